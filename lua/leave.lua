@@ -1,0 +1,36 @@
+-- leave: a caller that has given up (time-out, abort, close) takes back whatever its request became.
+--
+-- Queued: it is removed. Granted meanwhile, by a message that crossed its leaving: the hold is ended and the lock goes
+-- on to the next, so a grant after a cancel is never kept (I4, I7). Neither: nothing changes, and it may be repeated.
+--
+-- KEYS
+--   lock      HASH    the lock
+--   queue     ZSET    fair waiters by ticket
+--   expiry    ZSET    waiters' deadlines, ms
+-- ARGV
+--   id        string  the waiter, and the hold it may have become
+--   inbox     string  prefix of the grant channels
+--   memory    ms      how long a free lock's clock is kept
+--   entry?    string  its queue entry, if it may have joined
+-- Replies
+--   left      it was queued
+--   returned  it was the holder; the lock has gone on
+--   absent    it was neither
+-- Invariants: I4 I5 I7
+-- include: state
+-- include: time
+-- include: clock
+-- include: life
+-- include: grant
+-- include: reentries
+-- include: promote
+-- include: open
+-- include: drop
+
+local wasQueued = false
+if entry then
+  redis.call('ZREM', expiry, id)
+  wasQueued = redis.call('ZREM', queue, entry) == 1
+end
+if drop(id, '') then return { 'returned' } end
+return { wasQueued and 'left' or 'absent' }

@@ -1,0 +1,37 @@
+-- renew: prolong holds that still exist; say which are gone. One call serves many locks of one client.
+--
+-- A lapsed lease is not revived, even if nobody has taken the lock: its holder has been told that it is lost (I1, I8).
+-- A lease never gets shorter; 0 ms asks for nothing, and so confirms the hold and says how long it has.
+-- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET: being out of memory
+-- is no reason to lose a lock that is held.
+--
+-- KEYS
+--   locks...  HASH    the lock of each hold
+-- ARGV
+--   memory    ms      how long a free lock's clock is kept
+--   asked...  id, ms: for each lock the hold, and its lease from now
+-- Replies
+--   renewed   for each hold: ttl ms, or nil if it is gone
+-- Invariants: I1 I5 I8
+-- include: time
+
+readTime()
+
+local function renew(lock, id, lease)
+  local state = redis.call('HMGET', lock, 'hold', 'until', 'clock', 'keep', 'hold:' .. id)
+  local ends, clock, keep = tonumber(state[2] or nil), tonumber(state[3] or 0), tonumber(state[4] or 0)
+  if not (state[1] == id or state[5]) or not ends or ends < now then return false end
+  if ends >= now + lease then return ends - now end
+
+  -- include: life
+  prolongedLife(now + lease)
+  redis.call('PEXPIREAT', lock, keep)
+  redis.call('HSET', lock, 'until', now + lease, 'keep', keep)
+  return lease
+end
+
+local reply = { 'renewed' }
+for i = 1, #locks do
+  reply[i + 1] = renew(locks[i], asked[2 * i - 1], tonumber(asked[2 * i]))
+end
+return reply

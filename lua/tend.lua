@@ -1,0 +1,65 @@
+-- tend: the heartbeat of one client's waiters of one lock. It repairs whatever was lost, so that every message is only
+-- a hint: each waiter's expiry is moved on; one that is missing joins again with the ticket it had (queue lost, dropped
+-- as unreachable); a free or lapsed lock goes to the first live waiter; a grant whose message was lost is found.
+--
+-- A waiter of this client that gets the lock here needs no message, so a client without its inbox still gets on.
+-- Waiters whose own time is over are not removed here but passed over by `promote`; only their deadlines are.
+-- ZREMRANGEBYSCORE comes first because a server at maxmemory refuses a script whose first write is ZADD.
+--
+-- KEYS
+--   lock        HASH    the lock
+--   queue       ZSET    fair waiters by ticket
+--   expiry      ZSET    waiters' deadlines, ms
+-- ARGV
+--   inbox       string  prefix of the grant channels
+--   memory      ms      how long a free lock's clock is kept
+--   ttl         ms      the waiters' own expiry
+--   waiters...  id, entry, ticket: the client's waiters, 500 at most
+-- Replies
+--   tended      ttl ms, holder's label, held for ms, then for each waiter: its position, or {token, ttl ms, how} if it holds
+-- Invariants: I3 I4 I7
+-- include: state
+-- include: time
+-- include: clock
+-- include: life
+-- include: grant
+-- include: reentries
+-- include: promote
+-- include: enqueue
+
+readTime()
+redis.call('ZREMRANGEBYSCORE', expiry, '-inf', '(' .. now)
+
+local joins, deadlines = {}, {}
+for i = 1, #waiters, 3 do
+  if hold ~= waiters[i] or ends < now then
+    joins[#joins + 1] = waiters[i + 2]
+    joins[#joins + 1] = waiters[i + 1]
+    deadlines[#deadlines + 1] = now + ttl
+    deadlines[#deadlines + 1] = waiters[i]
+    clock = math.max(clock, tonumber(waiters[i + 2]))
+  end
+end
+if #joins > 0 then
+  redis.call('ZADD', queue, 'NX', unpack(joins))
+  redis.call('ZADD', expiry, unpack(deadlines))
+  keepQueue(ttl)
+  redis.call('PEXPIREAT', expiry, queued)
+end
+
+local how = 'handoff'
+if queued and not (owner and ends >= now) then
+  forgetReentries()
+  how = owner and 'expiry' or 'handoff'
+  promote(how, string.sub(waiters[1], 1, 12))
+end
+
+local reply = { 'tended', ends - now, label, math.max(0, now - math.floor(token / 1000)) }
+for i = 1, #waiters, 3 do
+  if hold == waiters[i] then
+    reply[#reply + 1] = { token, ends - now, how }
+  else
+    reply[#reply + 1] = redis.call('ZRANK', queue, waiters[i + 1]) + 1
+  end
+end
+return reply

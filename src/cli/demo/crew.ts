@@ -1,0 +1,84 @@
+/** The worker processes: starting them, talking to them, and ending them in every way there is. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { FromWorker, ToWorker } from './messages.ts'
+import type { Order } from './orders.ts'
+
+export interface Worker {
+  /** Place in the crew; a worker that is started again takes the place and the label of the one before. */
+  readonly place: number
+  readonly label: string
+  readonly pid: number
+  /** Orders it was given and has not answered. */
+  readonly inHand: Map<string, Order>
+  state: 'starting' | 'working' | 'frozen' | 'killed' | 'closing'
+  answered: number
+  send(message: ToWorker): void
+  signal(name: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void
+  /** Resolves when the process has ended and its last message has been read. */
+  readonly ended: Promise<void>
+}
+
+export interface Listener {
+  heard(worker: Worker, message: FromWorker): void
+  /** It ended although nobody had told it to. */
+  died(worker: Worker, how: string): void
+}
+
+/** `worker.ts` beside this file when it runs from source, `worker.js` when it runs from the build. */
+const program = fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url))
+
+export function hire(place: number, listener: Listener): Worker {
+  const child = fork(program, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+  let complaint = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    complaint = (complaint + text).slice(-2_000)
+  })
+  const worker: Worker = {
+    place,
+    label: `W${place + 1}`,
+    pid: child.pid ?? 0,
+    inHand: new Map(),
+    state: 'starting',
+    answered: 0,
+    // A worker that is gone cannot be told anything; that it is gone is heard through `died` or `ended`.
+    send: message => void (child.connected && child.send(message, () => {})),
+    signal: name => void child.kill(name),
+    ended: ending(child),
+  }
+  child.on('message', message => listener.heard(worker, message as FromWorker))
+  child.on('error', error => listener.died(worker, error.message))
+  child.on('exit', (code, signal) => {
+    if (worker.state === 'killed' || worker.state === 'closing') return
+    listener.died(worker, `${signal ?? `exit code ${code}`}${complaint && `\n${complaint}`}`)
+  })
+  return worker
+}
+
+function ending(child: ChildProcess): Promise<void> {
+  return new Promise(resolve => {
+    if (child.pid === undefined) return resolve() // never started, which is reported as an error
+    let open = 2
+    const one = () => {
+      open -= 1
+      if (open === 0) resolve()
+    }
+    child.once('exit', one)
+    child.once('disconnect', one)
+  })
+}
+
+/** Lets every worker finish and leave; kills those that have not left in time. */
+export async function dismiss(crew: readonly Worker[], patience: number): Promise<void> {
+  const left = Promise.all(crew.map(worker => worker.ended))
+  for (const worker of crew) {
+    if (worker.state !== 'killed') worker.state = 'closing'
+    if (patience > 0) worker.send({ kind: 'close' })
+  }
+  const late = setTimeout(() => {
+    for (const worker of crew) worker.signal('SIGKILL') // also ends a process that is frozen
+  }, patience)
+  await left
+  clearTimeout(late)
+}

@@ -1,0 +1,94 @@
+/** What has been observed of the sale so far: fed by the coordinator, read by the view, judged by the witness. */
+import type { Entered, Left, Lost, Paused } from './messages.ts'
+import type { Section } from './witness.ts'
+
+export type Ledger = ReturnType<typeof openLedger>
+
+export function openLedger(stock: number) {
+  const sections = new Map<string, Section>()
+  const leaseEnds = new Map<string, number>()
+  let frozenSection: string | null = null
+
+  const ledger = {
+    sections: sections as ReadonlyMap<string, Section>,
+    snapshots: [] as string[][],
+    answered: 0,
+    sold: 0,
+    stock,
+    /** The last one to begin. */
+    latest: null as Section | null,
+    killedAt: null as number | null,
+    frozen: null as { pid: number; from: number; to: number } | null,
+    lateWrite: null as 'refused' | 'accepted' | null,
+
+    entered(
+      pid: number,
+      { section: id, order, request, requestedAt, at, hold, token, found, leaseEnds: end }: Entered,
+    ) {
+      const section: Section = {
+        id,
+        order,
+        pid,
+        request,
+        requestedAt,
+        begin: at,
+        hold,
+        token,
+        found,
+        end: Number.POSITIVE_INFINITY,
+        how: 'open',
+      }
+      sections.set(id, section)
+      if (end !== null) leaseEnds.set(id, end)
+      if (ledger.latest === null || ledger.latest.begin < at) ledger.latest = section
+    },
+
+    paused({ section, leaseEnds: end }: Paused) {
+      if (end !== null) leaseEnds.set(section, end)
+    },
+
+    left({ section: id, at, answer, stock }: Left) {
+      conclude(id, 'released', at)
+      ledger.answered += 1
+      if (answer === 'sold') ledger.sold += 1
+      ledger.stock = stock
+      if (id === frozenSection) ledger.lateWrite = 'accepted'
+    },
+
+    lost({ section: id, refused }: Lost) {
+      if (id === null) return
+      conclude(id, 'lost', leaseEnds.get(id) ?? Number.POSITIVE_INFINITY)
+      if (id === frozenSection && refused) {
+        ledger.lateWrite = 'refused'
+      }
+    },
+
+    /** Its open sections end with their leases, which nobody could cut short; without the lock, at once. */
+    killed(pid: number, at: number) {
+      ledger.killedAt = at
+      for (const section of sections.values()) {
+        if (section.pid === pid && section.how === 'open') {
+          conclude(section.id, 'killed', Math.max(at, leaseEnds.get(section.id) ?? at))
+        }
+      }
+    },
+
+    froze(pid: number, at: number, section: string) {
+      frozenSection = section
+      ledger.frozen = { pid, from: at, to: Number.POSITIVE_INFINITY }
+    },
+
+    thawed(at: number) {
+      if (ledger.frozen) ledger.frozen.to = at
+    },
+  }
+
+  function conclude(id: string, how: Section['how'], end: number): void {
+    const section = sections.get(id)
+    if (!section) throw new Error(`Section ${id} has ended but had never begun`)
+    section.how = how
+    section.end = end
+  }
+
+  return ledger
+}

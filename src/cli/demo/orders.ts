@@ -1,0 +1,63 @@
+/**
+ * The orders of the sale: `data/flash-sale.csv`, as a web shop would have received them.
+ *
+ * 400 orders of 300 customers for one coupon. Some customers try twice or three times, and not always with the same
+ * spelling of their id, which is why the rule "one order per customer" is applied to the normalised id.
+ */
+import { readFile } from 'node:fs/promises'
+import { parse } from 'csv-parse/sync'
+
+export interface Order {
+  readonly id: string
+  /** As typed by the customer. */
+  readonly spelling: string
+  /** The normalised id, the same for every spelling. */
+  readonly customer: string
+  readonly coupon: string
+  readonly placedAt: string
+}
+
+/** The same three levels up from `src/cli/demo/` and from `dist/cli/demo/`. */
+export const ordersFile = new URL('../../../data/flash-sale.csv', import.meta.url)
+
+const columns = ['order_id', 'customer', 'coupon', 'placed_at'] as const
+
+/**
+ * One id for all spellings of it: `C-0042`, ` c0042 `, `C 0042`, `Ｃ－００４２`.
+ *
+ * 1. Unicode NFKC: full-width letters and digits, non-breaking hyphens and the like become the plain ones.
+ * 2. Case: up, then down, which also folds the letters whose capital is another pair of letters (`ß` and `SS`).
+ * 3. Only letters, marks and digits stay. Leading zeros are digits: `C-042` is not `C-0042`.
+ */
+export function normaliseCustomer(spelling: string): string {
+  return spelling
+    .normalize('NFKC')
+    .toUpperCase()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{M}\p{N}]+/gu, '')
+}
+
+export function parseOrders(csv: string): Order[] {
+  // Nothing is trimmed here: what counts as the same customer is decided in one place, above.
+  const rows: Record<(typeof columns)[number], string>[] = parse(csv, {
+    bom: true,
+    columns: true,
+    skip_empty_lines: true,
+  })
+  const seen = new Set<string>()
+  return rows.map((row, index) => {
+    const where = `flash-sale.csv, order ${index + 1}`
+    for (const column of columns) {
+      if (row[column] === undefined) throw new Error(`${where}: there is no column "${column}"`)
+    }
+    const customer = normaliseCustomer(row.customer)
+    if (customer === '') throw new Error(`${where}: "${row.customer}" has no letter or digit to identify a customer`)
+    if (seen.has(row.order_id)) throw new Error(`${where}: order_id "${row.order_id}" occurs twice`)
+    seen.add(row.order_id)
+    return { id: row.order_id, spelling: row.customer, customer, coupon: row.coupon, placedAt: row.placed_at }
+  })
+}
+
+export async function loadOrders(): Promise<Order[]> {
+  return parseOrders(await readFile(ordersFile, 'utf8'))
+}

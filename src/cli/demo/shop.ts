@@ -1,0 +1,113 @@
+/**
+ * The shop: stock and orders as plain Redis keys, under one prefix per run.
+ *
+ *   <prefix>:stock:<coupon>             how many are left
+ *   <prefix>:buyer:<coupon>:<customer>  the order with which this customer bought
+ *   <prefix>:order:<order>              the answer that the order got
+ *   <prefix>:inside:<coupon>            mark of who is in the critical section: a witness, see witness.ts
+ *   <prefix>:fence:<coupon>             the newest fencing token the shop has seen
+ *
+ * Stock and buyer are read, the order is decided by the program, and the new values are written, each by a command of
+ * its own. Between any two of them another process may do the same; nothing here prevents that, only the lock does.
+ *
+ * The shop does check fencing tokens: a write that comes with a token older than one already seen is refused. This is
+ * what stops a holder that was frozen until its lease had ended and that still believes to be alone. The mark is put
+ * before anything is read, so that from then on no older holder can change what was read.
+ */
+import type { Redis } from 'ioredis'
+import type { Order } from './orders.ts'
+
+export type Answer = 'sold' | 'sold out' | 'has one'
+
+export type Write = { accepted: true; previous: string | null } | { accepted: false; token: number; seen: number }
+
+export interface Look {
+  stock: number
+  /** The order with which this customer has already bought. */
+  bought: string | null
+}
+
+export type Shop = ReturnType<typeof openShop>
+
+/**
+ * KEYS: the fence, the key to write. ARGV: fencing token, value.
+ * Replies {1, previous value} or {0, newest token seen}. Tokens are below 2^53: exact as Lua numbers.
+ */
+const fencedSet = `
+local seen = redis.call('GET', KEYS[1])
+if seen and tonumber(ARGV[1]) < tonumber(seen) then return {0, seen} end
+redis.call('SET', KEYS[1], ARGV[1])
+local previous = redis.call('GET', KEYS[2])
+redis.call('SET', KEYS[2], ARGV[2])
+return {1, previous}`
+
+export function openShop(redis: Redis, prefix: string) {
+  const stockKey = (coupon: string) => `${prefix}:stock:${coupon}`
+  const orderKey = (order: string) => `${prefix}:order:${order}`
+
+  /** One write; without a token (no lock) nothing can be checked, and the last one to write wins. */
+  async function write(coupon: string, token: number | null, key: string, value: string): Promise<Write> {
+    if (token === null) return { accepted: true, previous: await redis.getset(key, value) }
+    const reply = await redis.eval(fencedSet, 2, `${prefix}:fence:${coupon}`, key, token, value)
+    const [accepted, was] = reply as [number, string | null]
+    return accepted === 1 ? { accepted: true, previous: was } : { accepted: false, token, seen: Number(was) }
+  }
+
+  return {
+    /** Puts the mark; `previous` is whoever is inside, and '' or null when nobody is. */
+    enter: (coupon: string, token: number | null, section: string) =>
+      write(coupon, token, `${prefix}:inside:${coupon}`, section),
+
+    leave: (coupon: string, token: number | null) => write(coupon, token, `${prefix}:inside:${coupon}`, ''),
+
+    async look(coupon: string, customer: string): Promise<Look> {
+      const stock = Number(await redis.get(stockKey(coupon)))
+      const bought = await redis.get(`${prefix}:buyer:${coupon}:${customer}`)
+      return { stock, bought }
+    },
+
+    /**
+     * Writes the answer; stops at the first write that is refused. A sale takes the coupon out of the stock before
+     * anybody is told that he has it: of the two ways in which a crash half-way can go wrong, it must not sell twice.
+     */
+    async record(order: OrderInHand, token: number | null, answer: Answer, look: Look): Promise<Write> {
+      const { coupon } = order
+      if (sells(answer, look)) {
+        const taken = await write(coupon, token, stockKey(coupon), String(look.stock - 1))
+        if (!taken.accepted) return taken
+        const given = await write(coupon, token, `${prefix}:buyer:${coupon}:${order.customer}`, order.id)
+        if (!given.accepted) return given
+      }
+      return write(coupon, token, orderKey(order.id), answer)
+    },
+
+    async open(coupon: string, stock: number): Promise<void> {
+      await redis.set(stockKey(coupon), stock)
+    },
+
+    /** After the sale: the answers of these orders, and what is left. */
+    async close(coupon: string, orders: readonly string[]) {
+      const replies = await redis.mget(orders.map(orderKey))
+      const answers = new Map<string, Answer>()
+      orders.forEach((order, index) => {
+        const answer = replies[index]
+        if (answer) answers.set(order, answer as Answer)
+      })
+      return { answers, stockLeft: Number(await redis.get(stockKey(coupon))) }
+    },
+  }
+}
+
+export type OrderInHand = Pick<Order, 'id' | 'customer' | 'coupon'>
+
+/** What the order gets. One that was already written, before its holder lost the lock, gets the same again. */
+export function decide(order: OrderInHand, look: Look): Answer {
+  if (look.bought === order.id) return 'sold'
+  if (look.bought !== null) return 'has one'
+  return look.stock > 0 ? 'sold' : 'sold out'
+}
+
+/** Whether this answer takes a coupon out of the stock. */
+export function sells(answer: Answer, look: Look): boolean {
+  return answer === 'sold' && look.bought === null
+}

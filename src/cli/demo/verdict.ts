@@ -1,0 +1,105 @@
+/** The verdict: what was found against what must be, and how that reads in a terminal and in a pipe. */
+import Table from 'cli-table3'
+import type { Colors } from 'picocolors/types.js'
+import { sale, seconds } from './sale.ts'
+import type { Findings } from './witness.ts'
+
+export interface Row {
+  readonly what: string
+  readonly found: string
+  /** What is demanded; nothing is where `ok` is null. */
+  readonly demanded: string
+  readonly note: string
+  readonly ok: boolean | null
+}
+
+/** By how much a crash may cost more than the lease: noticing the end of it, and a slow machine. */
+const slack = 1_000
+
+export function assess(found: Findings, locked: boolean): Row[] {
+  const { sold, oversold, doubles, stockDrift, unanswered, overlapping, lateWrite } = found
+  const rows = [
+    count('sold', sold, sale.stock),
+    count('oversold', oversold, 0),
+    count('doubles', doubles, 0, `${found.refusedDoubles} tries refused`),
+    count('missing from stock', stockDrift, 0),
+    count('orders without answer', unanswered, 0),
+    count('overlapping sections', overlapping, 0, `${found.sections} sections`),
+    { what: 'late write', found: lateWrite ?? 'none', demanded: 'refused', note: '', ok: lateWrite === 'refused' },
+  ]
+  if (!locked) return rows
+  // Having compared nothing would be no proof of order.
+  const order = count('order inversions', found.inversions, 0, `${thousands(found.pairs)} pairs`)
+  rows.splice(5, 0, { ...order, ok: order.ok && found.pairs > 0 })
+  return [...rows, cost('crash cost', found.crashCost), cost('freeze cost', found.freezeCost), handoff(found)]
+}
+
+function count(what: string, value: number, demanded: number, note = ''): Row {
+  return { what, found: thousands(value), demanded: String(demanded), note, ok: value === demanded }
+}
+
+/** From the signal until somebody else holds the lock. */
+function cost(what: string, ms: number | null): Row {
+  const most = sale.lease + slack
+  return {
+    what,
+    found: ms === null ? 'unknown' : seconds(ms),
+    demanded: `< ${seconds(most)}`,
+    note: `lease ${seconds(sale.lease)}`,
+    ok: ms !== null && ms < most,
+  }
+}
+
+function handoff({ handoffs: { count: measured, p50, p99 } }: Findings): Row {
+  const found = p50 === null || p99 === null ? 'unknown' : `${p50.toFixed(2)} / ${p99.toFixed(2)} ms`
+  return { what: 'hand-off p50 / p99', found, demanded: '', note: `${thousands(measured)} measured`, ok: null }
+}
+
+export function passed(rows: readonly Row[]): boolean {
+  return rows.every(row => row.ok !== false)
+}
+
+export function headline(rows: readonly Row[], locked: boolean, took: number): string {
+  if (passed(rows)) return `Passed in ${seconds(took)}.`
+  return locked ? `FAILED after ${seconds(took)}.` : 'It went wrong, as it must without a lock.'
+}
+
+/** What matters most, in one sentence. */
+export function summary({ sold, oversold, doubles, inversions, overlapping }: Findings, locked: boolean): string {
+  const order = locked ? `${inversions} order inversions, ` : ''
+  return `${sold} sold, ${oversold} oversold, ${doubles} doubles, ${order}${overlapping} overlapping critical sections.`
+}
+
+const mark = (ok: boolean | null) => (ok === null ? ' ' : ok ? '✓' : '✗')
+
+/** At most 79 columns wide. */
+export function asTable(rows: readonly Row[], colours: Colors): string {
+  const dim = (text: string) => colours.dim(text)
+  const table = new Table({
+    head: ['', '', 'found', 'must be', ''].map(dim),
+    style: { head: [], border: ['gray'], compact: true },
+    colAligns: ['left', 'left', 'right', 'right', 'left'],
+  })
+  for (const { what, found, demanded, note, ok } of rows) {
+    const colour = ok === null ? colours.cyan : ok ? colours.green : colours.red
+    table.push([colour(mark(ok)), what, colours.bold(colour(found)), demanded, dim(note)])
+  }
+  return table.toString()
+}
+
+export function asText(rows: readonly Row[]): string {
+  const width = (column: 'what' | 'found' | 'demanded') => Math.max(...rows.map(row => row[column].length))
+  const [what, found, demanded] = [width('what'), width('found'), width('demanded')]
+  const word = (ok: boolean | null) => (ok === null ? '' : ok ? 'ok' : 'VIOLATED').padEnd(8)
+  return rows
+    .map(row => {
+      const must = row.ok === null ? ' '.repeat(8) : 'must be '
+      const values = `${row.what.padEnd(what)}  ${row.found.padStart(found)}  ${must}${row.demanded.padEnd(demanded)}`
+      return `  ${word(row.ok)}  ${values}  ${row.note}`.trimEnd()
+    })
+    .join('\n')
+}
+
+function thousands(value: number): string {
+  return value.toLocaleString('en')
+}

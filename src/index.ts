@@ -1,0 +1,26 @@
+/**
+ * redis-baton: a blocking lock for Redis whose waiters never poll.
+ *
+ * Which part do you need?
+ *   - `locks.using(key, fn)`: run something under the lock. Start here.
+ *   - `locks.lock(key)` with `await using`, or with `release()` by hand, where a function does not fit.
+ *   - `locks.tryLock(key)`: take it or leave it.
+ *   - `{ fair: true }`: first come, first served. `{ fairAfter: ms }`: fast, but nobody starves.
+ *   - `lease.fencingToken`: what makes the protected data safe even where a lock alone cannot.
+ */
+export { LockClient } from './client.ts'
+export {
+  type HolderInfo,
+  LockArgumentError,
+  LockClosedError,
+  LockConnectionError,
+  LockError,
+  LockLostError,
+  LockTimeoutError,
+} from './errors.ts'
+export type { ClientEvents } from './events.ts'
+export type { Lease } from './lease/lease.ts'
+export type { LockState, WaiterState } from './locks/state.ts'
+export type { ClientStats, TimeStats } from './observe/stats.ts'
+export type { ClientOptions, LockOptions } from './options.ts'
+export type { Via } from './primitive.ts'

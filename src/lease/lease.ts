@@ -1,0 +1,166 @@
+/**
+ * What the caller holds, and its states:
+ *
+ *      held ──release()──▶ releasing ──▶ released
+ *        └──────────────────────┴─────▶ lost     its deadline passed, or Redis said that the hold is gone
+ *
+ * `held` is read from the clock at each look, so it is true to the moment even where timers cannot run (a blocked event
+ * loop, a process that was stopped). Losing is a separate step, taken by the scheduler, because it has to be told.
+ */
+import type { Clock } from '../clock.ts'
+import type { LockLostError } from '../errors.ts'
+import type { Granted, Hold, Via } from '../primitive.ts'
+
+/** What a lease asks of the client that granted it. */
+export interface Keeper {
+  readonly clock: Clock
+  /** Ends the hold in Redis; whether that ended a live hold. Rejects with LockConnectionError. */
+  release(lease: Lease): Promise<boolean>
+  /** Prolongs the hold by `ms` from now. Rejects with LockLostError or LockConnectionError. */
+  renew(lease: Lease, ms: number): Promise<void>
+}
+
+export interface Terms {
+  readonly hold: Hold
+  readonly owner: string
+  /** Length of the lease, in ms. */
+  readonly lease: number
+  /** Until when (monotonic ms) it is renewed automatically; before its start: never. */
+  readonly renewUntil: number
+  /** When it was granted, monotonic ms. */
+  readonly since: number
+  /** ms between the call and the grant. */
+  readonly waited: number
+}
+
+/** The other side of a lease: what its client and the scheduler may do with it, and its user may not. */
+export interface Inside {
+  terms(lease: Lease): Terms
+  state(lease: Lease): State
+  deadline(lease: Lease): number
+  /** Raises the deadline; it never falls. */
+  prolong(lease: Lease, deadline: number): void
+  /** From held to releasing. False if it was not held any more. */
+  leave(lease: Lease): boolean
+  /** From releasing to released. */
+  finish(lease: Lease): void
+  /** From held or releasing to lost. False if it had ended. */
+  lose(lease: Lease, error: LockLostError): boolean
+}
+
+export type State = 'held' | 'releasing' | 'released' | 'lost'
+
+export let inside: Inside
+
+/**
+ * One hold of a lock, from its grant to its end. Made by a `LockClient`; `await using` releases it.
+ */
+export class Lease implements AsyncDisposable {
+  /** The key of the lock. */
+  readonly key: string
+  /** Who holds: leases of one owner re-enter each other. */
+  readonly owner: string
+  /** Unguessable id of this one hold. */
+  readonly id: string
+  /** Strictly larger than that of any earlier grant of the key; equal for re-entrant holds. To be checked by what the lock protects. */
+  readonly fencingToken: number
+  /** ms between the call and the grant. */
+  readonly waited: number
+  /** How the grant came about. */
+  readonly via: Via
+  readonly #keeper: Keeper
+  readonly #terms: Terms
+  #deadline: number
+  #state: State = 'held'
+  #error: LockLostError | undefined
+  /** Made when somebody asks for the signal: most leases end without. */
+  #controller: AbortController | undefined
+  #releasing: Promise<boolean> | undefined
+
+  /** @internal */
+  constructor(terms: Terms, grant: Granted, keeper: Keeper) {
+    this.key = terms.hold.key
+    this.owner = terms.owner
+    this.id = terms.hold.id
+    this.fencingToken = grant.token
+    this.waited = terms.waited
+    this.via = grant.via
+    this.#terms = terms
+    this.#keeper = keeper
+    this.#deadline = grant.deadline
+  }
+
+  /** Whether the hold is surely still ours; false once the lease may have ended. Synchronous, local, conservative. */
+  get held(): boolean {
+    return this.remaining() > 0
+  }
+
+  /** ms for which the hold is surely still ours; 0 when it is not held. */
+  remaining(): number {
+    return this.#state === 'held' ? Math.max(0, this.#deadline - this.#keeper.clock.now()) : 0
+  }
+
+  /** Aborts, with a `LockLostError` as its reason, when the hold is lost, before anyone else can own the lock. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      if (this.#error) this.#controller.abort(this.#error)
+    }
+    return this.#controller.signal
+  }
+
+  /**
+   * Prolongs the hold.
+   * @param ms from now on; default: the length of its lease. A shorter time than it has left changes nothing.
+   * @throws LockLostError when it is not held any more
+   * @throws LockConnectionError when Redis could not be asked in time
+   * @throws LockArgumentError
+   */
+  async renew(ms: number = this.#terms.lease): Promise<void> {
+    await this.#keeper.renew(this, ms)
+  }
+
+  /**
+   * Ends the hold. May be called late and repeatedly: it never ends anything but this hold.
+   * @returns true: this call ended a live hold; false: it had ended already (released, expired, lost)
+   * @throws LockConnectionError when Redis could not be reached; the lock is then free at the end of the lease
+   */
+  async release(): Promise<boolean> {
+    if (this.#releasing) {
+      await this.#releasing.catch(() => {})
+      return false
+    }
+    this.#releasing = this.#keeper.release(this)
+    return this.#releasing
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+
+  static {
+    inside = {
+      terms: lease => lease.#terms,
+      state: lease => lease.#state,
+      deadline: lease => lease.#deadline,
+      prolong(lease, deadline) {
+        if (deadline > lease.#deadline) lease.#deadline = deadline
+      },
+      leave(lease) {
+        if (lease.#state !== 'held') return false
+        lease.#state = 'releasing'
+        return true
+      },
+      finish(lease) {
+        if (lease.#state === 'releasing') lease.#state = 'released'
+      },
+      lose(lease, error) {
+        if (lease.#state === 'released' || lease.#state === 'lost') return false
+        lease.#state = 'lost'
+        lease.#error = error
+        lease.#controller?.abort(error)
+        return true
+      },
+    }
+  }
+}

@@ -1,0 +1,229 @@
+/**
+ * The leases that a client holds: renews those that are to be renewed, and notices the end of every one. One timer.
+ *
+ * A lease wakes the scheduler at the earlier of two times:
+ *   due       when to ask Redis again: a third of its length after the request that last proved it. Renewals that are
+ *             due at about the same time go out together, many in one script call.
+ *   deadline  when it is not surely ours any more. Then it is lost, at once and for good: its signal aborts before the
+ *             server can grant the lock to another (I1, I8).
+ *
+ * A renewal has three outcomes: a new deadline; "gone", which is final; or no answer, which proves nothing and is tried
+ * again until the deadline. A released lease is not asked about any more, and what a renewal under way says of it is
+ * ignored; it stays in the table until its release is answered, so that its deadline can end that wait too.
+ *
+ * Adding and removing a lease is cheap, because that is what an uncontended lock does all day: the timer is only moved
+ * to an earlier time, never stopped for one lease; when it fires early, it looks at all leases and sleeps again.
+ */
+import pTimeout from 'p-timeout'
+import type { Clock, Timer } from '../clock.ts'
+import { LockLostError } from '../errors.ts'
+import type { Hold, Primitive } from '../primitive.ts'
+import { inside, type Lease } from './lease.ts'
+
+export interface RenewalListener {
+  renewed(lease: Lease): void
+  lost(lease: Lease, error: LockLostError): void
+}
+
+interface Entry {
+  readonly lease: Lease
+  /** When to ask Redis, monotonic ms. */
+  due: number
+  asking: boolean
+  /** Set while the release is under way: called at the deadline. */
+  overdue?: () => void
+}
+
+/** Renewals that fall due within this part of their lease's length are sent together. */
+const TOGETHER = 1 / 20
+/** A grant that came by message is proven from an older request; it is confirmed this many ms later, if still held. */
+const CONFIRM_AFTER = 25
+const NEVER = Number.POSITIVE_INFINITY
+
+export class Renewal {
+  readonly #primitive: Primitive
+  readonly #clock: Clock
+  readonly #listener: RenewalListener
+  readonly #entries = new Map<string, Entry>()
+  readonly #byKey = new Map<string, Set<Lease>>()
+  #timer: Timer | undefined
+  #wakeAt = NEVER
+
+  constructor(primitive: Primitive, clock: Clock, listener: RenewalListener) {
+    this.#primitive = primitive
+    this.#clock = clock
+    this.#listener = listener
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** The leases held, oldest first. */
+  get leases(): Lease[] {
+    return [...this.#entries.values()].map(entry => entry.lease)
+  }
+
+  find(id: string): Lease | undefined {
+    return this.#entries.get(id)?.lease
+  }
+
+  add(lease: Lease): void {
+    const entry: Entry = { lease, due: this.#firstDue(lease), asking: false }
+    this.#entries.set(lease.id, entry)
+    const siblings = this.#byKey.get(lease.key)
+    if (siblings) siblings.add(lease)
+    else this.#byKey.set(lease.key, new Set([lease]))
+    this.#share(lease)
+    this.#wakeBy(entry)
+  }
+
+  /**
+   * Ends a lease by its release, which resolves to whether the hold was live. Resolves false as soon as the lease has
+   * run out by itself, because from then on there is nothing left to wait for.
+   */
+  end(lease: Lease, release: () => Promise<boolean>): Promise<boolean> {
+    this.expire(lease)
+    const entry = this.#entries.get(lease.id)
+    if (!entry || !inside.leave(lease)) return Promise.resolve(false)
+    return new Promise<boolean>((resolve, reject) => {
+      entry.overdue = () => resolve(false)
+      release().then(live => {
+        if (live) inside.finish(lease)
+        else this.#lose(lease, 'Redis did not know this hold any more when it was released')
+        resolve(live)
+      }, reject)
+    }).finally(() => {
+      inside.finish(lease)
+      this.#remove(lease)
+    })
+  }
+
+  /** Asks Redis about these leases now: something said that they may be gone, or a message saying so may have been missed. */
+  check(leases: Iterable<Lease>): void {
+    for (const lease of leases) {
+      const entry = this.#entries.get(lease.id)
+      if (!entry) continue
+      entry.due = Math.min(entry.due, this.#clock.now())
+      this.#wakeBy(entry)
+    }
+  }
+
+  /** Prolongs one lease by `ms` from now. Rejects with LockLostError, or with the LockConnectionError of the attempt. */
+  async renew(lease: Lease, ms: number): Promise<void> {
+    this.expire(lease)
+    const entry = this.#entries.get(lease.id)
+    if (!entry || inside.state(lease) !== 'held') throw new LockLostError(lease.key, 'it is not held any more')
+    const asked = this.#primitive.renew([{ hold: holdOf(lease), ms }])
+    const [deadline] = await pTimeout(asked, { milliseconds: Number.POSITIVE_INFINITY, signal: lease.signal })
+    this.#learn(entry, deadline, true)
+    if (!lease.held) throw new LockLostError(lease.key, 'it ended while it was being prolonged')
+  }
+
+  /** Declares the lease lost if its deadline has passed. For callers that cannot wait for the timer. */
+  expire(lease: Lease): void {
+    const entry = this.#entries.get(lease.id)
+    if (entry && this.#clock.now() >= inside.deadline(lease)) this.#runOut(entry)
+  }
+
+  close(): void {
+    this.#timer?.cancel()
+    this.#entries.clear()
+    this.#byKey.clear()
+  }
+
+  #firstDue(lease: Lease): number {
+    const { lease: length, renewUntil, since } = inside.terms(lease)
+    const deadline = inside.deadline(lease)
+    if (renewUntil > since) return deadline - (length * 2) / 3
+    return lease.via === 'handoff' && deadline - since < length * 0.9 ? since + CONFIRM_AFTER : NEVER
+  }
+
+  #wakeBy(entry: Entry): void {
+    const at = Math.min(entry.asking || entry.overdue ? NEVER : entry.due, inside.deadline(entry.lease))
+    if (at >= this.#wakeAt) return
+    this.#wakeAt = at
+    this.#timer?.cancel()
+    this.#timer = this.#clock.after(at - this.#clock.now(), () => this.#wake())
+  }
+
+  #wake(): void {
+    this.#wakeAt = NEVER
+    const now = this.#clock.now()
+    const due: Entry[] = []
+    for (const entry of this.#entries.values()) {
+      const { lease, asking } = entry
+      if (now >= inside.deadline(lease)) this.#runOut(entry)
+      else if (inside.state(lease) === 'held' && !asking && entry.due <= now + inside.terms(lease).lease * TOGETHER)
+        due.push(entry)
+    }
+    if (due.length > 0) this.#ask(due, now)
+    for (const entry of this.#entries.values()) this.#wakeBy(entry)
+  }
+
+  async #ask(entries: Entry[], now: number): Promise<void> {
+    for (const entry of entries) entry.asking = true
+    const asked = entries.map(({ lease }) => {
+      const { lease: length, renewUntil } = inside.terms(lease)
+      return { hold: holdOf(lease), ms: renewUntil > now ? length : 0 }
+    })
+    let answers: (number | undefined)[] | undefined
+    try {
+      answers = await this.#primitive.renew(asked)
+    } catch {
+      // Unknown, not lost: asked again soon, until the deadline decides.
+    }
+    for (const [i, entry] of entries.entries()) {
+      entry.asking = false
+      if (answers) this.#learn(entry, answers[i], asked[i]!.ms > 0)
+      else entry.due = this.#clock.now() + Math.min(1_000, inside.terms(entry.lease).lease / 10)
+      this.#wakeBy(entry)
+    }
+  }
+
+  /** Takes in what Redis said of a lease, unless it has ended in the meantime. */
+  #learn(entry: Entry, deadline: number | undefined, prolonged: boolean): void {
+    const { lease } = entry
+    if (inside.state(lease) !== 'held') return
+    if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')
+    inside.prolong(lease, deadline)
+    this.#share(lease)
+    const { lease: length, renewUntil } = inside.terms(lease)
+    entry.due = renewUntil > this.#clock.now() ? inside.deadline(lease) - (length * 2) / 3 : NEVER
+    if (prolonged) this.#listener.renewed(lease)
+  }
+
+  /** The holds of one holder live as long as the longest of them: re-entry raises the expiry of the lock, for all. */
+  #share(lease: Lease): void {
+    const siblings = this.#byKey.get(lease.key)
+    if (!siblings || siblings.size < 2) return
+    for (const sibling of siblings) {
+      if (sibling.fencingToken !== lease.fencingToken) continue
+      inside.prolong(sibling, inside.deadline(lease))
+      inside.prolong(lease, inside.deadline(sibling))
+    }
+  }
+
+  #runOut(entry: Entry): void {
+    const { lease, overdue } = entry
+    this.#lose(lease, overdue ? 'its lease ran out before its release was answered' : 'its lease ran out')
+    overdue?.()
+  }
+
+  #lose(lease: Lease, why: string): void {
+    this.#remove(lease)
+    const error = new LockLostError(lease.key, why)
+    if (inside.lose(lease, error)) this.#listener.lost(lease, error)
+  }
+
+  #remove(lease: Lease): void {
+    if (!this.#entries.delete(lease.id)) return
+    const siblings = this.#byKey.get(lease.key)
+    siblings?.delete(lease)
+    if (siblings?.size === 0) this.#byKey.delete(lease.key)
+  }
+}
+
+function holdOf(lease: Lease): Hold {
+  return inside.terms(lease).hold
+}

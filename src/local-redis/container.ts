@@ -1,0 +1,145 @@
+/**
+ * Servers in containers, through testcontainers. That package is a dev dependency of the project: where only the
+ * published package is installed it is absent, and this option is simply not available.
+ *
+ * A container is not a child of this process, so no lifeline reaches it. When this process ends without stopping
+ * its servers, testcontainers' reaper removes them: it watches a connection that closes with the process.
+ */
+import { createRequire } from 'node:module'
+import type { ContainerRuntimeClient, StartedTestContainer, WaitStrategy } from 'testcontainers'
+import type { Finding, SourceOption } from './choose.ts'
+import { run } from './command.ts'
+import { messageOf } from './error-message.ts'
+import { emptyAndForgetful, type Launch, type Life, startServer } from './server.ts'
+
+type Testcontainers = typeof import('testcontainers')
+
+/** Most of it is for loading testcontainers on a busy machine; where no engine runs, the answer comes at once. */
+const engineAnswersWithinMs = 5_000
+const obeysWithinMs = 3_000
+const tailLines = 20
+
+export function inContainer({ BATON_REDIS_IMAGE }: NodeJS.ProcessEnv = process.env): SourceOption {
+  return { name: 'container', find: () => find(BATON_REDIS_IMAGE || 'redis:7') }
+}
+
+async function find(image: string): Promise<Finding> {
+  const file = installedTestcontainers()
+  if (!file) return { unavailable: 'the package testcontainers is not installed' }
+  if (!(await anEngineAnswers(file))) return { unavailable: 'no container engine answers' }
+  const testcontainers = await import('testcontainers')
+  const engine = await testcontainers.getContainerRuntimeClient()
+  const launch = launchContainer(testcontainers, engine, image)
+
+  // An engine that answers may still be unable to pull the image, to run the reaper, or to publish a port where this
+  // process reaches it (one on another machine). A first server, stopped at once, is the proof that all of it works.
+  try {
+    await (await startServer(launch)).stop()
+  } catch (error) {
+    return { unavailable: `${image} does not run: ${messageOf(error)}` }
+  }
+  const { serverVersion } = engine.info.containerRuntime as { serverVersion?: string | number }
+  const description = `${image} in a container${serverVersion ? ` (engine ${serverVersion})` : ''}`
+  return { source: { kind: 'container', description, start: options => startServer(launch, options) } }
+}
+
+function installedTestcontainers(): string | undefined {
+  try {
+    return createRequire(import.meta.url).resolve('testcontainers')
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Asked in a process of its own: the question to an engine that accepts connections but hangs cannot be taken back,
+ * and would keep this process from ending.
+ */
+async function anEngineAnswers(testcontainersFile: string): Promise<boolean> {
+  const ask = 'require(process.argv[1]).getContainerRuntimeClient().then(() => process.exit(0), () => process.exit(1))'
+  return run(process.execPath, ['-e', ask, testcontainersFile], { timeoutMs: engineAnswersWithinMs }).then(
+    () => true,
+    () => false,
+  )
+}
+
+function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntimeClient, image: string): Launch {
+  class LoopbackContainer extends testcontainers.GenericContainer {
+    createdId: string | undefined
+
+    /** testcontainers publishes ports on every address of the machine; this keeps them on loopback. */
+    protected override async beforeContainerCreated(): Promise<void> {
+      for (const bindings of Object.values(this.hostConfig.PortBindings as Record<string, { HostIp?: string }[]>)) {
+        for (const binding of bindings) binding.HostIp = '127.0.0.1'
+      }
+    }
+
+    protected override async containerCreated(id: string): Promise<void> {
+      this.createdId = id
+    }
+  }
+
+  return async (port, { args, dir }) => {
+    if (dir !== undefined) throw new Error('a server in a container cannot use a folder of this machine')
+    // The same port inside as outside. No program is named: the image's entry point adds its own server, be it
+    // redis-server or valkey-server, in front of arguments that start with a dash.
+    const network = ['--port', String(port), '--bind', '0.0.0.0', '--protected-mode', 'no']
+    const container = new LoopbackContainer(image)
+      .withExposedPorts({ container: port, host: port })
+      .withCommand([...network, ...emptyAndForgetful, ...args])
+      .withWaitStrategy(noWait)
+    try {
+      return new ContainerLife(engine, await container.start())
+    } catch (error) {
+      // Created but not started, e.g. because the port was taken: nobody else has a handle to remove it by.
+      if (container.createdId) await engine.container.getById(container.createdId).remove({ force: true })
+      throw error
+    }
+  }
+}
+
+/** When a server is ready is decided in one place for all drivers, not by testcontainers. */
+const noWait: WaitStrategy = {
+  waitUntilReady: async () => {},
+  withStartupTimeout: () => noWait,
+  isStartupTimeoutSet: () => false,
+  getStartupTimeout: () => 0,
+}
+
+class ContainerLife implements Life {
+  readonly pid = undefined
+  #ended: Promise<void> | undefined
+
+  constructor(
+    private readonly engine: ContainerRuntimeClient,
+    private readonly container: StartedTestContainer,
+  ) {}
+
+  async running(): Promise<boolean> {
+    const { State } = await this.engine.container.getById(this.container.getId()).inspect()
+    return State.Running
+  }
+
+  async logTail(): Promise<string> {
+    const container = this.engine.container.getById(this.container.getId())
+    const log = await container.logs({ stdout: true, stderr: true, tail: tailLines })
+    return plainText(log)
+  }
+
+  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    const timeout = signal === 'SIGKILL' ? 0 : obeysWithinMs
+    this.#ended ??= this.container.stop({ remove: true, timeout }).then(() => {})
+    return this.#ended
+  }
+}
+
+/** An engine sends output in frames: one byte for the stream, three of zero, four for the length, then the text. */
+function plainText(frames: Buffer): string {
+  let text = ''
+  for (let at = 0; at + 8 <= frames.length; ) {
+    const end = at + 8 + frames.readUInt32BE(at + 4)
+    text += frames.toString('utf8', at + 8, end)
+    at = end
+  }
+  return text.trimEnd()
+}

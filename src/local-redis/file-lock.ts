@@ -1,0 +1,24 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+
+const lockedWithinMs = 300_000
+
+/**
+ * Runs `task` while holding the kernel's lock on `file`. A lock file of our own making would stay behind when its
+ * holder is killed; this one is held by a `cat` that ends with its input, which is us.
+ */
+export async function withFileLock<T>(file: string, task: () => Promise<T>): Promise<T> {
+  const seconds = String(lockedWithinMs / 1000)
+  const holder = spawn('flock', ['--wait', seconds, file, 'sh', '-c', 'echo held; exec cat'], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+  const ended = once(holder, 'close')
+  try {
+    const held = await Promise.race([once(holder.stdout, 'data').then(() => true), ended.then(() => false)])
+    if (!held) throw new Error(`the lock ${file} was not free within ${seconds} s`)
+    return await task()
+  } finally {
+    holder.stdin.end()
+    await ended
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * A Redis for the demo, the tests and the benchmarks, without asking anyone to prepare one.
+ *
+ * The order of choice goes from what somebody meant, to what is already there, to what has to be fetched:
+ *
+ *   1. REDIS_URL       somebody named a server. It is used as it is: never started, stopped or emptied here.
+ *   2. PATH            a redis-server or valkey-server is installed: the quickest, and the version its user knows.
+ *   3. container       a container engine answers: any version, nothing installed, but an image may be pulled.
+ *   4. package         Debian and Ubuntu: the distribution's own server, unpacked into a cache folder.
+ *   5. NoRedisError    says why each of these was not possible, and what to install.
+ *
+ * An option that fails does not end the search. Its reason is kept for the error, the next option is tried.
+ *
+ * Below the choice all options look alike:
+ *
+ *   obtainRedis ── REDIS_URL
+ *        └─ findServerSource ── chooseSource     asks each option in turn, keeps the refusals
+ *                                  ├─ path.ts       ┐ launch ── process.ts   a child that cannot outlive this process
+ *                                  ├─ debian.ts     ┘
+ *                                  └─ container.ts    launch ── testcontainers
+ *                                         └─ server.ts      port, retry, readiness, kill, restart: the same for all
+ *
+ * Three promises hold for every server started here. It listens on loopback only. Its port is never 6379, where a
+ * developer's own server lives. And nothing of it is left when this process ends, whichever way it ends.
+ *
+ * This folder stands alone: the lock library does not import it, and it imports nothing of the library.
+ */
+import { chooseSource } from './choose.ts'
+import { inContainer } from './container.ts'
+import { fromDistribution } from './debian.ts'
+import { onPath } from './path.ts'
+import { type LocalRedis, namedRedis } from './redis-url.ts'
+import type { ServerSource } from './server.ts'
+
+export { NoRedisError } from './choose.ts'
+export type { LocalRedis } from './redis-url.ts'
+export type { RunningServer, ServerSource, StartOptions } from './server.ts'
+
+export interface ObtainOptions {
+  /** Receives the one line that says which server was chosen. It never contains a password. */
+  readonly announce?: (line: string) => void
+  /** Extra command line arguments for a server that is started; a server named by REDIS_URL is taken as it is. */
+  readonly args?: readonly string[]
+}
+
+let found: Promise<ServerSource> | undefined
+
+/** Where servers come from on this machine; REDIS_URL plays no part. Decided once per process. */
+export function findServerSource(): Promise<ServerSource> {
+  found ??= chooseSource([onPath(), inContainer(), fromDistribution()])
+  return found
+}
+
+/** One Redis to use: the one REDIS_URL names, otherwise one that is started and lasts until `stop`. */
+export async function obtainRedis(options: ObtainOptions = {}): Promise<LocalRedis> {
+  const { REDIS_URL } = process.env
+  const redis = namedRedis(REDIS_URL) ?? (await startedRedis(options.args ?? []))
+  options.announce?.(`Redis: ${redis.description}`)
+  return redis
+}
+
+async function startedRedis(args: readonly string[]): Promise<LocalRedis> {
+  const source = await findServerSource()
+  const server = await source.start({ args })
+  return {
+    url: server.url,
+    description: `${source.description}, started on ${server.url}`,
+    stop: () => server.stop(),
+  }
+}

@@ -1,0 +1,44 @@
+import { connect } from 'node:net'
+
+export interface Answer {
+  /** The process that answered, where it may be asked: a server that wants a password does not say. */
+  readonly pid: number | undefined
+}
+
+const answerWithinMs = 500
+
+/**
+ * Asks the loopback port for a PING and for the process behind it; undefined where no ready server answers.
+ * Raw lines on a socket, because a client library would add its own reconnecting and its own idea of ready.
+ */
+export function probe(port: number): Promise<Answer | undefined> {
+  return new Promise(resolve => {
+    let received = ''
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\nINFO server\r\n'))
+    const finish = (answer: Answer | undefined) => {
+      clearTimeout(limit)
+      socket.destroy()
+      resolve(answer)
+    }
+    const limit = setTimeout(finish, answerWithinMs, undefined)
+    socket.setEncoding('utf8')
+    socket.on('error', () => finish(undefined))
+    socket.on('close', () => finish(undefined))
+    socket.on('data', (chunk: string) => {
+      received += chunk
+      const answer = read(received)
+      if (answer !== 'incomplete') finish(answer)
+    })
+  })
+}
+
+/** +PONG and the INFO text; or an error line for each, which also is an answer: NOAUTH means up. Not so LOADING. */
+function read(received: string): Answer | undefined | 'incomplete' {
+  const [ping, info] = received.split('\r\n')
+  if (!received.includes('\r\n') || ping === undefined || info === undefined) return 'incomplete'
+  if (!ping.startsWith('+PONG') && !ping.startsWith('-')) return undefined
+  if (ping.startsWith('-LOADING')) return undefined
+  if (info.startsWith('-') && received.split('\r\n').length > 2) return { pid: undefined }
+  const pid = /^process_id:(\d+)\r\n/m.exec(received)?.[1]
+  return pid === undefined ? 'incomplete' : { pid: Number(pid) }
+}

@@ -1,0 +1,31 @@
+/** A Redis to use, whoever runs it. */
+export interface LocalRedis {
+  readonly url: string
+  /** For people; never contains a password. */
+  readonly description: string
+  /** Stops the server if it was started for this; leaves alone one that REDIS_URL names. */
+  stop(): Promise<void>
+}
+
+/** The server REDIS_URL names, or undefined where it is not set. Nothing here starts, stops or empties it. */
+export function namedRedis(value: string | undefined): LocalRedis | undefined {
+  if (!value) return undefined
+  return {
+    url: value,
+    description: `the server REDIS_URL names, ${withoutSecrets(value)}`,
+    stop: async () => {},
+  }
+}
+
+/**
+ * Host, port and database only. The user part is dropped together with the password because some providers
+ * put the secret there, and the query because some clients read a password from it.
+ */
+function withoutSecrets(value: string): string {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  if (!url?.hostname || !['redis:', 'rediss:'].includes(url.protocol)) {
+    // The value itself is not quoted: a mistyped address still holds its password.
+    throw new Error('REDIS_URL is set, but is not an address of the form redis://host:port or rediss://host:port')
+  }
+  return `${url.protocol}//${url.host}${url.pathname === '/' ? '' : url.pathname}`
+}

@@ -1,0 +1,175 @@
+/**
+ * The life of a server, whatever runs it.
+ *
+ * A driver (a child process, a container) knows only how to launch one server on one port and how to end it. All
+ * the rest is here, once: which port, what to do when somebody else took it in the meantime, when a server counts
+ * as ready, and the calls that kill and restart it.
+ *
+ *   start ──> ready ──kill──> dead ──restart──> ready ──stop──> over
+ *
+ * Each restart is a new launch. Nothing is kept from the life before, so a restarted server is empty; unless the
+ * caller gave it both a folder and the arguments to persist into it.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from './error-message.ts'
+import { freePort } from './port.ts'
+import { probe } from './probe.ts'
+
+/** Where servers come from. It can start any number of them. */
+export interface ServerSource {
+  readonly kind: 'path' | 'container' | 'package'
+  /** For people, e.g. "redis-server 7.0.15 from the PATH (/usr/bin/redis-server)". */
+  readonly description: string
+  start(options?: StartOptions): Promise<RunningServer>
+}
+
+export interface StartOptions {
+  /** Extra redis-server command line arguments, e.g. ['--maxmemory', '1mb']. */
+  readonly args?: readonly string[]
+  /** A free loopback port is chosen where none is given. */
+  readonly port?: number
+  /** The server's working folder, which is left in place. A temporary one is made and removed where none is given. */
+  readonly dir?: string
+}
+
+export interface RunningServer {
+  readonly url: string
+  readonly port: number
+  /** The server process, where it is a process of this machine. Changes with each restart. */
+  readonly pid: number | undefined
+  /** Ends the server and removes what it left. Calling it again does nothing. */
+  stop(): Promise<void>
+  /** Ends the server as a crash would; the port is kept for a restart. */
+  kill(): Promise<void>
+  /** Starts again on the same port, empty; with the arguments of the start unless others are given. */
+  restart(options?: { args?: readonly string[] }): Promise<void>
+}
+
+/** One launched server, from its launch to its end. */
+export interface Life {
+  readonly pid: number | undefined
+  running(): Promise<boolean>
+  /** The last lines it wrote, for an error. */
+  logTail(): Promise<string>
+  /** Ends it and removes what it left; SIGTERM becomes SIGKILL when it is not obeyed in time. Idempotent. */
+  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
+}
+
+export interface LaunchOptions {
+  readonly args: readonly string[]
+  readonly dir: string | undefined
+}
+
+export type Launch = (port: number, options: LaunchOptions) => Promise<Life>
+
+/** Nothing is written to disk unless the caller's own arguments, which come later and win, ask for it. */
+export const emptyAndForgetful = ['--save', '', '--appendonly', 'no'] as const
+
+const launchAttempts = 5
+const readyWithinMs = 15_000
+const reservedPort = 6379
+const strangerAnswered = 'another server answered'
+/** As a server, a container engine and `untilReady` say it. */
+const portTaken = new RegExp(`address already in use|port is already allocated|${strangerAnswered}`, 'i')
+
+export async function startServer(launch: Launch, options: StartOptions = {}): Promise<RunningServer> {
+  const { args = [], port, dir } = options
+  const { life, port: takenPort } = await launchUntilReady(launch, port, { args, dir })
+  return new LaunchedServer(launch, takenPort, { args, dir }, life)
+}
+
+class LaunchedServer implements RunningServer {
+  readonly url: string
+  #life: Life
+  #over = false
+  /** Calls run one after another, so that a stop during a restart does not miss the server being launched. */
+  #turn: Promise<void> = Promise.resolve()
+
+  constructor(
+    private readonly launch: Launch,
+    readonly port: number,
+    private readonly options: LaunchOptions,
+    life: Life,
+  ) {
+    this.url = `redis://127.0.0.1:${port}`
+    this.#life = life
+  }
+
+  get pid(): number | undefined {
+    return this.#life.pid
+  }
+
+  stop(): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#over = true
+      await this.#life.end('SIGTERM')
+    })
+  }
+
+  kill(): Promise<void> {
+    return this.#inTurn(() => this.#life.end('SIGKILL'))
+  }
+
+  restart({ args = this.options.args }: { args?: readonly string[] } = {}): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#over) throw new Error('this server was stopped; start another one')
+      await this.#life.end('SIGTERM')
+      const { life } = await launchUntilReady(this.launch, this.port, { ...this.options, args })
+      this.#life = life
+    })
+  }
+
+  #inTurn(step: () => Promise<void>): Promise<void> {
+    const result = this.#turn.then(step)
+    this.#turn = result.catch(() => {})
+    return result
+  }
+}
+
+/**
+ * A port is free only at the moment it is looked at, so a launch that finds it taken is repeated: with another
+ * port where the choice is ours, with the same one after a moment where the caller named it.
+ */
+async function launchUntilReady(
+  launch: Launch,
+  wantedPort: number | undefined,
+  options: LaunchOptions,
+): Promise<{ life: Life; port: number }> {
+  if (wantedPort === reservedPort) throw new Error(`port ${reservedPort} is left to a server of your own`)
+  if (options.args.includes('--port')) throw new Error('the port is given as `port`, not among the arguments')
+
+  for (let attempt = 1; ; attempt++) {
+    const port = wantedPort ?? (await freePort())
+    try {
+      return { life: await launchOnce(launch, port, options), port }
+    } catch (error) {
+      if (attempt === launchAttempts || !portTaken.test(messageOf(error))) throw error
+      await sleep(100 * attempt)
+    }
+  }
+}
+
+async function launchOnce(launch: Launch, port: number, options: LaunchOptions): Promise<Life> {
+  const life = await launch(port, options)
+  const failure = await untilReady(life, port).catch(messageOf)
+  if (failure === undefined) return life
+  const log = await life.logTail().catch(messageOf)
+  await life.end('SIGKILL')
+  throw new Error(`the Redis server did not start on port ${port}: ${failure}\n${log}`.trimEnd())
+}
+
+/** Undefined once the server answers; otherwise why it never will. */
+async function untilReady(life: Life, port: number): Promise<string | undefined> {
+  const deadline = Date.now() + readyWithinMs
+  while (Date.now() < deadline) {
+    const answer = await probe(port)
+    // Somebody else's server may have won the port; then it is that one that answers, and ours is about to exit.
+    if (answer?.pid !== undefined && life.pid !== undefined && answer.pid !== life.pid) return strangerAnswered
+    // One that wants a password does not say which process it is; but a moment later a loser of the port is gone.
+    if (answer && answer.pid === undefined) await sleep(100)
+    if (!(await life.running())) return 'it exited'
+    if (answer) return undefined
+    await sleep(15)
+  }
+  return `no answer within ${readyWithinMs / 1000} s`
+}

@@ -1,0 +1,95 @@
+/** Looking at locks from outside, and taking one away. */
+import type { Cluster, Redis } from 'ioredis'
+import { LockArgumentError } from '../errors.ts'
+import type { Link } from '../redis/link.ts'
+import { decodeState, type LockState } from './state.ts'
+
+/** Keys asked for in one SCAN, and states read at a time. */
+const PAGE = 500
+
+export class Inspection {
+  readonly #link: Link
+  readonly #tokenMemory: number
+
+  constructor(link: Link, tokenMemory: number) {
+    this.#link = link
+    this.#tokenMemory = tokenMemory
+  }
+
+  async inspect(key: string): Promise<LockState> {
+    const { values } = await this.#link.scripts.run('inspect', this.#link.keys.of(key), { queued: '1' })
+    return decodeState(key, values)
+  }
+
+  /** As `inspect`, without reading the queue. */
+  async isLocked(key: string): Promise<boolean> {
+    const { values } = await this.#link.scripts.run('inspect', this.#link.keys.of(key), { queued: undefined })
+    return decodeState(key, values).locked
+  }
+
+  /** Held or queued locks whose key matches the pattern; each at most once, in no order. */
+  async *list(pattern: string): AsyncGenerator<LockState> {
+    const matches = glob(pattern)
+    const seen = new Set<string>()
+    const masters = await this.#run(async redis => nodesOf(redis).length)
+    for (let node = 0; node < masters; node++) {
+      let cursor = '0'
+      do {
+        const [next, names] = await this.#run(redis => this.#scan(nodesOf(redis)[node] ?? redis, cursor))
+        cursor = next
+        const keys = names.map(name => this.#link.keys.keyOf(name)).filter(key => key !== undefined)
+        const fresh = keys.filter(key => matches.test(key) && !seen.has(key))
+        for (const key of fresh) seen.add(key)
+        for (const state of await Promise.all(fresh.map(key => this.inspect(key)))) {
+          if (state.locked || state.waiters.length > 0) yield state
+        }
+      } while (cursor !== '0')
+    }
+  }
+
+  /** Takes the lock from the holder it has now. False: it is free. */
+  async forceRelease(key: string): Promise<boolean> {
+    const names = this.#link.keys.of(key)
+    const inbox = this.#link.keys.inboxPrefix(names.lock)
+    for (;;) {
+      const { locked, fencingToken } = await this.inspect(key)
+      if (!locked) return false
+      const seen = String(fencingToken)
+      const { status, repeated } = await this.#link.scripts.run('forceRelease', names, {
+        seen,
+        inbox,
+        memory: this.#tokenMemory,
+      })
+      // A repeated call that finds another holder has most likely ended the one it was for: never take a second one.
+      if (status === 'released' || repeated) return true
+    }
+  }
+
+  #scan(redis: Redis | Cluster, cursor: string): Promise<[string, string[]]> {
+    return redis.scan(cursor, 'MATCH', this.#link.keys.pattern, 'COUNT', PAGE, 'TYPE', 'hash')
+  }
+
+  async #run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
+    return (await this.#link.commands.run(send)).reply
+  }
+}
+
+/** The servers whose keys make up the whole: one, or every master of a cluster. */
+function nodesOf(redis: Redis | Cluster): (Redis | Cluster)[] {
+  return 'nodes' in redis ? redis.nodes('master') : [redis]
+}
+
+/** Redis's own patterns (`*`, `?`, `[abc]`, `[^a-c]`, `\` to escape) as a regular expression over the user's keys. */
+function glob(pattern: string): RegExp {
+  const token = /\\(.)|\[(\^?)((?:\\.|[^\]])*)\]|([*?])|(.)/gs
+  const source = pattern.replace(token, (_, escaped, not, set, wild, plain) => {
+    if (wild) return wild === '*' ? '.*' : '.'
+    if (set !== undefined) return `[${not}${set.replace(/\[/g, '\\[')}]`
+    return (escaped ?? plain).replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+  })
+  try {
+    return new RegExp(`^${source}$`, 's')
+  } catch {
+    throw new LockArgumentError('pattern', pattern, 'a pattern of *, ?, [abc], [^abc] and [a-c]')
+  }
+}

@@ -1,0 +1,108 @@
+/** Counters and histograms of one client. */
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
+import type { Via } from '../primitive.ts'
+
+/** A distribution of times, in ms. All 0 while nothing was counted. */
+export interface TimeStats {
+  readonly count: number
+  readonly min: number
+  readonly max: number
+  readonly mean: number
+  readonly p50: number
+  readonly p90: number
+  readonly p99: number
+}
+
+/** What `LockClient.stats()` tells, since the client was made. */
+export interface ClientStats {
+  /** Calls that are waiting now. */
+  readonly waiting: number
+  /** Leases held now. */
+  readonly holding: number
+  /** Grants, in all and by how they came about. */
+  readonly acquired: number
+  readonly via: Readonly<Record<Via, number>>
+  readonly released: number
+  readonly renewed: number
+  readonly lost: number
+  /** Calls that ended without a grant: out of time, refused (`tryLock`), aborted or failed. */
+  readonly timedOut: number
+  readonly refused: number
+  readonly failed: number
+  /** From the call to the grant. */
+  readonly wait: TimeStats
+  /** From the grant to the release or the loss. */
+  readonly hold: TimeStats
+  /** From the call of a release to the next grant of the key in this client, where that was already waiting. */
+  readonly handoff: TimeStats
+}
+
+/** Histograms count µs; this is the longest that they tell apart, an hour. */
+const LONGEST_MICROS = 3_600_000_000
+
+export class Stats {
+  readonly via: Record<Via, number> = { immediate: 0, handoff: 0, wakeup: 0, expiry: 0, reentry: 0 }
+  released = 0
+  renewed = 0
+  lost = 0
+  timedOut = 0
+  refused = 0
+  failed = 0
+  readonly #wait = histogram()
+  readonly #hold = histogram()
+  readonly #handoff = histogram()
+
+  acquired(via: Via, waited: number): void {
+    this.via[via] += 1
+    record(this.#wait, waited)
+  }
+
+  held(ms: number): void {
+    record(this.#hold, ms)
+  }
+
+  handedOff(ms: number): void {
+    record(this.#handoff, ms)
+  }
+
+  snapshot(waiting: number, holding: number): ClientStats {
+    const { released, renewed, lost, timedOut, refused, failed } = this
+    return {
+      waiting,
+      holding,
+      acquired: Object.values(this.via).reduce((sum, count) => sum + count, 0),
+      via: { ...this.via },
+      released,
+      renewed,
+      lost,
+      timedOut,
+      refused,
+      failed,
+      wait: summary(this.#wait),
+      hold: summary(this.#hold),
+      handoff: summary(this.#handoff),
+    }
+  }
+}
+
+function histogram(): RecordableHistogram {
+  return createHistogram({ lowest: 1, highest: LONGEST_MICROS, figures: 3 })
+}
+
+function record(into: RecordableHistogram, ms: number): void {
+  into.record(Math.min(LONGEST_MICROS, Math.max(1, Math.round(ms * 1000))))
+}
+
+function summary(of: RecordableHistogram): TimeStats {
+  if (of.count === 0) return { count: 0, min: 0, max: 0, mean: 0, p50: 0, p90: 0, p99: 0 }
+  const ms = (micros: number) => micros / 1000
+  return {
+    count: of.count,
+    min: ms(of.min),
+    max: ms(of.max),
+    mean: ms(of.mean),
+    p50: ms(of.percentile(50)),
+    p90: ms(of.percentile(90)),
+    p99: ms(of.percentile(99)),
+  }
+}

@@ -1,0 +1,201 @@
+/** The options of a client and of a call: their types, their defaults, and the check that everything goes through. */
+import { hostname } from 'node:os'
+import { LONGEST } from './clock.ts'
+import { LockArgumentError } from './errors.ts'
+
+/** Options of one call of `lock`, `tryLock`, `using` or `wrap`. Times are ms. */
+export interface LockOptions {
+  /**
+   * Longest wait. `lock` then rejects with LockTimeoutError, `tryLock` resolves null. 0: a single attempt.
+   * Default: the client's `timeout`; without one, `lock` waits for ever and `tryLock` makes a single attempt.
+   */
+  timeout?: number | undefined
+  /** Aborting rejects the call with `signal.reason`, at once. */
+  signal?: AbortSignal | undefined
+  /**
+   * A fixed lease: not renewed unless `renew` is true. Shorter: a crashed holder blocks others less long. Longer: fewer
+   * renewals, and a longer pause of the process is survived. Default: the client's `lease`, renewed.
+   */
+  lease?: number | undefined
+  /** Whether the lease is renewed every third of it. Default: true without `lease`, false with it. */
+  renew?: boolean | undefined
+  /** Automatic renewal stops this long after the grant, so that a hung job cannot hold for ever. Default: never. */
+  maxHold?: number | undefined
+  /**
+   * true: first come, first served, by a queue in Redis. false: whoever asks first after a release wins, which is faster
+   * under contention and may starve somebody. Default: the client's `fair`.
+   */
+  fair?: boolean | undefined
+  /** With `fair: false`: join the fair queue after having waited this long, which bounds starvation. Default: the client's. */
+  fairAfter?: number | undefined
+  /** In the fair queue, be ordered as if the request had been made this much earlier. Later requests still age past it. */
+  headStart?: number | undefined
+  /** Explicit identity: the same owner re-enters, also from another process. Default: each call its own. */
+  owner?: string | undefined
+}
+
+/** Options of a LockClient. Times are ms. */
+export interface ClientOptions {
+  /** First part of every key and channel in Redis. Default `'lock'`. */
+  prefix?: string | undefined
+  /** Lease of a grant whose caller names none; renewed automatically every third of it. Default 30,000. */
+  lease?: number | undefined
+  /**
+   * Expiry of a waiter in the fair queue, refreshed every third of it. It is also how long a waiter whose process has
+   * died without a trace can delay others, and a third of it how late a lost message is noticed. Default 10,000.
+   */
+  waiterTtl?: number | undefined
+  /** How long a free lock's token clock is kept in Redis after its last use. Default 600,000. */
+  tokenMemory?: number | undefined
+  /** Default of the option of the same name of each call. Default false. */
+  fair?: boolean | undefined
+  /** Default of the option of the same name of each call. Default: none. */
+  fairAfter?: number | undefined
+  /** Default of the option of the same name of each call. Default: none. */
+  timeout?: number | undefined
+  /** How long a pending call rides out an unreachable Redis before it rejects with LockConnectionError. Default 15,000. */
+  outageTimeout?: number | undefined
+  /** Shown to others as who holds or waits. Default `host:pid`. */
+  label?: string | undefined
+}
+
+/** A client's options with all defaults filled in; two of them have none. */
+export interface Settings {
+  readonly prefix: string
+  readonly lease: number
+  readonly waiterTtl: number
+  readonly tokenMemory: number
+  readonly fair: boolean
+  readonly fairAfter: number | undefined
+  readonly timeout: number | undefined
+  readonly outageTimeout: number
+  readonly label: string
+}
+
+/** One call, with all defaults filled in. */
+export interface Request {
+  readonly timeout: number | undefined
+  readonly signal: AbortSignal | undefined
+  readonly lease: number
+  readonly renew: boolean
+  readonly maxHold: number
+  readonly fair: boolean
+  readonly fairAfter: number | undefined
+  readonly headStart: number
+  readonly owner: string | undefined
+}
+
+type Check = (name: string, value: unknown) => void
+
+function duration(least: number): Check {
+  return (name, value) => {
+    if (typeof value !== 'number' || !(value >= least && value <= LONGEST)) {
+      throw new LockArgumentError(name, value, `a number of ms from ${least} to ${LONGEST}`)
+    }
+  }
+}
+
+function text(least: number): Check {
+  return (name, value) => {
+    if (typeof value !== 'string' || !value.isWellFormed() || value.length < least || Buffer.byteLength(value) > 1024) {
+      throw new LockArgumentError(name, value, `a string of ${least} to 1024 UTF-8 bytes`)
+    }
+  }
+}
+
+const flag: Check = (name, value) => {
+  if (typeof value !== 'boolean') throw new LockArgumentError(name, value, 'true or false')
+}
+
+const abortSignal: Check = (name, value) => {
+  if (!(value instanceof AbortSignal)) throw new LockArgumentError(name, value, 'an AbortSignal')
+}
+
+const lockChecks: Record<keyof LockOptions, Check> = {
+  timeout: duration(0),
+  signal: abortSignal,
+  lease: duration(1),
+  renew: flag,
+  maxHold: duration(1),
+  fair: flag,
+  fairAfter: duration(0),
+  headStart: duration(0),
+  owner: text(1),
+}
+
+const clientChecks: Record<keyof ClientOptions, Check> = {
+  prefix: text(1),
+  lease: duration(1),
+  waiterTtl: duration(1),
+  tokenMemory: duration(0),
+  fair: flag,
+  fairAfter: duration(0),
+  timeout: duration(0),
+  outageTimeout: duration(1),
+  label: text(0),
+}
+
+/** Checks every option that is there; those that are undefined count as absent. */
+function check(what: string, options: unknown, checks: Readonly<Record<string, Check>>): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new LockArgumentError(what, options, 'an object')
+  }
+  for (const [name, value] of Object.entries(options)) {
+    const known = Object.hasOwn(checks, name) ? checks[name] : undefined
+    if (!known) throw new LockArgumentError(name, value, `no such option; known are ${Object.keys(checks).join(', ')}`)
+    if (value !== undefined) known(name, value)
+  }
+}
+
+export function checkKey(key: unknown): asserts key is string {
+  text(1)('key', key)
+}
+
+export function checkOwner(owner: unknown): asserts owner is string {
+  text(1)('owner', owner)
+}
+
+export function checkRenewal(ms: unknown): asserts ms is number {
+  duration(1)('ms', ms)
+}
+
+/** The client's options with their defaults, frozen. */
+export function settingsOf(options: ClientOptions): Settings {
+  check('options', options, clientChecks)
+  return Object.freeze({
+    prefix: options.prefix ?? 'lock',
+    lease: Math.floor(options.lease ?? 30_000),
+    waiterTtl: Math.ceil(options.waiterTtl ?? 10_000),
+    tokenMemory: Math.ceil(options.tokenMemory ?? 600_000),
+    fair: options.fair ?? false,
+    fairAfter: options.fairAfter,
+    timeout: options.timeout,
+    outageTimeout: options.outageTimeout ?? 15_000,
+    label: options.label ?? `${hostname()}:${process.pid}`,
+  })
+}
+
+/** A call's options with the client's defaults, frozen. */
+export function requestOf(options: LockOptions, settings: Settings): Request {
+  check('options', options, lockChecks)
+  const fair = options.fair ?? settings.fair
+  const fairAfter = fair ? undefined : (options.fairAfter ?? settings.fairAfter)
+  if (options.headStart !== undefined && !fair && fairAfter === undefined) {
+    throw new LockArgumentError(
+      'headStart',
+      options.headStart,
+      'only with fair: true or fairAfter, because only the queue has an order',
+    )
+  }
+  return Object.freeze({
+    timeout: options.timeout ?? settings.timeout,
+    signal: options.signal,
+    lease: Math.floor(options.lease ?? settings.lease),
+    renew: options.renew ?? options.lease === undefined,
+    maxHold: options.maxHold ?? Number.POSITIVE_INFINITY,
+    fair,
+    fairAfter,
+    headStart: options.headStart ?? 0,
+    owner: options.owner,
+  })
+}

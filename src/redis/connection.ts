@@ -1,0 +1,224 @@
+/**
+ * One connection to Redis that the rest of the library may treat as always there.
+ *
+ * ioredis can reconnect and re-send by itself, but with its defaults a command that was in flight when the socket
+ * dropped is executed twice, and without re-sending its promise may never settle. So here it does neither: a lost
+ * connection rejects at once what was in flight, and the loop below connects again.
+ *
+ * A call is then in one of four states:
+ *
+ *      run ──▶ waiting for the connection ◀───────────────┐
+ *                 │ up                                     │ outcome unknown: the socket failed, or the server
+ *                 ▼                                        │ is loading, busy, moving a slot
+ *              sent ──▶ answered                           │
+ *                 └───────────────────────────────────────-┘
+ *                 └──▶ refused: the server's definite "no" (NOPERM, OOM, READONLY, WRONGTYPE, …)
+ *
+ * "Unknown" is sent again: every script does nothing the second time, so whether the first one ran does not matter.
+ * Each call settles within `outageTimeout` of its start, whatever the network does (I6); one timer serves all of them.
+ * A server that stops answering on an open socket (half-open, frozen) is noticed by the age of the oldest unanswered
+ * call, and its connection is torn down.
+ */
+import type { Cluster, Redis } from 'ioredis'
+import type { Clock, Timer } from '../clock.ts'
+import { LockClosedError, LockConnectionError } from '../errors.ts'
+
+/** Server errors that pass: the same request may succeed a moment later, or on another connection. */
+const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b/
+
+/** Retry pace while the connection is up but the server says "not now", in ms. */
+const PAUSE = 50
+/** First and longest pause between attempts to connect, in ms. */
+const RECONNECT = { first: 10, longest: 1_000 }
+
+export interface Answer<T> {
+  readonly reply: T
+  /** When the request that was answered left, on the client's monotonic clock. */
+  readonly sent: number
+  /** Whether an earlier sending of the same call had an unknown outcome: then its effect may be older than `sent`. */
+  readonly repeated: boolean
+}
+
+interface Call {
+  readonly begun: number
+  settled: boolean
+  fail(error: Error): void
+}
+
+export interface ConnectionListener {
+  up(): void
+  down(error: Error): void
+}
+
+export class Connection {
+  readonly redis: Redis | Cluster
+  readonly #clock: Clock
+  readonly #outageTimeout: number
+  readonly #answerLimit: number
+  readonly #listener: ConnectionListener
+  /** Calls that are not settled, oldest first. */
+  readonly #calls = new Set<Call>()
+  #sweep: Timer | undefined
+  #reconnect: Timer | undefined
+  #up = false
+  #closed = false
+  #attempts = 0
+  #lastError: Error | undefined
+  #whenUp = gate()
+  #unanswered = 0
+  #lastAnswer = 0
+
+  constructor(redis: Redis | Cluster, clock: Clock, outageTimeout: number, listener: ConnectionListener) {
+    this.redis = redis
+    this.#clock = clock
+    this.#outageTimeout = outageTimeout
+    this.#answerLimit = Math.min(5_000, Math.max(100, outageTimeout / 2))
+    this.#listener = listener
+    redis.on('error', (error: Error) => {
+      this.#lastError = error
+    })
+    redis.on('ready', () => this.#wentUp())
+    redis.on('end', () => this.#wentDown())
+  }
+
+  get up(): boolean {
+    return this.#up
+  }
+
+  /** Starts to connect, and keeps the connection until `close`. */
+  open(): void {
+    if (this.#closed || this.redis.status === 'connecting' || this.redis.status === 'ready') return
+    // A failure is told by the events 'error' and 'end'; the promise adds nothing.
+    this.redis.connect().catch(() => {})
+  }
+
+  /** Runs `send` until it is answered or refused, or `outageTimeout` is over. `send` must be repeatable. */
+  run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<Answer<T>> {
+    if (this.#closed) return Promise.reject(new LockClosedError())
+    return new Promise((resolve, reject) => {
+      const call: Call = {
+        begun: this.#clock.now(),
+        settled: false,
+        fail: error => {
+          call.settled = true
+          this.#calls.delete(call)
+          reject(error)
+        },
+      }
+      this.#calls.add(call)
+      this.#armSweep()
+      this.#pursue(call, send, answer => {
+        if (call.settled) return
+        call.settled = true
+        this.#calls.delete(call)
+        resolve(answer)
+      })
+    })
+  }
+
+  /** Drops the socket; the loop connects again. For a connection that is known to be deaf. */
+  reset(reason: Error): void {
+    this.#lastError = reason
+    this.redis.disconnect()
+  }
+
+  /** Ends the connection for good; pending calls reject with LockClosedError. */
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#sweep?.cancel()
+    this.#reconnect?.cancel()
+    for (const call of this.#calls) call.fail(new LockClosedError())
+    this.#whenUp.open()
+    this.redis.disconnect()
+  }
+
+  async #pursue<T>(call: Call, send: (redis: Redis | Cluster) => Promise<T>, answered: (answer: Answer<T>) => void) {
+    for (let repeated = false; !call.settled; ) {
+      if (!this.#up) {
+        await this.#whenUp.promise
+        continue
+      }
+      const sent = this.#clock.now()
+      if (this.#unanswered++ === 0) this.#lastAnswer = sent
+      try {
+        const reply = await send(this.redis)
+        return answered({ reply, sent, repeated })
+      } catch (error) {
+        if (call.settled) return
+        if (isReply(error) && !passing.test(error.message)) {
+          return call.fail(new LockConnectionError('Redis refused', error))
+        }
+        this.#lastError = error as Error
+        repeated = true
+        if (this.#up) await new Promise<void>(resolve => this.#clock.after(PAUSE, resolve))
+      } finally {
+        this.#unanswered -= 1
+        this.#lastAnswer = this.#clock.now()
+      }
+    }
+  }
+
+  #wentUp(): void {
+    this.#up = true
+    this.#attempts = 0
+    this.#lastError = undefined
+    this.#whenUp.open()
+    this.#listener.up()
+  }
+
+  #wentDown(): void {
+    const wasUp = this.#up
+    this.#up = false
+    if (wasUp) this.#whenUp = gate()
+    if (this.#closed) return
+    const error = this.#lastError ?? new Error('the connection to Redis was closed')
+    if (isReply(error)) this.#refuseAll(error)
+    if (wasUp) this.#listener.down(error)
+    const pause = Math.min(RECONNECT.longest, RECONNECT.first * 2 ** this.#attempts++)
+    this.#reconnect = this.#clock.after(pause * (0.75 + Math.random() / 2), () => this.open())
+  }
+
+  /** A server that refuses the connection itself (password, rights) will refuse it again: nobody has to wait for that. */
+  #refuseAll(error: Error): void {
+    if (passing.test(error.message)) return
+    for (const call of this.#calls) call.fail(new LockConnectionError('Redis refused', error))
+  }
+
+  /** Calls begin in order and have one patience, so the oldest is always the next to be given up. */
+  #armSweep(): void {
+    if (this.#sweep) return
+    const [oldest] = this.#calls
+    if (!oldest) return
+    const now = this.#clock.now()
+    const due = Math.min(oldest.begun + this.#outageTimeout - now, this.#answerLimit)
+    this.#sweep = this.#clock.after(due, () => {
+      this.#sweep = undefined
+      this.#giveUpOld()
+      this.#armSweep()
+    })
+  }
+
+  #giveUpOld(): void {
+    const now = this.#clock.now()
+    for (const call of this.#calls) {
+      if (now - call.begun < this.#outageTimeout) break
+      call.fail(new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`, this.#lastError))
+    }
+    if (this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit) {
+      this.reset(new Error(`Redis left a command unanswered for ${Math.round(now - this.#lastAnswer)} ms`))
+    }
+  }
+}
+
+function isReply(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError'
+}
+
+function gate() {
+  let open!: () => void
+  const promise = new Promise<void>(resolve => {
+    open = resolve
+  })
+  return { promise, open }
+}

@@ -1,0 +1,90 @@
+/**
+ * Names in Redis. All keys and channels of one lock share one hash tag, so that a cluster keeps them in one slot.
+ *
+ *   key without a hash tag      order:1        lock:{order:1}        lock:{order:1}:queue     …:expiry
+ *   key with a tag of its own   {user}:order   lock:{user}:order     lock:{user}:order:queue  …:expiry
+ *
+ * The key is a user's string, so the mapping must be one-to-one for every string, or two locks would be one, or a lock
+ * would be another's queue. Three kinds of odd keys need a letter more than the table says:
+ *   - a tagged key that would look like an untagged one ("{a}"), or like the queue of another key ("{a}:queue"),
+ *     gets ":lock" at its end; so does one that ends in ":lock" already, to stay apart from those;
+ *   - an untagged key that begins with a brace ("}x", "{}") gets one more "{", or its tag would be empty.
+ */
+
+export interface Names {
+  readonly lock: string
+  readonly queue: string
+  readonly expiry: string
+}
+
+/** A client's inbox is named by this many characters, with which the ids of its waiters begin. lua/ knows the number. */
+export const INBOX_LENGTH = 12
+
+const ambiguous = /^\{[\s\S]*\}$|:(?:queue|expiry|lock)$/
+
+function hasTag(key: string): boolean {
+  const open = key.indexOf('{')
+  return open >= 0 && key.indexOf('}', open) > open + 1
+}
+
+export class Keys {
+  readonly #root: string
+  readonly #cluster: boolean
+
+  /** `cluster`: channels of grants belong to the slot of the lock, because a script can only publish to its own slot. */
+  constructor(keyPrefix: string, prefix: string, cluster: boolean) {
+    this.#root = `${keyPrefix}${prefix}:`
+    this.#cluster = cluster
+  }
+
+  of(key: string): Names {
+    return namesOf(this.#root + encode(key))
+  }
+
+  /** The channel of grants of a client is this and the name of its inbox. */
+  inboxPrefix(lock: string): string {
+    return this.#cluster ? `${lock}:inbox:` : `${this.#root}inbox:`
+  }
+
+  /** The user's key of a lock's key, or undefined if it is not a lock's key. */
+  keyOf(lock: string): string | undefined {
+    return lock.startsWith(this.#root) ? decode(lock.slice(this.#root.length)) : undefined
+  }
+
+  /** A SCAN pattern that matches every lock's key, and possibly others. */
+  get pattern(): string {
+    return `${this.#root.replace(/[\\*?[\]]/g, '\\$&')}*`
+  }
+}
+
+/** The names that go with a lock's key. */
+export function namesOf(lock: string): Names {
+  return { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry` }
+}
+
+const UNLOCK = 'unlock:'
+
+/** The channel that tells the unfair waiters of a lock that it is free. */
+export function unlockChannel(lock: string): string {
+  return UNLOCK + lock
+}
+
+/** The lock's key of an unlock channel, or undefined if it is another channel. */
+export function lockOfChannel(channel: string): string | undefined {
+  return channel.startsWith(UNLOCK) ? channel.slice(UNLOCK.length) : undefined
+}
+
+function encode(key: string): string {
+  if (!hasTag(key)) return /^[{}]/.test(key) ? `{{${key}}` : `{${key}}`
+  return ambiguous.test(key) ? `${key}:lock` : key
+}
+
+function decode(name: string): string | undefined {
+  if (name.startsWith('{') && name.endsWith('}')) {
+    const inner = name.slice(1, -1)
+    const key = inner.startsWith('{') ? inner.slice(1) : inner
+    return encode(key) === name ? key : undefined
+  }
+  const key = name.endsWith(':lock') ? name.slice(0, -5) : name
+  return key && hasTag(key) && encode(key) === name ? key : undefined
+}

@@ -1,0 +1,76 @@
+/**
+ * Runs the scripts of lua/ by name: EVALSHA, and EVAL where the server does not know the script (any more: since
+ * Redis 7.4 it forgets scripts that EVAL loaded, so NOSCRIPT is ordinary). Nothing is defined on the caller's client.
+ */
+import { createHash } from 'node:crypto'
+import type { Connection } from './connection.ts'
+import * as generated from './scripts.generated.ts'
+
+export type ScriptName = keyof typeof generated
+
+type Script<N extends ScriptName> = (typeof generated)[N]
+
+/** The KEYS of a script by the names in its header; `locks...` takes a list. */
+export type KeysOf<N extends ScriptName> = { readonly [K in Script<N>['keys'][number]]: string | readonly string[] }
+/** The ARGV of a script by the names in its header; undefined ones may only be the last. */
+export type ArgsOf<N extends ScriptName> = {
+  readonly [K in Script<N>['args'][number]]: string | number | undefined | readonly (string | number)[]
+}
+
+/** What a script replied: a status word of its header, and what that word brings. */
+export interface Reply<N extends ScriptName> {
+  readonly status: Script<N>['replies'][number]
+  readonly values: unknown[]
+  readonly sent: number
+  readonly repeated: boolean
+}
+
+interface Loaded {
+  readonly sha: string
+  readonly lua: string
+}
+
+export class Scripts {
+  readonly #connection: Connection
+  readonly #loaded: { readonly [N in ScriptName]: Loaded }
+
+  /** `sharded`: publish by SPUBLISH, as a cluster needs. */
+  constructor(connection: Connection, sharded: boolean) {
+    this.#connection = connection
+    const load = ({ lua }: { lua: string }): Loaded => {
+      const text = sharded ? lua.replaceAll("'PUBLISH'", "'SPUBLISH'") : lua
+      return { lua: text, sha: createHash('sha1').update(text).digest('hex') }
+    }
+    this.#loaded = Object.fromEntries(Object.entries(generated).map(([name, script]) => [name, load(script)])) as {
+      [N in ScriptName]: Loaded
+    }
+  }
+
+  /** Rejects with LockConnectionError. Safe to repeat: so is every script. */
+  async run<N extends ScriptName>(name: N, keys: KeysOf<N>, args: ArgsOf<N>): Promise<Reply<N>> {
+    const { sha, lua } = this.#loaded[name]
+    const keyList = listed(generated[name].keys, keys)
+    const parameters = [...keyList, ...listed(generated[name].args, args)]
+    const { reply, sent, repeated } = await this.#connection.run(async redis => {
+      try {
+        return (await redis.evalsha(sha, keyList.length, ...parameters)) as unknown[]
+      } catch (error) {
+        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+        return (await redis.eval(lua, keyList.length, ...parameters)) as unknown[]
+      }
+    })
+    return { status: reply[0] as Reply<N>['status'], values: reply.slice(1), sent, repeated }
+  }
+}
+
+/** The values in the order of the header's names, as far as they are there. */
+function listed(names: readonly string[], values: Readonly<Record<string, unknown>>): string[] {
+  const list: string[] = []
+  for (const name of names) {
+    const value = values[name]
+    if (value === undefined) break
+    if (Array.isArray(value)) list.push(...value.map(String))
+    else list.push(String(value))
+  }
+  return list
+}

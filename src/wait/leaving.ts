@@ -1,0 +1,53 @@
+/**
+ * Cleaning up behind callers that have given up. They have been answered already; this takes back what became of their
+ * request, repeatedly until Redis has answered (I7). What could not be taken back within the claim's lease and the
+ * waiter's expiry has ended by itself by then.
+ */
+import type { Clock } from '../clock.ts'
+import type { Claim, Primitive } from '../primitive.ts'
+
+/** Pause between attempts while Redis refuses or is out of reach, in ms. */
+const PAUSE = 1_000
+
+export class Leaving {
+  readonly #primitive: Primitive
+  readonly #clock: Clock
+  readonly #waiterTtl: number
+  readonly #failed: (error: unknown) => void
+  readonly #pending = new Set<Promise<void>>()
+  #closed = false
+
+  constructor(primitive: Primitive, clock: Clock, waiterTtl: number, failed: (error: unknown) => void) {
+    this.#primitive = primitive
+    this.#clock = clock
+    this.#waiterTtl = waiterTtl
+    this.#failed = failed
+  }
+
+  /** Calls `left` when nothing of the claim is left in Redis, or nothing more can be done about it. */
+  start(claim: Claim, left: () => void): void {
+    const done = this.#leave(claim).then(() => {
+      this.#pending.delete(done)
+      left()
+    })
+    this.#pending.add(done)
+  }
+
+  /** No more repetitions; resolves when everything under way is done. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.all(this.#pending)
+  }
+
+  async #leave(claim: Claim): Promise<void> {
+    const pointless = this.#clock.now() + claim.lease + this.#waiterTtl
+    for (;;) {
+      try {
+        return await this.#primitive.leave(claim)
+      } catch (error) {
+        if (this.#closed || this.#clock.now() >= pointless) return this.#failed(error)
+      }
+      await new Promise<void>(resolve => this.#clock.after(PAUSE, resolve))
+    }
+  }
+}

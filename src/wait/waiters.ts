@@ -1,0 +1,149 @@
+/**
+ * The table of this client's waiters. No I/O and no time in it: acquire.ts decides what to send, this remembers who waits.
+ *
+ *      key ──▶ Room ─┬─ line    unfair waiters, first come first; only the head contends     A ─ B ─ C
+ *                    └─ queued  fair waiters, their order is Redis's                       { D, E }
+ *      id ──▶ Waiter            the fair ones, because a grant names its waiter by id
+ *
+ * A waiter's wait ends exactly once, granted or not; from then on it is in no room. What still comes for one that ended
+ * without a grant has to be given back; what comes again for one that was granted is the same grant, told twice.
+ */
+import type { Timer } from '../clock.ts'
+import type { Channel, Claim, Granted, Refused } from '../primitive.ts'
+
+export interface Wish {
+  readonly claim: Claim
+  /** 'once': a single attempt. 'line': unfair. 'queue': fair. */
+  readonly mode: 'once' | 'line' | 'queue'
+  /** With 'line': join the queue after this many ms; undefined: never. */
+  readonly fairAfter: number | undefined
+  /** Whether the owner may hold the lock already, here or elsewhere: then it must not stand behind others. */
+  readonly mayReenter: boolean
+}
+
+export class Waiter {
+  readonly wish: Wish
+  /** When it began to wait. */
+  readonly since: number
+  /** The grant; undefined: the wait ended without one. */
+  readonly outcome: Promise<Granted | undefined>
+  state: 'waiting' | 'granted' | 'ended' = 'waiting'
+  /** The last refusal: why it still waits. */
+  refusal: Refused | undefined
+  /** When the last request that found it waiting was sent, or before that the first one: any grant is later. */
+  seen: number | undefined
+  /** Its place in the fair queue, to join again with. */
+  ticket: string | undefined
+  /** Whether Redis may have something of it: an attempt is unanswered, or it is queued. */
+  leavesTrace = false
+  /** ms from this client's own release to the grant, where that release was what it waited for. */
+  handoff: number | undefined
+  resolve!: (grant: Granted | undefined) => void
+  reject!: (error: Error) => void
+
+  constructor(wish: Wish, since: number) {
+    this.wish = wish
+    this.since = since
+    this.outcome = new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
+  }
+
+  get claim(): Claim {
+    return this.wish.claim
+  }
+}
+
+/** All waiters of one key, and what they share. */
+export class Room {
+  readonly key: string
+  readonly line = new Set<Waiter>()
+  readonly queued = new Set<Waiter>()
+  /** The next look at the truth. */
+  timer: Timer | undefined
+  due = Number.POSITIVE_INFINITY
+  /** A wake-up that no attempt has used yet. */
+  woken = false
+  contending = false
+  tending = false
+  /** When this client called its release of the lock that the room waits for. */
+  releasedAt: number | undefined
+  /** The channels that the room needs; each resolves when it was first heard. */
+  readonly heard = new Map<Channel, Promise<void>>()
+
+  constructor(key: string) {
+    this.key = key
+  }
+
+  get head(): Waiter | undefined {
+    for (const waiter of this.line) return waiter
+    return undefined
+  }
+
+  get empty(): boolean {
+    return this.line.size === 0 && this.queued.size === 0
+  }
+}
+
+export class Waiters {
+  readonly #rooms = new Map<string, Room>()
+  readonly #byId = new Map<string, Waiter>()
+
+  get rooms(): Room[] {
+    return [...this.#rooms.values()]
+  }
+
+  get size(): number {
+    let size = 0
+    for (const room of this.#rooms.values()) size += room.line.size + room.queued.size
+    return size
+  }
+
+  /** The fair waiter with this id, while it waits. */
+  find(id: string): Waiter | undefined {
+    return this.#byId.get(id)
+  }
+
+  room(key: string): Room | undefined {
+    return this.#rooms.get(key)
+  }
+
+  /** Puts the waiter at the end of the line of its key. */
+  line(waiter: Waiter): Room {
+    const room = this.#open(waiter.claim.key)
+    room.line.add(waiter)
+    return room
+  }
+
+  /** Notes the waiter as one whose grant may come by message; takes it out of the line. */
+  queue(waiter: Waiter): Room {
+    const room = this.#open(waiter.claim.key)
+    room.line.delete(waiter)
+    room.queued.add(waiter)
+    this.#byId.set(waiter.claim.id, waiter)
+    return room
+  }
+
+  remove(waiter: Waiter): Room | undefined {
+    const room = this.#rooms.get(waiter.claim.key)
+    room?.line.delete(waiter)
+    room?.queued.delete(waiter)
+    this.#byId.delete(waiter.claim.id)
+    return room
+  }
+
+  /** Forgets an empty room. */
+  close(room: Room): void {
+    this.#rooms.delete(room.key)
+  }
+
+  #open(key: string): Room {
+    let room = this.#rooms.get(key)
+    if (!room) {
+      room = new Room(key)
+      this.#rooms.set(key, room)
+    }
+    return room
+  }
+}

@@ -1,0 +1,62 @@
+/** Child processes that talk to the test by messages. Each is ended behind the test, whatever state it is in. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+
+export class Child {
+  readonly process: ChildProcess
+  readonly messages: unknown[] = []
+  readonly #wakers = new Set<() => void>()
+
+  /** Runs a TypeScript file of test/, with these arguments. */
+  constructor(file: URL, args: string[] = []) {
+    this.process = fork(fileURLToPath(file), args, { execArgv: ['--import', 'tsx'] })
+    this.process.on('message', message => {
+      this.messages.push(message)
+      for (const wake of this.#wakers) wake()
+    })
+    onTestFinished(() => this.kill())
+  }
+
+  get pid(): number {
+    return this.process.pid as number
+  }
+
+  send(message: object): void {
+    this.process.send(message)
+  }
+
+  /** The first message, already come or yet to come, that matches. Fails after `limit` ms. */
+  message<T>(matches: (message: T) => boolean, limit = 15_000): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        const found = (this.messages as T[]).find(matches)
+        if (!found) return
+        done()
+        resolve(found)
+      }
+      const timer = setTimeout(() => {
+        done()
+        reject(new Error(`no such message within ${limit} ms: ${matches}; came: ${JSON.stringify(this.messages)}`))
+      }, limit)
+      const done = () => {
+        clearTimeout(timer)
+        this.#wakers.delete(look)
+      }
+      this.#wakers.add(look)
+      look()
+    })
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    process.kill(this.pid, signal)
+  }
+
+  /** SIGKILL, and wait until it is gone. */
+  async kill(): Promise<void> {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return
+    const gone = new Promise(resolve => this.process.once('exit', resolve))
+    this.process.kill('SIGKILL')
+    await gone
+  }
+}

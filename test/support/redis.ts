@@ -1,0 +1,50 @@
+/** What a test needs of Redis: clients that are closed behind it, keys of its own, and what is left in the server. */
+import { randomUUID } from 'node:crypto'
+import { Redis } from 'ioredis'
+import { inject, onTestFinished } from 'vitest'
+import { type ClientOptions, LockClient } from '../../src/index.ts'
+import { findServerSource, type RunningServer } from '../../src/local-redis/index.ts'
+
+/** The URL of the Redis that all tests share. */
+export function redisUrl(): string {
+  return inject('redisUrl')
+}
+
+/** A lock client, closed after the test. */
+export function client(
+  options: ClientOptions = {},
+  redis: ConstructorParameters<typeof LockClient>[0] = redisUrl(),
+): LockClient {
+  const locks = new LockClient(redis, options)
+  onTestFinished(() => locks.close())
+  return locks
+}
+
+/** A plain connection to look at the server with, closed after the test. */
+export function plainRedis(url: string = redisUrl()): Redis {
+  const redis = new Redis(url)
+  onTestFinished(() => {
+    redis.disconnect()
+  })
+  return redis
+}
+
+/** A key that no other test uses. */
+export function freshKey(name = 'key'): string {
+  return `${name}-${randomUUID()}`
+}
+
+/** A server of the test's own, for tests that break it; stopped after the test. */
+export async function ownServer(...args: string[]): Promise<RunningServer> {
+  const source = await findServerSource()
+  const server = await source.start({ args })
+  onTestFinished(() => server.stop())
+  return server
+}
+
+/** Names of all keys that contain the text, sorted. */
+export async function keysWith(redis: Redis, text: string): Promise<string[]> {
+  const found: string[] = []
+  for await (const names of redis.scanStream({ match: `*${text}*`, count: 1000 })) found.push(...(names as string[]))
+  return found.sort()
+}

@@ -1,0 +1,14 @@
+export function sleep(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}
+
+/** Waits until `check` is truthy; fails after `limit` ms. For things that happen soon, at no exact moment. */
+export async function eventually<T>(check: () => T | Promise<T>, limit = 5_000): Promise<T> {
+  const end = performance.now() + limit
+  for (;;) {
+    const value = await check()
+    if (value) return value
+    if (performance.now() > end) throw new Error(`not true within ${limit} ms: ${check}`)
+    await sleep(5)
+  }
+}
