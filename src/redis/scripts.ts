@@ -4,11 +4,11 @@
  */
 import { createHash } from 'node:crypto'
 import type { Connection } from './connection.ts'
-import * as generated from './scripts.generated.ts'
+import { scripts } from './scripts.generated.ts'
 
-export type ScriptName = keyof typeof generated
+export type ScriptName = keyof typeof scripts
 
-type Script<N extends ScriptName> = (typeof generated)[N]
+type Script<N extends ScriptName> = (typeof scripts)[N]
 
 /** The KEYS of a script by the names in its header; `locks...` takes a list. */
 export type KeysOf<N extends ScriptName> = { readonly [K in Script<N>['keys'][number]]: string | readonly string[] }
@@ -28,6 +28,8 @@ export interface Reply<N extends ScriptName> {
 interface Loaded {
   readonly sha: string
   readonly lua: string
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
 }
 
 export class Scripts {
@@ -37,26 +39,26 @@ export class Scripts {
   /** `sharded`: publish by SPUBLISH, as a cluster needs. */
   constructor(connection: Connection, sharded: boolean) {
     this.#connection = connection
-    const load = ({ lua }: { lua: string }): Loaded => {
-      const text = sharded ? lua.replaceAll("'PUBLISH'", "'SPUBLISH'") : lua
-      return { lua: text, sha: createHash('sha1').update(text).digest('hex') }
+    const load = ({ lua: text, keys, args }: Script<ScriptName>): Loaded => {
+      const lua = sharded ? text.replaceAll("'PUBLISH'", "'SPUBLISH'") : text
+      return { lua, keys, args, sha: createHash('sha1').update(lua).digest('hex') }
     }
-    this.#loaded = Object.fromEntries(Object.entries(generated).map(([name, script]) => [name, load(script)])) as {
+    this.#loaded = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, load(script)])) as {
       [N in ScriptName]: Loaded
     }
   }
 
   /** Rejects with LockConnectionError. Safe to repeat: so is every script. */
   async run<N extends ScriptName>(name: N, keys: KeysOf<N>, args: ArgsOf<N>): Promise<Reply<N>> {
-    const { sha, lua } = this.#loaded[name]
-    const keyList = listed(generated[name].keys, keys)
-    const parameters = [...keyList, ...listed(generated[name].args, args)]
+    const script = this.#loaded[name]
+    const keyList = listed(script.keys, keys)
+    const parameters = [...keyList, ...listed(script.args, args)]
     const { reply, sent, repeated } = await this.#connection.run(async redis => {
       try {
-        return (await redis.evalsha(sha, keyList.length, ...parameters)) as unknown[]
+        return (await redis.evalsha(script.sha, keyList.length, ...parameters)) as unknown[]
       } catch (error) {
         if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
-        return (await redis.eval(lua, keyList.length, ...parameters)) as unknown[]
+        return (await redis.eval(script.lua, keyList.length, ...parameters)) as unknown[]
       }
     })
     return { status: reply[0] as Reply<N>['status'], values: reply.slice(1), sent, repeated }

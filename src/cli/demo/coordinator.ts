@@ -75,8 +75,9 @@ export async function runSale(options: SaleOptions): Promise<History> {
   // --- The workers -----------------------------------------------------------------------------------------------
 
   function heard(worker: Worker, message: FromWorker): void {
-    if (message.kind === 'ready') worker.state = 'working'
-    else if (message.kind === 'entered') ledger.entered(worker.pid, message)
+    if (message.kind === 'ready') {
+      if (worker.state === 'starting') worker.state = 'working'
+    } else if (message.kind === 'entered') ledger.entered(worker.pid, message)
     else if (message.kind === 'lost') ledger.lost(message)
     else if (message.kind === 'failed') fail(new Error(`${worker.label} failed: ${message.reason}`))
     else if (message.kind === 'paused') {
@@ -141,12 +142,12 @@ export async function runSale(options: SaleOptions): Promise<History> {
     const at = now()
     victim.signal('SIGKILL')
     victim.state = 'killed'
-    ledger.killed(victim.pid, at)
     say(
       'bad',
       `${victim.label} killed (SIGKILL) ${locked ? 'holding the lock' : 'at work'}: ${order} paid, not written`,
     )
     await hasEnded(victim)
+    ledger.killed(victim.pid, at) // not before its last message has been read
     const returned = [...victim.inHand.values()]
     line.unshift(...returned)
     const heir = start(victim.place)
