@@ -11,5 +11,7 @@ export default defineConfig({
     // Nothing here is skipped or repeated to get through.
     retry: 0,
     allowOnly: false,
+    reporters: process.env['CI'] ? ['default', 'json'] : ['default'],
+    outputFile: { json: '.cache/test-results.json' },
   },
 })

@@ -95,6 +95,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
         this.#announcer.tell('lost', () => ({ key, fencingToken, error }))
       },
     })
+    this.#acquirer.disconnected(new Error('there is no connection yet'))
     this.#link.open()
   }
 
@@ -247,6 +248,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
       this.#stats.failed += 1
       throw error instanceof LockConnectionError ? error.of(key) : error
     }
+    if (grant && this.#closing) {
+      // Granted while the client was closing: nobody else will release it.
+      this.#giveBack(this.#link.keys.of(key).lock, id)
+      throw new LockClosedError(key)
+    }
     if (grant) return this.#hold(waiter, grant, request)
     this.#stats[once ? 'refused' : 'timedOut'] += 1
     return waiter
@@ -336,7 +342,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   #giveBack(lock: string, id: string): void {
-    if (!this.#closing) this.#mutex.giveBack(lock, id).catch(error => this.#failed(error))
+    this.#mutex.giveBack(lock, id).catch(error => this.#failed(error))
   }
 
   #waiting({ claim, refusal }: Waiter): void {

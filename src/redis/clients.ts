@@ -58,11 +58,12 @@ export function clientsOf(source: RedisSource): Clients {
 }
 
 function fromUrl(url: string): Clients {
-  if (!/^(rediss?|unix):\/\/./.test(url) && !url.startsWith('/')) {
+  if (!/^rediss?:\/\//.test(url) || !URL.canParse(url)) {
     // The text itself is not shown: a mistyped URL may hold a password.
-    throw new LockArgumentError('redis', Symbol('a string'), 'a URL that begins with redis:// or rediss://')
+    throw new LockArgumentError('redis', '(not shown)', 'a URL that begins with redis:// or rediss://')
   }
-  return { make: () => new Redis(url, manners), keyPrefix: '', cluster: false }
+  const keyPrefix = new URL(url).searchParams.get('keyPrefix') ?? ''
+  return { make: () => new Redis(url, manners), keyPrefix, cluster: false }
 }
 
 function duplicateCluster(source: Cluster): Cluster {

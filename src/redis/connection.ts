@@ -42,11 +42,14 @@ export interface Answer<T> {
 interface Call {
   readonly begun: number
   settled: boolean
+  /** Ends its waiting for the connection. */
+  resume: (() => void) | undefined
   fail(error: Error): void
 }
 
 export interface ConnectionListener {
   up(): void
+  /** The connection is gone, or once more could not be made. */
   down(error: Error): void
 }
 
@@ -64,7 +67,6 @@ export class Connection {
   #closed = false
   #attempts = 0
   #lastError: Error | undefined
-  #whenUp = gate()
   #unanswered = 0
   #lastAnswer = 0
 
@@ -99,9 +101,11 @@ export class Connection {
       const call: Call = {
         begun: this.#clock.now(),
         settled: false,
+        resume: undefined,
         fail: error => {
           call.settled = true
           this.#calls.delete(call)
+          call.resume?.()
           reject(error)
         },
       }
@@ -129,14 +133,15 @@ export class Connection {
     this.#sweep?.cancel()
     this.#reconnect?.cancel()
     for (const call of this.#calls) call.fail(new LockClosedError())
-    this.#whenUp.open()
     this.redis.disconnect()
   }
 
   async #pursue<T>(call: Call, send: (redis: Redis | Cluster) => Promise<T>, answered: (answer: Answer<T>) => void) {
     for (let repeated = false; !call.settled; ) {
       if (!this.#up) {
-        await this.#whenUp.promise
+        await new Promise<void>(resolve => {
+          call.resume = resolve
+        })
         continue
       }
       const sent = this.#clock.now()
@@ -163,18 +168,16 @@ export class Connection {
     this.#up = true
     this.#attempts = 0
     this.#lastError = undefined
-    this.#whenUp.open()
+    for (const call of this.#calls) call.resume?.()
     this.#listener.up()
   }
 
   #wentDown(): void {
-    const wasUp = this.#up
     this.#up = false
-    if (wasUp) this.#whenUp = gate()
     if (this.#closed) return
     const error = this.#lastError ?? new Error('the connection to Redis was closed')
     if (isReply(error)) this.#refuseAll(error)
-    if (wasUp) this.#listener.down(error)
+    this.#listener.down(error)
     const pause = Math.min(RECONNECT.longest, RECONNECT.first * 2 ** this.#attempts++)
     this.#reconnect = this.#clock.after(pause * (0.75 + Math.random() / 2), () => this.open())
   }
@@ -213,12 +216,4 @@ export class Connection {
 
 function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
-}
-
-function gate() {
-  let open!: () => void
-  const promise = new Promise<void>(resolve => {
-    open = resolve
-  })
-  return { promise, open }
 }

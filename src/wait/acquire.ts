@@ -137,10 +137,17 @@ export class Acquirer {
     return waiter !== undefined
   }
 
-  /** Redis is out of reach. Everybody looks at the truth as soon as there is a connection, or gives up in time. */
+  /**
+   * Redis is out of reach: `error` is the latest reason. Everybody looks at the truth as soon as there is a connection,
+   * or gives up in time.
+   */
   disconnected(error: Error): void {
-    this.#down?.timer.cancel()
-    this.#down = { since: this.#clock.now(), error, timer: this.#clock.after(this.#outage, () => this.#loseHope()) }
+    if (this.#down) {
+      this.#down.error = error
+      return
+    }
+    const timer = this.#clock.after(this.#outage, () => this.#loseHope())
+    this.#down = { since: this.#clock.now(), error, timer }
     this.lookAgain()
   }
 
