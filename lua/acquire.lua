@@ -25,7 +25,7 @@
 --   granted     token, ttl ms: the lock was free
 --   succeeded   token, ttl ms: taken over from a holder whose lease had lapsed
 --   reentered   token, ttl ms: the owner holds it already
---   refused     ttl ms, position (0: not queued), ticket, holder's label, held for ms
+--   refused     ttl ms, position (0: not queued), ticket, holder's label, held for ms, clock (later grants are above it)
 -- Invariants: I1 I2 I3 I4 I5
 -- include: state
 -- include: time
@@ -80,4 +80,7 @@ if not held then
 end
 
 if entry then position = redis.call('ZRANK', queue, entry) + 1 end
-return { 'refused', ends - now, position, ticket, label, math.max(0, now - math.floor(token / 1000)) }
+return {
+  'refused', ends - now, position, ticket, label, math.max(0, now - math.floor(token / 1000)),
+  digits(math.max(clock, micros)),
+}

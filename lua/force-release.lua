@@ -29,7 +29,7 @@ if not owner or token ~= seen or ends < now then return { 'changed' } end
 
 local lost = { hold or nil }
 for _, field in ipairs(reentries()) do lost[#lost + 1] = string.sub(field, 6) end
-open('')
+open()
 for _, id in ipairs(lost) do
   redis.pcall('PUBLISH', inbox .. string.sub(id, 1, 12), 'lost ' .. id .. ' ' .. seen .. ' ' .. lock)
 end

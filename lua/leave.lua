@@ -32,5 +32,5 @@ if entry then
   redis.call('ZREM', expiry, id)
   wasQueued = redis.call('ZREM', queue, entry) == 1
 end
-if drop(id, '') then return { 'returned' } end
+if drop(id) then return { 'returned' } end
 return { wasQueued and 'left' or 'absent' }

@@ -16,7 +16,7 @@
 --   ttl         ms      the waiters' own expiry
 --   waiters...  id, entry, ticket: the client's waiters, 500 at most
 -- Replies
---   tended      ttl ms, holder's label, held for ms, then for each waiter: its position, or {token, ttl ms, how} if it holds
+--   tended      ttl ms, holder's label, held for ms, clock, then for each waiter: its position, or {token, ttl ms, how} if it holds
 -- Invariants: I3 I4 I7
 -- include: state
 -- include: time
@@ -54,7 +54,9 @@ if queued and not (owner and ends >= now) then
   promote(how, string.sub(waiters[1], 1, 12))
 end
 
-local reply = { 'tended', ends - now, label, math.max(0, now - math.floor(token / 1000)) }
+local reply = {
+  'tended', ends - now, label, math.max(0, now - math.floor(token / 1000)), digits(math.max(clock, micros)),
+}
 for i = 1, #waiters, 3 do
   if hold == waiters[i] then
     reply[#reply + 1] = { token, ends - now, how }

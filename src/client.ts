@@ -266,7 +266,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     const wait = pTimeout(waiter.outcome, { milliseconds, fallback: giveUp, ...(signal && { signal }) })
     return wait.catch(error => {
       giveUp()
-      throw error
+      throw signal?.aborted ? signal.reason : error
     }) as Promise<Granted | undefined>
   }
 

@@ -45,6 +45,8 @@ export interface Refused {
   /** The waiter's ticket, to join again with. */
   readonly ticket: string
   readonly holder: HolderInfo
+  /** What the lock's clock showed: every grant since then has a larger token. */
+  readonly clock: number
 }
 
 /** A waiter as `tend` needs it. */
@@ -57,6 +59,8 @@ export interface Tended {
   readonly sent: number
   readonly ttl: number
   readonly holder: HolderInfo
+  /** As in `Refused`. */
+  readonly clock: number
   /** For each waiter its place, or the grant that it had missed. */
   readonly waiters: (number | Granted)[]
 }

@@ -5,5 +5,5 @@ local function open(mine)
   local successor = queued and promote('handoff', mine)
   if successor then return successor end
   redis.call('HDEL', lock, 'owner', 'hold')
-  redis.pcall('PUBLISH', 'unlock:' .. lock, 'free')
+  redis.pcall('PUBLISH', lock .. ':unlock', 'free')
 end

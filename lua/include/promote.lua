@@ -7,7 +7,7 @@
 --   * its own expiry has passed: its ticket is older than its waiterTtl and no heartbeat has recorded a later deadline;
 --   * PUBLISH says that nobody is subscribed to its inbox: its process is gone or cut off. If it lives after all, it
 --     joins again with the ticket it had. So the waiters of a crashed process cost a pop each, not a time-out each.
--- A waiter whose id begins with `mine` needs no message: the reply of this script tells its client.
+-- A waiter whose id begins with `mine` needs no message: the reply of this script tells its client. nil: nobody's does.
 --
 -- The message stands between the end of the old hold and the write of the new one because its count decides; ZPOPMIN is
 -- the first write, and frees memory, so a server at maxmemory still lets the rest through.
@@ -31,7 +31,7 @@ local function promote(reason, mine)
     if live then
       local newToken = digits(math.max(clock + 1, micros))
       local heard = 1
-      if string.sub(id, 1, #mine) ~= mine then
+      if not mine or string.sub(id, 1, #mine) ~= mine then
         heard = redis.pcall('PUBLISH', inbox .. string.sub(id, 1, 12), reason .. ' ' .. id .. ' ' .. newToken .. ' ' .. lock)
       end
       if heard ~= 0 then

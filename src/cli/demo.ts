@@ -106,7 +106,7 @@ async function reach(url: string | undefined, display: Display) {
     await redis.ping()
     return { ...server, redis }
   } catch (error) {
-    redis.disconnect()
+    if (redis.status !== 'end') redis.disconnect() // which would keep a connection that has ended for 2 s more
     await server.stop()
     throw new Error(`Redis cannot be reached: ${messageOf(reason ?? error)}`)
   }

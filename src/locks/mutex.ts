@@ -50,8 +50,8 @@ export class Mutex implements Primitive {
       const [token, ttl] = values as [string, number]
       return grantedUntil(token, surelyUntil(sent, ttl), grantedVia[status])
     }
-    const [ttl, position, ticket, holder, heldFor] = values as [number, number, string, string, number]
-    return { granted: false, sent, ttl, position, ticket, holder: { label: holder, heldFor } }
+    const [ttl, position, ticket, of, heldFor, clock] = values as [number, number, string, string, number, string]
+    return { granted: false, sent, ttl, position, ticket, holder: { label: of, heldFor }, clock: Number(clock) }
   }
 
   async tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
@@ -73,11 +73,13 @@ export class Mutex implements Primitive {
       ttl: waiterTtl,
       waiters: waiters.flatMap(({ claim, ticket }) => [claim.id, this.#entry(claim), ticket]),
     })
-    const [ttl, label, heldFor, ...places] = values as [number, string, number, ...(number | [string, number, Via])[]]
+    type Place = number | [token: string, ttl: number, via: Via]
+    const [ttl, label, heldFor, clock, ...places] = values as [number, string, number, string, ...Place[]]
     return {
       sent,
       ttl,
       holder: { label, heldFor },
+      clock: Number(clock),
       waiters: places.map(place =>
         typeof place === 'number' ? place : grantedUntil(place[0], surelyUntil(sent, place[1]), place[2]),
       ),

@@ -2,6 +2,7 @@
 
 /** A waiter of the fair queue. */
 export interface WaiterState {
+  /** The `id` of the lease that it will get. */
   readonly id: string
   readonly owner: string
   readonly label: string

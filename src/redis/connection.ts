@@ -133,7 +133,8 @@ export class Connection {
     this.#sweep?.cancel()
     this.#reconnect?.cancel()
     for (const call of this.#calls) call.fail(new LockClosedError())
-    this.redis.disconnect()
+    // On one that has ended already, ioredis would start a timer and keep the process alive for it.
+    if (this.redis.status !== 'end') this.redis.disconnect()
   }
 
   async #pursue<T>(call: Call, send: (redis: Redis | Cluster) => Promise<T>, answered: (answer: Answer<T>) => void) {

@@ -62,16 +62,16 @@ export function namesOf(lock: string): Names {
   return { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry` }
 }
 
-const UNLOCK = 'unlock:'
+const UNLOCK = ':unlock'
 
 /** The channel that tells the unfair waiters of a lock that it is free. */
 export function unlockChannel(lock: string): string {
-  return UNLOCK + lock
+  return lock + UNLOCK
 }
 
 /** The lock's key of an unlock channel, or undefined if it is another channel. */
 export function lockOfChannel(channel: string): string | undefined {
-  return channel.startsWith(UNLOCK) ? channel.slice(UNLOCK.length) : undefined
+  return channel.endsWith(UNLOCK) ? channel.slice(0, -UNLOCK.length) : undefined
 }
 
 function encode(key: string): string {

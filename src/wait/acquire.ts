@@ -116,12 +116,15 @@ export class Acquirer {
     const waiter = this.#waiters.find(id)
     if (!waiter) return false
     const { lease, key } = waiter.claim
+    // A message that was long under way may tell of a grant that has lapsed, after which the waiter has joined again. Its
+    // token is then no larger than the clock was at our last look; only of a newer grant does that look prove the time.
+    const newer = token > (waiter.refusal?.clock ?? 0)
     const deadline = surelyUntil(waiter.seen ?? waiter.since, lease)
-    if (deadline - this.#clock.now() >= lease / 2) {
+    if (newer && deadline - this.#clock.now() >= lease / 2) {
       this.#grant(waiter, { granted: true, token, deadline, via })
       return true
     }
-    // Too little of the lease is proven, because we last looked too long ago: ask before it is used.
+    // Too little of the lease is proven, because we last looked too long ago, or nothing at all: ask before it is used.
     const look = () => this.#beat(this.#waiters.room(key))
     this.#primitive.renew([{ hold: { key, id }, ms: lease }]).then(([until]) => {
       if (until === undefined) look()
@@ -282,14 +285,14 @@ export class Acquirer {
     room.tending = true
     try {
       const queued = waiters.map(waiter => ({ claim: waiter.claim, ticket: waiter.ticket as string }))
-      const { sent, ttl, holder, waiters: places } = await this.#primitive.tend(room.key, queued)
+      const { sent, ttl, holder, clock, waiters: places } = await this.#primitive.tend(room.key, queued)
       for (const [i, place] of places.entries()) {
         const waiter = waiters[i] as Waiter
         if (typeof place !== 'number') this.#grant(waiter, place)
         else if (waiter.state === 'ended') this.#leave(waiter)
         else if (waiter.state === 'waiting') {
           waiter.seen = sent
-          waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position: place, holder }
+          waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position: place, holder, clock }
         }
       }
       this.#schedule(room, ttl)

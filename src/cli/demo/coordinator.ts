@@ -159,6 +159,9 @@ export async function runSale(options: SaleOptions): Promise<History> {
   }
 
   async function freeze(victim: Worker): Promise<void> {
+    const tellOthers = (pid: number | null) => {
+      for (const worker of crew) if (worker !== victim) worker.send({ kind: 'frozen', pid })
+    }
     const paused = await stopInside(victim)
     if (!paused) return
     const { section, order, stockRead } = paused
@@ -167,6 +170,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     victim.state = 'frozen'
     ledger.froze(victim.pid, at, section)
     victim.send({ kind: 'go' }) // read when it continues
+    tellOthers(victim.pid)
     say(
       'bad',
       `${victim.label} frozen (SIGSTOP) ${locked ? 'holding the lock' : 'at work'}: ${order}, stock read: ${stockRead}`,
@@ -175,6 +179,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     ledger.thawed(now())
     victim.state = 'working'
     victim.signal('SIGCONT')
+    tellOthers(null)
     say(
       'plain',
       `${victim.label} continues after ${seconds(now() - at)} and writes stock ${stockRead - 1}; it is ${ledger.stock} now`,

@@ -55,12 +55,14 @@ export function openLedger(stock: number) {
       if (id === frozenSection) ledger.lateWrite = 'accepted'
     },
 
-    lost({ section: id, refused }: Lost) {
+    /** A section that could not write has ended with its lease; one that could has lasted until it wrote. */
+    lost({ section: id, refused, wroteAt }: Lost) {
       if (id === null) return
-      conclude(id, 'lost', leaseEnds.get(id) ?? Number.POSITIVE_INFINITY)
-      if (id === frozenSection && refused) {
-        ledger.lateWrite = 'refused'
-      }
+      const leaseEnd = leaseEnds.get(id) ?? Number.POSITIVE_INFINITY
+      conclude(id, 'lost', wroteAt === null ? leaseEnd : Math.max(leaseEnd, wroteAt))
+      if (id !== frozenSection) return
+      if (wroteAt !== null) ledger.lateWrite = 'accepted'
+      else if (refused) ledger.lateWrite = 'refused'
     },
 
     /** Its open sections end with their leases, which nobody could cut short; without the lock, at once. */

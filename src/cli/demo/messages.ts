@@ -9,6 +9,8 @@ export type ToWorker =
   | { kind: 'pause' }
   /** Go on with the paused section. */
   | { kind: 'go' }
+  /** Another worker is frozen, or (null) is not any more; for the case that the coordinator is killed meanwhile. */
+  | { kind: 'frozen'; pid: number | null }
   | { kind: 'close' }
 
 export type FromWorker = { kind: 'ready' } | Entered | Paused | Left | Lost | { kind: 'failed'; reason: string }
@@ -61,4 +63,6 @@ export interface Lost {
   order: string
   /** The write that the shop refused, with the token it came with and the newer one that the shop had seen. */
   refused: { token: number; seen: number } | null
+  /** The moment of the last write that the shop accepted, if it did accept any. */
+  wroteAt: number | null
 }

@@ -12,8 +12,8 @@
  *   killed     the process died inside. Nobody could know, so the section still counts until its lease ends, as the
  *              worker itself last reckoned it; without the lock, until the kill
  *   lost       it was frozen, came back, and its late write was refused. Its effect ended before that, so it counts
- *              until its lease ended, likewise. Had the shop accepted the write, the section would be `released`
- *              with its late end, and overlap with all that went on meanwhile
+ *              until its lease ended, likewise. Had the shop accepted the write, the section would count until then,
+ *              and overlap with all that went on meanwhile
  *
  * Two sections overlap if one begins before the other has ended: then a value read by one may be written over by the
  * other. There is a second witness that needs no clock: each section puts a mark in the shop and takes it off at the
@@ -22,7 +22,8 @@
  * Order. The queue is looked at from outside every 50 ms, which gives lists of waiting requests in the order in which
  * they must be granted; their fencing tokens tell in which order they were. A request that was granted after one
  * that stood behind it was overtaken, which is an inversion. A second source needs no snapshot: the requests of one
- * process go out in order, and must be granted in order. Requests that were never granted are left out (their process
+ * process go out in order, and must be granted in order. (It says nothing about processes among each other, and so
+ * does not count as a comparison that proves order.) Requests that were never granted are left out (their process
  * was killed), and so are those that waited while their process was frozen: it could not say that it was alive, so it
  * may have lost its place.
  *
@@ -110,26 +111,30 @@ function findOverlaps(sections: readonly Section[]): Set<string> {
   return overlapping
 }
 
-/** The lines in which requests must be granted: the snapshots of the queue, and the requests of each process. */
-function* lines(history: History): Generator<Section[]> {
-  const { frozen, sections, snapshots } = history
-  const counts = (section: Section) =>
-    section.token !== null &&
-    !(frozen && section.pid === frozen.pid && section.requestedAt < frozen.to && section.begin > frozen.from)
-  const granted = sections.filter(counts)
-  const byHold = new Map(granted.map(section => [section.hold, section]))
-  for (const snapshot of snapshots) {
-    yield snapshot.map(id => byHold.get(id)).filter(section => section !== undefined)
-  }
-  for (const pid of new Set(granted.map(section => section.pid))) {
-    yield granted.filter(section => section.pid === pid).toSorted((a, b) => a.request - b.request)
-  }
+/** The granted requests whose order must be right. */
+function accountable({ frozen, sections }: History): Section[] {
+  return sections.filter(
+    ({ token, pid, requestedAt, begin }) =>
+      token !== null && !(frozen && pid === frozen.pid && requestedAt < frozen.to && begin > frozen.from),
+  )
+}
+
+/** The snapshots of the queue, as far as their requests were granted. */
+function queues(history: History): Section[][] {
+  const byHold = new Map(accountable(history).map(section => [section.hold, section]))
+  return history.snapshots.map(ids => ids.map(id => byHold.get(id)).filter(section => section !== undefined))
+}
+
+/** The requests of each process, in the order in which it made them. */
+function ownOrders(history: History): Section[][] {
+  const granted = accountable(history).toSorted((a, b) => a.request - b.request)
+  return [...new Set(granted.map(section => section.pid))].map(pid => granted.filter(section => section.pid === pid))
 }
 
 /** The requests that were granted after one that stood behind them. */
 function findOvertaken(history: History): Set<string> {
   const overtaken = new Set<string>()
-  for (const line of lines(history)) {
+  for (const line of [...queues(history), ...ownOrders(history)]) {
     let earliestBehind = Number.POSITIVE_INFINITY
     for (const section of line.toReversed()) {
       if (section.token! > earliestBehind) overtaken.add(section.id)
@@ -139,11 +144,9 @@ function findOvertaken(history: History): Set<string> {
   return overtaken
 }
 
-/** How many pairs of requests were compared: with none, "no inversions" would mean nothing. */
+/** How many pairs were compared in the snapshots: with none, "no inversions" would mean nothing. */
 function countPairs(history: History): number {
-  let pairs = 0
-  for (const line of lines(history)) pairs += (line.length * (line.length - 1)) / 2
-  return pairs
+  return queues(history).reduce((pairs, { length }) => pairs + (length * (length - 1)) / 2, 0)
 }
 
 export function handoffs(sections: readonly Section[]) {

@@ -8,7 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { type Lease, LockClient, LockLostError } from '../../index.ts'
-import type { FromWorker, Left, Paused, ToWorker } from './messages.ts'
+import type { FromWorker, Left, Lost, Paused, ToWorker } from './messages.ts'
 import { now, sale } from './sale.ts'
 import { decide, type OrderInHand, openShop, type Shop, sells, type Write } from './shop.ts'
 
@@ -25,6 +25,7 @@ let sections = 0
 /** Set by `pause`; taken by the first section that is about to sell. */
 let pauseWanted = false
 let resume: (() => void) | undefined
+let frozenWorker: number | null = null
 
 function say(message: FromWorker): void {
   // The channel may close at any moment; the worker then exits by 'disconnect', so a failed send needs no answer.
@@ -49,14 +50,15 @@ interface Visit {
   readonly request: number
   readonly requestedAt: number
   section: string | null
-  refused: { token: number; seen: number } | null
+  refused: Lost['refused']
+  wroteAt: number | null
 }
 
 /** Handles one order until it has an answer: at least once, as a lost lock means to ask again. */
 async function handle(order: OrderInHand): Promise<void> {
   const { shop, locks } = counter!
   for (;;) {
-    const visit: Visit = { request: ++requests, requestedAt: now(), section: null, refused: null }
+    const visit: Visit = { request: ++requests, requestedAt: now(), section: null, refused: null, wroteAt: null }
     try {
       const left = locks
         ? await locks.using(order.coupon, { fair: true, lease: sale.lease }, lease => serve(shop, order, visit, lease))
@@ -66,7 +68,8 @@ async function handle(order: OrderInHand): Promise<void> {
     } catch (error) {
       if (!(error instanceof LockLostError)) throw error
     }
-    say({ kind: 'lost', section: visit.section, order: order.id, refused: visit.refused })
+    const { section, refused, wroteAt } = visit
+    say({ kind: 'lost', section, order: order.id, refused, wroteAt })
   }
 }
 
@@ -98,6 +101,7 @@ async function serve(shop: Shop, order: OrderInHand, visit: Visit, lease: Lease 
     await pause({ section, order: order.id, leaseEnds: leaseEnd(lease), stockRead: look.stock })
 
   if (!accepted(await shop.record(order, token, answer, look))) return null
+  visit.wroteAt = now()
   if (!accepted(await shop.leave(coupon, token))) return null
   const stock = selling ? look.stock - 1 : look.stock
   return { kind: 'left', section, order: order.id, answer, stock, at: now() }
@@ -121,6 +125,15 @@ async function close(): Promise<void> {
   process.disconnect()
 }
 
+/** Without its coordinator a frozen process would stay so for ever; awake, it notices and exits. */
+function wake(pid: number): void {
+  try {
+    process.kill(pid, 'SIGCONT')
+  } catch {
+    // It has been killed, or another worker woke it first.
+  }
+}
+
 function fail(error: unknown): void {
   say({ kind: 'failed', reason: error instanceof Error ? (error.stack ?? error.message) : String(error) })
 }
@@ -130,8 +143,12 @@ process.on('message', (message: ToWorker) => {
   else if (message.kind === 'order') handle(message).catch(fail)
   else if (message.kind === 'pause') pauseWanted = true
   else if (message.kind === 'go') resume?.()
+  else if (message.kind === 'frozen') frozenWorker = message.pid
   else close().catch(fail)
 })
 // Ctrl-C reaches every process of the terminal's group; when to end is the coordinator's to say.
 process.on('SIGINT', () => {})
-process.on('disconnect', () => process.exit())
+process.on('disconnect', () => {
+  if (frozenWorker !== null) wake(frozenWorker)
+  process.exit()
+})
