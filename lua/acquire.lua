@@ -2,7 +2,7 @@
 -- when asked to queue, join the fair queue.
 --
 -- Repeating it with the same id changes nothing: an id that holds gets the same grant, an id that is queued keeps its
--- place. That is what makes a lost reply harmless (I5). A lapsed lease is found here, by the server's clock, not by the
+-- place, and is known to live. That is what makes a lost reply harmless (I5). A lapsed lease is found here, by the server's clock, not by the
 -- expiry of a key (I1); where it lapsed with waiters queued, the first of them gets the lock, whoever asks (I3, I4).
 -- A key that is new or was lost (clock 0) may have left its queue behind: then the queue itself is asked.
 -- HSET is the first write of a plain grant, so a server at maxmemory refuses it whole.
@@ -54,7 +54,8 @@ if held and owner == self then
   return { 'reentered', token, ends - now }
 end
 
-if clock == 0 and redis.call('EXISTS', queue) == 1 then queued = 0 end
+local leftBehind = clock == 0 and redis.call('EXISTS', queue) == 1
+if leftBehind then queued = 0 end
 local taken = owner and 'succeeded' or 'granted'
 
 if not held and not queued then
@@ -66,10 +67,13 @@ end
 local ticket, position = '0', 0
 if entry then
   ticket = digits(tick() - headStart)
-  if redis.call('ZADD', queue, 'NX', ticket, entry) == 1 then
-    keepQueue(ttl)
-  else
+  local joined = redis.call('ZADD', queue, 'NX', ticket, entry) == 1
+  position = redis.call('ZRANK', queue, entry) + 1
+  keepQueue(ttl, position == 1)
+  if not joined then
     ticket = digits(redis.call('ZSCORE', queue, entry))
+    redis.call('ZADD', expiry, now + ttl, id)
+    redis.call('PEXPIREAT', expiry, queued)
   end
 end
 
@@ -77,9 +81,10 @@ if not held then
   forgetReentries()
   if not promote(owner and 'expiry' or 'handoff', id) then grant(id, self, tag, tonumber(lease)) end
   if hold == id then return { taken, token, ends - now } end
+  if leftBehind and not entry then redis.call('HSET', lock, 'queued', queued) end
+  if entry then position = redis.call('ZRANK', queue, entry) + 1 end
 end
 
-if entry then position = redis.call('ZRANK', queue, entry) + 1 end
 return {
   'refused', ends - now, position, ticket, label, math.max(0, now - math.floor(token / 1000)),
   digits(math.max(clock, micros)),

@@ -1,6 +1,7 @@
 -- renew: prolong holds that still exist; say which are gone. One call serves many locks of one client.
 --
 -- A lapsed lease is not revived, even if nobody has taken the lock: its holder has been told that it is lost (I1, I8).
+-- A key of another type in a lock's place is a lock that is gone, and no reason to fail the others of the call.
 -- A lease never gets shorter; 0 ms asks for nothing, and so confirms the hold and says how long it has.
 -- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET: being out of memory
 -- is no reason to lose a lock that is held.
@@ -18,7 +19,8 @@
 readTime()
 
 local function renew(lock, id, lease)
-  local state = redis.call('HMGET', lock, 'hold', 'until', 'clock', 'keep', 'hold:' .. id)
+  local state = redis.pcall('HMGET', lock, 'hold', 'until', 'clock', 'keep', 'hold:' .. id)
+  if state.err then return false end
   local ends, clock, keep = tonumber(state[2] or nil), tonumber(state[3] or 0), tonumber(state[4] or 0)
   if not (state[1] == id or state[5]) or not ends or ends < now then return false end
   if ends >= now + lease then return ends - now end

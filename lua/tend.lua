@@ -43,7 +43,7 @@ end
 if #joins > 0 then
   redis.call('ZADD', queue, 'NX', unpack(joins))
   redis.call('ZADD', expiry, unpack(deadlines))
-  keepQueue(ttl)
+  keepQueue(ttl, true)
   redis.call('PEXPIREAT', expiry, queued)
 end
 

@@ -81,6 +81,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#acquirer = new Acquirer(this.#mutex, this.#link, clock, patience, {
       waiting: waiter => this.#waiting(waiter),
+      holds: id => this.#renewal.find(id) !== undefined,
       failed: error => this.#failed(error),
     })
     this.#renewal = new Renewal(this.#mutex, clock, {

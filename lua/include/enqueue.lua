@@ -1,7 +1,8 @@
 -- Records that somebody is queued until `now + ttl` at least, and lets the queue's keys live that long (I7).
--- The life moves on in steps of `ttl`, so that most joins need no command for it.
-local function keepQueue(ttl)
-  if queued and queued >= now + ttl then
+-- The life moves on in steps of `ttl`, so that most joins need no command for it; but a queue that was empty is a new
+-- key (`fresh`), which has no life yet.
+local function keepQueue(ttl, fresh)
+  if queued and queued >= now + ttl and not fresh then
     redis.call('HSET', lock, 'clock', digits(clock))
     return
   end

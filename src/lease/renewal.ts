@@ -30,13 +30,19 @@ interface Entry {
   /** When to ask Redis, monotonic ms. */
   due: number
   asking: boolean
+  /** How often something has said that the hold may be gone: an answer to an older question does not settle that. */
+  doubts: number
   /** Set while the release is under way: called at the deadline. */
   overdue?: () => void
 }
 
 /** Renewals that fall due within this part of their lease's length are sent together. */
 const TOGETHER = 1 / 20
-/** A grant that came by message is proven from an older request; it is confirmed this many ms later, if still held. */
+/**
+ * A grant that came by message is proven from an older request. If that leaves less than this part of a lease that is
+ * not renewed, the rest is fetched by a confirmation this many ms later, if it is still held then.
+ */
+const PROVEN = 0.8
 const CONFIRM_AFTER = 25
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -69,7 +75,7 @@ export class Renewal {
   }
 
   add(lease: Lease): void {
-    const entry: Entry = { lease, due: this.#firstDue(lease), asking: false }
+    const entry: Entry = { lease, due: this.#firstDue(lease), asking: false, doubts: 0 }
     this.#entries.set(lease.id, entry)
     const siblings = this.#byKey.get(lease.key)
     if (siblings) siblings.add(lease)
@@ -105,6 +111,7 @@ export class Renewal {
       const entry = this.#entries.get(lease.id)
       if (!entry) continue
       entry.due = Math.min(entry.due, this.#clock.now())
+      entry.doubts += 1
       this.#wakeBy(entry)
     }
   }
@@ -114,9 +121,10 @@ export class Renewal {
     this.expire(lease)
     const entry = this.#entries.get(lease.id)
     if (!entry || inside.state(lease) !== 'held') throw new LockLostError(lease.key, 'it is not held any more')
+    const question = { ms, doubts: entry.doubts }
     const asked = this.#primitive.renew([{ hold: holdOf(lease), ms }])
     const [deadline] = await pTimeout(asked, { milliseconds: Number.POSITIVE_INFINITY, signal: lease.signal })
-    this.#learn(entry, deadline, true)
+    this.#learn(entry, deadline, question)
     if (!lease.held) throw new LockLostError(lease.key, 'it ended while it was being prolonged')
   }
 
@@ -136,7 +144,7 @@ export class Renewal {
     const { lease: length, renewUntil, since } = inside.terms(lease)
     const deadline = inside.deadline(lease)
     if (renewUntil > since) return deadline - (length * 2) / 3
-    return lease.via === 'handoff' && deadline - since < length * 0.9 ? since + CONFIRM_AFTER : NEVER
+    return deadline - since < length * PROVEN ? since + CONFIRM_AFTER : NEVER
   }
 
   #wakeBy(entry: Entry): void {
@@ -167,6 +175,7 @@ export class Renewal {
       const { lease: length, renewUntil } = inside.terms(lease)
       return { hold: holdOf(lease), ms: renewUntil > now ? length : 0 }
     })
+    const questions = entries.map(({ doubts }, i) => ({ ms: asked[i]!.ms, doubts }))
     let answers: (number | undefined)[] | undefined
     try {
       answers = await this.#primitive.renew(asked)
@@ -175,22 +184,24 @@ export class Renewal {
     }
     for (const [i, entry] of entries.entries()) {
       entry.asking = false
-      if (answers) this.#learn(entry, answers[i], asked[i]!.ms > 0)
+      if (answers) this.#learn(entry, answers[i], questions[i]!)
       else entry.due = this.#clock.now() + Math.min(1_000, inside.terms(entry.lease).lease / 10)
-      this.#wakeBy(entry)
+      if (this.#entries.has(entry.lease.id)) this.#wakeBy(entry)
     }
   }
 
   /** Takes in what Redis said of a lease, unless it has ended in the meantime. */
-  #learn(entry: Entry, deadline: number | undefined, prolonged: boolean): void {
+  #learn(entry: Entry, deadline: number | undefined, { ms, doubts }: { ms: number; doubts: number }): void {
     const { lease } = entry
     if (inside.state(lease) !== 'held') return
     if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')
     inside.prolong(lease, deadline)
     this.#share(lease)
     const { lease: length, renewUntil } = inside.terms(lease)
-    entry.due = renewUntil > this.#clock.now() ? inside.deadline(lease) - (length * 2) / 3 : NEVER
-    if (prolonged) this.#listener.renewed(lease)
+    if (doubts === entry.doubts) {
+      entry.due = renewUntil > this.#clock.now() ? inside.deadline(lease) - (length * 2) / 3 : NEVER
+    }
+    if (ms > 0) this.#listener.renewed(lease)
   }
 
   /** The holds of one holder live as long as the longest of them: re-entry raises the expiry of the lock, for all. */
@@ -205,9 +216,9 @@ export class Renewal {
   }
 
   #runOut(entry: Entry): void {
-    const { lease, overdue } = entry
-    this.#lose(lease, overdue ? 'its lease ran out before its release was answered' : 'its lease ran out')
-    overdue?.()
+    // A hold that runs out while its release is unanswered has ended, by the one or the other: nobody has lost it.
+    if (entry.overdue) entry.overdue()
+    else this.#lose(entry.lease, 'its lease ran out')
   }
 
   #lose(lease: Lease, why: string): void {

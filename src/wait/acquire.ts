@@ -20,16 +20,15 @@
  * The line has one contender for each client and key, so a release wakes one request a process, not one a waiter (I9).
  * A wake-up belongs to the room, not to the head: if the head is cancelled, the next head uses it.
  *
- * The end of a wait is in one place, `#end`. A caller that gives up is answered at once (I6); behind it, `leave` takes
- * back whatever its request has become: a place in the queue, a grant that crossed it, or nothing yet. A request whose
- * outcome is unknown may run even after that `leave`; so a late grant for a waiter that has ended is given back again.
- *
- * One timer serves a room. It never moves to a later time than it has, so a busy room cannot starve its heartbeat.
+ * Beside this loop: ending.ts (the end of every wait, and what is taken back behind it), heartbeat.ts (the slow timer),
+ * outage.ts (the end of patience without Redis), waiters.ts (the table, without I/O).
  */
-import { type Clock, surelyUntil, type Timer } from '../clock.ts'
-import { LockClosedError, LockConnectionError } from '../errors.ts'
+import { type Clock, surelyUntil } from '../clock.ts'
+import { LockClosedError } from '../errors.ts'
 import type { Channel, Granted, Primitive, Refused, Via } from '../primitive.ts'
-import { Leaving } from './leaving.ts'
+import { Ending } from './ending.ts'
+import { Heartbeat, type Patience } from './heartbeat.ts'
+import { Outage } from './outage.ts'
 import { type Room, Waiter, Waiters, type Wish } from './waiters.ts'
 
 /** The channels of a key, as far as waiting needs them. Each `hear` is matched by one `drop`. */
@@ -39,46 +38,40 @@ export interface Channels {
   drop(key: string, channel: Channel): void
 }
 
-export interface Patience {
-  /** Expiry of a queued waiter, in ms; the longest time between two looks at the truth is a third of it. */
-  readonly waiterTtl: number
-  /** How long waiters ride out a Redis that is out of reach, in ms. */
-  readonly outage: number
-}
-
 export interface WaitListener {
-  /** The waiter was refused for the first time and goes on waiting. */
+  /** The waiter goes on waiting: it was refused, or stands behind one that was. */
   waiting(waiter: Waiter): void
+  /** Whether the client has made a lease of the grant to this id, and it has not ended. */
+  holds(id: string): boolean
   /** Something failed that no promise reports. */
   failed(error: unknown): void
 }
-
-/** A lapsed lease is looked at this many ms after its end: the server counts whole ms. */
-const AFTER_LAPSE = 2
-/** The longest pause between heartbeats, in ms, however long `waiterTtl` is: the queue's keys live by them. */
-const LONGEST_HEARTBEAT = 60_000
-const NEVER = Number.POSITIVE_INFINITY
 
 export class Acquirer {
   readonly #primitive: Primitive
   readonly #channels: Channels
   readonly #clock: Clock
-  readonly #outage: number
-  readonly #heartbeat: number
   readonly #listener: WaitListener
   readonly #waiters = new Waiters()
-  readonly #leaving: Leaving
-  /** Since when Redis is out of reach, why, and the timer that ends the patience of waiters. */
-  #down: { since: number; error: Error; timer: Timer } | undefined
+  readonly #ending: Ending
+  readonly #heartbeat: Heartbeat
+  readonly #outage: Outage
+  #closed = false
 
   constructor(primitive: Primitive, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
     this.#primitive = primitive
     this.#channels = channels
     this.#clock = clock
-    this.#outage = patience.outage
-    this.#heartbeat = Math.min(patience.waiterTtl / 3, LONGEST_HEARTBEAT)
     this.#listener = listener
-    this.#leaving = new Leaving(primitive, clock, patience.waiterTtl, error => listener.failed(error))
+    this.#ending = new Ending(this.#waiters, primitive, clock, patience.waiterTtl, {
+      holds: id => listener.holds(id),
+      failed: error => listener.failed(error),
+      // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
+      left: key => this.unlocked(key),
+      drop: (key, channel) => channels.drop(key, channel),
+    })
+    this.#heartbeat = new Heartbeat(primitive, clock, this.#ending, patience, room => this.#tryLine(room))
+    this.#outage = new Outage(this.#waiters, clock, patience.outage, (waiter, error) => this.#ending.end(waiter, error))
   }
 
   /** Waiters parked or on their way. */
@@ -89,14 +82,14 @@ export class Acquirer {
   /** Begins to wait; `outcome` of the result tells the rest. */
   start(wish: Wish): Waiter {
     const waiter = new Waiter(wish, this.#clock.now())
-    this.#pursue(waiter).catch(error => this.#end(waiter, error))
+    this.#pursue(waiter).catch(error => this.#ending.end(waiter, error))
     return waiter
   }
 
   /** The caller gives up: whatever became of the wish is taken back, even a grant that it has not seen yet. */
   quit(waiter: Waiter): void {
-    if (waiter.state === 'granted') this.#leave(waiter)
-    else this.#end(waiter, undefined)
+    if (waiter.state === 'granted') this.#ending.leave(waiter)
+    else this.#ending.end(waiter, undefined)
   }
 
   /** "The lock is free": wakes the head of the line. */
@@ -121,14 +114,17 @@ export class Acquirer {
     const newer = token > (waiter.refusal?.clock ?? 0)
     const deadline = surelyUntil(waiter.seen ?? waiter.since, lease)
     if (newer && deadline - this.#clock.now() >= lease / 2) {
-      this.#grant(waiter, { granted: true, token, deadline, via })
+      this.#ending.grant(waiter, { granted: true, token, deadline, via })
       return true
     }
     // Too little of the lease is proven, because we last looked too long ago, or nothing at all: ask before it is used.
-    const look = () => this.#beat(this.#waiters.room(key))
+    const look = () => {
+      const room = this.#waiters.room(key)
+      if (room) this.#heartbeat.beat(room)
+    }
     this.#primitive.renew([{ hold: { key, id }, ms: lease }]).then(([until]) => {
       if (until === undefined) look()
-      else this.#grant(waiter, { granted: true, token, deadline: until, via })
+      else this.#ending.grant(waiter, { granted: true, token, deadline: until, via })
     }, look)
     return true
   }
@@ -136,7 +132,7 @@ export class Acquirer {
   /** A grant by the reply of this client's own release. False: no waiter has that id any more. */
   grantedByReply(id: string, grant: Granted): boolean {
     const waiter = this.#waiters.find(id)
-    if (waiter) this.#grant(waiter, grant)
+    if (waiter) this.#ending.grant(waiter, grant)
     return waiter !== undefined
   }
 
@@ -145,33 +141,27 @@ export class Acquirer {
    * or gives up in time.
    */
   disconnected(error: Error): void {
-    if (this.#down) {
-      this.#down.error = error
-      return
-    }
-    const timer = this.#clock.after(this.#outage, () => this.#loseHope())
-    this.#down = { since: this.#clock.now(), error, timer }
-    this.lookAgain()
+    if (!this.#closed && this.#outage.begin(error)) this.lookAgain()
   }
 
   reconnected(): void {
-    this.#down?.timer.cancel()
-    this.#down = undefined
+    this.#outage.over()
     this.lookAgain()
   }
 
   /** Messages may have been missed: every room looks at the truth. */
   lookAgain(): void {
-    for (const room of this.#waiters.rooms) this.#beat(room)
+    for (const room of this.#waiters.rooms) this.#heartbeat.beat(room)
   }
 
   /** Rejects every waiter with LockClosedError; resolves when all have left, as far as Redis answers. */
   async close(): Promise<void> {
-    this.#down?.timer.cancel()
+    this.#closed = true
+    this.#outage.over()
     for (const room of this.#waiters.rooms) {
-      for (const waiter of [...room.line, ...room.queued]) this.#end(waiter, new LockClosedError(room.key))
+      for (const waiter of [...room.line, ...room.queued]) this.#ending.end(waiter, new LockClosedError(room.key))
     }
-    await this.#leaving.close()
+    await this.#ending.close()
   }
 
   async #pursue(waiter: Waiter): Promise<void> {
@@ -180,7 +170,7 @@ export class Acquirer {
     if (mode === 'once' || mayReenter) {
       await this.#attempt(waiter, false)
       if (waiter.state !== 'waiting') return
-      if (mode === 'once') return this.#end(waiter, undefined)
+      if (mode === 'once') return this.#ending.end(waiter, undefined)
     }
     this.#line(waiter)
   }
@@ -193,7 +183,7 @@ export class Acquirer {
     if (answer.granted || waiter.state !== 'waiting') return
     waiter.ticket = answer.ticket
     waiter.seen = answer.sent
-    this.#schedule(room, answer.ttl)
+    this.#heartbeat.schedule(room, answer.ttl)
   }
 
   #line(waiter: Waiter): void {
@@ -201,13 +191,16 @@ export class Acquirer {
     const room = this.#waiters.line(waiter)
     if (fairAfter !== undefined) {
       const timer = this.#clock.after(waiter.since + fairAfter - this.#clock.now(), () => {
-        if (waiter.state === 'waiting') this.#queue(waiter).catch(error => this.#end(waiter, error))
+        if (waiter.state === 'waiting') this.#queue(waiter).catch(error => this.#ending.end(waiter, error))
       })
       const cancel = () => timer.cancel()
       waiter.outcome.then(cancel, cancel)
     }
     // Behind a head that is parked there is nothing to ask: its wake-ups are ours.
-    if (room.head === waiter) this.#wake(room)
+    if (room.head === waiter) return this.#wake(room)
+    if (!room.refusal) return
+    waiter.refusal ??= room.refusal
+    this.#park(waiter)
   }
 
   #wake(room: Room): void {
@@ -222,16 +215,26 @@ export class Acquirer {
       room.woken = false
       try {
         const answer = await this.#attempt(head, false)
-        this.#schedule(room, answer.granted ? head.claim.lease : answer.ttl)
+        this.#heartbeat.schedule(room, answer.granted ? head.claim.lease : answer.ttl)
+        if (!answer.granted) this.#shareRefusal(room, answer)
         if (room.heard.has('unlock') || room.line.size === 0) continue
         await this.#hear(room, 'unlock')
       } catch (error) {
-        this.#end(head, error as Error)
+        this.#ending.end(head, error as Error)
       }
       room.woken = true
     }
     room.contending = false
-    this.#closeIfEmpty(room)
+    this.#ending.closeIfEmpty(room)
+  }
+
+  /** A look at the truth for the line: its head tries, and so does everybody whom the head's attempts cannot stand for. */
+  #tryLine(room: Room): void {
+    for (const waiter of room.line) {
+      // Re-entry is open to an owner who may hold the lock elsewhere, and to nobody else.
+      if (waiter.wish.mayReenter && waiter !== room.head) this.#attempt(waiter, false).catch(() => {})
+    }
+    this.#wake(room)
   }
 
   /** Resolves when the room hears the channel. One that cannot be heard is not counted as heard by the next waiter. */
@@ -241,6 +244,7 @@ export class Acquirer {
     const hearing = this.#channels.hear(room.key, channel) ?? Promise.resolve()
     room.heard.set(channel, hearing)
     hearing.catch(() => {
+      if (room.heard.get(channel) !== hearing) return
       room.heard.delete(channel)
       this.#channels.drop(room.key, channel)
     })
@@ -249,129 +253,38 @@ export class Acquirer {
 
   async #attempt(waiter: Waiter, queue: boolean): Promise<Granted | Refused> {
     waiter.seen ??= this.#clock.now()
-    waiter.leavesTrace = true
+    waiter.unanswered += 1
+    if (queue) waiter.askedToQueue = true
+    // An attempt that fails stays unanswered: it may run yet.
     const answer = await this.#primitive.attempt(waiter.claim, queue)
+    waiter.unanswered -= 1
     if (answer.granted) {
-      this.#grant(waiter, { ...answer, via: arrival(answer.via, waiter.refusal !== undefined) })
-      return answer
+      this.#ending.grant(waiter, { ...answer, via: arrival(answer.via, waiter.parked) })
+    } else if (waiter.state === 'ended') {
+      if (queue) this.#ending.leave(waiter)
+    } else if (waiter.state === 'waiting' && (queue || !waiter.askedToQueue)) {
+      waiter.refusal = answer
+      this.#park(waiter)
     }
-    waiter.leavesTrace = queue
-    if (waiter.state === 'ended' && queue) this.#leave(waiter)
-    if (waiter.state !== 'waiting') return answer
-    const first = waiter.refusal === undefined
-    waiter.refusal = answer
-    if (first && waiter.wish.mode !== 'once') this.#listener.waiting(waiter)
     return answer
   }
 
-  /** Looks at the truth for everybody in the room. */
-  #beat(room: Room | undefined): void {
-    if (!room) return
-    room.timer?.cancel()
-    room.due = NEVER
-    if (room.queued.size > 0 && !room.tending) this.#tend(room)
-    this.#schedule(room, NEVER)
-    if (room.line.size === 0) return
-    // Owners who may hold the lock elsewhere cannot count on the head's attempts: re-entry is open to them alone.
+  /** From now on the caller knows that it waits. */
+  #park(waiter: Waiter): void {
+    if (waiter.parked || waiter.wish.mode === 'once') return
+    waiter.parked = true
+    this.#listener.waiting(waiter)
+  }
+
+  /** Who stands behind the head waits for the same reason. Who comes later learns it on arrival. */
+  #shareRefusal(room: Room, refusal: Refused): void {
+    const first = room.refusal === undefined
+    room.refusal = refusal
+    if (!first) return
     for (const waiter of room.line) {
-      if (waiter.wish.mayReenter && waiter !== room.head) this.#attempt(waiter, false).catch(() => {})
+      waiter.refusal ??= refusal
+      this.#park(waiter)
     }
-    this.#wake(room)
-  }
-
-  async #tend(room: Room): Promise<void> {
-    const waiters = [...room.queued].filter(waiter => waiter.ticket !== undefined)
-    if (waiters.length === 0) return
-    room.tending = true
-    try {
-      const queued = waiters.map(waiter => ({ claim: waiter.claim, ticket: waiter.ticket as string }))
-      const { sent, ttl, holder, clock, waiters: places } = await this.#primitive.tend(room.key, queued)
-      for (const [i, place] of places.entries()) {
-        const waiter = waiters[i] as Waiter
-        if (typeof place !== 'number') this.#grant(waiter, place)
-        else if (waiter.state === 'ended') this.#leave(waiter)
-        else if (waiter.state === 'waiting') {
-          waiter.seen = sent
-          waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position: place, holder, clock }
-        }
-      }
-      this.#schedule(room, ttl)
-    } catch (error) {
-      // A heartbeat that fails is repeated; a server that refuses them all is as good as out of reach.
-      for (const waiter of waiters) {
-        if (this.#clock.now() - (waiter.seen ?? waiter.since) >= this.#outage) this.#end(waiter, error as Error)
-      }
-    } finally {
-      room.tending = false
-      this.#closeIfEmpty(room)
-    }
-  }
-
-  /** Plans the next look: when the holder's lease has lapsed, and at the latest after a heartbeat. */
-  #schedule(room: Room, ttl: number): void {
-    if (room.empty) return
-    const due = this.#clock.now() + Math.min(ttl + AFTER_LAPSE, this.#heartbeat)
-    if (due >= room.due) return
-    room.due = due
-    room.timer?.cancel()
-    room.timer = this.#clock.after(due - this.#clock.now(), () => this.#beat(room))
-  }
-
-  /** Ends every waiter that has sat through `outage` ms without Redis. */
-  #loseHope(): void {
-    if (!this.#down) return
-    const { since, error } = this.#down
-    const now = this.#clock.now()
-    let next = now + this.#outage
-    for (const room of this.#waiters.rooms) {
-      for (const waiter of [...room.line, ...room.queued]) {
-        const end = Math.max(waiter.since, since) + this.#outage
-        if (end > now) next = Math.min(next, end)
-        else this.#end(waiter, new LockConnectionError('Redis is out of reach', error, room.key))
-      }
-    }
-    this.#down.timer = this.#clock.after(next - now, () => this.#loseHope())
-  }
-
-  /** The grant reaches the waiter; or, if that has ended without one, goes back. Told twice, it is the same grant. */
-  #grant(waiter: Waiter, grant: Granted): void {
-    if (waiter.state === 'waiting') {
-      const room = this.#waiters.room(waiter.claim.key)
-      if (room?.releasedAt !== undefined) waiter.handoff = this.#clock.now() - room.releasedAt
-      if (room) room.releasedAt = undefined
-      this.#settle(waiter, 'granted')
-      waiter.resolve(grant)
-    } else if (waiter.state === 'ended') {
-      this.#leave(waiter)
-    }
-  }
-
-  /** The wait is over without a grant. */
-  #end(waiter: Waiter, error: Error | undefined): void {
-    if (waiter.state !== 'waiting') return
-    this.#settle(waiter, 'ended')
-    if (waiter.leavesTrace) this.#leave(waiter)
-    if (error) waiter.reject(error)
-    else waiter.resolve(undefined)
-  }
-
-  #settle(waiter: Waiter, state: 'granted' | 'ended'): void {
-    waiter.state = state
-    const room = this.#waiters.remove(waiter)
-    if (room) this.#closeIfEmpty(room)
-  }
-
-  #closeIfEmpty(room: Room): void {
-    if (!room.empty || room.contending || room.tending) return
-    room.timer?.cancel()
-    for (const channel of room.heard.keys()) this.#channels.drop(room.key, channel)
-    room.heard.clear()
-    this.#waiters.close(room)
-  }
-
-  #leave(waiter: Waiter): void {
-    // Had it been granted, the lock is open now, and the wake-up for that may have been this waiter's.
-    this.#leaving.start(waiter.claim, () => this.unlocked(waiter.claim.key))
   }
 }
 

@@ -34,8 +34,12 @@ export class Waiter {
   seen: number | undefined
   /** Its place in the fair queue, to join again with. */
   ticket: string | undefined
-  /** Whether Redis may have something of it: an attempt is unanswered, or it is queued. */
-  leavesTrace = false
+  /** Whether it has been refused, or stands behind somebody who has: the caller knows that it waits. */
+  parked = false
+  /** Attempts to join the fair queue were sent: from then on Redis may have something of it. */
+  askedToQueue = false
+  /** Attempts to take the lock that are not answered. */
+  unanswered = 0
   /** ms from this client's own release to the grant, where that release was what it waited for. */
   handoff: number | undefined
   resolve!: (grant: Granted | undefined) => void
@@ -53,6 +57,11 @@ export class Waiter {
   get claim(): Claim {
     return this.wish.claim
   }
+
+  /** Whether Redis may have, or get, something of it that has to be taken back. */
+  get leavesTrace(): boolean {
+    return this.askedToQueue || this.unanswered > 0
+  }
 }
 
 /** All waiters of one key, and what they share. */
@@ -67,6 +76,8 @@ export class Room {
   woken = false
   contending = false
   tending = false
+  /** The last refusal of the line's head: why everybody behind it waits, too. */
+  refusal: Refused | undefined
   /** When this client called its release of the lock that the room waits for. */
   releasedAt: number | undefined
   /** The channels that the room needs; each resolves when it was first heard. */

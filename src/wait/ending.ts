@@ -1,0 +1,96 @@
+/**
+ * How a wait ends, for every waiter and every reason, and what is cleaned up behind it.
+ *
+ * A grant can come three ways (reply, message, heartbeat), more than once, and too late; the caller can give up at any
+ * moment in between. Whichever is first settles the waiter. What comes for one that does not wait any more is taken back:
+ * for one that ended without a grant at once; for one that was granted, only if its lease does not live, because most
+ * likely it is the same grant, told twice.
+ */
+import type { Clock } from '../clock.ts'
+import type { Channel, Granted, Primitive } from '../primitive.ts'
+import { Leaving } from './leaving.ts'
+import type { Room, Waiter, Waiters } from './waiters.ts'
+
+export interface EndListener {
+  /** Whether the client has made a lease of the grant to this id, and it has not ended. */
+  holds(id: string): boolean
+  /** Something failed that no promise reports. */
+  failed(error: unknown): void
+  /** A claim has been taken back: had it been granted, the lock is open now. */
+  left(key: string): void
+  /** The room does not need the channel any more. */
+  drop(key: string, channel: Channel): void
+}
+
+export class Ending {
+  readonly #waiters: Waiters
+  readonly #clock: Clock
+  readonly #leaving: Leaving
+  readonly #listener: EndListener
+
+  constructor(waiters: Waiters, primitive: Primitive, clock: Clock, waiterTtl: number, listener: EndListener) {
+    this.#waiters = waiters
+    this.#clock = clock
+    this.#listener = listener
+    this.#leaving = new Leaving(primitive, clock, waiterTtl, error => listener.failed(error))
+  }
+
+  /** The grant reaches the waiter; or, if that does not wait any more, goes back. */
+  grant(waiter: Waiter, grant: Granted): void {
+    if (waiter.state !== 'waiting') return this.takeBack(waiter)
+    const room = this.#waiters.room(waiter.claim.key)
+    if (room?.releasedAt !== undefined) {
+      waiter.handoff = this.#clock.now() - room.releasedAt
+      room.releasedAt = undefined
+    }
+    this.#settle(waiter, 'granted')
+    waiter.resolve(grant)
+  }
+
+  /** The wait is over without a grant; with an error, or because the caller has given up. */
+  end(waiter: Waiter, error: Error | undefined): void {
+    if (waiter.state !== 'waiting') return
+    this.#settle(waiter, 'ended')
+    if (waiter.leavesTrace) this.leave(waiter)
+    if (error) waiter.reject(error)
+    else waiter.resolve(undefined)
+  }
+
+  /**
+   * Redis knows the id as a waiter or a holder, though its wait is over. Where it was granted, that is most likely the
+   * grant we know of; but a request that was sent again may also have run after the release, and have queued or granted
+   * the id anew. The lease tells which; it is made a few microtasks after the grant, so this looks in the next turn.
+   */
+  takeBack(waiter: Waiter): void {
+    if (waiter.state === 'ended') return this.leave(waiter)
+    this.#clock.after(0, () => {
+      if (!this.#listener.holds(waiter.claim.id)) this.leave(waiter)
+    })
+  }
+
+  /** Takes back whatever became of the waiter's requests. */
+  leave({ claim }: Waiter): void {
+    this.#leaving.start(claim, () => this.#listener.left(claim.key))
+  }
+
+  closeIfEmpty(room: Room): void {
+    if (!room.empty || room.contending || room.tending) return
+    room.timer?.cancel()
+    for (const channel of room.heard.keys()) this.#listener.drop(room.key, channel)
+    room.heard.clear()
+    this.#waiters.close(room)
+  }
+
+  /** Resolves when everything under way has been taken back, as far as Redis answers. */
+  close(): Promise<void> {
+    return this.#leaving.close()
+  }
+
+  #settle(waiter: Waiter, state: 'granted' | 'ended'): void {
+    waiter.state = state
+    const room = this.#waiters.remove(waiter)
+    if (!room) return
+    if (room.refusal && !waiter.askedToQueue) waiter.refusal = room.refusal
+    this.closeIfEmpty(room)
+  }
+}

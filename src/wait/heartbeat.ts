@@ -1,0 +1,91 @@
+/**
+ * The slow timer of each room: it re-reads the truth, so that a message that was lost costs time, never a lock (I4).
+ *
+ * It fires when the holder's lease would have lapsed, and a third of `waiterTtl` after the last look at the latest. It
+ * never moves to a later time than it has, so a busy room cannot starve its heartbeat.
+ */
+import type { Clock } from '../clock.ts'
+import type { Primitive, Refused } from '../primitive.ts'
+import type { Ending } from './ending.ts'
+import type { Room, Waiter } from './waiters.ts'
+
+/** A lapsed lease is looked at this many ms after its end: the server counts whole ms. */
+const AFTER_LAPSE = 2
+/** The longest pause between heartbeats, in ms, however long `waiterTtl` is: the queue's keys live by them. */
+const LONGEST = 60_000
+const NEVER = Number.POSITIVE_INFINITY
+
+export interface Patience {
+  /** Expiry of a queued waiter, in ms. */
+  readonly waiterTtl: number
+  /** How long waiters ride out a Redis that is out of reach, in ms. */
+  readonly outage: number
+}
+
+export class Heartbeat {
+  readonly #primitive: Primitive
+  readonly #clock: Clock
+  readonly #ending: Ending
+  readonly #outage: number
+  readonly #pause: number
+  readonly #tryLine: (room: Room) => void
+
+  /** `tryLine`: lets the unfair waiters of a room try. */
+  constructor(primitive: Primitive, clock: Clock, ending: Ending, patience: Patience, tryLine: (room: Room) => void) {
+    this.#primitive = primitive
+    this.#clock = clock
+    this.#ending = ending
+    this.#outage = patience.outage
+    this.#pause = Math.min(patience.waiterTtl / 3, LONGEST)
+    this.#tryLine = tryLine
+  }
+
+  /** Looks at the truth for everybody in the room. */
+  beat(room: Room): void {
+    room.timer?.cancel()
+    room.due = NEVER
+    this.schedule(room, NEVER)
+    if (room.queued.size > 0 && !room.tending) this.#tend(room)
+    if (room.line.size > 0) this.#tryLine(room)
+  }
+
+  /** The holder's lease ends in `ttl` ms: plans the next look. */
+  schedule(room: Room, ttl: number): void {
+    if (room.empty) return
+    const now = this.#clock.now()
+    const due = now + Math.min(ttl + AFTER_LAPSE, this.#pause)
+    if (due >= room.due) return
+    room.due = due
+    room.timer?.cancel()
+    room.timer = this.#clock.after(due - now, () => this.beat(room))
+  }
+
+  async #tend(room: Room): Promise<void> {
+    const waiters = [...room.queued].filter(waiter => waiter.ticket !== undefined)
+    if (waiters.length === 0) return
+    room.tending = true
+    try {
+      const queued = waiters.map(waiter => ({ claim: waiter.claim, ticket: waiter.ticket as string }))
+      const { sent, ttl, holder, clock, waiters: places } = await this.#primitive.tend(room.key, queued)
+      for (const [i, place] of places.entries()) {
+        const waiter = waiters[i] as Waiter
+        if (typeof place !== 'number') this.#ending.grant(waiter, place)
+        else if (waiter.state !== 'waiting') this.#ending.takeBack(waiter)
+        else {
+          waiter.seen = sent
+          waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position: place, holder, clock }
+        }
+      }
+      this.schedule(room, ttl)
+    } catch (error) {
+      // A heartbeat that fails is repeated; a server that refuses them all is as good as out of reach.
+      for (const waiter of waiters) {
+        const silence = this.#clock.now() - (waiter.seen ?? waiter.since)
+        if (silence >= this.#outage) this.#ending.end(waiter, error as Error)
+      }
+    } finally {
+      room.tending = false
+      this.#ending.closeIfEmpty(room)
+    }
+  }
+}
