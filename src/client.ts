@@ -171,12 +171,12 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   /** The lock's holder and its fair queue. Rejects with LockConnectionError. */
   async inspect(key: string): Promise<LockState> {
     this.#checkOpen(key)
-    return this.#inspection.inspect(key)
+    return about(key, this.#inspection.inspect(key))
   }
 
   async isLocked(key: string): Promise<boolean> {
     this.#checkOpen(key)
-    return this.#inspection.isLocked(key)
+    return about(key, this.#inspection.isLocked(key))
   }
 
   /** Held or queued locks whose key matches the pattern (`*`, `?`, `[abc]`), by SCAN. Default: all. */
@@ -193,7 +193,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   async forceRelease(key: string): Promise<boolean> {
     this.#checkOpen(key)
-    return this.#inspection.forceRelease(key)
+    return about(key, this.#inspection.forceRelease(key))
   }
 
   /** Counters and distributions of this client, since it was made. */
@@ -244,10 +244,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     })
     let grant: Granted | undefined
     try {
-      grant = await this.#patiently(waiter, request, once)
+      grant = await about(key, this.#patiently(waiter, request, once))
     } catch (error) {
       this.#stats.failed += 1
-      throw error instanceof LockConnectionError ? error.of(key) : error
+      throw error
     }
     if (grant && this.#closing) {
       // Granted while the client was closing: nobody else will release it.
@@ -296,34 +296,27 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
 
   async #renew(lease: Lease, ms: number): Promise<void> {
     options.checkRenewal(ms)
-    try {
-      await this.#renewal.renew(lease, Math.floor(ms))
-    } catch (error) {
-      throw error instanceof LockConnectionError ? error.of(lease.key) : error
-    }
+    await about(lease.key, this.#renewal.renew(lease, Math.floor(ms)))
   }
 
   async #release(lease: Lease): Promise<boolean> {
     const { key, fencingToken } = lease
     const { hold, since } = inside.terms(lease)
     this.#acquirer.releasing(key)
-    try {
-      return await this.#renewal.end(lease, async () => {
-        const { ended, successor } = await this.#mutex.release(hold)
-        if (successor && !this.#acquirer.grantedByReply(successor.id, successor.grant)) {
-          this.#giveBack(this.#link.keys.of(key).lock, successor.id)
-        }
-        if (ended) {
-          const held = clock.now() - since
-          this.#stats.released += 1
-          this.#stats.held(held)
-          this.#announcer.tell('released', () => ({ key, fencingToken, held }))
-        }
-        return ended
-      })
-    } catch (error) {
-      throw error instanceof LockConnectionError ? error.of(key) : error
-    }
+    const released = this.#renewal.end(lease, async () => {
+      const { ended, successor } = await this.#mutex.release(hold)
+      if (successor && !this.#acquirer.grantedByReply(successor.id, successor.grant)) {
+        this.#giveBack(this.#link.keys.of(key).lock, successor.id)
+      }
+      if (ended) {
+        const held = clock.now() - since
+        this.#stats.released += 1
+        this.#stats.held(held)
+        this.#announcer.tell('released', () => ({ key, fencingToken, held }))
+      }
+      return ended
+    })
+    return about(key, released)
   }
 
   /** For releases whose failure must not hide something more important. */
@@ -357,5 +350,14 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
 
   #failed(error: unknown): void {
     if (!(error instanceof LockClosedError)) this.#announcer.tell('error', () => ({ error }))
+  }
+}
+
+/** The same outcome; an error of the connection says which lock it was about, and has the stack of the call. */
+async function about<T>(key: string, call: Promise<T>): Promise<T> {
+  try {
+    return await call
+  } catch (error) {
+    throw error instanceof LockConnectionError || error instanceof LockClosedError ? error.of(key) : error
   }
 }

@@ -73,6 +73,11 @@ export class LockClosedError extends LockError {
   constructor(key?: string) {
     super('ERR_LOCK_CLOSED', 'the lock client is closed', key)
   }
+
+  /** The same error as the caller of a lock sees it. */
+  of(key: string): LockClosedError {
+    return new LockClosedError(key)
+  }
 }
 
 /** A bad key or option, found before anything was sent. Names the option, the value and what is accepted. */

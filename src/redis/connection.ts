@@ -42,6 +42,8 @@ export interface Answer<T> {
 interface Call {
   readonly begun: number
   settled: boolean
+  /** Why it is not answered yet. */
+  error: Error | undefined
   /** Ends its waiting for the connection. */
   resume: (() => void) | undefined
   fail(error: Error): void
@@ -67,6 +69,8 @@ export class Connection {
   #closed = false
   #attempts = 0
   #lastError: Error | undefined
+  /** Why we have torn down the connection ourselves; what ioredis says of that is only its consequence. */
+  #torn: Error | undefined
   #unanswered = 0
   #lastAnswer = 0
 
@@ -101,6 +105,7 @@ export class Connection {
       const call: Call = {
         begun: this.#clock.now(),
         settled: false,
+        error: undefined,
         resume: undefined,
         fail: error => {
           call.settled = true
@@ -122,7 +127,7 @@ export class Connection {
 
   /** Drops the socket; the loop connects again. For a connection that is known to be deaf. */
   reset(reason: Error): void {
-    this.#lastError = reason
+    this.#torn = reason
     this.redis.disconnect()
   }
 
@@ -155,7 +160,7 @@ export class Connection {
         if (isReply(error) && !passing.test(error.message)) {
           return call.fail(new LockConnectionError('Redis refused', error))
         }
-        this.#lastError = error as Error
+        call.error = this.#torn ?? (error as Error)
         repeated = true
         if (this.#up) await new Promise<void>(resolve => this.#clock.after(PAUSE, resolve))
       } finally {
@@ -169,6 +174,7 @@ export class Connection {
     this.#up = true
     this.#attempts = 0
     this.#lastError = undefined
+    this.#torn = undefined
     for (const call of this.#calls) call.resume?.()
     this.#listener.up()
   }
@@ -176,7 +182,7 @@ export class Connection {
   #wentDown(): void {
     this.#up = false
     if (this.#closed) return
-    const error = this.#lastError ?? new Error('the connection to Redis was closed')
+    const error = this.#torn ?? this.#lastError ?? new Error('the connection to Redis was closed')
     if (isReply(error)) this.#refuseAll(error)
     this.#listener.down(error)
     const pause = Math.min(RECONNECT.longest, RECONNECT.first * 2 ** this.#attempts++)
@@ -207,7 +213,8 @@ export class Connection {
     const now = this.#clock.now()
     for (const call of this.#calls) {
       if (now - call.begun < this.#outageTimeout) break
-      call.fail(new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`, this.#lastError))
+      const error = this.#up ? call.error : (this.#lastError ?? call.error)
+      call.fail(new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`, error))
     }
     if (this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit) {
       this.reset(new Error(`Redis left a command unanswered for ${Math.round(now - this.#lastAnswer)} ms`))

@@ -90,7 +90,9 @@ export class Ending {
     waiter.state = state
     const room = this.#waiters.remove(waiter)
     if (!room) return
-    if (room.refusal && !waiter.askedToQueue) waiter.refusal = room.refusal
+    // In the line, the head's answers speak for everybody; the newest says best why the wait ended without a grant.
+    const { refusal } = room
+    if (refusal && !waiter.askedToQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
     this.closeIfEmpty(room)
   }
 }
