@@ -6,7 +6,7 @@ local function keepQueue(ttl, fresh)
     redis.call('HSET', lock, 'clock', digits(clock))
     return
   end
-  queued = now + 2 * ttl
+  queued = math.max(queued or 0, now + 2 * ttl)
   local life = prolongedLife(queued)
   redis.call('HSET', lock, 'clock', digits(clock), 'queued', queued, 'keep', keep)
   redis.call('PEXPIREAT', queue, queued)

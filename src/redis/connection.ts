@@ -65,6 +65,7 @@ export class Connection {
   readonly #calls = new Set<Call>()
   #sweep: Timer | undefined
   #reconnect: Timer | undefined
+  #greeting: Timer | undefined
   #up = false
   #closed = false
   #attempts = 0
@@ -94,6 +95,10 @@ export class Connection {
   /** Starts to connect, and keeps the connection until `close`. */
   open(): void {
     if (this.#closed || this.redis.status === 'connecting' || this.redis.status === 'ready') return
+    // ioredis limits the time for the TCP connection, but not for the answer to its greeting.
+    this.#greeting = this.#clock.after(this.#answerLimit, () => {
+      this.reset(new Error(`Redis did not answer the greeting for ${Math.round(this.#answerLimit)} ms`))
+    })
     // A failure is told by the events 'error' and 'end'; the promise adds nothing.
     this.redis.connect().catch(() => {})
   }
@@ -137,6 +142,7 @@ export class Connection {
     this.#closed = true
     this.#sweep?.cancel()
     this.#reconnect?.cancel()
+    this.#greeting?.cancel()
     for (const call of this.#calls) call.fail(new LockClosedError())
     // On one that has ended already, ioredis would start a timer and keep the process alive for it.
     if (this.redis.status !== 'end') this.redis.disconnect()
@@ -172,6 +178,7 @@ export class Connection {
 
   #wentUp(): void {
     this.#up = true
+    this.#greeting?.cancel()
     this.#attempts = 0
     this.#lastError = undefined
     this.#torn = undefined
@@ -181,6 +188,7 @@ export class Connection {
 
   #wentDown(): void {
     this.#up = false
+    this.#greeting?.cancel()
     if (this.#closed) return
     const error = this.#torn ?? this.#lastError ?? new Error('the connection to Redis was closed')
     if (isReply(error)) this.#refuseAll(error)
