@@ -44,7 +44,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     const lease = await this.#acquire(key, request, request.timeout === 0)
     if (lease instanceof Lease) return lease
     const { refusal, since } = lease
-    throw new LockTimeoutError(key, performance.now() - since, refusal?.holder, refusal?.position || undefined)
+    const { holder, position } = refusal ?? {}
+    throw new LockTimeoutError(key, performance.now() - since, holder, position || undefined, this.#engine.outage)
   }
 
   /**

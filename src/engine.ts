@@ -93,6 +93,11 @@ export class Engine {
     return this.#closing !== undefined
   }
 
+  /** Why Redis is out of reach, while it is. */
+  get outage(): Error | undefined {
+    return this.#acquirer.outage
+  }
+
   /**
    * The lease, or the waiter that has to go without it: out of time, or refused its single attempt (`once`). `owner`:
    * undefined, if the call is its own.

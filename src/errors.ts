@@ -19,7 +19,10 @@ export class LockError extends Error {
   }
 }
 
-/** The wait exceeded `timeout`. `holder` and `position` say why, as far as Redis had told by then. */
+/**
+ * The wait exceeded `timeout`. `holder` and `position` say why, as far as Redis had told by then; `cause` is there if Redis
+ * was out of reach.
+ */
 export class LockTimeoutError extends LockError {
   override readonly name = 'LockTimeoutError'
   /** How long the call waited, in ms. */
@@ -28,10 +31,17 @@ export class LockTimeoutError extends LockError {
   /** Place in the fair queue, from 1; undefined for a waiter that was not queued. */
   readonly position: number | undefined
 
-  constructor(key: string, waited: number, holder?: HolderInfo, position?: number) {
+  /** `cause`: why Redis was out of reach at the end, if it was. */
+  constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error) {
     const place = position ? `, at position ${position} of the queue` : ''
     const by = holder ? `; held by ${holder.label} for ${Math.round(holder.heldFor)} ms` : ''
-    super('ERR_LOCK_TIMEOUT', `lock "${key}" was not granted within ${Math.round(waited)} ms${place}${by}`, key)
+    const away = cause ? `; Redis is out of reach: ${cause.message}` : ''
+    super(
+      'ERR_LOCK_TIMEOUT',
+      `lock "${key}" was not granted within ${Math.round(waited)} ms${place}${by}${away}`,
+      key,
+      cause,
+    )
     this.waited = waited
     this.holder = holder
     this.position = position

@@ -79,6 +79,11 @@ export class Acquirer {
     return this.#waiters.size
   }
 
+  /** Why Redis is out of reach, while it is. */
+  get outage(): Error | undefined {
+    return this.#outage.error
+  }
+
   /** Begins to wait; `outcome` of the result tells the rest. */
   start(wish: Wish): Waiter {
     const waiter = new Waiter(wish, this.#clock.now())

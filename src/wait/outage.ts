@@ -20,6 +20,10 @@ export class Outage {
     this.#end = end
   }
 
+  get error(): Error | undefined {
+    return this.#now?.error
+  }
+
   /** It has begun, or goes on for this reason. True: it is new. */
   begin(error: Error): boolean {
     if (this.#now) {

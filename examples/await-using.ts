@@ -1,0 +1,32 @@
+/**
+ * `await using`: for code that does not fit into a function. The lease is released at the end of its block, and the
+ * client is closed at the end of its own, whether by its last line, a `return` or an exception.
+ */
+import { setTimeout as work } from 'node:timers/promises'
+import { LockClient } from 'redis-baton'
+
+const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
+
+await using locks = new LockClient(REDIS_URL)
+const key = 'example:nightly-export'
+
+async function exportAll(tables: string[]): Promise<number> {
+  await using lease = await locks.lock(key, { timeout: 10_000 })
+  console.log(`granted (${lease.via})`)
+
+  for (const table of tables) {
+    // Whatever takes an AbortSignal stops by itself when the lock is lost, before anyone else can have it.
+    await work(10, undefined, { signal: lease.signal })
+    console.log(`exported ${table}`)
+  }
+
+  // The end of a block cannot say that the lock was lost meanwhile, as `locks.using` would: so it is asked here.
+  lease.signal.throwIfAborted()
+  return lease.fencingToken // for whoever reads the export: the larger one is the later one
+}
+
+const first = await exportAll(['orders', 'customers'])
+console.log(`still locked: ${await locks.isLocked(key)}`)
+
+const second = await exportAll([])
+console.log(`the second export has the larger token: ${second > first}`)

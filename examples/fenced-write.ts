@@ -1,0 +1,60 @@
+/**
+ * A fenced write: what makes the data safe where a lock alone cannot. A process that is paused (garbage collection, a
+ * laptop's lid) can outlive its lease, look at the clock, be paused again, and write on top of the next holder's work.
+ * So every write carries its lease's fencing token, and the database refuses a token that is smaller than the last.
+ */
+import sqlite from 'node-sqlite3-wasm'
+import { type Lease, LockClient } from 'redis-baton'
+
+const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
+
+class StaleWriterError extends Error {}
+
+const db = new sqlite.Database() // in memory; it stands for the one that all processes share
+db.exec(`
+  CREATE TABLE account (id TEXT PRIMARY KEY, balance INTEGER NOT NULL, fencing_token INTEGER NOT NULL) STRICT;
+  INSERT INTO account VALUES ('alice', 100, 0);
+`)
+
+function balanceOf(id: string): number {
+  return db.get('SELECT balance FROM account WHERE id = ?', id)?.['balance'] as number
+}
+
+/** Check and write are one statement: nobody can come between them. Equal tokens pass, one holder may write often. */
+function setBalance(id: string, balance: number, { fencingToken }: Lease): void {
+  const { changes } = db.run('UPDATE account SET balance = ?, fencing_token = ? WHERE id = ? AND fencing_token <= ?', [
+    balance,
+    fencingToken,
+    id,
+    fencingToken,
+  ])
+  if (changes === 0) throw new StaleWriterError(`${id} is unknown, or token ${fencingToken} is stale`)
+}
+
+await using locks = new LockClient(REDIS_URL)
+const key = 'example:account:alice'
+
+try {
+  // A fixed lease is not renewed, so it runs out as that of a paused process does. The next holder has only to wait.
+  const paused = await locks.lock(key, { lease: 250 })
+  const seenByPaused = balanceOf('alice')
+
+  await locks.using(key, { timeout: 10_000 }, lease => {
+    console.log(
+      `the next holder came by ${lease.via}, with a larger token: ${lease.fencingToken > paused.fencingToken}`,
+    )
+    setBalance('alice', balanceOf('alice') + 50, lease)
+    console.log(`it deposits 50: ${balanceOf('alice')}`)
+  })
+
+  try {
+    // A process that is paused between this look and its write cannot rely on it. The database can refuse.
+    console.log(`the paused process still holds: ${paused.held}`)
+    setBalance('alice', seenByPaused - 30, paused)
+  } catch (error) {
+    if (!(error instanceof StaleWriterError)) throw error
+    console.log(`its write is refused: ${balanceOf('alice')}`)
+  }
+} finally {
+  db.close()
+}

@@ -1,0 +1,56 @@
+/**
+ * Not waiting for ever: one attempt, a bounded wait, and a wait that ends when the program is told to stop.
+ */
+import { type Lease, LockClient, LockTimeoutError } from 'redis-baton'
+
+const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
+
+await using locks = new LockClient(REDIS_URL, { label: 'report server' })
+const key = 'example:report'
+
+/** Stands for the store of the report, which refuses who held the lock before the last to write: see `fenced-write.ts`. */
+let lastToken = 0
+function write({ fencingToken }: Lease): string {
+  if (fencingToken < lastToken) throw new Error('a later holder has already written')
+  lastToken = fencingToken
+  return 'written'
+}
+
+/** A report that is being written needs no second writer: no waiting, and null is no error. */
+async function writeUnlessBusy(): Promise<string> {
+  await using lease = await locks.tryLock(key)
+  return lease ? write(lease) : 'somebody else is writing it'
+}
+
+/** Here waiting makes sense, but not for long. The error says who is in the way. */
+async function writeSoon(timeout: number): Promise<string> {
+  try {
+    return await locks.using(key, { timeout }, write)
+  } catch (error) {
+    if (!(error instanceof LockTimeoutError)) throw error
+    return `given up, held by the ${error.holder?.label}`
+  }
+}
+
+/** Waits for as long as it takes, unless it is told to stop: it then leaves the queue at once. */
+async function writeUntilStopped(stop: AbortSignal): Promise<string> {
+  try {
+    return await locks.using(key, { fair: true, signal: stop }, write)
+  } catch (error) {
+    if (error !== stop.reason) throw error
+    return `not written, ${stop.reason.message}`
+  }
+}
+
+const holder = await locks.lock(key)
+console.log(`one attempt: ${await writeUnlessBusy()}`)
+console.log(`200 ms: ${await writeSoon(200)}`)
+
+const stop = new AbortController() // in a server: aborted by process.once('SIGTERM', …)
+locks.once('waiting', () => stop.abort(new Error('the server shuts down')))
+console.log(`until stopped: ${await writeUntilStopped(stop.signal)}`)
+
+const soon = writeSoon(10_000)
+await holder.release()
+console.log(`10 s: ${await soon}`)
+console.log(`one attempt: ${await writeUnlessBusy()}`)

@@ -1,0 +1,265 @@
+/** LockArgumentError: what is refused, what it says, and that nothing is sent. */
+import { describe, expect, test } from 'vitest'
+import { LockArgumentError, LockClient, type LockOptions } from '../../src/index.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { deadUrl, promptly, rejection } from './support.ts'
+
+const badKeys: [string, unknown][] = [
+  ['an empty string', ''],
+  ['1,025 bytes', 'k'.repeat(1025)],
+  ['1,026 bytes in 513 letters', 'é'.repeat(513)],
+  ['a lone high surrogate', 'a\ud800'],
+  ['a lone low surrogate', '\udc00a'],
+  ['undefined', undefined],
+  ['null', null],
+  ['a number', 5],
+  ['an object', {}],
+  ['an array', ['key']],
+  ['a symbol', Symbol('key')],
+  ['a buffer', Buffer.from('key')],
+]
+
+const notTimes = [-1, Number.NaN, Number.POSITIVE_INFINITY, '5', null, true, 5n]
+const notFlags = ['true', 0, 1, null]
+const notTexts = ['', 5, null, 'x'.repeat(1025), '\ud800']
+
+const badLockOptions: Record<keyof LockOptions, unknown[]> = {
+  timeout: notTimes,
+  signal: [new AbortController(), {}, null, true],
+  lease: [...notTimes, 0],
+  renew: notFlags,
+  maxHold: notTimes,
+  fair: notFlags,
+  fairAfter: notTimes,
+  headStart: notTimes,
+  owner: notTexts,
+}
+
+const badClientOptions: Record<string, unknown[]> = {
+  prefix: [5, null, '\ud800'],
+  lease: [...notTimes, 0],
+  waiterTtl: [...notTimes, 0],
+  tokenMemory: notTimes,
+  fair: notFlags,
+  fairAfter: notTimes,
+  timeout: notTimes,
+  outageTimeout: notTimes,
+  label: [5, null, {}],
+}
+
+const cases = (options: Record<string, unknown[]>) =>
+  Object.entries(options).flatMap(([name, values]) => values.map(value => [name, value] as [string, unknown]))
+
+/** The error names the option, the value and what is accepted. */
+function expectTelling(error: LockArgumentError, option: string, value: unknown): void {
+  expect(error).toMatchObject({ name: 'LockArgumentError', code: 'ERR_LOCK_ARGUMENT', option })
+  expect(error.value).toBe(value)
+  expect(error.message).toContain(option)
+  expect(error.accepted).not.toBe('')
+  expect(error.message).toContain(error.accepted)
+  if (typeof value === 'number') expect(error.message).toContain(String(value))
+}
+
+/** Every call that takes a key. */
+function callsWith(locks: LockClient, key: string): Record<string, () => PromiseLike<unknown>> {
+  return {
+    lock: () => locks.lock(key),
+    tryLock: () => locks.tryLock(key),
+    using: () => locks.using(key, () => 'ran'),
+    inspect: () => locks.inspect(key),
+    isLocked: () => locks.isLocked(key),
+    forceRelease: () => locks.forceRelease(key),
+    wrap: () =>
+      locks.wrap(
+        () => key,
+        async () => 'ran',
+      )(),
+  }
+}
+
+function thrown(fn: () => unknown): LockArgumentError {
+  try {
+    fn()
+  } catch (error) {
+    expect(error).toBeInstanceOf(LockArgumentError)
+    return error as LockArgumentError
+  }
+  throw new Error('did not throw')
+}
+
+describe('a bad key', () => {
+  test.each(badKeys)('%s is refused by every call, at once, with Redis out of reach', async (_, key) => {
+    const locks = client({}, await deadUrl())
+    for (const [name, call] of Object.entries(callsWith(locks, key as string))) {
+      const error = await promptly(rejection(call(), LockArgumentError))
+      expect(error.option, name).toBe('key')
+      expectTelling(error, 'key', key)
+    }
+  })
+
+  test.each(badKeys)('%s is refused by wrap itself when it is the fixed key', async (_, key) => {
+    const locks = client({}, await deadUrl())
+    expectTelling(
+      thrown(() => locks.wrap(key as string, async () => {})),
+      'key',
+      key,
+    )
+  })
+
+  test('the error of a very long value stays short', async () => {
+    const error = await rejection(client().lock('k'.repeat(5_000)), LockArgumentError)
+    expect(error.message.length).toBeLessThan(500)
+  })
+})
+
+test.each(['k', 'k'.repeat(1024), 'é'.repeat(512), '😀'.repeat(256)])(
+  'I6: a key of up to 1,024 bytes is a key',
+  async start => {
+    const locks = client({ prefix: freshKey('prefix') })
+    const lease = await locks.lock(start)
+    expect(lease.key).toBe(start)
+    expect(await locks.inspect(start)).toMatchObject({ key: start, locked: true })
+  },
+)
+
+describe('a bad option of a call', () => {
+  test.each(cases(badLockOptions))(
+    '%s: %s is refused by lock, tryLock, using and wrap, at once',
+    async (name, value) => {
+      const locks = client({}, await deadUrl())
+      const options = { [name]: value, ...(name === 'headStart' && { fair: true }) } as LockOptions
+      const key = freshKey()
+      const attempts = [locks.lock(key, options), locks.tryLock(key, options), locks.using(key, options, () => {})]
+      for (const attempt of attempts) expectTelling(await promptly(rejection(attempt, LockArgumentError)), name, value)
+      expectTelling(
+        thrown(() => locks.wrap(key, async () => {}, options)),
+        name,
+        value,
+      )
+    },
+  )
+
+  test('an unknown name is refused, and the known ones are named', async () => {
+    const locks = client({}, await deadUrl())
+    const options = { timeOut: 5 } as LockOptions
+    for (const attempt of [
+      locks.lock('k', options),
+      locks.tryLock('k', options),
+      locks.using('k', options, () => {}),
+    ]) {
+      const error = await promptly(rejection(attempt, LockArgumentError))
+      expectTelling(error, 'timeOut', 5)
+      for (const known of Object.keys(badLockOptions)) expect(error.message).toContain(known)
+    }
+  })
+
+  test.each(['constructor', 'toString', 'hasOwnProperty'])(
+    '%s, which every object inherits, is no option',
+    async name => {
+      const locks = client({}, await deadUrl())
+      const error = await promptly(rejection(locks.lock('k', { [name]: 1 } as LockOptions), LockArgumentError))
+      expect(error.option).toBe(name)
+    },
+  )
+
+  test.each([null, 5, 'fair', [1]])('%s is not a set of options', async options => {
+    const locks = client({}, await deadUrl())
+    await promptly(rejection(locks.lock('k', options as never), LockArgumentError))
+    await promptly(rejection(locks.tryLock('k', options as never), LockArgumentError))
+  })
+
+  test('headStart without a queue to be ordered in is refused', async () => {
+    const locks = client({}, await deadUrl())
+    const error = await promptly(rejection(locks.lock('k', { headStart: 5, fair: false }), LockArgumentError))
+    expect(error.option).toBe('headStart')
+  })
+
+  test('an option that is undefined counts as absent', async () => {
+    const names = Object.keys(badLockOptions)
+    const options = Object.fromEntries(names.map(name => [name, undefined])) as LockOptions
+    const lease = await client().lock(freshKey(), options)
+    expect(lease.held).toBe(true)
+  })
+})
+
+describe('a bad option of a client', () => {
+  test.each(cases(badClientOptions))('%s: %s is refused by the constructor', (name, value) => {
+    expectTelling(
+      thrown(() => new LockClient('redis://127.0.0.1:1', { [name]: value })),
+      name,
+      value,
+    )
+  })
+
+  test('an unknown name is refused, and the known ones are named', () => {
+    const error = thrown(() => new LockClient('redis://127.0.0.1:1', { leese: 5 } as never))
+    expectTelling(error, 'leese', 5)
+    for (const known of Object.keys(badClientOptions)) expect(error.message).toContain(known)
+  })
+
+  test.each([undefined, null, 5, true, [], ''])('%s is not a Redis', redis => {
+    expect(thrown(() => new LockClient(redis as never)).option).toBe('redis')
+  })
+
+  test('a URL that is none is refused without its text, which may hold a password', () => {
+    const error = thrown(() => new LockClient('http://user:hunter2@localhost'))
+    expect(error.option).toBe('redis')
+    expect(error.message).not.toContain('hunter2')
+  })
+})
+
+describe('other arguments', () => {
+  test('using and wrap without a function', async () => {
+    const locks = client({}, await deadUrl())
+    await promptly(rejection(locks.using('k', undefined as never), LockArgumentError))
+    await promptly(rejection(locks.using('k', {}, 'fn' as never), LockArgumentError))
+    thrown(() => locks.wrap('k', undefined as never))
+  })
+
+  test.each(notTexts)('runAs: %s is no owner', async owner => {
+    const locks = client({}, await deadUrl())
+    let ran = false
+    const error = thrown(() =>
+      locks.runAs(owner as string, () => {
+        ran = true
+      }),
+    )
+    expectTelling(error, 'owner', owner)
+    expect(ran).toBe(false)
+  })
+
+  test.each([5, null, {}])('list: %s is no pattern', async pattern => {
+    const locks = client({}, await deadUrl())
+    const first = async () =>
+      locks
+        .list(pattern as string)
+        [Symbol.asyncIterator]()
+        .next()
+    await promptly(rejection(first(), LockArgumentError))
+  })
+
+  test.each([...notTimes, 0])('lease.renew: %s is no time', async ms => {
+    const lease = await client().lock(freshKey())
+    await rejection(lease.renew(ms as number), LockArgumentError)
+    expect(lease.held).toBe(true)
+  })
+})
+
+test('what is refused as an argument, and what is aborted already, is not sent', async () => {
+  const server = await ownServer()
+  const locks = client({}, server.url)
+  const redis = plainRedis(server.url)
+  await redis.ping()
+  for (const [, key] of badKeys) {
+    for (const call of Object.values(callsWith(locks, key as string))) await rejection(call(), LockArgumentError)
+  }
+  for (const [name, value] of cases(badLockOptions)) {
+    await rejection(locks.lock('k', { fair: true, [name]: value }), LockArgumentError)
+    await rejection(locks.tryLock('k', { fair: true, [name]: value }), LockArgumentError)
+  }
+  const options = { signal: AbortSignal.abort(), fair: true }
+  await expect(locks.lock('k', options)).rejects.toBe(options.signal.reason)
+  await expect(locks.tryLock('k', options)).rejects.toBe(options.signal.reason)
+  expect(await redis.info('commandstats')).not.toMatch(/cmdstat_(eval|evalsha|script|hset|hmget|publish|z\w+):/)
+  expect(await redis.dbsize()).toBe(0)
+})

@@ -1,0 +1,30 @@
+/** Listeners of every event throw; the locks must work all the same. What they throw surfaces as uncaught exceptions. */
+import { channel } from 'node:diagnostics_channel'
+import { LockClient } from '../../../src/index.ts'
+
+const [url, key] = process.argv.slice(2) as [string, string]
+
+let uncaught = 0
+process.on('uncaughtException', () => {
+  uncaught += 1
+})
+
+const locks = new LockClient(url, { lease: 600 })
+for (const name of ['waiting', 'acquired', 'renewed', 'released', 'lost'] as const) {
+  const fail = () => {
+    throw new Error(`a mistake in ${name}`)
+  }
+  locks.on(name, fail)
+  channel(`redis-baton:${name}`).subscribe(fail)
+}
+const first = await locks.lock(key)
+const [fair, unfair] = [locks.lock(key, { fair: true }), locks.lock(key)]
+while ((await locks.inspect(key)).waiters.length === 0);
+await new Promise(resolve => setTimeout(resolve, 1_000))
+const renewed = first.held
+const released = [await first.release(), await (await fair).release(), await (await unfair).release()]
+const lost = await locks.lock(key, { lease: 200 })
+await new Promise(resolve => lost.signal.addEventListener('abort', resolve))
+await locks.close()
+process.send?.({ renewed, released, lost: !lost.held, uncaught })
+process.disconnect?.()

@@ -1,0 +1,223 @@
+/** The options of a client: each default, and that each option does what the contract says. */
+import { hostname } from 'node:os'
+import { describe, expect, test } from 'vitest'
+import { LockTimeoutError } from '../../src/index.ts'
+import { FaultProxy } from '../support/proxy.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, heard, park, queueOf, queueUp, rejection } from './support.ts'
+
+describe('defaults', () => {
+  test('the lease of a grant is 30 s, and is renewed', async () => {
+    const locks = client()
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    expect(lease.remaining()).toBeGreaterThan(25_000)
+    expect(lease.remaining()).toBeLessThanOrEqual(30_000)
+    const { ttl } = await locks.inspect(key)
+    expect(ttl).toBeGreaterThan(25_000)
+    expect(ttl).toBeLessThanOrEqual(30_000)
+  })
+
+  test('keys begin with "lock:"', async () => {
+    const key = freshKey()
+    await client().lock(key)
+    const names = await keysWith(plainRedis(), key)
+    expect(names.length).toBeGreaterThan(0)
+    for (const name of names) expect(name.startsWith('lock:')).toBe(true)
+  })
+
+  test('a waiter in the fair queue expires after 10 s', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    await queueUp(waiter!, key, 1)
+    const [first] = (await holder!.inspect(key)).waiters
+    expect(first!.expiresIn).toBeGreaterThan(4_000)
+    expect(first!.expiresIn).toBeLessThanOrEqual(10_000)
+  })
+
+  test('the token clock of a free lock is kept for 10 minutes after its last use', async () => {
+    const key = freshKey()
+    const lease = await client().lock(key)
+    await lease.release()
+    const redis = plainRedis()
+    const [name] = await keysWith(redis, key)
+    expect(await redis.pttl(name!)).toBeGreaterThan(600_000 - 5_000)
+  })
+
+  test('calls are unfair, and lock has no timeout', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const parked = await park(waiter!, key, {})
+    expect((await holder!.inspect(key)).waiters).toEqual([])
+    await sleep(300)
+    expect(waiter!.stats().waiting).toBe(1)
+    await lease.release()
+    expect((await parked.lease).held).toBe(true)
+  })
+
+  test('the label is host:pid', async () => {
+    const locks = client()
+    const key = freshKey()
+    await locks.lock(key)
+    expect((await locks.inspect(key)).label).toBe(`${hostname()}:${process.pid}`)
+  })
+})
+
+describe('prefix', () => {
+  test('is the first part of every key and channel', async () => {
+    const server = await ownServer()
+    const redis = plainRedis(server.url)
+    const prefix = 'my prefix'
+    const [holder, fair, unfair] = [1, 2, 3].map(() => client({ prefix }, server.url))
+    const key = freshKey()
+    await holder!.lock(key)
+    await park(unfair!, key)
+    await queueUp(fair!, key, 1)
+    const names = await keysWith(redis, '')
+    expect(names.length).toBeGreaterThanOrEqual(2)
+    for (const name of names) expect(name).toMatch(/^my prefix:/)
+    const channels = (await redis.pubsub('CHANNELS', '*')) as string[]
+    expect(channels.length).toBeGreaterThanOrEqual(2)
+    for (const channel of channels) expect(channel).toMatch(/^my prefix:/)
+  })
+
+  test('locks of different prefixes are different locks', async () => {
+    const [one, two] = ['one', 'two'].map(prefix => client({ prefix }))
+    const key = freshKey()
+    const leases = [await one!.tryLock(key), await two!.tryLock(key)]
+    expect(leases.every(lease => lease?.held)).toBe(true)
+    expect(await one!.forceRelease(key)).toBe(true)
+    expect(await two!.isLocked(key)).toBe(true)
+  })
+
+  test.each(['*', '[a]', 'a:b', '\\', 'p{q}', '{', 'é"\n'])('%j is a prefix like any other', async odd => {
+    const prefix = freshKey('') + odd
+    const locks = client({ prefix })
+    const key = freshKey()
+    await using lease = await locks.lock(key)
+    const found: string[] = []
+    for await (const state of locks.list()) found.push(state.key)
+    expect(found).toEqual([key])
+    expect(lease.held).toBe(true)
+  })
+})
+
+describe('lease', () => {
+  test('is that of a grant whose caller names none', async () => {
+    const locks = client({ lease: 5_000 })
+    const lease = await locks.lock(freshKey())
+    expect(lease.remaining()).toBeLessThanOrEqual(5_000)
+    expect(lease.remaining()).toBeGreaterThan(2_000)
+    expect((await locks.inspect(lease.key)).ttl).toBeLessThanOrEqual(5_000)
+  })
+
+  test('is renewed every third of it', async () => {
+    const locks = client({ lease: 600 })
+    const renewals = heard(locks, 'renewed')
+    await locks.lock(freshKey())
+    await sleep(1_300)
+    expect(renewals.length).toBeGreaterThanOrEqual(3)
+    expect(renewals.length).toBeLessThanOrEqual(7)
+  })
+})
+
+describe('waiterTtl', () => {
+  test('I4: a queued waiter that lives stays queued beyond it', async () => {
+    const holder = client()
+    const waiter = client({ waiterTtl: 600 })
+    const key = freshKey()
+    const lease = await holder.lock(key)
+    const queued = await queueUp(waiter, key, 1)
+    await sleep(1_500)
+    const { waiters } = await holder.inspect(key)
+    expect(waiters).toHaveLength(1)
+    expect(waiters[0]!.expiresIn).toBeLessThanOrEqual(600)
+    await lease.release()
+    expect((await queued.lease).held).toBe(true)
+  })
+
+  test('I7: a queued waiter that is not heard of any more leaves the queue within it', async () => {
+    const holder = client()
+    const proxy = await FaultProxy.before(redisUrl())
+    const waiter = client({ waiterTtl: 600, outageTimeout: 2_000 }, proxy.url)
+    const key = freshKey()
+    await holder.lock(key)
+    await queueUp(waiter, key, 1)
+    proxy.swallow('up')
+    await queueOf(holder, key, 0)
+    await waiter.close()
+  })
+})
+
+test('tokenMemory is how long the clock of a free lock is kept', async () => {
+  const locks = client({ tokenMemory: 300, lease: 300 })
+  const key = freshKey()
+  await (await locks.lock(key)).release()
+  const redis = plainRedis()
+  await eventually(async () => (await keysWith(redis, key)).length === 0)
+})
+
+describe('defaults of the options of a call', () => {
+  test('fair: true queues the calls that do not say otherwise', async () => {
+    const holder = client()
+    const [waiter, other] = [client({ fair: true }), client({ fair: true })]
+    const key = freshKey()
+    await holder.lock(key)
+    const queued = waiter.lock(key)
+    queued.catch(() => {})
+    await queueOf(holder, key, 1)
+    await park(other, key, { fair: false })
+    expect((await holder.inspect(key)).waiters).toHaveLength(1)
+  })
+
+  test('fairAfter queues unfair calls that have waited for so long, unless they say otherwise', async () => {
+    const holder = client()
+    const [waiter, other] = [client({ fairAfter: 200 }), client({ fairAfter: 200 })]
+    const key = freshKey()
+    await holder.lock(key)
+    await park(other, key, { fairAfter: 60_000 })
+    await park(waiter, key, {})
+    await queueOf(holder, key, 1)
+    await sleep(400)
+    expect((await holder.inspect(key)).waiters).toHaveLength(1)
+  })
+
+  test('timeout bounds lock and tryLock that do not say otherwise', async () => {
+    const [holder] = clients(1)
+    const waiter = client({ timeout: 300 })
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const error = await rejection(waiter.lock(key), LockTimeoutError)
+    expect(error.waited).toBeGreaterThanOrEqual(299)
+    const begin = performance.now()
+    expect(await waiter.tryLock(key)).toBeNull()
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(299)
+    const patient = waiter.lock(key, { timeout: 60_000 })
+    await sleep(600)
+    await lease.release()
+    expect((await patient).held).toBe(true)
+  })
+})
+
+test('label is shown to others as who holds and as who waits', async () => {
+  const holder = client({ label: 'the "holder" é' })
+  const waiter = client({ label: 'the waiter\n2' })
+  const key = freshKey()
+  await holder.lock(key)
+  await queueUp(waiter, key, 1)
+  const state = await client().inspect(key)
+  expect(state.label).toBe('the "holder" é')
+  expect(state.waiters[0]!.label).toBe('the waiter\n2')
+  const error = await rejection(client().lock(key, { timeout: 50 }), LockTimeoutError)
+  expect(error.holder?.label).toBe('the "holder" é')
+})
+
+test('label may be empty', async () => {
+  const locks = client({ label: '' })
+  const key = freshKey()
+  await locks.lock(key)
+  expect((await locks.inspect(key)).label).toBe('')
+})

@@ -1,0 +1,187 @@
+/** close: rejects waiters, releases leases, leaves nothing behind, and may be called again. */
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { LockClosedError, LockLostError } from '../../src/index.ts'
+import { Child } from '../support/process.ts'
+import { client, freshKey, ownServer, redisUrl } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, collect, deadUrl, heard, park, promptly, queueOf, queueUp, rejection } from './support.ts'
+
+describe('close', () => {
+  test('releases what is held: others can take it at once', async () => {
+    const [one, two] = clients(2)
+    const leases = await Promise.all([one!.lock(freshKey()), one!.lock(freshKey(), { lease: 60_000 })])
+    const releases = heard(one!, 'released')
+    await one!.close()
+    for (const lease of leases) {
+      expect(lease.held).toBe(false)
+      expect((await two!.tryLock(lease.key))?.held).toBe(true)
+    }
+    expect(releases.map(event => event.key).sort()).toEqual(leases.map(lease => lease.key).sort())
+  })
+
+  test('I4: hands what is held to waiters of other clients', async () => {
+    const [one, fair, unfair] = clients(3)
+    const [a, b] = [freshKey('a'), freshKey('b')]
+    await Promise.all([one!.lock(a), one!.lock(b)])
+    const queued = await queueUp(fair!, a, 1)
+    const parked = await park(unfair!, b)
+    await one!.close()
+    expect((await promptly(queued.lease)).held).toBe(true)
+    expect((await promptly(parked.lease)).held).toBe(true)
+  })
+
+  test('I6, I7: rejects waiters of every kind with LockClosedError, and they leave the queue', async () => {
+    const [holder, locks] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    const queued = await queueUp(locks!, key, 1)
+    const waits = [
+      queued.lease,
+      locks!.lock(key),
+      locks!.lock(key, { fairAfter: 10 }),
+      locks!.tryLock(key, { timeout: 60_000 }),
+      locks!.tryLock(key, { timeout: 60_000, fair: true }),
+      locks!.using(key, () => 'ran'),
+    ]
+    const outcomes = waits.map(each => rejection(each, LockClosedError))
+    await sleep(100)
+    const closed = locks!.close()
+    const errors = await promptly(Promise.all(outcomes))
+    for (const error of errors) expect(error).toMatchObject({ code: 'ERR_LOCK_CLOSED', key })
+    await closed
+    await queueOf(holder!, key, 0)
+    expect(await holder!.isLocked(key)).toBe(true)
+  })
+
+  test('later calls reject with LockClosedError', async () => {
+    const locks = client()
+    const key = freshKey()
+    const wrapped = locks.wrap(key, async () => 'ran')
+    await locks.close()
+    const calls = [
+      locks.lock(key),
+      locks.tryLock(key),
+      locks.tryLock(key, { timeout: 50 }),
+      locks.using(key, () => 'ran'),
+      wrapped(),
+      locks.inspect(key),
+      locks.isLocked(key),
+      locks.forceRelease(key),
+      collect(locks.list()),
+    ]
+    for (const call of calls) await promptly(rejection(call, LockClosedError))
+  })
+
+  test('calls while it is under way reject with LockClosedError', async () => {
+    const locks = client()
+    await locks.lock(freshKey())
+    const closed = locks.close()
+    await promptly(rejection(locks.lock(freshKey()), LockClosedError))
+    await promptly(rejection(locks.inspect(freshKey()), LockClosedError))
+    await closed
+  })
+
+  test('a grant that crosses it is given back', async () => {
+    const other = client()
+    for (let round = 0; round < 10; round++) {
+      const locks = client()
+      const key = freshKey()
+      if (round % 2) await locks.isLocked(key)
+      const call = locks.lock(key, { fair: round % 3 === 0 }).catch(error => error)
+      if (round % 4 > 1) await sleep(0)
+      await locks.close()
+      const outcome = await promptly(call)
+      if (!(outcome instanceof LockClosedError)) expect(outcome.held).toBe(false)
+      expect((await other.lock(key, { timeout: 5_000 })).held).toBe(true)
+    }
+  })
+
+  test('leases of a closed client: release is false, renew rejects', async () => {
+    const locks = client()
+    const lease = await locks.lock(freshKey())
+    await locks.close()
+    expect(await lease.release()).toBe(false)
+    await rejection(lease.renew(), LockLostError)
+    expect(lease.remaining()).toBe(0)
+  })
+
+  test('inside using: fn goes on, and the call settles', async () => {
+    const locks = client()
+    const run = locks.using(freshKey(), async lease => {
+      await locks.close()
+      expect(lease.held).toBe(false)
+      return 'done'
+    })
+    expect(await promptly(run)).toBe('done')
+  })
+
+  test('is idempotent', async () => {
+    const locks = client()
+    await locks.lock(freshKey())
+    await Promise.all([locks.close(), locks.close()])
+    await locks.close()
+    expect(locks.stats().holding).toBe(0)
+  })
+
+  test('of a client that was never used', async () => {
+    await promptly(client().close())
+  })
+
+  test('await using closes', async () => {
+    const key = freshKey()
+    {
+      await using locks = client()
+      await locks.lock(key)
+    }
+    expect(await client().isLocked(key)).toBe(false)
+  })
+
+  test('I6: settles everything with Redis out of reach', async () => {
+    const locks = client({}, await deadUrl())
+    const calls = [locks.lock(freshKey()), locks.lock(freshKey(), { fair: true }), locks.inspect(freshKey())]
+    const outcomes = calls.map(call => rejection(call as Promise<unknown>, LockClosedError))
+    await sleep(50)
+    await promptly(locks.close())
+    await promptly(Promise.all(outcomes))
+  })
+
+  test('I6: settles within bounds when Redis is gone while a lock is held', async () => {
+    const server = await ownServer()
+    const locks = client({}, server.url)
+    const lease = await locks.lock(freshKey())
+    await server.kill()
+    const begin = performance.now()
+    await locks.close()
+    expect(performance.now() - begin).toBeLessThan(6_000)
+    expect(lease.held).toBe(false)
+  })
+})
+
+describe('I7: a process that has nothing else to do exits after close', () => {
+  test.each(['used', 'await using', 'unused'])('%s', async way => {
+    const child = new Child(new URL('children/close-and-exit.ts', import.meta.url), [redisUrl(), freshKey(), way])
+    const exit = once(child.process, 'exit')
+    await child.message<{ closed: boolean }>(message => message.closed)
+    const closed = performance.now()
+    expect(await exit).toEqual([0, null])
+    expect(performance.now() - closed).toBeLessThan(5_000)
+  })
+
+  test('and so does one whose Redis is out of reach', async () => {
+    const child = new Child(new URL('children/close-and-exit.ts', import.meta.url), [await deadUrl(), 'k', 'unused'])
+    expect(await once(child.process, 'exit')).toEqual([0, null])
+  })
+})
+
+test('a lock held by a closed client’s neighbour is not touched', async () => {
+  const [one, two] = clients(2)
+  const key = freshKey()
+  const lease = await two!.lock(key, { owner: 'me' })
+  const hold = await one!.lock(key, { owner: 'me' })
+  await one!.close()
+  expect(hold.held).toBe(false)
+  await eventually(async () => (await two!.inspect(key)).holds === 1)
+  expect(lease.held).toBe(true)
+  expect(await lease.release()).toBe(true)
+})

@@ -1,0 +1,162 @@
+/** Each class of error: name, code, key, cause and its own fields. */
+import { describe, expect, test } from 'vitest'
+import {
+  LockArgumentError,
+  LockClosedError,
+  LockConnectionError,
+  LockError,
+  LockLostError,
+  LockTimeoutError,
+} from '../../src/index.ts'
+import { client, freshKey, ownServer } from '../support/redis.ts'
+import { sleep } from '../support/time.ts'
+import { clients, deadUrl, park, queueUp, reasonOf, rejection } from './support.ts'
+
+const classes = { LockTimeoutError, LockLostError, LockConnectionError, LockClosedError, LockArgumentError }
+
+/** One error of each class, as a caller gets it; the key it was about, if it tells one. */
+const specimens: Record<string, { code: string; make: (key: string) => Promise<unknown>; hasKey: boolean }> = {
+  LockTimeoutError: {
+    code: 'ERR_LOCK_TIMEOUT',
+    hasKey: true,
+    async make(key) {
+      await client().lock(key)
+      return reasonOf(client().lock(key, { timeout: 20 }))
+    },
+  },
+  LockLostError: {
+    code: 'ERR_LOCK_LOST',
+    hasKey: true,
+    make: key => reasonOf(client().using(key, { lease: 200 }, () => sleep(300))),
+  },
+  LockConnectionError: {
+    code: 'ERR_LOCK_CONNECTION',
+    hasKey: true,
+    make: async key => reasonOf(client({ outageTimeout: 300 }, await deadUrl()).lock(key)),
+  },
+  LockClosedError: {
+    code: 'ERR_LOCK_CLOSED',
+    hasKey: true,
+    async make(key) {
+      const locks = client()
+      await locks.close()
+      return reasonOf(locks.lock(key))
+    },
+  },
+  LockArgumentError: {
+    code: 'ERR_LOCK_ARGUMENT',
+    hasKey: false,
+    make: key => reasonOf(client().lock(key, { lease: -1 })),
+  },
+}
+
+describe.each(Object.entries(specimens))('%s', (name, { code, make, hasKey }) => {
+  test('is a LockError and an Error, with its name, code, key and message', async () => {
+    const key = freshKey()
+    const error = (await make(key)) as LockError
+    expect(error).toBeInstanceOf(Error)
+    expect(error).toBeInstanceOf(LockError)
+    expect(error).toBeInstanceOf(classes[name as keyof typeof classes])
+    expect(error.name).toBe(name)
+    expect(error.code).toBe(code)
+    expect(error.message).not.toBe('')
+    if (hasKey) expect(error.key).toBe(key)
+    expect(`${error}`).toBe(`${name}: ${error.message}`)
+    expect(error.stack).toContain(name)
+  })
+
+  test('the other classes do not claim it', async () => {
+    const error = await make(freshKey())
+    const claimed = Object.entries(classes).filter(([, each]) => error instanceof each)
+    expect(claimed.map(([each]) => each)).toEqual([name])
+  })
+})
+
+describe('LockTimeoutError', () => {
+  test('of an unfair waiter: waited and holder, no position', async () => {
+    const holder = client({ label: 'the holder' })
+    const key = freshKey()
+    await holder.lock(key)
+    await sleep(100)
+    const error = await rejection(client().lock(key, { timeout: 300 }), LockTimeoutError)
+    expect(error.waited).toBeGreaterThanOrEqual(299)
+    expect(error.waited).toBeLessThan(10_000)
+    expect(error.holder).toEqual({ label: 'the holder', heldFor: expect.any(Number) })
+    expect(error.holder!.heldFor).toBeGreaterThanOrEqual(95)
+    expect(error.holder!.heldFor).toBeLessThan(10_000)
+    expect(error.position).toBeUndefined()
+    expect(error.message).toContain(key)
+    expect(error.message).toContain('the holder')
+  })
+
+  test('of unfair waiters behind another of its client: the same', async () => {
+    const [holder, waiter] = [client({ label: 'the holder' }), client()]
+    const key = freshKey()
+    await holder.lock(key)
+    await park(waiter, key)
+    const errors = [1, 2].map(() => rejection(waiter.lock(key, { timeout: 300 }), LockTimeoutError))
+    for (const error of await Promise.all(errors)) {
+      expect(error.holder?.label).toBe('the holder')
+      expect(error.position).toBeUndefined()
+    }
+  })
+
+  test('of fair waiters: waited, holder and position 1, 2, …', async () => {
+    const [holder, ...waiters] = [client({ label: 'the holder' }), ...clients(3)]
+    const key = freshKey()
+    await holder.lock(key)
+    const calls = []
+    for (const [i, waiter] of waiters.entries()) {
+      const { lease } = await queueUp(waiter, key, i + 1, { timeout: 1_500 - 100 * i })
+      calls.push(rejection(lease, LockTimeoutError))
+    }
+    const errors = await Promise.all(calls)
+    expect(errors.map(error => error.position)).toEqual([1, 2, 3])
+    for (const error of errors) expect(error.holder?.label).toBe('the holder')
+  })
+
+  test('of a waiter that joined the queue by fairAfter: its position', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    const error = await rejection(waiter!.lock(key, { timeout: 800, fairAfter: 50 }), LockTimeoutError)
+    expect(error.position).toBe(1)
+  })
+
+  test('with Redis out of reach it knows no holder', async () => {
+    const error = await rejection(client({}, await deadUrl()).lock(freshKey(), { timeout: 100 }), LockTimeoutError)
+    expect([error.holder, error.position]).toEqual([undefined, undefined])
+  })
+})
+
+test('LockConnectionError has the socket’s own error as its cause', async () => {
+  const error = await rejection(client({ outageTimeout: 300 }, await deadUrl()).lock(freshKey()), LockConnectionError)
+  expect(error.cause).toBeInstanceOf(Error)
+  expect((error.cause as NodeJS.ErrnoException).code).toBe('ECONNREFUSED')
+  expect(error.message).toContain('ECONNREFUSED')
+})
+
+test('LockLostError: Redis out of reach past the lease', async () => {
+  const server = await ownServer()
+  const locks = client({ lease: 600, outageTimeout: 500 }, server.url)
+  const key = freshKey()
+  const run = locks.using(key, async lease => {
+    await server.kill()
+    await new Promise(resolve => lease.signal.addEventListener('abort', resolve))
+    expect(lease.held).toBe(false)
+  })
+  expect(await rejection(run, LockLostError)).toMatchObject({ key })
+})
+
+test('LockClosedError of a call without a key has none', async () => {
+  const locks = client()
+  await locks.close()
+  const error = await rejection(locks.list()[Symbol.asyncIterator]().next(), LockClosedError)
+  expect(error.key).toBeUndefined()
+})
+
+test('LockArgumentError has option, value and accepted', async () => {
+  const error = await rejection(client().lock(freshKey(), { timeout: -5 }), LockArgumentError)
+  expect(error).toMatchObject({ option: 'timeout', value: -5, accepted: expect.any(String) })
+  for (const part of ['timeout', '-5', error.accepted]) expect(error.message).toContain(part)
+})

@@ -1,0 +1,197 @@
+/** Events of the client, and the same on node:diagnostics_channel. */
+
+import { channel } from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ClientEvents } from '../../src/index.ts'
+import { LockConnectionError, LockLostError } from '../../src/index.ts'
+import { Child } from '../support/process.ts'
+import { FaultProxy } from '../support/proxy.ts'
+import { client, freshKey, ownServer, redisUrl } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, heard, park, queueUp, rejection } from './support.ts'
+
+function published<E extends keyof ClientEvents>(name: E): ClientEvents[E][] {
+  const events: ClientEvents[E][] = []
+  const listen = (event: unknown) => events.push(event as ClientEvents[E])
+  channel(`redis-baton:${name}`).subscribe(listen)
+  onTestFinished(() => {
+    channel(`redis-baton:${name}`).unsubscribe(listen)
+  })
+  return events
+}
+
+describe('events', () => {
+  test('acquired {key, owner, fencingToken, waited, via}', async () => {
+    const locks = client()
+    const [events, messages] = [heard(locks, 'acquired'), published('acquired')]
+    const { key, owner, fencingToken, waited, via } = await locks.lock(freshKey())
+    expect(events).toEqual([{ key, owner, fencingToken, waited, via }])
+    expect(messages).toEqual(events)
+  })
+
+  test('acquired is told for every kind of grant', async () => {
+    const [one, two] = clients(2)
+    const events = heard(two!, 'acquired')
+    const key = freshKey()
+    const first = await one!.lock(key)
+    const queued = await queueUp(two!, key, 1)
+    await first.release()
+    const second = await queued.lease
+    await (await two!.lock(key, { owner: second.owner })).release()
+    await second.release()
+    const third = await one!.lock(key)
+    const parked = await park(two!, key)
+    await third.release()
+    await (await parked.lease).release()
+    await one!.lock(key, { lease: 300 })
+    await (await two!.tryLock(key, { timeout: 10_000 }))!.release()
+    expect(events.map(event => event.via)).toEqual(['handoff', 'reentry', 'wakeup', 'expiry'])
+  })
+
+  test('waiting {key, owner, position, holder} of a fair waiter', async () => {
+    const [holder, first, second] = [client({ label: 'the holder' }), client(), client()]
+    const key = freshKey()
+    await holder.lock(key)
+    const messages = published('waiting')
+    const [ones, twos] = [heard(first, 'waiting'), heard(second, 'waiting')]
+    await queueUp(first, key, 1, { owner: 'one' })
+    await queueUp(second, key, 2, { owner: 'two' })
+    const info = { label: 'the holder', heldFor: expect.any(Number) }
+    expect(ones).toEqual([{ key, owner: 'one', position: 1, holder: info }])
+    expect(twos).toEqual([{ key, owner: 'two', position: 2, holder: info }])
+    expect(messages).toEqual([...ones, ...twos])
+  })
+
+  test('waiting {key, owner, holder} of an unfair waiter', async () => {
+    const [holder, waiter] = [client({ label: 'the holder' }), client()]
+    const key = freshKey()
+    await holder.lock(key)
+    const events = heard(waiter, 'waiting')
+    await park(waiter, key, { owner: 'me' })
+    expect(events).toEqual([{ key, owner: 'me', holder: { label: 'the holder', heldFor: expect.any(Number) } }])
+    expect(events[0]).not.toHaveProperty('position')
+  })
+
+  test('waiting is told once by every call that waits, also behind another of its client', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    const events = heard(waiter!, 'waiting')
+    for (const owner of ['a', 'b', 'c']) waiter!.lock(key, { owner, fair: owner === 'c' }).catch(() => {})
+    for (let i = 0; i < 2; i++) waiter!.lock(key).catch(() => {})
+    await eventually(() => events.length >= 5)
+    await sleep(100)
+    expect(events).toHaveLength(5)
+  })
+
+  test('a call that is granted at once, and a single attempt, do not wait', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const events = [...[one!, two!].map(each => heard(each, 'waiting')), published('waiting')]
+    await one!.lock(key)
+    await two!.tryLock(key)
+    await two!.lock(key, { timeout: 0 }).catch(() => {})
+    expect(events).toEqual([[], [], []])
+  })
+
+  test('renewed {key, fencingToken}', async () => {
+    const locks = client({ lease: 300 })
+    const [events, messages] = [heard(locks, 'renewed'), published('renewed')]
+    const { key, fencingToken } = await locks.lock(freshKey())
+    await eventually(() => events.length >= 2)
+    for (const event of events) expect(event).toEqual({ key, fencingToken })
+    expect(messages).toEqual(events)
+  })
+
+  test('released {key, fencingToken, held}', async () => {
+    const locks = client()
+    const [events, messages] = [heard(locks, 'released'), published('released')]
+    const lease = await locks.lock(freshKey())
+    await sleep(100)
+    await lease.release()
+    await lease.release()
+    expect(events).toEqual([{ key: lease.key, fencingToken: lease.fencingToken, held: expect.any(Number) }])
+    expect(events[0]!.held).toBeGreaterThanOrEqual(98)
+    expect(events[0]!.held).toBeLessThan(5_000)
+    expect(messages).toEqual(events)
+  })
+
+  test('I8: lost {key, fencingToken, error}, once, and no released', async () => {
+    const locks = client()
+    const [events, messages, releases] = [heard(locks, 'lost'), published('lost'), heard(locks, 'released')]
+    const lease = await locks.lock(freshKey(), { lease: 200 })
+    await eventually(() => events.length > 0)
+    await lease.release()
+    expect(events).toEqual([{ key: lease.key, fencingToken: lease.fencingToken, error: lease.signal.reason }])
+    expect(events[0]!.error).toBeInstanceOf(LockLostError)
+    expect(messages).toEqual(events)
+    expect(releases).toEqual([])
+  })
+
+  test('disconnected {error} and reconnected {}, once each for an outage', async () => {
+    const proxy = await FaultProxy.before(redisUrl())
+    const locks = client({}, proxy.url)
+    const [down, up] = [heard(locks, 'disconnected'), heard(locks, 'reconnected')]
+    const [downs, ups] = [published('disconnected'), published('reconnected')]
+    await locks.lock(freshKey())
+    await sleep(100)
+    expect([down, up]).toEqual([[], []])
+    proxy.refuse()
+    proxy.cut()
+    await eventually(() => down.length > 0)
+    await sleep(300)
+    expect(up).toEqual([])
+    proxy.accept()
+    await eventually(() => up.length > 0)
+    expect(down).toEqual([{ error: expect.any(Error) }])
+    expect(up).toEqual([{}])
+    expect([downs, ups]).toEqual([down, up])
+  })
+
+  test('error {error} for what no promise reports: a release in using that failed', async () => {
+    const server = await ownServer()
+    const locks = client({ outageTimeout: 500 }, server.url)
+    const [events, messages] = [heard(locks, 'error'), published('error')]
+    await locks.using(freshKey(), () => server.kill())
+    expect(events).toEqual([{ error: expect.any(LockConnectionError) }])
+    expect(messages).toEqual(events)
+  })
+
+  test('error is not thrown when nobody listens, and not told for what a promise reports', async () => {
+    const server = await ownServer()
+    const locks = client({ outageTimeout: 500 }, server.url)
+    expect(await locks.using(freshKey(), () => server.kill().then(() => 'result'))).toBe('result')
+    const events = heard(locks, 'error')
+    await rejection(locks.lock(freshKey()), LockConnectionError)
+    await rejection(locks.inspect(freshKey()), LockConnectionError)
+    expect(events).toEqual([])
+  })
+
+  test('the diagnostics channels are heard without any listener of the client', async () => {
+    const messages = published('acquired')
+    const { key } = await client().lock(freshKey())
+    expect(messages.map(event => event.key)).toEqual([key])
+  })
+
+  test('a listener may be removed, and may be for once', async () => {
+    const locks = client()
+    const keys: string[] = []
+    const listen = (event: ClientEvents['acquired']) => keys.push(event.key)
+    locks.once('acquired', listen)
+    const first = await locks.lock(freshKey())
+    locks.on('acquired', listen)
+    locks.off('acquired', listen)
+    await locks.lock(freshKey())
+    expect(keys).toEqual([first.key])
+  })
+})
+
+test('a listener that throws does not break the lock', async () => {
+  const child = new Child(new URL('children/throwing-listener.ts', import.meta.url), [redisUrl(), freshKey()])
+  const exit = once(child.process, 'exit')
+  const report = await child.message<{ uncaught: number }>(message => 'uncaught' in message)
+  expect(report).toMatchObject({ renewed: true, released: [true, true, true], lost: true })
+  expect(report.uncaught).toBeGreaterThan(0)
+  expect(await exit).toEqual([0, null])
+})

@@ -1,0 +1,296 @@
+/** The fair queue: order, head start, joining it late, and that nobody overtakes it. */
+import { describe, expect, test } from 'vitest'
+import type { Lease, LockClient } from '../../src/index.ts'
+import { FaultProxy } from '../support/proxy.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, expectIncreasing, heard, park, promptly, queueOf, queueUp, settles } from './support.ts'
+
+/** Releases every lease as it comes; the names in the order of the grants. */
+function serve(waiters: Record<string, Promise<Lease>>): { order: string[]; done: Promise<unknown> } {
+  const order: string[] = []
+  const served = Object.entries(waiters).map(async ([name, waits]) => {
+    const lease = await waits
+    order.push(name)
+    await lease.release()
+  })
+  return { order, done: Promise.all(served) }
+}
+
+describe('I3: grants follow the order of the requests', () => {
+  test('among waiters of several clients', async () => {
+    const all = clients(3)
+    const key = freshKey()
+    const lease = await all[0]!.lock(key)
+    const waiters: Record<string, Promise<Lease>> = {}
+    const names = Array.from({ length: 9 }, (_, i) => `waiter ${i}`)
+    for (const [i, name] of names.entries()) waiters[name] = (await queueUp(all[i % 3]!, key, i + 1)).lease
+    const { order, done } = serve(waiters)
+    await lease.release()
+    await promptly(done)
+    expect(order).toEqual(names)
+    expectIncreasing(await Promise.all(Object.values(waiters).map(async waits => (await waits).fencingToken)))
+  })
+
+  test('where each holder takes its time', async () => {
+    const all = clients(3)
+    const key = freshKey()
+    const lease = await all[0]!.lock(key)
+    const order: number[] = []
+    const turns: Promise<unknown>[] = []
+    for (let i = 0; i < 4; i++) {
+      const { lease: waits } = await queueUp(all[i % 3]!, key, i + 1)
+      turns.push(
+        waits.then(async each => {
+          order.push(i)
+          await sleep(50)
+          await each.release()
+        }),
+      )
+    }
+    await lease.release()
+    await Promise.all(turns)
+    expect(order).toEqual([0, 1, 2, 3])
+  })
+
+  test('over the end of a holder’s lease', async () => {
+    const all = clients(3)
+    const key = freshKey()
+    await all[0]!.lock(key, { lease: 800 })
+    const first = await queueUp(all[1]!, key, 1)
+    const second = await queueUp(all[2]!, key, 2)
+    const { order, done } = serve({ second: second.lease, first: first.lease })
+    await promptly(done)
+    expect(order).toEqual(['first', 'second'])
+  })
+
+  test('over the loss of the queue: every waiter joins again with the ticket it had', async () => {
+    const server = await ownServer()
+    const redis = plainRedis(server.url)
+    const [holder, one, two, three] = [1, 2, 3, 4].map(() => client({ waiterTtl: 900 }, server.url))
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const first = await queueUp(one!, key, 1)
+    const second = await queueUp(two!, key, 2)
+    const third = await queueUp(three!, key, 3)
+    await redis.del((await keysWith(redis, key)).filter(name => /:(queue|expiry)$/.test(name)))
+    await queueOf(holder!, key, 3)
+    const { order, done } = serve({ third: third.lease, second: second.lease, first: first.lease })
+    await lease.release()
+    await promptly(done)
+    expect(order).toEqual(['first', 'second', 'third'])
+  })
+})
+
+describe('I3: no unfair caller overtakes a live fair waiter', () => {
+  /** One holder, one unfair waiter that came first, one fair waiter that came later. */
+  async function contest(holder: LockClient, unfair: LockClient, fair: LockClient) {
+    const key = freshKey()
+    const lease = await holder.lock(key)
+    const parked = await park(unfair, key)
+    const queued = await queueUp(fair, key, 1)
+    const { order, done } = serve({ unfair: parked.lease, fair: queued.lease })
+    await lease.release()
+    await promptly(done)
+    return order
+  }
+
+  test('neither one parked before it, of another client', async () => {
+    const [a, b, c] = clients(3)
+    expect(await contest(a!, b!, c!)).toEqual(['fair', 'unfair'])
+  })
+
+  test('nor one of the releasing client', async () => {
+    const [a, b] = clients(2)
+    expect(await contest(a!, a!, b!)).toEqual(['fair', 'unfair'])
+  })
+
+  test('nor one of the fair waiter’s client', async () => {
+    const [a, b] = clients(2)
+    expect(await contest(a!, b!, b!)).toEqual(['fair', 'unfair'])
+  })
+
+  test('nor newcomers, while fair waiters are served one by one', async () => {
+    const [holder, fair, unfair] = clients(3)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const waiters: Promise<Lease>[] = []
+    for (let i = 0; i < 10; i++) waiters.push((await queueUp(fair!, key, i + 1)).lease)
+    let served = 0
+    const turns = waiters.map(async waits => {
+      const each = await waits
+      served += 1
+      await sleep(5)
+      await each.release()
+    })
+    const newcomers = Array.from({ length: 5 }, async () => {
+      const each = await unfair!.lock(key)
+      const before = served
+      await each.release()
+      return before
+    })
+    await sleep(50)
+    await lease.release()
+    let tries = 0
+    while (served < 10) {
+      const taken = await unfair!.tryLock(key)
+      tries += 1
+      if (taken) expect(served).toBe(10)
+      await taken?.release()
+    }
+    expect(tries).toBeGreaterThan(0)
+    await Promise.all(turns)
+    expect(await promptly(Promise.all(newcomers))).toEqual([10, 10, 10, 10, 10])
+  })
+
+  test('nor one that comes when the holder’s lease has just ended', async () => {
+    const [holder, fair, unfair] = clients(3)
+    const key = freshKey()
+    await holder!.lock(key, { lease: 600 })
+    const queued = await queueUp(fair!, key, 1)
+    await eventually(async () => {
+      const taken = await unfair!.tryLock(key)
+      expect(taken).toBeNull()
+      return fair!.stats().waiting === 0
+    })
+    expect((await queued.lease).held).toBe(true)
+  })
+})
+
+describe('headStart', () => {
+  test('orders a request as if it had been made earlier', async () => {
+    const [holder, one, two] = clients(3)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const late = await queueUp(one!, key, 1)
+    const early = await queueUp(two!, key, 2, { headStart: 60_000, owner: 'early' })
+    expect((await holder!.inspect(key)).waiters[0]).toMatchObject({ owner: 'early', position: 1 })
+    const { order, done } = serve({ late: late.lease, early: early.lease })
+    await lease.release()
+    await promptly(done)
+    expect(order).toEqual(['early', 'late'])
+  })
+
+  test('does not overtake requests that are older than it', async () => {
+    const [holder, one, two] = clients(3)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const first = await queueUp(one!, key, 1)
+    await sleep(400)
+    const second = await queueUp(two!, key, 2, { headStart: 200 })
+    const { order, done } = serve({ second: second.lease, first: first.lease })
+    await lease.release()
+    await promptly(done)
+    expect(order).toEqual(['first', 'second'])
+  })
+
+  test('a waiter with a head start longer than waiterTtl is live', async () => {
+    const [holder, waiter] = [client(), client({ waiterTtl: 1_000 })]
+    const key = freshKey()
+    const lease = await holder.lock(key)
+    const queued = await queueUp(waiter, key, 1, { headStart: 3_600_000 })
+    await sleep(300)
+    await lease.release()
+    expect((await promptly(queued.lease)).via).toBe('handoff')
+  })
+
+  test('counts for a waiter that joins by fairAfter, too', async () => {
+    const [holder, one, two] = clients(3)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const late = await queueUp(one!, key, 1)
+    const early = two!.lock(key, { fairAfter: 50, headStart: 60_000 })
+    await queueOf(holder!, key, 2)
+    const { order, done } = serve({ late: late.lease, early })
+    await lease.release()
+    await promptly(done)
+    expect(order).toEqual(['early', 'late'])
+  })
+})
+
+describe('fairAfter', () => {
+  test('an unfair waiter joins the queue once it has waited so long, not before', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const begin = performance.now()
+    const waits = waiter!.lock(key, { fairAfter: 400 })
+    await queueOf(holder!, key, 1)
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(395)
+    await lease.release()
+    expect((await promptly(waits)).via).toBe('handoff')
+  })
+
+  test('every such waiter of one client joins, not only the first', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    for (let i = 0; i < 5; i++) waiter!.lock(key, { fairAfter: 200 }).catch(() => {})
+    await queueOf(holder!, key, 5)
+  })
+
+  test('I4: it bounds starvation by unfair callers', async () => {
+    const [busy, patient] = clients(2)
+    const key = freshKey()
+    let stop = false
+    const hogs = Array.from({ length: 3 }, async () => {
+      while (!stop) await busy!.using(key, () => sleep(2))
+    })
+    await sleep(50)
+    const lease = await promptly(patient!.lock(key, { fairAfter: 300 }))
+    await lease.release()
+    stop = true
+    await Promise.all(hogs)
+  })
+
+  test('a grant before that is an unfair one, and leaves nothing queued', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const parked = await park(waiter!, key, { fairAfter: 400 })
+    await lease.release()
+    expect((await parked.lease).via).toBe('wakeup')
+    await sleep(600)
+    expect((await holder!.inspect(key)).waiters).toEqual([])
+  })
+})
+
+describe('dead waiters', () => {
+  test('I4, I7: one whose client is cut off is passed over on release, at once', async () => {
+    const proxy = await FaultProxy.before(redisUrl())
+    const [holder, next] = clients(2)
+    const dead = client({ outageTimeout: 1_000 }, proxy.url)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    await queueUp(dead, key, 1)
+    const queued = await queueUp(next!, key, 2)
+    proxy.refuse()
+    proxy.cut()
+    await sleep(200)
+    await lease.release()
+    expect((await promptly(queued.lease)).via).toBe('handoff')
+  })
+
+  test('I4: a single attempt takes a lock whose only fair waiters are dead', async () => {
+    const proxy = await FaultProxy.before(redisUrl())
+    const [holder] = clients(1)
+    const dead = client({ waiterTtl: 500, outageTimeout: 1_000 }, proxy.url)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    await queueUp(dead, key, 1)
+    proxy.refuse()
+    proxy.cut()
+    await sleep(700)
+    await lease.release()
+    expect((await holder!.tryLock(key))?.held).toBe(true)
+  })
+})
+
+test('I4: a fair waiter is granted although it was queued by a busy crowd of both kinds', async () => {
+  const [one, two] = clients(2)
+  const key = freshKey()
+  const grants = heard(two!, 'acquired')
+  const calls = Array.from({ length: 40 }, (_, i) => (i % 2 ? one! : two!).using(key, { fair: i % 3 === 0 }, () => {}))
+  expect(await settles(Promise.all(calls), 15_000)).toBe(true)
+  expect(grants).toHaveLength(20)
+})

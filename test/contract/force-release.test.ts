@@ -1,0 +1,144 @@
+/** forceRelease: takes the lock from its holder, tells it, and wakes the next. */
+import { describe, expect, test } from 'vitest'
+import { LockLostError } from '../../src/index.ts'
+import { client, freshKey, keysWith, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, heard, park, promptly, queueUp, rejection } from './support.ts'
+
+describe('forceRelease', () => {
+  test('is false for a lock that is free, expired or was never there', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    expect(await two!.forceRelease(key)).toBe(false)
+    await (await one!.lock(key)).release()
+    expect(await two!.forceRelease(key)).toBe(false)
+    await one!.lock(key, { lease: 200 })
+    await sleep(300)
+    expect(await two!.forceRelease(key)).toBe(false)
+  })
+
+  test('is true for a lock that is held, once, and frees it', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    await one!.lock(key)
+    expect(await two!.forceRelease(key)).toBe(true)
+    expect(await two!.isLocked(key)).toBe(false)
+    expect(await two!.forceRelease(key)).toBe(false)
+  })
+
+  test('I8: the holder’s signal aborts promptly, long before its next renewal', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const lease = await one!.lock(key)
+    const { signal } = lease
+    const losses = heard(one!, 'lost')
+    await two!.forceRelease(key)
+    await eventually(() => signal.aborted, 2_000)
+    expect(signal.reason).toBeInstanceOf(LockLostError)
+    expect(signal.reason.key).toBe(key)
+    expect(lease.held).toBe(false)
+    expect(lease.remaining()).toBe(0)
+    expect(losses).toEqual([{ key, fencingToken: lease.fencingToken, error: signal.reason }])
+    expect(await lease.release()).toBe(false)
+    await rejection(lease.renew(), LockLostError)
+  })
+
+  test('I8: the holder’s signal aborts promptly for a lease that is not renewed', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const lease = await one!.lock(key, { lease: 30_000 })
+    await two!.forceRelease(key)
+    await eventually(() => lease.signal.aborted, 2_000)
+  })
+
+  test('I8: works within the holder’s own client', async () => {
+    const locks = client()
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    expect(await locks.forceRelease(key)).toBe(true)
+    await eventually(() => lease.signal.aborted, 2_000)
+  })
+
+  test('I8: all holds of a re-entrant holder are lost, in every client', async () => {
+    const [one, two, other] = clients(3)
+    const key = freshKey()
+    const holds = [await one!.lock(key, { owner: 'o' }), await two!.lock(key, { owner: 'o' })]
+    expect(await other!.forceRelease(key)).toBe(true)
+    expect(await other!.isLocked(key)).toBe(false)
+    await eventually(() => holds.every(hold => hold.signal.aborted), 2_000)
+  })
+
+  test('I4: the fair waiter gets the lock promptly', async () => {
+    const [one, two, other] = clients(3)
+    const key = freshKey()
+    const lease = await one!.lock(key)
+    const queued = await queueUp(two!, key, 1)
+    expect(await other!.forceRelease(key)).toBe(true)
+    const next = await promptly(queued.lease)
+    expect(next.held).toBe(true)
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
+  })
+
+  test('I4: an unfair waiter gets the lock promptly', async () => {
+    const [one, two, other] = clients(3)
+    const key = freshKey()
+    const lease = await one!.lock(key)
+    const parked = await park(two!, key)
+    expect(await other!.forceRelease(key)).toBe(true)
+    const next = await promptly(parked.lease)
+    expect(next.held).toBe(true)
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
+  })
+
+  test('I4: a fair waiter of the forcing client, and of the holder’s client, gets the lock promptly', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    await one!.lock(key)
+    const first = await queueUp(two!, key, 1)
+    const second = await queueUp(one!, key, 2)
+    await two!.forceRelease(key)
+    await promptly(first.lease)
+    await two!.forceRelease(key)
+    expect((await promptly(second.lease)).held).toBe(true)
+  })
+
+  test('I5: the former holder’s release does not end the next hold', async () => {
+    const [one, two, other] = clients(3)
+    const key = freshKey()
+    const lease = await one!.lock(key)
+    await other!.forceRelease(key)
+    const next = await two!.lock(key)
+    expect(await lease.release()).toBe(false)
+    expect(await one!.isLocked(key)).toBe(true)
+    expect(next.held).toBe(true)
+    expect(await next.release()).toBe(true)
+  })
+
+  test('I5: of several at once, one ends one hold', async () => {
+    const all = clients(4)
+    const key = freshKey()
+    await all[0]!.lock(key)
+    const results = await Promise.all(all.map(each => each.forceRelease(key)))
+    expect(results.filter(Boolean)).toHaveLength(1)
+  })
+
+  test('it rejects the holder’s `using` with LockLostError', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const run = one!.using(key, async lease => {
+      await two!.forceRelease(key)
+      await eventually(() => lease.signal.aborted, 2_000)
+    })
+    await rejection(run, LockLostError)
+  })
+})
+
+test('I8: deletion of the lock’s key is noticed at the next renewal', async () => {
+  const locks = client({ lease: 900 })
+  const key = freshKey()
+  const lease = await locks.lock(key)
+  const redis = plainRedis()
+  await redis.del(await keysWith(redis, key))
+  await eventually(() => lease.signal.aborted, 2_000)
+  expect(lease.signal.reason).toBeInstanceOf(LockLostError)
+})

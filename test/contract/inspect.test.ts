@@ -1,0 +1,248 @@
+/** LockState: inspect, isLocked and list. */
+import { describe, expect, test } from 'vitest'
+import { LockArgumentError } from '../../src/index.ts'
+import { client, freshKey, keysWith, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, collect, park, queueOf, queueUp, rejection } from './support.ts'
+
+describe('inspect', () => {
+  test('a lock that nobody ever held is free', async () => {
+    const key = freshKey()
+    expect(await client().inspect(key)).toEqual({ key, locked: false, holds: 0, waiters: [] })
+  })
+
+  test('a held lock shows owner, label, holds, fencingToken and ttl', async () => {
+    const [holder, other] = [client({ label: 'me' }), client()]
+    const key = freshKey()
+    const lease = await holder.lock(key, { lease: 5_000, owner: 'somebody' })
+    const state = await other.inspect(key)
+    expect(state).toEqual({
+      key,
+      locked: true,
+      owner: 'somebody',
+      label: 'me',
+      holds: 1,
+      fencingToken: lease.fencingToken,
+      ttl: expect.any(Number),
+      waiters: [],
+    })
+    expect(state.ttl).toBeGreaterThan(1_000)
+    expect(state.ttl).toBeLessThanOrEqual(5_000)
+  })
+
+  test('without an explicit owner it shows the one of the lease', async () => {
+    const locks = client()
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    expect((await locks.inspect(key)).owner).toBe(lease.owner)
+  })
+
+  test('a released lock is free, with nothing of its last holder', async () => {
+    const locks = client()
+    const key = freshKey()
+    await (await locks.lock(key)).release()
+    expect(await locks.inspect(key)).toEqual({ key, locked: false, holds: 0, waiters: [] })
+  })
+
+  test('a lock whose lease has ended is free', async () => {
+    const locks = client()
+    const key = freshKey()
+    await locks.lock(key, { lease: 200 })
+    await sleep(300)
+    expect(await locks.inspect(key)).toEqual({ key, locked: false, holds: 0, waiters: [] })
+    expect(await locks.isLocked(key)).toBe(false)
+  })
+
+  test('I3: waiters are shown in grant order with id, owner, label, position, waited and expiresIn', async () => {
+    const [holder, first, second] = [client(), client({ label: 'one' }), client({ label: 'two' })]
+    const key = freshKey()
+    await holder.lock(key)
+    await queueUp(first, key, 1, { owner: 'first' })
+    await sleep(300)
+    await queueUp(second, key, 2, { owner: 'second' })
+    const { waiters } = await holder.inspect(key)
+    const waiter = { id: expect.any(String), waited: expect.any(Number), expiresIn: expect.any(Number) }
+    expect(waiters).toEqual([
+      { ...waiter, owner: 'first', label: 'one', position: 1 },
+      { ...waiter, owner: 'second', label: 'two', position: 2 },
+    ])
+    expect(waiters[0]!.id).not.toBe(waiters[1]!.id)
+    expect(waiters[0]!.waited).toBeGreaterThanOrEqual(299)
+    expect(waiters[0]!.waited).toBeGreaterThan(waiters[1]!.waited)
+    expect(waiters[1]!.waited).toBeGreaterThanOrEqual(0)
+    for (const { expiresIn } of waiters) {
+      expect(expiresIn).toBeGreaterThan(0)
+      expect(expiresIn).toBeLessThanOrEqual(10_000)
+    }
+  })
+
+  test('positions move up when a waiter leaves', async () => {
+    const [holder, one, two] = clients(3)
+    const key = freshKey()
+    await holder!.lock(key)
+    const leaving = new AbortController()
+    await queueUp(one!, key, 1, { signal: leaving.signal })
+    await queueUp(two!, key, 2, { owner: 'stays' })
+    leaving.abort()
+    const { waiters } = await queueOf(holder!, key, 1)
+    expect(waiters[0]).toMatchObject({ owner: 'stays', position: 1 })
+  })
+
+  test('waited of a waiter with a head start is since it joined, not since its ticket', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    await queueUp(waiter!, key, 1, { headStart: 60_000 })
+    const [first] = (await holder!.inspect(key)).waiters
+    expect(first!.waited).toBeLessThan(10_000)
+    expect(first!.expiresIn).toBeGreaterThan(0)
+  })
+
+  test('unfair waiters do not show', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    await park(waiter!, key)
+    expect((await holder!.inspect(key)).waiters).toEqual([])
+  })
+
+  test('looking changes nothing', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    const lease = await holder!.lock(key, { lease: 60_000 })
+    await queueUp(waiter!, key, 1)
+    const redis = plainRedis()
+    const dump = async () =>
+      Promise.all(
+        (await keysWith(redis, key)).filter(name => !name.endsWith(':expiry')).map(name => redis.dumpBuffer(name)),
+      )
+    const before = await dump()
+    await waiter!.inspect(key)
+    await waiter!.isLocked(key)
+    await collect(waiter!.list(key))
+    expect(await dump()).toEqual(before)
+    expect(lease.held).toBe(true)
+  })
+})
+
+test('isLocked follows the lock', async () => {
+  const [holder, other] = clients(2)
+  const key = freshKey()
+  expect(await other!.isLocked(key)).toBe(false)
+  const lease = await holder!.lock(key)
+  expect(await other!.isLocked(key)).toBe(true)
+  await lease.release()
+  expect(await other!.isLocked(key)).toBe(false)
+})
+
+describe('list', () => {
+  test('shows held and queued locks as inspect does, and no others', async () => {
+    const prefix = freshKey('prefix')
+    const [holder, waiter] = [client({ prefix }), client({ prefix })]
+    await holder.lock('held')
+    await holder.lock('queued')
+    await queueUp(waiter, 'queued', 1)
+    await (await holder.lock('released')).release()
+    await holder.lock('expired', { lease: 200 })
+    await eventually(async () => !(await holder.isLocked('expired')))
+    const found = (await collect(waiter.list())).sort((a, b) => (a.key < b.key ? -1 : 1))
+    expect(found.map(state => state.key)).toEqual(['held', 'queued'])
+    for (const state of found) {
+      const { ttl, waiters, ...rest } = await waiter.inspect(state.key)
+      expect(state).toMatchObject(rest)
+      expect(state.waiters.map(({ id }) => id)).toEqual(waiters.map(({ id }) => id))
+    }
+  })
+
+  test('finds many, each once', async () => {
+    const prefix = freshKey('prefix')
+    const locks = client({ prefix })
+    const keys = Array.from({ length: 1_500 }, (_, i) => `key ${i}`)
+    await Promise.all(keys.map(key => locks.lock(key)))
+    const found = (await collect(locks.list())).map(state => state.key)
+    expect(found.sort()).toEqual(keys.sort())
+  })
+
+  test('of nothing is empty', async () => {
+    expect(await collect(client({ prefix: freshKey('prefix') }).list())).toEqual([])
+  })
+
+  const keys = [
+    'a',
+    'b',
+    'c',
+    'ab',
+    'abc',
+    'a*',
+    'a?',
+    '[a]',
+    'a\nb',
+    '{a}',
+    'A',
+    '^',
+    'a-c',
+    'x.y',
+    'x+y',
+    'order:1',
+    'order:22',
+  ]
+  test.each([
+    ['*', keys],
+    ['a', ['a']],
+    ['a*', ['a', 'ab', 'abc', 'a*', 'a?', 'a\nb', 'a-c']],
+    ['?', ['a', 'b', 'c', 'A', '^']],
+    ['a?', ['ab', 'a*', 'a?']],
+    ['a??', ['abc', 'a\nb', 'a-c']],
+    ['[ab]', ['a', 'b']],
+    ['[a-c]', ['a', 'b', 'c']],
+    ['[^a]', ['b', 'c', 'A', '^']],
+    ['[^a-c]', ['A', '^']],
+    ['a\\*', ['a*']],
+    ['a\\?', ['a?']],
+    ['\\[a\\]', ['[a]']],
+    ['[*]', []],
+    ['a[*?]', ['a*', 'a?']],
+    ['{a}', ['{a}']],
+    ['x.y', ['x.y']],
+    ['x+y', ['x+y']],
+    ['*:*', ['order:1', 'order:22']],
+    ['order:?', ['order:1']],
+    ['nothing*', []],
+    ['', []],
+  ])('takes the pattern %j', async (pattern, expected) => {
+    const prefix = freshKey('prefix')
+    const locks = client({ prefix })
+    await Promise.all(keys.map(key => locks.lock(key)))
+    const found = (await collect(locks.list(pattern))).map(state => state.key)
+    expect(found.sort()).toEqual([...expected].sort())
+  })
+
+  test.each(['[z-a]', '[', '[]', 'a\\', '[\\', '*****a', '('])(
+    'does not fail in its own way on the pattern %j',
+    async pattern => {
+      const locks = client({ prefix: freshKey('prefix') })
+      await locks.lock('a')
+      const outcome = await collect(locks.list(pattern)).catch(error => error)
+      if (!Array.isArray(outcome)) expect(outcome).toBeInstanceOf(LockArgumentError)
+    },
+  )
+
+  test('can be left early', async () => {
+    const locks = client({ prefix: freshKey('prefix') })
+    await Promise.all(['a', 'b', 'c'].map(key => locks.lock(key)))
+    for await (const _ of locks.list()) break
+    expect((await locks.lock('d')).held).toBe(true)
+  })
+
+  test('shows a queue whose lock has just been freed, or nothing of it, but never a dead one', async () => {
+    const prefix = freshKey('prefix')
+    const [holder, waiter] = [client({ prefix }), client({ prefix })]
+    await holder.lock('k')
+    const stop = new AbortController()
+    const queued = await queueUp(waiter, 'k', 1, { signal: stop.signal })
+    stop.abort()
+    await rejection(queued.lease, DOMException)
+    await holder.forceRelease('k')
+    await eventually(async () => (await collect(holder.list())).length === 0)
+  })
+})

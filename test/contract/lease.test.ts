@@ -1,0 +1,280 @@
+/** Lease: every field and method, and how it ends. */
+import { describe, expect, test } from 'vitest'
+import { type Lease, LockLostError } from '../../src/index.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, heard, promptly, queueUp, rejection } from './support.ts'
+
+describe('fields', () => {
+  test('of a lease that is held', async () => {
+    const lease = await client().lock(freshKey('the key'), { owner: 'me', lease: 10_000 })
+    expect(lease.key).toMatch(/^the key-/)
+    expect(lease.owner).toBe('me')
+    expect(lease.id).toBeTypeOf('string')
+    expect(Number.isSafeInteger(lease.fencingToken)).toBe(true)
+    expect(lease.fencingToken).toBeGreaterThan(0)
+    expect(lease.held).toBe(true)
+    expect(lease.remaining()).toBeGreaterThan(5_000)
+    expect(lease.remaining()).toBeLessThanOrEqual(10_000)
+    expect(lease.signal).toBeInstanceOf(AbortSignal)
+    expect(lease.signal).toBe(lease.signal)
+    expect(lease.signal.aborted).toBe(false)
+    expect(lease.waited).toBeGreaterThanOrEqual(0)
+    expect(lease.waited).toBeLessThan(5_000)
+    expect(lease.via).toBe('immediate')
+    await lease.release()
+  })
+
+  test('ids are long, and never the same', async () => {
+    const locks = client()
+    const leases = await Promise.all(Array.from({ length: 200 }, () => locks.lock(freshKey())))
+    expect(new Set(leases.map(lease => lease.id)).size).toBe(200)
+    for (const { id } of leases) expect(id.length).toBeGreaterThanOrEqual(16)
+  })
+
+  test('remaining falls with time', async () => {
+    const lease = await client().lock(freshKey(), { lease: 10_000 })
+    const before = lease.remaining()
+    await sleep(200)
+    expect(lease.remaining()).toBeLessThanOrEqual(before - 195)
+  })
+
+  test('waited is the time between the call and the grant', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const lease = await one!.lock(key)
+    for (const [i, fair] of [true, false].entries()) {
+      const holder = i === 0 ? lease : await one!.lock(key)
+      const begin = performance.now()
+      const waits = two!.lock(key, { fair })
+      await sleep(300)
+      await holder.release()
+      const next = await waits
+      const most = performance.now() - begin
+      expect(next.waited).toBeGreaterThanOrEqual(295)
+      expect(next.waited).toBeLessThanOrEqual(most + 5)
+      await next.release()
+    }
+  })
+})
+
+describe('release', () => {
+  test('true for the call that ended the hold, then false', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const lease = await one!.lock(key)
+    expect(await lease.release()).toBe(true)
+    expect(lease.held).toBe(false)
+    expect(lease.remaining()).toBe(0)
+    expect(lease.signal.aborted).toBe(false)
+    expect(await two!.isLocked(key)).toBe(false)
+    expect(await lease.release()).toBe(false)
+    expect(await lease.release()).toBe(false)
+  })
+
+  test('the lease is not held any more as soon as release is called', async () => {
+    const lease = await client().lock(freshKey())
+    const released = lease.release()
+    expect(lease.held).toBe(false)
+    expect(lease.remaining()).toBe(0)
+    expect(await released).toBe(true)
+  })
+
+  test('of calls at the same time exactly one is true', async () => {
+    const locks = client()
+    for (let round = 0; round < 20; round++) {
+      const lease = await locks.lock(freshKey())
+      const results = await Promise.all(Array.from({ length: 5 }, () => lease.release()))
+      expect(results.filter(Boolean)).toHaveLength(1)
+    }
+  })
+
+  test('I5: a late release does not end a later hold', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const expired = await one!.lock(key, { lease: 200 })
+    const next = await promptly(two!.lock(key))
+    expect(await expired.release()).toBe(false)
+    expect(await one!.isLocked(key)).toBe(true)
+    expect(await next.release()).toBe(true)
+    expect(await next.release()).toBe(false)
+  })
+
+  test('I7: afterwards nothing is renewed any more', async () => {
+    const locks = client({ lease: 300 })
+    const renewals = heard(locks, 'renewed')
+    const lease = await locks.lock(freshKey())
+    await lease.release()
+    const before = renewals.length
+    await sleep(500)
+    expect(renewals.length).toBe(before)
+  })
+
+  test('await using releases, whether the block ends or throws', async () => {
+    const locks = client()
+    const key = freshKey()
+    let leases: Lease[] = []
+    {
+      await using lease = await locks.lock(key)
+      leases.push(lease)
+      expect(await locks.isLocked(key)).toBe(true)
+    }
+    expect(await locks.isLocked(key)).toBe(false)
+    const failing = async () => {
+      await using lease = await locks.lock(key)
+      leases = [...leases, lease]
+      throw new Error('mine')
+    }
+    await expect(failing()).rejects.toThrow('mine')
+    expect(await locks.isLocked(key)).toBe(false)
+    expect(leases.map(lease => lease.held)).toEqual([false, false])
+  })
+
+  test('await using of a lease that was released or lost does nothing', async () => {
+    const locks = client()
+    {
+      await using lease = await locks.lock(freshKey())
+      await lease.release()
+    }
+    {
+      await using lease = await locks.lock(freshKey(), { lease: 200 })
+      await sleep(300)
+      expect(lease.held).toBe(false)
+    }
+  })
+
+  test('await using of a refused tryLock does nothing', async () => {
+    const locks = client()
+    const key = freshKey()
+    await locks.lock(key)
+    await using lease = await locks.tryLock(key)
+    expect(lease).toBeNull()
+  })
+})
+
+describe('a lease that ends by itself', () => {
+  test('I8: is lost: held, remaining, signal, event, release and renew say so', async () => {
+    const locks = client()
+    const losses = heard(locks, 'lost')
+    const key = freshKey()
+    const lease = await locks.lock(key, { lease: 250 })
+    const { signal } = lease
+    await eventually(() => signal.aborted, 3_000)
+    expect(lease.held).toBe(false)
+    expect(lease.remaining()).toBe(0)
+    expect(signal.reason).toBeInstanceOf(LockLostError)
+    expect(signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key })
+    expect(losses).toEqual([{ key, fencingToken: lease.fencingToken, error: signal.reason }])
+    expect(await lease.release()).toBe(false)
+    expect(await rejection(lease.renew(), LockLostError)).toMatchObject({ key })
+  })
+
+  test('I8: its signal is aborted for one who asks for it only afterwards', async () => {
+    const lease = await client().lock(freshKey(), { lease: 200 })
+    await sleep(400)
+    expect(lease.signal.aborted).toBe(true)
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError)
+  })
+
+  test.each([true, false])('I1, I8: its signal aborts before anyone else can own the lock (fair: %s)', async fair => {
+    const [one, two] = clients(2)
+    for (let round = 0; round < 5; round++) {
+      const key = freshKey()
+      const order: string[] = []
+      const lease = await one!.lock(key, { lease: 250 })
+      lease.signal.addEventListener('abort', () => order.push('lost'))
+      const next = two!.lock(key, { fair }).then(each => {
+        expect(lease.held).toBe(false)
+        order.push('granted')
+        return each
+      })
+      await (await promptly(next)).release()
+      expect(order).toEqual(['lost', 'granted'])
+    }
+  })
+
+  test('I1: it is not held at its end even while the event loop is blocked', async () => {
+    const lease = await client().lock(freshKey(), { lease: 300 })
+    const end = performance.now() + 350
+    while (performance.now() < end);
+    expect(lease.held).toBe(false)
+    expect(lease.remaining()).toBe(0)
+  })
+})
+
+describe('renew', () => {
+  test('prolongs to its lease from now', async () => {
+    const [one, two] = clients(2)
+    const lease = await one!.lock(freshKey(), { lease: 4_000 })
+    await sleep(500)
+    expect(lease.remaining()).toBeLessThan(3_600)
+    await lease.renew()
+    expect(lease.remaining()).toBeGreaterThan(3_600)
+    expect(lease.remaining()).toBeLessThanOrEqual(4_000)
+    expect((await two!.inspect(lease.key)).ttl).toBeGreaterThan(3_000)
+  })
+
+  test('prolongs to the time given', async () => {
+    const [one, two] = clients(2)
+    const lease = await one!.lock(freshKey(), { lease: 600 })
+    await lease.renew(20_000)
+    expect(lease.remaining()).toBeGreaterThan(15_000)
+    expect(lease.remaining()).toBeLessThanOrEqual(20_000)
+    expect((await two!.inspect(lease.key)).ttl).toBeGreaterThan(15_000)
+    await sleep(800)
+    expect(lease.held).toBe(true)
+    expect(await lease.release()).toBe(true)
+  })
+
+  test('never shortens', async () => {
+    const [one, two] = clients(2)
+    const lease = await one!.lock(freshKey(), { lease: 20_000 })
+    await lease.renew(10)
+    expect(lease.remaining()).toBeGreaterThan(15_000)
+    expect((await two!.inspect(lease.key)).ttl).toBeGreaterThan(15_000)
+  })
+
+  test('tells "renewed"', async () => {
+    const locks = client()
+    const renewals = heard(locks, 'renewed')
+    const lease = await locks.lock(freshKey())
+    await lease.renew()
+    expect(renewals).toEqual([{ key: lease.key, fencingToken: lease.fencingToken }])
+  })
+
+  test('rejects with LockLostError after the release', async () => {
+    const lease = await client().lock(freshKey())
+    await lease.release()
+    expect(await rejection(lease.renew(), LockLostError)).toMatchObject({ key: lease.key })
+  })
+
+  test('I8: rejects with LockLostError when the hold was taken away, and the lease is lost', async () => {
+    const [one, two] = clients(2)
+    const lease = await one!.lock(freshKey())
+    await two!.forceRelease(lease.key)
+    await rejection(lease.renew(), LockLostError)
+    expect(lease.held).toBe(false)
+    expect(lease.signal.aborted).toBe(true)
+  })
+
+  test('I5: does not revive a lease that has ended, though nobody has taken the lock', async () => {
+    const [one, two] = clients(2)
+    const lease = await one!.lock(freshKey(), { lease: 200 })
+    await sleep(300)
+    await rejection(lease.renew(5_000), LockLostError)
+    expect(await two!.isLocked(lease.key)).toBe(false)
+  })
+
+  test('works for a lease that came by hand-off', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const first = await one!.lock(key)
+    const queued = await queueUp(two!, key, 1, { lease: 2_000 })
+    await sleep(500)
+    await first.release()
+    const lease = await queued.lease
+    await lease.renew(20_000)
+    expect(lease.remaining()).toBeGreaterThan(15_000)
+    expect(await lease.release()).toBe(true)
+  })
+})

@@ -1,0 +1,268 @@
+/** lock and tryLock: exclusion, fencing, and how a grant comes about. */
+import { describe, expect, test } from 'vitest'
+import { type LockOptions, LockTimeoutError } from '../../src/index.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, expectIncreasing, heard, park, promptly, queueUp, Room, rejection, settles } from './support.ts'
+
+const ways: [string, LockOptions][] = [
+  ['unfair', {}],
+  ['fair', { fair: true }],
+  ['fairAfter', { fairAfter: 20 }],
+]
+
+describe('lock', () => {
+  test('takes a free lock at once', async () => {
+    const lease = await promptly(client().lock(freshKey()))
+    expect(lease.held).toBe(true)
+    expect(lease.via).toBe('immediate')
+  })
+
+  test.each(ways)('I1: %s: blocks while another client holds, until the release', async (_, options) => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const waits = waiter!.lock(key, options)
+    expect(await settles(waits, 300)).toBe(false)
+    await lease.release()
+    const second = await promptly(waits)
+    expect(second.held).toBe(true)
+    expect(second.waited).toBeGreaterThanOrEqual(295)
+  })
+
+  test('I1: the same client does not re-enter by itself', async () => {
+    const locks = client()
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    const waits = locks.lock(key)
+    expect(await settles(waits, 200)).toBe(false)
+    await lease.release()
+    expect((await promptly(waits)).owner).not.toBe(lease.owner)
+  })
+
+  test('different keys do not exclude each other', async () => {
+    const locks = client()
+    const leases = await Promise.all([locks.lock(freshKey()), locks.lock(freshKey()), locks.lock(freshKey())])
+    expect(leases.every(lease => lease.held)).toBe(true)
+  })
+
+  test.each(ways)(
+    'I1, I2: %s: 60 callers of 3 clients go through one by one, with rising tokens',
+    async (_, options) => {
+      const all = clients(3)
+      const key = freshKey()
+      const room = new Room()
+      const visit = async (i: number) => {
+        const lease = await all[i % 3]!.lock(key, options)
+        await room.visit(lease)
+        expect(await lease.release()).toBe(true)
+      }
+      await Promise.all(Array.from({ length: 60 }, (_, i) => visit(i)))
+      expect(room.most).toBe(1)
+      expect(room.tokens).toHaveLength(60)
+      expectIncreasing(room.tokens)
+    },
+  )
+
+  test('I1, I2: fair, unfair and fairAfter callers of one key exclude each other', async () => {
+    const all = clients(3)
+    const key = freshKey()
+    const room = new Room()
+    const visit = async (i: number) => {
+      const lease = await all[i % 3]!.lock(key, ways[Math.floor(i / 3) % 3]![1])
+      await room.visit(lease)
+      await lease.release()
+    }
+    await Promise.all(Array.from({ length: 90 }, (_, i) => visit(i)))
+    expect(room.most).toBe(1)
+    expect(room.tokens).toHaveLength(90)
+    expectIncreasing(room.tokens)
+  })
+
+  test('I9: waiting unfair callers of one client send one request a release, not one a waiter', async () => {
+    const server = await ownServer()
+    const [holder, waiter] = [client({}, server.url), client({}, server.url)]
+    const key = freshKey()
+    const lease = await holder.lock(key)
+    const waits = Array.from({ length: 50 }, () => waiter.lock(key))
+    await eventually(() => waiter.stats().waiting === 50)
+    await sleep(200)
+    const redis = plainRedis(server.url)
+    await redis.config('RESETSTAT')
+    await lease.release()
+    await Promise.race(waits)
+    await sleep(200)
+    const calls = /cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1]
+    expect(Number(calls)).toBeLessThan(10)
+    expect(waiter.stats().waiting).toBe(49)
+  })
+
+  test('I9: idle waiters send nothing but heartbeats', async () => {
+    const server = await ownServer()
+    const [holder, fair, unfair] = [1, 2, 3].map(() => client({}, server.url))
+    const key = freshKey()
+    await holder!.lock(key)
+    await queueUp(fair!, key, 1)
+    await park(unfair!, key)
+    await sleep(200)
+    const redis = plainRedis(server.url)
+    await redis.config('RESETSTAT')
+    await sleep(1_500)
+    const calls = /cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0
+    expect(Number(calls)).toBeLessThanOrEqual(3)
+  })
+})
+
+describe('tryLock', () => {
+  test('takes a free lock', async () => {
+    expect((await client().tryLock(freshKey()))?.held).toBe(true)
+  })
+
+  test('is null at once where the lock is held, by whomever', async () => {
+    const [holder, other] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    expect(await promptly(other!.tryLock(key))).toBeNull()
+    expect(await promptly(holder!.tryLock(key))).toBeNull()
+  })
+
+  test.each(ways)('%s: without timeout it never queues, and leaves nothing', async (_, options) => {
+    const [holder, other] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    const before = await keysWith(plainRedis(), key)
+    const waits = heard(other!, 'waiting')
+    expect(await other!.tryLock(key, options)).toBeNull()
+    expect((await holder!.inspect(key)).waiters).toEqual([])
+    expect(await keysWith(plainRedis(), key)).toEqual(before)
+    expect(waits).toEqual([])
+  })
+
+  test('I3: does not take a lock ahead of a live fair waiter', async () => {
+    const [holder, fair, other] = clients(3)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const queued = await queueUp(fair!, key, 1)
+    expect(await other!.tryLock(key)).toBeNull()
+    await lease.release()
+    expect(await other!.tryLock(key)).toBeNull()
+    expect((await queued.lease).held).toBe(true)
+  })
+
+  test('with timeout, fair: true queues', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const waits = waiter!.tryLock(key, { fair: true, timeout: 15_000 })
+    await eventually(async () => (await holder!.inspect(key)).waiters.length === 1)
+    await lease.release()
+    expect((await waits)?.via).toBe('handoff')
+  })
+})
+
+describe('via tells how the grant came about', () => {
+  test('immediate: free; also where a lease had lapsed before', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    expect((await one!.lock(key, { lease: 200 })).via).toBe('immediate')
+    await sleep(300)
+    expect((await two!.lock(key)).via).toBe('immediate')
+  })
+
+  test('handoff: a release made the fair waiter the holder', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const lease = await one!.lock(key)
+    const [other, same] = [await queueUp(two!, key, 1), await queueUp(one!, key, 2)]
+    await lease.release()
+    const second = await other.lease
+    expect(second.via).toBe('handoff')
+    await second.release()
+    expect((await same.lease).via).toBe('handoff')
+  })
+
+  test('wakeup: an unfair waiter was woken by a release of another client', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const lease = await one!.lock(key)
+    const parked = await park(two!, key)
+    await lease.release()
+    expect((await parked.lease).via).toBe('wakeup')
+  })
+
+  test.each([true, false])('I4: expiry: a holder’s lease ended (fair: %s)', async fair => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    await one!.lock(key, { lease: 500 })
+    const lease = await promptly(two!.lock(key, { fair }))
+    expect(lease.via).toBe('expiry')
+    expect(lease.waited).toBeGreaterThan(100)
+  })
+
+  test('reentry: the owner held it already', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    await one!.lock(key, { owner: 'me' })
+    expect((await two!.lock(key, { owner: 'me' })).via).toBe('reentry')
+  })
+})
+
+describe('I2: fencing tokens strictly increase', () => {
+  test('over release, expiry, forced release and deletion of the key', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const redis = plainRedis()
+    const tokens: number[] = []
+    const take = async (options: LockOptions = {}) => {
+      const lease = await (tokens.length % 2 ? one! : two!).lock(key, options)
+      tokens.push(lease.fencingToken)
+      return lease
+    }
+    for (let round = 0; round < 5; round++) {
+      await (await take()).release()
+      await take({ lease: 200 })
+      await take()
+      await one!.forceRelease(key)
+      await take()
+      await redis.del(await keysWith(redis, key))
+    }
+    expect(tokens).toHaveLength(20)
+    expectIncreasing(tokens)
+    expect(tokens.every(Number.isSafeInteger)).toBe(true)
+  })
+
+  test('over hand-offs and fast turns within one client', async () => {
+    const locks = client()
+    const key = freshKey()
+    const tokens: number[] = []
+    const turn = async (fair: boolean) => {
+      const lease = await locks.lock(key, { fair })
+      tokens.push(lease.fencingToken)
+      await lease.release()
+    }
+    await Promise.all(Array.from({ length: 100 }, (_, i) => turn(i % 2 === 0)))
+    for (let i = 0; i < 50; i++) await turn(false)
+    expectIncreasing(tokens)
+  })
+
+  test('over FLUSHALL and a restart with empty data', async () => {
+    const server = await ownServer()
+    const locks = client({}, server.url)
+    const redis = plainRedis(server.url)
+    const key = freshKey()
+    const first = await locks.lock(key)
+    await redis.flushall()
+    const second = await locks.lock(key)
+    await server.restart()
+    const third = await locks.lock(key, { timeout: 15_000 })
+    expectIncreasing([first, second, third].map(lease => lease.fencingToken))
+  })
+})
+
+test('a refused single attempt says who holds', async () => {
+  const [holder, other] = [client({ label: 'the holder' }), client()]
+  const key = freshKey()
+  await holder.lock(key)
+  const error = await rejection(other.lock(key, { timeout: 0 }), LockTimeoutError)
+  expect(error.holder?.label).toBe('the holder')
+})

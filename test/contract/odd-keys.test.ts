@@ -1,0 +1,165 @@
+/** Keys are the user's strings: every one is a lock of its own, found by its exact name. */
+import { describe, expect, test } from 'vitest'
+import { client, freshKey } from '../support/redis.ts'
+import { collect, park, promptly, queueUp } from './support.ts'
+
+const odd = [
+  'a',
+  'A',
+  '{a}',
+  '{{a}}',
+  '{a',
+  'a}',
+  '}a{',
+  '}x',
+  '{',
+  '}',
+  '{}',
+  '{}a',
+  '{}{a}',
+  'a{}',
+  '{{',
+  '}}',
+  '{{}',
+  '{{}}',
+  'a{b}',
+  'a{b}c',
+  '{b}c',
+  '{a}{b}',
+  '{a}b}',
+  '{a}:queue',
+  '{a}:expiry',
+  '{a}:lock',
+  '{a}:lock:lock',
+  '{a}:queue:lock',
+  '{a}:unlock',
+  '{a}:inbox:client',
+  'a:queue',
+  'a:expiry',
+  'a:lock',
+  'a:unlock',
+  'inbox:a',
+  'unlock:a',
+  'unlock:lock:{a}',
+  'lock',
+  'lock:a',
+  'lock:{a}',
+  'queue',
+  'queued',
+  'holds',
+  'owner',
+  ':',
+  '::',
+  ' ',
+  'a b',
+  ' a',
+  'a ',
+  '\t',
+  '\n',
+  'a\nb',
+  'a\r\nb',
+  '\0',
+  'a\0b',
+  '"',
+  "'",
+  '`',
+  '\\',
+  '\\n',
+  'a"b\'c',
+  '%s',
+  '%',
+  '$1',
+  '*',
+  '?',
+  '[a]',
+  'a*',
+  '[^a]',
+  '\\*',
+  '__proto__',
+  'constructor',
+  'prototype',
+  'toString',
+  'é',
+  'e\u0301',
+  '😀',
+  '漢字',
+  '\u2028',
+  '\u200b',
+  '\ufeffa',
+  '\ufffd',
+  'null',
+  'undefined',
+  '0',
+  '-1',
+  'x'.repeat(1024),
+  `{${'y'.repeat(1022)}}`,
+  `${'z'.repeat(1018)}{tag}`,
+  '漢'.repeat(341),
+]
+
+describe('odd keys', () => {
+  test('I1: all can be held at the same time, and each excludes its equal only', async () => {
+    const prefix = freshKey('prefix')
+    const [one, two] = [client({ prefix }), client({ prefix })]
+    const leases = await Promise.all(odd.map(key => one.tryLock(key)))
+    expect(odd.filter((_, i) => !leases[i]?.held)).toEqual([])
+    const second = await Promise.all(odd.map(key => two.tryLock(key)))
+    expect(odd.filter((_, i) => second[i] !== null)).toEqual([])
+    expect(leases.map(lease => lease?.key)).toEqual(odd)
+    const states = await Promise.all(odd.map(key => two.inspect(key)))
+    expect(states.map(state => state.key)).toEqual(odd)
+    expect(states.every(state => state.locked)).toBe(true)
+    expect(await Promise.all(leases.map(lease => lease?.release()))).toEqual(odd.map(() => true))
+    expect(await Promise.all(odd.map(key => two.isLocked(key)))).toEqual(odd.map(() => false))
+  })
+
+  test('list finds each by its exact name, once', async () => {
+    const prefix = freshKey('prefix')
+    const locks = client({ prefix })
+    await Promise.all(odd.map(key => locks.lock(key)))
+    const found = await collect(client({ prefix }).list())
+    expect(found.map(state => state.key).sort()).toEqual([...odd].sort())
+  })
+
+  test('I4: a fair and an unfair waiter of each is granted on release', async () => {
+    const prefix = freshKey('prefix')
+    const [holder, fair, unfair] = [1, 2, 3].map(() => client({ prefix }))
+    await Promise.all(
+      odd.map(async key => {
+        const lease = await holder!.lock(key)
+        const queued = await queueUp(fair!, key, 1)
+        const parked = await park(unfair!, key)
+        await lease.release()
+        const second = await promptly(queued.lease)
+        expect([key, second.via]).toEqual([key, 'handoff'])
+        await second.release()
+        expect([key, (await promptly(parked.lease)).via]).toEqual([key, 'wakeup'])
+      }),
+    )
+  })
+
+  test('I5: forced release of one leaves all others held', async () => {
+    const prefix = freshKey('prefix')
+    const locks = client({ prefix })
+    await Promise.all(odd.map(key => locks.lock(key)))
+    for (const [i, key] of odd.entries()) {
+      expect(await locks.forceRelease(key)).toBe(true)
+      if (i % 10 === 0) expect((await collect(locks.list())).length).toBe(odd.length - 1 - i)
+    }
+  })
+
+  test('odd owners are shown as they are, and re-enter', async () => {
+    const [one, two] = [client(), client()]
+    for (const owner of ['a b', '\n', '{a}', '__proto__', '0', '漢', '"', '%', 'x'.repeat(1024)]) {
+      const key = freshKey()
+      const next = `2 3${owner.slice(3)}`
+      await one.lock(key, { owner })
+      expect((await two.inspect(key)).owner).toBe(owner)
+      expect((await two.tryLock(key, { owner }))?.via).toBe('reentry')
+      const queued = await queueUp(two, key, 1, { owner: next })
+      expect((await one.inspect(key)).waiters[0]!.owner).toBe(next)
+      await one.forceRelease(key)
+      expect((await queued.lease).owner).toBe(next)
+    }
+  })
+})

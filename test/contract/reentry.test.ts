@@ -1,0 +1,255 @@
+/** Re-entry: by async context inside `using`, by explicit owner, and by runAs. */
+import { describe, expect, test } from 'vitest'
+import type { Lease } from '../../src/index.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { sleep } from '../support/time.ts'
+import { clients, promptly, queueUp, settles } from './support.ts'
+
+describe('inside using, the same key re-enters', () => {
+  test('by lock, tryLock and using, with the same fencing token and owner but ids of their own', async () => {
+    const locks = client()
+    const key = freshKey()
+    await locks.using(key, async outer => {
+      const second = await promptly(locks.lock(key))
+      const third = await locks.tryLock(key)
+      await locks.using(key, async fourth => {
+        const inner = [second, third!, fourth]
+        expect(inner.map(lease => lease.via)).toEqual(['reentry', 'reentry', 'reentry'])
+        expect(inner.map(lease => lease.fencingToken)).toEqual(Array(3).fill(outer.fencingToken))
+        expect(inner.map(lease => lease.owner)).toEqual(Array(3).fill(outer.owner))
+        expect(new Set([outer, ...inner].map(lease => lease.id)).size).toBe(4)
+        expect(await locks.inspect(key)).toMatchObject({ holds: 4, owner: outer.owner })
+      })
+      expect((await locks.inspect(key)).holds).toBe(3)
+      await second.release()
+      await third!.release()
+    })
+    expect(await locks.isLocked(key)).toBe(false)
+  })
+
+  test('in functions called from fn, after awaits and timers', async () => {
+    const locks = client()
+    const key = freshKey()
+    const deep = async () => {
+      await sleep(20)
+      return new Promise<string>((resolve, reject) => {
+        setTimeout(() => locks.using(key, lease => lease.via).then(resolve, reject), 5)
+      })
+    }
+    expect(await promptly(locks.using(key, () => deep()))).toBe('reentry')
+  })
+
+  test('I3: although fair waiters are queued, and by a fair call', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    let waits: Promise<Lease> | undefined
+    await locks!.using(key, async () => {
+      waits = (await queueUp(other!, key, 1)).lease
+      await promptly(locks!.using(key, () => {}))
+      await promptly(locks!.using(key, { fair: true }, () => {}))
+      expect((await locks!.inspect(key)).waiters).toHaveLength(1)
+    })
+    expect((await promptly(waits!)).held).toBe(true)
+  })
+
+  test('in parallel branches of it, all at the same time', async () => {
+    const locks = client()
+    const key = freshKey()
+    await locks.using(key, async () => {
+      const branches = await promptly(Promise.all([1, 2, 3].map(() => locks.lock(key))))
+      expect((await locks.inspect(key)).holds).toBe(4)
+      await Promise.all(branches.map(lease => lease.release()))
+    })
+  })
+
+  test('through a lock of another key in between', async () => {
+    const locks = client()
+    const [a, b] = [freshKey('a'), freshKey('b')]
+    const via = await locks.using(a, () => locks.using(b, () => locks.using(a, lease => lease.via)))
+    expect(via).toBe('reentry')
+  })
+})
+
+describe('inside using, what does not re-enter', () => {
+  test('I1: parallel branches that take a different key exclude each other', async () => {
+    const locks = client()
+    const [outer, inner] = [freshKey('outer'), freshKey('inner')]
+    let inside = 0
+    let most = 0
+    await locks.using(outer, async () => {
+      const branch = () =>
+        locks.using(inner, async () => {
+          most = Math.max(most, ++inside)
+          expect(await locks.tryLock(outer)).not.toBeNull()
+          await sleep(20)
+          inside -= 1
+        })
+      await promptly(Promise.all([branch(), branch(), branch()]))
+    })
+    expect(most).toBe(1)
+  })
+
+  test('I1: a call outside of fn, while fn runs', async () => {
+    const locks = client()
+    const key = freshKey()
+    let entered = () => {}
+    const inside = new Promise<void>(resolve => {
+      entered = resolve
+    })
+    const run = locks.using(key, async () => {
+      entered()
+      await sleep(200)
+    })
+    await inside
+    expect(await locks.tryLock(key)).toBeNull()
+    await run
+    expect((await locks.tryLock(key))?.held).toBe(true)
+  })
+
+  test('I1: a lock whose outer lease has been released in the meantime', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    await locks!.using(key, async lease => {
+      await lease.release()
+      const taken = await other!.lock(key)
+      expect(await locks!.tryLock(key)).toBeNull()
+      await taken.release()
+      expect((await locks!.tryLock(key))?.via).toBe('immediate')
+    })
+  })
+
+  test('I1: a lock whose outer lease has run out and belongs to somebody else', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    const run = locks!.using(key, { lease: 300 }, async lease => {
+      const taken = await promptly(other!.lock(key))
+      expect(lease.held).toBe(false)
+      expect(await locks!.tryLock(key)).toBeNull()
+      await taken.release()
+    })
+    await expect(run).rejects.toThrow()
+  })
+
+  test('I1: a lease of `lock`, which has no inside', async () => {
+    const locks = client()
+    const key = freshKey()
+    await locks.lock(key)
+    expect(await locks.tryLock(key)).toBeNull()
+  })
+
+  test('I1: work that fn left running behind itself', async () => {
+    const locks = client()
+    const key = freshKey()
+    let late: Promise<Lease | null> | undefined
+    await locks.using(key, () => {
+      late = sleep(100).then(() => locks.tryLock(key))
+    })
+    const other = await locks.lock(key)
+    expect(await late).toBeNull()
+    await other.release()
+  })
+})
+
+describe('owner', () => {
+  test('the same re-enters, from another client too; another does not', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const first = await one!.lock(key, { owner: 'me' })
+    expect(first.owner).toBe('me')
+    const again = await promptly(two!.lock(key, { owner: 'me' }))
+    expect(again).toMatchObject({ via: 'reentry', owner: 'me', fencingToken: first.fencingToken })
+    expect(again.id).not.toBe(first.id)
+    expect((await one!.tryLock(key, { owner: 'me' }))?.via).toBe('reentry')
+    expect(await two!.tryLock(key, { owner: 'you' })).toBeNull()
+    expect(await two!.tryLock(key)).toBeNull()
+    expect(await one!.inspect(key)).toMatchObject({ owner: 'me', holds: 3 })
+  })
+
+  test.each([0, 1, 2])('each hold is released on its own, the lock is free with the last (order %s)', async turn => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const holds = [one!, two!, one!].map(each => each.lock(key, { owner: 'me' }))
+    const leases = await Promise.all(holds)
+    for (let i = 0; i < 3; i++) {
+      expect((await two!.inspect(key)).holds).toBe(3 - i)
+      expect(await two!.tryLock(key, { owner: 'you' })).toBeNull()
+      expect(await leases[(i + turn) % 3]!.release()).toBe(true)
+    }
+    expect((await two!.tryLock(key, { owner: 'you' }))?.held).toBe(true)
+  })
+
+  test('I4: the next waiter is granted with the last release', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const [first, second] = [await one!.lock(key, { owner: 'me' }), await one!.lock(key, { owner: 'me' })]
+    const queued = await queueUp(two!, key, 1)
+    await first.release()
+    expect(await settles(queued.lease, 200)).toBe(false)
+    await second.release()
+    expect((await promptly(queued.lease)).via).toBe('handoff')
+  })
+
+  test('explicit wins over the one of the context', async () => {
+    const locks = client()
+    const key = freshKey()
+    await locks.using(key, async () => {
+      expect(await locks.tryLock(key, { owner: 'somebody else' })).toBeNull()
+    })
+    const lease = await locks.runAs('me', () => locks.lock(key, { owner: 'you' }))
+    expect(lease.owner).toBe('you')
+  })
+
+  test('without any, each call is its own', async () => {
+    const locks = client()
+    const leases = await Promise.all([locks.lock(freshKey()), locks.lock(freshKey())])
+    expect(leases[0].owner).not.toBe(leases[1].owner)
+  })
+})
+
+describe('runAs', () => {
+  test('returns what fn returns, sync or not, and throws what it throws', async () => {
+    const locks = client()
+    expect(locks.runAs('me', () => 5)).toBe(5)
+    expect(await locks.runAs('me', async () => 5)).toBe(5)
+    expect(() =>
+      locks.runAs('me', () => {
+        throw new Error('mine')
+      }),
+    ).toThrow('mine')
+  })
+
+  test('every lock taken inside belongs to the owner, who re-enters from anywhere', async () => {
+    const [one, two] = clients(2)
+    const [a, b] = [freshKey('a'), freshKey('b')]
+    await one!.runAs('me', async () => {
+      const first = await one!.lock(a)
+      await sleep(5)
+      const [again, other] = await Promise.all([one!.lock(a), one!.lock(b)])
+      expect([first.owner, again.owner, other.owner]).toEqual(['me', 'me', 'me'])
+      expect(again.via).toBe('reentry')
+      await one!.using(b, lease => expect(lease).toMatchObject({ owner: 'me', via: 'reentry' }))
+    })
+    expect((await two!.runAs('me', () => two!.tryLock(a)))?.via).toBe('reentry')
+    expect((await two!.tryLock(a, { owner: 'me' }))?.via).toBe('reentry')
+    expect(await two!.runAs('you', () => two!.tryLock(a))).toBeNull()
+    expect(await one!.tryLock(a)).toBeNull()
+  })
+
+  test('the innermost counts, and it ends with fn', async () => {
+    const locks = client()
+    const key = () => freshKey()
+    await locks.runAs('outer', async () => {
+      expect((await locks.runAs('inner', () => locks.lock(key()))).owner).toBe('inner')
+      expect((await locks.lock(key())).owner).toBe('outer')
+    })
+    expect((await locks.lock(key())).owner).not.toBe('outer')
+  })
+
+  test('inside using, its owner is somebody else', async () => {
+    const locks = client()
+    const key = freshKey()
+    await locks.using(key, async () => {
+      expect(await locks.runAs('somebody else', () => locks.tryLock(key))).toBeNull()
+    })
+  })
+})

@@ -1,0 +1,118 @@
+/** Which leases are renewed, and for how long. */
+import { describe, expect, test } from 'vitest'
+import { LockLostError } from '../../src/index.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, heard, queueUp, rejection } from './support.ts'
+
+describe('automatic renewal', () => {
+  test('without `lease`: renewed, longer than several leases', async () => {
+    const [locks, other] = [client({ lease: 600 }), client()]
+    const renewals = heard(locks, 'renewed')
+    const lease = await locks.lock(freshKey())
+    await sleep(1_900)
+    expect(lease.held).toBe(true)
+    expect(lease.remaining()).toBeGreaterThan(0)
+    expect(await other.isLocked(lease.key)).toBe(true)
+    expect(renewals.length).toBeGreaterThanOrEqual(3)
+    for (const event of renewals) expect(event).toEqual({ key: lease.key, fencingToken: lease.fencingToken })
+    expect(await lease.release()).toBe(true)
+  })
+
+  test('with `lease`: not renewed, the hold ends with it', async () => {
+    const locks = client()
+    const renewals = heard(locks, 'renewed')
+    const begin = performance.now()
+    const lease = await locks.lock(freshKey(), { lease: 500 })
+    await eventually(() => lease.signal.aborted, 3_000)
+    expect(performance.now() - begin).toBeLessThan(2_000)
+    expect(renewals).toEqual([])
+  })
+
+  test('with `lease` and renew: true: renewed', async () => {
+    const lease = await client().lock(freshKey(), { lease: 600, renew: true })
+    await sleep(1_500)
+    expect(lease.held).toBe(true)
+    expect(lease.remaining()).toBeLessThanOrEqual(600)
+  })
+
+  test('without `lease` but renew: false: not renewed', async () => {
+    const lease = await client({ lease: 300 }).lock(freshKey(), { renew: false })
+    await eventually(() => lease.signal.aborted, 3_000)
+  })
+
+  test('of a lease that was granted by hand-off, by wake-up or by re-entry', async () => {
+    const [holder, two] = [client(), client({ lease: 600 })]
+    const [a, b] = [freshKey('a'), freshKey('b')]
+    const first = [await holder.lock(a), await holder.lock(b)]
+    const queued = await queueUp(two, a, 1)
+    const parked = two.lock(b)
+    await sleep(100)
+    for (const lease of first) await lease.release()
+    const leases = await Promise.all([queued.lease, parked])
+    leases.push(await two.lock(a, { owner: leases[0].owner }))
+    expect(leases.map(lease => lease.via)).toEqual(['handoff', 'wakeup', 'reentry'])
+    await sleep(1_300)
+    expect(leases.map(lease => lease.held)).toEqual([true, true, true])
+  })
+
+  test('of many leases at a time', async () => {
+    const locks = client({ lease: 1_000 })
+    const leases = await Promise.all(Array.from({ length: 300 }, () => locks.lock(freshKey())))
+    await sleep(2_200)
+    expect(leases.filter(lease => !lease.held)).toEqual([])
+  })
+
+  test('goes on after a longer renewal by hand', async () => {
+    const lease = await client({ lease: 600 }).lock(freshKey())
+    await lease.renew(1_200)
+    await sleep(2_000)
+    expect(lease.held).toBe(true)
+  })
+})
+
+describe('maxHold', () => {
+  test('renewal stops so long after the grant, and the hold ends with the lease it then has', async () => {
+    const locks = client({ lease: 600 })
+    const losses = heard(locks, 'lost')
+    const begin = performance.now()
+    const lease = await locks.lock(freshKey(), { maxHold: 1_200 })
+    await sleep(1_000)
+    expect(lease.held).toBe(true)
+    await eventually(() => lease.signal.aborted, 5_000)
+    const held = performance.now() - begin
+    expect(held).toBeGreaterThanOrEqual(1_150)
+    expect(held).toBeLessThan(3_500)
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError)
+    expect(losses.map(event => event.key)).toEqual([lease.key])
+  })
+
+  test('I4: a waiter gets the lock of a hung holder', async () => {
+    const [hung, next] = [client({ lease: 300 }), client()]
+    const key = freshKey()
+    await hung.lock(key, { maxHold: 600 })
+    const lease = await next.lock(key, { timeout: 10_000 })
+    expect(lease.via).toBe('expiry')
+  })
+
+  test('using rejects with LockLostError when fn outlasts it', async () => {
+    const locks = client({ lease: 300 })
+    await rejection(
+      locks.using(freshKey(), { maxHold: 400 }, () => sleep(1_100)),
+      LockLostError,
+    )
+  })
+
+  test('a release before that is an ordinary one', async () => {
+    const [locks, other] = clients(2)
+    const lease = await locks!.lock(freshKey(), { maxHold: 10_000 })
+    expect(await lease.release()).toBe(true)
+    expect(await other!.isLocked(lease.key)).toBe(false)
+  })
+
+  test('longer than a timer can count is like none', async () => {
+    const lease = await client().lock(freshKey(), { maxHold: 2_000_000_000 })
+    await sleep(200)
+    expect(lease.held).toBe(true)
+  })
+})

@@ -1,0 +1,249 @@
+/** using and wrap: run something under the lock, release in any case, and tell what went wrong first. */
+import { describe, expect, test } from 'vitest'
+import { type Lease, LockArgumentError, LockLostError, LockTimeoutError } from '../../src/index.ts'
+import { client, freshKey, ownServer } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, park, promptly, Room, rejection } from './support.ts'
+
+describe('using', () => {
+  test('returns what fn returns, awaited or not', async () => {
+    const locks = client()
+    const key = freshKey()
+    expect(await locks.using(key, () => 'sync')).toBe('sync')
+    expect(await locks.using(key, async () => 'async')).toBe('async')
+    expect(await locks.using(key, () => undefined)).toBeUndefined()
+  })
+
+  test('fn runs with a lease that is held, and has ended behind it', async () => {
+    const locks = client()
+    const key = freshKey()
+    let lease: Lease | undefined
+    await locks.using(key, async each => {
+      lease = each
+      expect(each.held).toBe(true)
+      expect(each.key).toBe(key)
+      expect(await locks.isLocked(key)).toBe(true)
+    })
+    expect(lease?.held).toBe(false)
+    expect(await lease?.release()).toBe(false)
+    expect(await locks.isLocked(key)).toBe(false)
+  })
+
+  test('takes the options of lock', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    await one!.using(key, { lease: 5_000, owner: 'me' }, async lease => {
+      expect(lease.owner).toBe('me')
+      expect(lease.remaining()).toBeLessThanOrEqual(5_000)
+      await rejection(
+        two!.using(key, { timeout: 50 }, () => 'ran'),
+        LockTimeoutError,
+      )
+    })
+  })
+
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('mine')
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('mine')
+      },
+    ],
+  ])('fn that %s: rejects with its error and releases', async (_, fn) => {
+    const locks = client()
+    const key = freshKey()
+    await expect(locks.using(key, fn)).rejects.toThrow('mine')
+    expect(await locks.isLocked(key)).toBe(false)
+  })
+
+  test('rejects with whatever fn throws, be it undefined', async () => {
+    const locks = client()
+    const outcome = await locks
+      .using(freshKey(), () => {
+        throw undefined
+      })
+      .then(
+        () => 'resolved',
+        reason => ({ reason }),
+      )
+    expect(outcome).toEqual({ reason: undefined })
+  })
+
+  test('I1: calls of several clients run one by one', async () => {
+    const all = clients(3)
+    const key = freshKey()
+    const room = new Room()
+    await Promise.all(Array.from({ length: 30 }, (_, i) => all[i % 3]!.using(key, lease => room.visit(lease))))
+    expect(room.most).toBe(1)
+    expect(room.tokens).toHaveLength(30)
+  })
+
+  test('I8: rejects with LockLostError if the lease ran out while fn ran', async () => {
+    const key = freshKey()
+    const error = await rejection(
+      client().using(key, { lease: 200 }, () => sleep(400)),
+      LockLostError,
+    )
+    expect(error).toMatchObject({ code: 'ERR_LOCK_LOST', key })
+  })
+
+  test('I8: rejects with LockLostError if the hold was taken away, even when nobody had noticed yet', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    await rejection(
+      one!.using(key, async () => {
+        await two!.forceRelease(key)
+      }),
+      LockLostError,
+    )
+  })
+
+  test('fn’s own error wins over the loss', async () => {
+    const run = client().using(freshKey(), { lease: 200 }, async () => {
+      await sleep(400)
+      throw new Error('mine')
+    })
+    await expect(run).rejects.toThrow('mine')
+  })
+
+  test('a release by fn itself is no loss', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const result = await one!.using(key, async lease => {
+      expect(await lease.release()).toBe(true)
+      const other = await two!.lock(key)
+      await other.release()
+      return 'done'
+    })
+    expect(result).toBe('done')
+  })
+
+  test('waiters get the lock when fn has thrown', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    let parked: { lease: Promise<Lease> } | undefined
+    const run = one!.using(key, async () => {
+      parked = await park(two!, key)
+      throw new Error('mine')
+    })
+    await expect(run).rejects.toThrow('mine')
+    expect((await promptly(parked!.lease)).held).toBe(true)
+  })
+})
+
+describe('a release that fails masks neither fn’s result nor its error', () => {
+  test.each([
+    ['outlives the release', {}, 500],
+    ['ends before the release is given up', { lease: 1_000 }, 8_000],
+  ])('where the lease %s', async (_, options, outageTimeout) => {
+    const server = await ownServer()
+    const locks = client({ outageTimeout }, server.url)
+    const failing = locks.using(freshKey(), options, async lease => {
+      await eventually(() => lease.held)
+      await server.kill()
+      throw new Error('mine')
+    })
+    await expect(failing).rejects.toThrow('mine')
+    await server.restart()
+    const succeeding = locks.using(freshKey(), options, async lease => {
+      await server.kill()
+      expect(lease.held).toBe(true)
+      return 'result'
+    })
+    expect(await succeeding).toBe('result')
+  })
+})
+
+describe('wrap', () => {
+  test('has fn’s signature: arguments, this and result', async () => {
+    const locks = client()
+    const account = {
+      balance: 10,
+      add: locks.wrap(freshKey(), async function (this: { balance: number }, amount: number, twice?: boolean) {
+        this.balance += twice ? 2 * amount : amount
+        return this.balance
+      }),
+    }
+    expect(await account.add(5)).toBe(15)
+    expect(await account.add(5, true)).toBe(25)
+  })
+
+  test('I1: runs under the lock of its key', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    let inside = 0
+    let most = 0
+    const work = async () => {
+      most = Math.max(most, ++inside)
+      await sleep(5)
+      inside -= 1
+    }
+    const wrapped = [one!.wrap(key, work), two!.wrap(key, work)]
+    await Promise.all(Array.from({ length: 10 }, (_, i) => wrapped[i % 2]!()))
+    expect(most).toBe(1)
+    expect(await one!.isLocked(key)).toBe(false)
+  })
+
+  test('a function makes the key of the arguments', async () => {
+    const locks = client()
+    const base = freshKey()
+    const keys: string[] = []
+    locks.on('acquired', event => keys.push(event.key))
+    const wrapped = locks.wrap(
+      (id: number, name: string) => `${base}:${id}:${name}`,
+      async (id: number, name: string) => `${id} ${name}`,
+    )
+    expect(await Promise.all([wrapped(1, 'a'), wrapped(2, 'b')])).toEqual(['1 a', '2 b'])
+    expect(keys.sort()).toEqual([`${base}:1:a`, `${base}:2:b`])
+  })
+
+  test('a key function that throws, or makes a bad key, rejects the call; fn does not run', async () => {
+    const locks = client()
+    let ran = false
+    const fn = async () => {
+      ran = true
+    }
+    const throwing = locks.wrap(() => {
+      throw new Error('no key')
+    }, fn)
+    await expect(throwing()).rejects.toThrow('no key')
+    const empty = locks.wrap(() => '', fn)
+    await rejection(empty(), LockArgumentError)
+    const none = locks.wrap(() => undefined as unknown as string, fn)
+    await rejection(none(), LockArgumentError)
+    expect(ran).toBe(false)
+  })
+
+  test('a synchronous fn gives a promise of its result, or of its error', async () => {
+    const locks = client()
+    const key = freshKey()
+    expect(await locks.wrap(key, (n: number) => n + 1)(1)).toBe(2)
+    const failing = locks.wrap(key, () => {
+      throw new Error('mine')
+    })()
+    await expect(failing).rejects.toThrow('mine')
+    expect(await locks.isLocked(key)).toBe(false)
+  })
+
+  test('takes the options of lock', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    await one!.lock(key)
+    const wrapped = two!.wrap(key, async () => 'ran', { timeout: 50 })
+    await rejection(wrapped(), LockTimeoutError)
+  })
+
+  test('calls inside each other re-enter', async () => {
+    const locks = client()
+    const key = freshKey()
+    const inner = locks.wrap(key, async (n: number) => n * 2, { timeout: 2_000 })
+    const outer = locks.wrap(key, async (n: number) => (await inner(n)) + 1)
+    expect(await outer(5)).toBe(11)
+  })
+})

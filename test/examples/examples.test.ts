@@ -1,0 +1,80 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { client, redisUrl } from '../support/redis.ts'
+import { runNode } from './program.ts'
+
+const folder = new URL('../../examples/', import.meta.url)
+
+/** What each example prints. */
+const printed: Record<string, string[]> = {
+  'scoped-use.ts': [
+    'Ada: invoice 1 (immediate)',
+    'Grace: invoice 2 (handoff)',
+    'Edsger: invoice 3 (handoff)',
+    'all different: true',
+    'failed: out of paper; still locked: false',
+  ],
+  'await-using.ts': [
+    'granted (immediate)',
+    'exported orders',
+    'exported customers',
+    'still locked: false',
+    'granted (immediate)',
+    'the second export has the larger token: true',
+  ],
+  'try-with-timeout.ts': [
+    'one attempt: somebody else is writing it',
+    '200 ms: given up, held by the report server',
+    'until stopped: not written, the server shuts down',
+    '10 s: written',
+    'one attempt: written',
+  ],
+  'fenced-write.ts': [
+    'the next holder came by expiry, with a larger token: true',
+    'it deposits 50: 150',
+    'the paused process still holds: false',
+    'its write is refused: 150',
+  ],
+  'reentry-across-processes.ts': [
+    'parent: holds (immediate)',
+    'child: without the owner: refused',
+    'child: as the owner: granted (reentry)',
+    "parent: still holds after the child's release: true",
+    'parent: still locked: false',
+  ],
+}
+
+describe('an example ends by itself, prints what it shows, and leaves nothing locked', () => {
+  test.each(Object.entries(printed))('%s', { timeout: 70_000 }, async (name, lines) => {
+    const file = fileURLToPath(new URL(name, folder))
+    const { code, output, errors } = await runNode(['--import', 'tsx', file], { env: { REDIS_URL: redisUrl() } })
+
+    expect(code, errors).toBe(0)
+    expect(output.trimEnd().split('\n')).toEqual(lines)
+    const left: string[] = []
+    for await (const { key } of client().list('example:*')) left.push(key)
+    expect(left).toEqual([])
+  })
+})
+
+describe('no example goes unnoticed', () => {
+  test('each program in the folder has a test, and each test its program', async () => {
+    const programs = (await readdir(folder)).filter(name => name !== 'README.md')
+    expect(programs.sort()).toEqual(Object.keys(printed).sort())
+  })
+
+  test('each program has its line in the README, with a link', async () => {
+    const readme = await readFile(new URL('README.md', folder), 'utf8')
+    const linked = [...readme.matchAll(/^- \[(.+)\]\(\1\): .+$/gm)].map(([, name]) => name)
+    expect(linked.sort()).toEqual(Object.keys(printed).sort())
+  })
+
+  test('each program imports the package as a user does, by its name', async () => {
+    for (const name of Object.keys(printed)) {
+      const source = await readFile(new URL(name, folder), 'utf8')
+      expect(source, name).toMatch(/ from 'redis-baton'$/m)
+      expect(source, name).not.toMatch(/ from '\.\.?\//)
+    }
+  })
+})

@@ -1,0 +1,170 @@
+/** A request is executed, its reply is lost, the connection is cut: it is sent again, and what it did is done once. */
+import { describe, expect, test } from 'vitest'
+import { client, freshKey, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { Holds, violations } from './support/holds.ts'
+import { clientBehindProxy, nothingLeft, outcomeOf, parkOne, parkQuietly, warm, ways, within } from './support/steps.ts'
+
+/** No heartbeat and no lapse can repair anything in the time of a test. */
+const patient = { waiterTtl: 60_000, lease: 60_000 }
+
+describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
+  // Break: `if hold == id then return { 'granted', …` in lua/acquire.lua: the second execution re-enters, and holds twice.
+  test.each(ways)('of an acquire: I1 I5, one hold, and nothing of it after one release (fair: %s)', async fair => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const lost = proxy.rule({ direction: 'down', name: 'acquire', times }, 'cut')
+    const lease = await within(3_000, locks.lock(key, { fair }))
+    expect(lost.count).toBe(times)
+    expect(await client().inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1, waiters: [] })
+    expect(await lease.release()).toBe(true)
+    expect(await lease.release()).toBe(false)
+    await nothingLeft(plainRedis(), client(), key)
+  })
+
+  // Break: the 'NX' of ZADD in lua/acquire.lua: the second execution gives the waiter a new ticket, behind the later one.
+  test('of an acquire that was queued: I3, one place, the old one', async () => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const [looking, later] = [client(patient), client(patient)]
+    const held = await looking.lock(key)
+    const lost = proxy.rule({ direction: 'down', name: 'acquire', times }, 'cut')
+    void lost.happened.then(() => proxy.refuse())
+    const first = locks.lock(key, { fair: true })
+    await lost.happened
+    const { wait: second } = await parkOne(later, key, { fair: true })
+    proxy.refuse(false)
+    await eventually(() => lost.count === times && proxy.connections('commands') === 1)
+    expect((await looking.inspect(key)).waiters).toHaveLength(2)
+
+    expect(await held.release()).toBe(true)
+    expect(await (await within(3_000, first)).release()).toBe(true)
+    expect(await (await within(3_000, second)).release()).toBe(true)
+    await nothingLeft(plainRedis(), looking, key)
+  })
+
+  // Break: `|| repeated` in src/locks/mutex.ts: the release that did end the hold says that it did not.
+  test.each(ways)(
+    'of a release: I5, "true" exactly once, and the next holder keeps the lock (fair: %s)',
+    async fair => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(patient)
+      const next = client(patient)
+      const lease = await locks.lock(key)
+      const { signal } = lease
+      const { wait } = await parkQuietly(next, key, { fair })
+      proxy.rule({ direction: 'down', name: 'release', times }, 'cut')
+      const before = locks.stats().released
+      const answers = await within(3_000, Promise.all([lease.release(), lease.release(), lease.release()]))
+      expect(answers).toEqual([true, false, false])
+      expect(signal.aborted).toBe(false)
+      expect(locks.stats()).toMatchObject({ released: before + 1, lost: 0 })
+
+      const successor = await within(3_000, wait)
+      expect(await next.inspect(key)).toMatchObject({ fencingToken: successor.fencingToken, holds: 1 })
+      expect(await successor.release()).toBe(true)
+      await nothingLeft(plainRedis(), next, key)
+    },
+  )
+
+  // Break: `drop(id)` to `hold and drop(hold)` in lua/leave.lua: a repeated leave ends the hold of the next.
+  test('of a leave that gave a grant back: I5 I7, the lock goes on once', async () => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const next = client(patient)
+    const held = await next.lock(key)
+    const { wait } = await parkAborted()
+    const { wait: waitOfNext } = await parkOne(next, key, { fair: true })
+    proxy.rule({ direction: 'down', name: 'handoff' }, 'hold')
+    const lost = proxy.rule({ direction: 'down', name: 'leave', times }, 'cut')
+    await held.release()
+    wait.controller.abort(new Error('no longer'))
+    expect((await outcomeOf(wait.lease)).error?.message).toBe('no longer')
+
+    const successor = await within(3_000, waitOfNext)
+    await eventually(() => lost.count === times && proxy.connections() === 2)
+    proxy.heal()
+    await sleep(100)
+    expect(await next.inspect(key)).toMatchObject({ fencingToken: successor.fencingToken, holds: 1, waiters: [] })
+    expect(successor.held).toBe(true)
+    expect(await successor.release()).toBe(true)
+    await nothingLeft(plainRedis(), next, key)
+
+    async function parkAborted() {
+      const controller = new AbortController()
+      const parked = await parkOne(locks, key, { fair: true, signal: controller.signal })
+      return { wait: { lease: parked.wait, controller } }
+    }
+  })
+
+  // Break: in src/redis/connection.ts, `repeated = true` to `return call.fail(new LockConnectionError('', error))`.
+  test('of a renewal: the lease stays held, and its deadline is not later than that of Redis', async () => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const lease = await locks.lock(key, { lease: 2_000 })
+    const lost = proxy.rule({ direction: 'down', name: 'renew', times }, 'cut')
+    await within(1_900, lease.renew(10_000))
+    expect(lost.count).toBe(times)
+    expect(lease.remaining()).toBeGreaterThan(8_000)
+    const before = lease.remaining()
+    const { ttl = 0 } = await client().inspect(key)
+    expect(before).toBeLessThanOrEqual(ttl + (before - lease.remaining()) + 1)
+    expect(await lease.release()).toBe(true)
+    expect(locks.stats().lost).toBe(0)
+  })
+})
+
+// Break: as above, in src/redis/connection.ts: nobody sends the request again at once.
+test('a leave that is lost itself is sent again: I7, no place in the queue stays taken', async () => {
+  const key = freshKey()
+  const { locks, proxy } = await clientBehindProxy(patient)
+  const looking = client()
+  await looking.lock(key)
+  const controller = new AbortController()
+  const { wait } = await parkOne(locks, key, { fair: true, signal: controller.signal })
+  const lost = proxy.rule({ direction: 'up', name: 'leave', times: 2 }, 'cut')
+  controller.abort(new Error('no longer'))
+  expect((await outcomeOf(wait)).error?.message).toBe('no longer')
+  await eventually(async () => (await looking.inspect(key)).waiters.length === 0, 800)
+  expect(lost.count).toBe(2)
+})
+
+// Break: as above, in src/redis/connection.ts: calls are rejected. Or src/locks/mutex.ts, `|| repeated`: "false" appears.
+test('I1 I2 I5: replies of all kinds are lost all the time; every release says "true" once', async () => {
+  const keys = [freshKey('a'), freshKey('b')]
+  const parties = await Promise.all(Array.from({ length: 3 }, () => clientBehindProxy()))
+  const spans = parties.map(({ locks }) => new Holds(locks))
+  const looking = client()
+  await warm(looking)
+  const names = ['acquire', 'release', 'renew', 'tend', 'leave']
+  let breaking = true
+  let broken = 0
+  const breaker = (async () => {
+    for (let i = 0; breaking; i++) {
+      const rule = parties[i % 3]!.proxy.rule({ direction: 'down', name: names[((i / 3) % 5) | 0]!, times: 1 }, 'cut')
+      await sleep(12)
+      broken += rule.count
+      rule.lift()
+    }
+  })()
+  const work = async (party: number, key: string, fair: boolean) => {
+    const { locks } = parties[party]!
+    const mine = spans[party]!
+    for (let i = 0; i < 40; i++) {
+      const lease = mine.note(await locks.lock(key, { fair }))
+      if (i % 3 === 0) await lease.renew()
+      else await sleep(1)
+      mine.end(lease)
+      expect(await lease.release()).toBe(true)
+      // One that gives up, on the way.
+      if (i % 4 === 0)
+        expect(await locks.tryLock(key, { fair, timeout: 1 }).then(each => each?.release())).not.toBe(false)
+    }
+  }
+  await Promise.all(parties.flatMap((_, party) => keys.flatMap(key => ways.map(fair => work(party, key, fair)))))
+  breaking = false
+  await breaker
+  expect(broken).toBeGreaterThan(20)
+  expect(violations(spans.flatMap(each => each.spans))).toEqual([])
+  for (const key of keys) await nothingLeft(plainRedis(), looking, key)
+}, 40_000)

@@ -1,0 +1,251 @@
+/** Messages are hints: lost, doubled, early, late or forged, they cost time or a request, never a lock. */
+import { describe, expect, test } from 'vitest'
+import { client, freshKey, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import type { FrameProxy } from './support/frame-proxy.ts'
+import { Holds, violations } from './support/holds.ts'
+import { clientBehindProxy, nothingLeft, outcomeOf, parkOne, parkQuietly, ways, within } from './support/steps.ts'
+
+/** No heartbeat and no lapse can help in the time of a test. */
+const patient = { waiterTtl: 60_000, lease: 60_000 }
+const messages = ['handoff', 'expiry', 'lost', 'free'] as const
+
+function allMessages(proxy: FrameProxy, deed: 'drop' | 'hold' | 'twice') {
+  return messages.map(name => proxy.rule({ direction: 'down', kind: 'messages', name }, deed))
+}
+
+describe('messages are lost', () => {
+  const waiterTtl = 1_800
+
+  // Break: `, this.#heartbeat)` to `)` in #schedule of src/wait/acquire.ts: nobody looks before the lease ends.
+  test.each(ways)('that of a release: I4, its waiter finds it within a heartbeat (fair: %s)', async fair => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy({ waiterTtl })
+    const lost = allMessages(proxy, 'drop')
+    const held = await client().lock(key)
+    const { wait } = await parkQuietly(locks, key, { fair })
+    await held.release()
+    const lease = await within(waiterTtl / 3 + 300, wait)
+    expect(lost.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThan(0)
+    expect(lease.fencingToken).toBeGreaterThan(held.fencingToken)
+    expect(await lease.release()).toBe(true)
+    await nothingLeft(plainRedis(), locks, key)
+  })
+
+  // Break: `if (deadline === undefined) return this.#lose(…)` to a plain `return` in src/lease/renewal.ts.
+  test('that of a forced release: I8, the holder learns it by its next renewal', async () => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy({ lease: 1_500 })
+    const lost = proxy.rule({ direction: 'down', name: 'lost' }, 'drop')
+    const { signal } = await locks.lock(key)
+    expect(await client().forceRelease(key)).toBe(true)
+    const told = new Promise(resolve => signal.addEventListener('abort', resolve))
+    await within(1_500 / 3 + 300, told)
+    expect(lost.count).toBe(1)
+  })
+})
+
+describe('every message comes twice', () => {
+  // Break: `if (!this.#renewal.find(id))` in #granted of src/client.ts: the second telling gives back what is held.
+  test.each(ways)('I1 I5: it is one grant (fair: %s)', async fair => {
+    const key = freshKey()
+    const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
+    const doubled = parties.flatMap(({ proxy }) => allMessages(proxy, 'twice'))
+    const spans = await Promise.all(
+      parties.map(async ({ locks }) => {
+        const holds = new Holds(locks)
+        for (let i = 0; i < 40; i++) {
+          const lease = holds.note(await within(3_000, locks.lock(key, { fair })))
+          await sleep(3)
+          expect(lease.held).toBe(true)
+          holds.end(lease)
+          expect(await lease.release()).toBe(true)
+        }
+        return holds.spans
+      }),
+    )
+    expect(doubled.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThan(20)
+    expect(violations(spans.flat())).toEqual([])
+    await nothingLeft(plainRedis(), parties[0]!.locks, key)
+  })
+})
+
+// Break: `if (!waiter) return false` to `if (!waiter?.refusal) return false` in grantedByMessage of src/wait/acquire.ts.
+test('a grant comes before the reply that its waiter is queued: I4, it is a grant at once', async () => {
+  const key = freshKey()
+  const { locks, proxy } = await clientBehindProxy(patient)
+  const holder = client(patient)
+  const held = await holder.lock(key)
+  const reply = proxy.rule({ direction: 'down', name: 'acquire', times: 1 }, 'hold')
+  const wait = locks.lock(key, { fair: true })
+  await reply.happened
+  await held.release()
+  const lease = await within(1_000, wait)
+  expect(lease.via).toBe('handoff')
+  reply.lift()
+  await sleep(50)
+  expect(lease.held).toBe(true)
+  expect(await holder.inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1, waiters: [] })
+  expect(await lease.release()).toBe(true)
+  await nothingLeft(plainRedis(), locks, key)
+})
+
+describe('a grant comes late', () => {
+  // Break: `drop(id)` to `hold and drop(hold)` in lua/leave.lua: what is given back is the hold of another.
+  test('after its waiter has given up and the next holds: I1 I5, the next keeps the lock', async () => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const [holder, next] = [client(patient), client(patient)]
+    const held = await holder.lock(key)
+    const late = proxy.rule({ direction: 'down', name: 'handoff' }, 'hold')
+    const controller = new AbortController()
+    const { wait } = await parkOne(locks, key, { fair: true, signal: controller.signal })
+    const { wait: second } = await parkOne(next, key, { fair: true })
+    await held.release()
+    await late.happened
+    controller.abort(new Error('no longer'))
+    expect((await outcomeOf(wait)).error?.message).toBe('no longer')
+    const lease = await within(1_000, second)
+    late.lift()
+    await sleep(100)
+    expect(await holder.inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1 })
+    expect(await lease.release()).toBe(true)
+    await nothingLeft(plainRedis(), next, key)
+  })
+
+  // Break: `const newer = …` to `const newer = true` in src/wait/acquire.ts: two hold.
+  test('after it has lapsed, another holds, and its waiter has joined again: I1, it is not believed', async () => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
+    const [holder, other] = [client(patient), client(patient)]
+    const held = await holder.lock(key)
+    const { wait } = await parkOne(locks, key, { fair: true, lease: 700 })
+    const message = proxy.rule({ direction: 'down', kind: 'messages', name: 'handoff' }, 'hold')
+    const heartbeat = proxy.rule({ direction: 'up', name: 'tend' }, 'hold')
+    await held.release()
+    await message.happened
+    const lease = await within(3_000, other.lock(key))
+    expect(lease.via).toBe('expiry')
+
+    heartbeat.lift()
+    await eventually(async () => (await other.inspect(key)).waiters.length === 1)
+    // The second look after it joined again proves that a grant, if it were newer, would have its whole lease.
+    for (let looks = 0; looks < 2; looks++) {
+      await proxy.rule({ direction: 'down', name: 'tend', times: 1 }, { delay: 0 }).happened
+    }
+    await sleep(20)
+    let granted = false
+    void wait.then(() => {
+      granted = true
+    })
+    message.lift()
+    await sleep(100)
+    expect(granted).toBe(false)
+    expect(lease.held).toBe(true)
+    await lease.release()
+    const successor = await within(1_000, wait)
+    expect(successor.fencingToken).toBeGreaterThan(lease.fencingToken)
+    expect(await successor.release()).toBe(true)
+  })
+})
+
+describe('messages are forged', () => {
+  const root = 'lock:inbox:'
+
+  async function scene() {
+    const key = freshKey()
+    const locks = client(patient)
+    const redis = plainRedis()
+    const held = await locks.lock(key)
+    const lock = `lock:{${key}}`
+    return { key, locks, redis, held, lock, inbox: root + held.id.slice(0, 12) }
+  }
+
+  // Break: in #granted of src/client.ts, `giveBack(lock, id)`, to release the lease of that key; or `drop(id)` in
+  // lua/leave.lua to `hold and drop(hold)`: a message that names nobody ends a live hold.
+  test('in the inbox, naming nobody: I1 I5, nothing is granted, ended or broken', async () => {
+    const { key, locks, redis, held, lock, inbox } = await scene()
+    const { wait } = await parkOne(client(patient), key, { fair: true })
+    const guess = inbox.slice(root.length) + 'A'.repeat(16)
+    const texts = [
+      `handoff ${guess} 1 ${lock}`,
+      `expiry ${guess} 99999999999999999999 ${lock}`,
+      `handoff ${guess} -5 ${lock}`,
+      `handoff ${guess} 1 lock:{another}`,
+      `handoff ${guess} 1 somebody:else's:key`,
+      `handoff ${guess} 1`,
+      `lost ${guess} 1 ${lock}`,
+      `handoff __proto__ 1 ${lock}`,
+      'beat 999999999',
+      'beat x',
+      'handoff',
+      '',
+      ' ',
+      '\0\xff\n',
+      'x'.repeat(100_000),
+    ]
+    for (const text of texts) await redis.publish(inbox, text)
+    for (const text of texts) await redis.publish(`${lock}:unlock`, text)
+    await sleep(150)
+    expect(held.held).toBe(true)
+    expect(await locks.inspect(key)).toMatchObject({ fencingToken: held.fencingToken, holds: 1, waiters: [{}] })
+    expect(await held.release()).toBe(true)
+    expect(await (await within(1_000, wait)).release()).toBe(true)
+    await nothingLeft(redis, locks, key)
+  })
+
+  // Break: in `check` of src/lease/renewal.ts, call `this.#lose(lease, '')`: the message alone is believed.
+  test('saying that a live hold is lost: I5, it is asked about, and goes on', async () => {
+    const { key, locks, redis, held, lock, inbox } = await scene()
+    const { signal } = held
+    for (let i = 0; i < 20; i++) await redis.publish(inbox, `lost ${held.id} ${held.fencingToken} ${lock}`)
+    await sleep(100)
+    expect(signal.aborted).toBe(false)
+    expect(held.held).toBe(true)
+    expect(locks.stats().lost).toBe(0)
+    expect(await locks.inspect(key)).toMatchObject({ fencingToken: held.fencingToken })
+    expect(await held.release()).toBe(true)
+  })
+
+  // Break: `if (!held and not queued)` to `if not queued` in lua/acquire.lua: who was woken takes what is held.
+  test('saying that the lock is free: I1, nobody takes it, and a storm of them costs a few requests', async () => {
+    const { key, redis, held, lock } = await scene()
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const { wait } = await parkQuietly(locks, key)
+    const asked = proxy.rule({ direction: 'up', name: 'acquire' }, { delay: 0 })
+    let granted = false
+    void wait.then(() => {
+      granted = true
+    })
+    for (let round = 0; round < 10; round++) {
+      const forged = redis.pipeline()
+      for (let i = 0; i < 50; i++) forged.publish(`${lock}:unlock`, 'free')
+      await forged.exec()
+    }
+    await sleep(50)
+    expect(granted).toBe(false)
+    expect(held.held).toBe(true)
+    expect(asked.count).toBeGreaterThan(0)
+    expect(asked.count).toBeLessThan(250)
+    expect(await held.release()).toBe(true)
+    expect(await (await within(1_000, wait)).release()).toBe(true)
+  })
+
+  // Break: `if (deadline === undefined) return this.#lose(…)` to a plain `return` in src/lease/renewal.ts: it stays. A limit:
+  // `inspect` shows the ids of waiters, so who may read the queue *and* publish can make a waiter believe in a grant.
+  test('with the true id of a waiter: I8, the forged hold is noticed by its first renewal', async () => {
+    const { key, locks, redis, held, lock } = await scene()
+    const lease = 1_500
+    const waiter = client()
+    const { wait } = await parkOne(waiter, key, { fair: true, lease, renew: true })
+    const [{ id = '' } = {}] = (await locks.inspect(key)).waiters
+    await redis.publish(root + id.slice(0, 12), `handoff ${id} ${Date.now() * 2_000} ${lock}`)
+    const forged = await within(1_000, wait)
+    const told = new Promise(resolve => forged.signal.addEventListener('abort', resolve))
+    await within(lease / 3 + 300, told)
+    expect(held.held).toBe(true)
+    expect(await locks.inspect(key)).toMatchObject({ fencingToken: held.fencingToken })
+    expect(await forged.release()).toBe(false)
+    expect(await held.release()).toBe(true)
+  })
+})

@@ -1,0 +1,207 @@
+/** The network between a client and Redis stops, in one direction or both, and nobody is told. */
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError, LockLostError } from '../../src/index.ts'
+import { client, freshKey, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import type { Direction, FrameProxy } from './support/frame-proxy.ts'
+import { Holds, machineNow, violations } from './support/holds.ts'
+import { clientBehindProxy, nothingLeft, outcomeOf, parkQuietly, ways, within } from './support/steps.ts'
+
+const directions: Direction[] = ['up', 'down']
+
+/** What TCP makes of it: all is on its way, and arrives when the network is back. */
+function partition(proxy: FrameProxy) {
+  const rules = directions.map(direction => proxy.rule({ direction }, 'hold'))
+  return { heal: () => rules.forEach(rule => void rule.lift()) }
+}
+
+describe('a holder is cut off for longer than its lease', () => {
+  const lease = 1_000
+
+  // Break: `return sent + ttl - …` to `return sent + ttl + 300` in src/clock.ts: the holder believes for too long.
+  test.each(ways)(
+    'I1 I5 I8: it is told before the next has it; what arrives later changes nothing (fair: %s)',
+    async fair => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy({ lease })
+      const other = client()
+      const [mine, theirs] = [new Holds(locks), new Holds(other)]
+      const held = mine.note(await locks.lock(key))
+      let abortedAt = Number.POSITIVE_INFINITY
+      held.signal.addEventListener('abort', () => {
+        abortedAt = machineNow()
+      })
+      const { wait } = await parkQuietly(other, key, { fair })
+      await sleep(lease / 2)
+      const network = partition(proxy)
+      const renewing = outcomeOf(held.renew(60_000))
+
+      const next = theirs.note(await within(lease + 500, wait))
+      expect(held.held).toBe(false)
+      expect(abortedAt).toBeLessThanOrEqual(machineNow())
+      expect(held.signal.reason).toBeInstanceOf(LockLostError)
+      expect((await renewing).error).toBeInstanceOf(LockLostError)
+      expect(await within(200, held.release())).toBe(false)
+
+      network.heal()
+      await sleep(200)
+      expect(await other.inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
+      expect(next.held).toBe(true)
+      expect(violations([...mine.spans, ...theirs.spans])).toEqual([])
+      expect(locks.stats().lost).toBe(1)
+      expect(await next.release()).toBe(true)
+      await nothingLeft(plainRedis(), other, key)
+    },
+  )
+})
+
+// Break: `else entry.due = …` of #ask in src/lease/renewal.ts to `else entry.due = NEVER`: not asked again, and so lost.
+test('a holder is cut off for less than its lease: I8, it keeps it, and nobody else gets it', async () => {
+  const key = freshKey()
+  const { locks, proxy } = await clientBehindProxy({ lease: 3_000, outageTimeout: 800 })
+  const held = await locks.lock(key)
+  const rules = directions.map(direction => proxy.rule({ direction }, 'drop'))
+  await sleep(2_000)
+  expect(held.held).toBe(true)
+  for (const rule of rules) rule.lift()
+  await sleep(1_500)
+  expect(held.held).toBe(true)
+  expect(held.signal.aborted).toBe(false)
+  expect(await client().tryLock(key)).toBeNull()
+  expect(await held.release()).toBe(true)
+})
+
+describe('a waiter is cut off when its turn comes', () => {
+  // Break: `if (newer && deadline - …)` to `if (newer || true)` in src/wait/acquire.ts: the old message makes a second holder.
+  test('I1 I4: the next has the lock after its lease; when it is back it waits on, and is granted', async () => {
+    const key = freshKey()
+    const lease = 900
+    const { locks, proxy } = await clientBehindProxy()
+    const waiterTtl = 1_500
+    const [holder, other] = [client(), client({ waiterTtl })]
+    const held = await holder.lock(key)
+    const [mine, theirs] = [new Holds(locks), new Holds(other)]
+    const { wait: first } = await parkQuietly(locks, key, { fair: true, lease })
+    const { wait: second } = await parkQuietly(other, key, { fair: true })
+    const network = partition(proxy)
+    await held.release()
+    const next = theirs.note(await within(lease + waiterTtl / 3 + 500, second))
+    expect(next.via).toBe('expiry')
+    let early = false
+    void first.then(each => {
+      early = mine.note(each) && next.held
+    })
+    network.heal()
+    await sleep(300)
+    expect(early).toBe(false)
+    theirs.end(next)
+    expect(await next.release()).toBe(true)
+    const last = await within(5_000, first)
+    expect(last.fencingToken).toBeGreaterThan(next.fencingToken)
+    expect(violations([...mine.spans, ...theirs.spans])).toEqual([])
+    expect(await last.release()).toBe(true)
+    await nothingLeft(plainRedis(), other, key)
+  })
+})
+
+describe.each(directions)('a connection is half-open: what goes %s is lost', direction => {
+  /** Of a command without an answer, and of a message to oneself. */
+  const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
+
+  // Break: `this.reset(new Error(…))` of #giveUpOld in src/redis/connection.ts: nobody gives the connection up.
+  test.each(ways)(
+    'that for commands, of a waiter: I4 I6, it is granted soon after the release (fair: %s)',
+    async fair => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(options)
+      const held = await client().lock(key)
+      const { wait } = await parkQuietly(locks, key, { fair })
+      const half = proxy.halfOpen(direction, 'commands')
+      await held.release()
+      const lease = await within(3_500, wait)
+      await eventually(half.noticed)
+      expect(await within(2_000, lease.release())).toBe(true)
+      await nothingLeft(plainRedis(), locks, key)
+    },
+  )
+
+  // Break: `this.#subscriptions.reset(…)` in src/redis/link.ts: the client stays deaf.
+  test.each(ways)('that for messages, of a waiter: I4, it is granted, and hears again (fair: %s)', async fair => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(options)
+    const held = await client().lock(key)
+    const { wait } = await parkQuietly(locks, key, { fair })
+    const half = proxy.halfOpen(direction, 'messages')
+    await held.release()
+    const lease = await within(options.waiterTtl / 3 + 500, wait)
+    // What goes up is the subscriptions; without them it can still hear all that it has subscribed to.
+    if (direction === 'down') await eventually(half.noticed)
+    expect(await lease.release()).toBe(true)
+  })
+
+  // Break: as for commands.
+  test('both, of a holder: I6 I8, it keeps its lease, and its release is answered', async () => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy({ ...options, lease: 3_000 })
+    const held = await locks.lock(key)
+    const half = proxy.halfOpen(direction)
+    await sleep(3_500)
+    expect(half.noticed() || direction === 'up').toBe(true)
+    expect(held.held).toBe(true)
+    expect(await within(2_000, held.release())).toBe(true)
+    expect(await client().isLocked(key)).toBe(false)
+  })
+
+  // Break: `this.reset(new Error(…))` of #giveUpOld in src/redis/connection.ts.
+  test('in the middle of a release: I6, it is answered, with "true"', async () => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(options)
+    const held = await locks.lock(key)
+    proxy.halfOpen(direction, 'commands')
+    expect(await within(1_500, held.release())).toBe(true)
+    expect(await client().isLocked(key)).toBe(false)
+  })
+})
+
+describe('everything is swallowed, on old and new connections', () => {
+  // Break: in #giveUpOld of src/redis/connection.ts, `call.fail(new LockConnectionError(…))`: calls stay pending.
+  test.each(directions)('what goes %s: I6 I7 I8, every promise settles within outageTimeout', async direction => {
+    const outageTimeout = 1_000
+    const [key, free] = [freshKey(), freshKey('free')]
+    const { locks, proxy } = await clientBehindProxy({ outageTimeout, waiterTtl: 900, lease: 2_000 })
+    const holder = client()
+    const theirs = await holder.lock(key)
+    const mine = await locks.lock(freshKey('mine'))
+    const told = new Promise(resolve => mine.signal.addEventListener('abort', resolve))
+    const parked = [await parkQuietly(locks, key, { fair: true }), await parkQuietly(locks, key)].map(
+      ({ wait }) => wait,
+    )
+    const rule = proxy.rule({ direction }, 'drop')
+    const calls = [
+      locks.lock(free),
+      locks.lock(free, { fair: true }),
+      locks.tryLock(free),
+      locks.tryLock(free, { timeout: 60_000 }),
+      locks.using(free, () => 'ran'),
+      locks.inspect(free),
+      locks.isLocked(free),
+      locks.forceRelease(key),
+      mine.renew(),
+    ]
+    // Half of outageTimeout at the most passes until an unanswered command says that Redis is gone; from then it counts.
+    const outcomes = within(
+      1.5 * outageTimeout + 600,
+      Promise.all([...calls, ...parked].map(call => outcomeOf<unknown>(call))),
+    )
+    for (const { error } of await outcomes) expect(error).toBeInstanceOf(LockConnectionError)
+    await within(2_000, told)
+    expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
+    expect(await theirs.release()).toBe(true)
+
+    rule.lift()
+    const lease = await within(4_000, client({}, proxy.url).lock(key))
+    expect(await lease.release()).toBe(true)
+    // Beyond its expiry nothing is left of a waiter that Redis was not told about, nor of a lock that was free.
+    await nothingLeft(plainRedis(), holder, key)
+  })
+})

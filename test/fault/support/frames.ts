@@ -1,0 +1,82 @@
+/** Redis's frames, found in a stream of bytes: commands on the way up, replies and messages on the way down. */
+import { createHash } from 'node:crypto'
+import { scripts } from '../../../src/redis/scripts.generated.ts'
+
+const CRLF = Buffer.from('\r\n')
+
+/** Where the frame that begins at `at` ends; undefined: not all of it is there yet. */
+export function endOfFrame(data: Buffer, at = 0): number | undefined {
+  const line = data.indexOf(CRLF, at)
+  if (line < 0) return undefined
+  const count = Number(data.toString('latin1', at + 1, line))
+  const next = line + CRLF.length
+  switch (String.fromCharCode(data[at]!)) {
+    case '$':
+    case '=':
+    case '!': {
+      const end = count < 0 ? next : next + count + CRLF.length
+      return end <= data.length ? end : undefined
+    }
+    case '*':
+    case '>':
+    case '~':
+      return afterMany(data, next, count)
+    case '%':
+      return afterMany(data, next, 2 * count)
+    default:
+      return next
+  }
+}
+
+function afterMany(data: Buffer, at: number, count: number): number | undefined {
+  let end: number | undefined = at
+  for (let i = 0; i < count && end !== undefined; i++) end = endOfFrame(data, end)
+  return end
+}
+
+/** Cuts a stream into frames. */
+export class Frames {
+  #rest: Buffer = Buffer.alloc(0)
+
+  take(data: Buffer): Buffer[] {
+    this.#rest = this.#rest.length > 0 ? Buffer.concat([this.#rest, data]) : data
+    const frames: Buffer[] = []
+    for (let end = endOfFrame(this.#rest); end !== undefined; end = endOfFrame(this.#rest)) {
+      frames.push(this.#rest.subarray(0, end))
+      this.#rest = this.#rest.subarray(end)
+      if (this.#rest.length === 0) break
+    }
+    return frames
+  }
+}
+
+const bySha = new Map(
+  Object.entries(scripts).map(([name, { lua }]) => [createHash('sha1').update(lua).digest('hex'), name]),
+)
+
+/** The words of a command, as far as they are asked for. */
+function words(frame: Buffer, count: number): string[] {
+  const found: string[] = []
+  let at = frame.indexOf(CRLF) + CRLF.length
+  while (found.length < count && at < frame.length) {
+    const end = endOfFrame(frame, at) as number
+    found.push(frame.toString('utf8', frame.indexOf(CRLF, at) + CRLF.length, end - CRLF.length))
+    at = end
+  }
+  return found
+}
+
+/** The name of the command in small letters; of a script its own name, e.g. 'acquire'. */
+export function commandOf(frame: Buffer): string {
+  const [command = '', script = ''] = words(frame, 2)
+  const name = command.toLowerCase()
+  if (name === 'evalsha') return bySha.get(script) ?? name
+  if (name === 'eval') return bySha.get(createHash('sha1').update(script).digest('hex')) ?? name
+  return name
+}
+
+/** The first word of a message of a channel: 'handoff', 'expiry', 'lost', 'beat', 'free'; undefined: it is a reply. */
+export function messageOf(frame: Buffer): string | undefined {
+  if (!/^[*>]3\r\n\$7\r\nmessage\r\n/.test(frame.toString('latin1', 0, 20))) return undefined
+  return words(frame, 3)[2]?.split(' ')[0]
+}

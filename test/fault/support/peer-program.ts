@@ -1,0 +1,93 @@
+/** A client in a process of its own, which the test drives by messages (peer.ts). Arguments: URL, client options as JSON. */
+import type { ClientOptions, Lease, LockOptions } from '../../../src/index.ts'
+
+const [url = '', options = '{}'] = process.argv.slice(2)
+
+/** Its time of day is what the test makes it; set up before the library is loaded. */
+const TrueDate = Date
+let dateOffset = 0
+globalThis.Date = class extends TrueDate {
+  constructor(...args: [number?]) {
+    super(...((args.length > 0 ? args : [TrueDate.now() + dateOffset]) as [number]))
+  }
+  static override now = () => TrueDate.now() + dateOffset
+} as DateConstructor
+
+const tell = (message: object) => process.send?.(message)
+for (const event of ['unhandledRejection', 'uncaughtException']) {
+  process.on(event, reason => tell({ crash: `${event}: ${reason instanceof Error ? reason.stack : String(reason)}` }))
+}
+
+const { LockClient } = await import('../../../src/index.ts')
+const { Holds } = await import('./holds.ts')
+const locks = new LockClient(url, JSON.parse(options) as ClientOptions)
+const holds = new Holds(locks)
+const leases = new Map<string, Lease>()
+let lost = 0
+locks.on('lost', () => {
+  lost += 1
+})
+
+export interface Hold {
+  id: string
+  token: number
+  via: string
+}
+
+async function lock(key: string, lockOptions: LockOptions = {}): Promise<Hold> {
+  const lease = holds.note(await locks.lock(key, lockOptions))
+  void lease.signal
+  leases.set(lease.id, lease)
+  return { id: lease.id, token: lease.fencingToken, via: lease.via }
+}
+
+function leaseOf(id: string): Lease {
+  return leases.get(id) as Lease
+}
+
+const deeds = {
+  lock,
+  /** Parks so many waiters that never release; answers when all of them have been refused. */
+  async queue(key: string, count: number, lockOptions: LockOptions): Promise<void> {
+    let refused = 0
+    const done = new Promise<void>(resolve => locks.on('waiting', () => ++refused === count && resolve()))
+    for (let i = 0; i < count; i++) lock(key, lockOptions).catch(() => {})
+    await done
+  },
+  release(id: string) {
+    holds.end(leaseOf(id))
+    return leaseOf(id).release()
+  },
+  renew: (id: string, ms: number) => leaseOf(id).renew(ms),
+  state: (id: string) => ({ held: leaseOf(id).held, aborted: leaseOf(id).signal.aborted, lost }),
+  /** Blocks the event loop; tells what the lease says before anything else could run. */
+  block(id: string, ms: number) {
+    for (const end = performance.now() + ms; performance.now() < end; );
+    return { held: leaseOf(id).held, remaining: leaseOf(id).remaining() }
+  },
+  /** Moves the time of day by this many ms. */
+  jump(ms: number) {
+    dateOffset += ms
+    return Date.now()
+  },
+  spans: () => holds.spans,
+  close: () => locks.close(),
+}
+
+export type Deeds = typeof deeds
+export interface Demand {
+  number: number
+  deed: keyof Deeds
+  args: unknown[]
+}
+export type Response = { number: number; result: unknown } | { number: number; error: string } | { crash: string }
+
+process.on('disconnect', () => process.exit())
+process.on('message', async ({ number, deed, args }: Demand) => {
+  try {
+    tell({ number, result: await (deeds[deed] as (...args: unknown[]) => unknown)(...args) })
+  } catch (error) {
+    tell({ number, error: String(error) })
+  }
+})
+tell({ number: 0, result: 'ready' })

@@ -1,0 +1,82 @@
+/** A client in a process of its own. An unhandled rejection or an uncaught error in it fails the test. */
+import { expect, onTestFinished } from 'vitest'
+import type { ClientOptions, LockOptions } from '../../../src/index.ts'
+import { Child } from '../../support/process.ts'
+import { redisUrl } from '../../support/redis.ts'
+import type { Deeds, Demand, Response } from './peer-program.ts'
+
+export class Peer {
+  readonly child: Child
+  #asked = 0
+
+  private constructor(url: string, options: ClientOptions) {
+    this.child = new Child(new URL('peer-program.ts', import.meta.url), [url, JSON.stringify(options)])
+    onTestFinished(() => {
+      expect((this.child.messages as Response[]).filter(message => 'crash' in message)).toEqual([])
+    })
+  }
+
+  /** Ready when this resolves. */
+  static async start(options: ClientOptions = {}, url = redisUrl()): Promise<Peer> {
+    const peer = new Peer(url, options)
+    await peer.#answer(0)
+    return peer
+  }
+
+  lock(key: string, options: LockOptions = {}) {
+    return this.#ask('lock', key, options)
+  }
+
+  queue(key: string, count: number, options: LockOptions = {}) {
+    return this.#ask('queue', key, count, options)
+  }
+
+  release(id: string) {
+    return this.#ask('release', id)
+  }
+
+  renew(id: string, ms: number) {
+    return this.#ask('renew', id, ms)
+  }
+
+  state(id: string) {
+    return this.#ask('state', id)
+  }
+
+  block(id: string, ms: number) {
+    return this.#ask('block', id, ms)
+  }
+
+  jump(ms: number) {
+    return this.#ask('jump', ms)
+  }
+
+  spans() {
+    return this.#ask('spans')
+  }
+
+  close() {
+    return this.#ask('close')
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.child.signal(signal)
+  }
+
+  kill(): Promise<void> {
+    return this.child.kill()
+  }
+
+  #ask<D extends keyof Deeds>(deed: D, ...args: Parameters<Deeds[D]>): Promise<Awaited<ReturnType<Deeds[D]>>> {
+    const number = ++this.#asked
+    this.child.send({ number, deed, args } satisfies Demand)
+    return this.#answer(number) as Promise<Awaited<ReturnType<Deeds[D]>>>
+  }
+
+  async #answer(number: number): Promise<unknown> {
+    type Answer = { number: number; result?: unknown; error?: string }
+    const response = await this.child.message<Answer>(message => message.number === number)
+    if (response.error !== undefined) throw new Error(response.error)
+    return response.result
+  }
+}

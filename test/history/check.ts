@@ -1,0 +1,88 @@
+/**
+ * The verdict on a history: a pure function of its events, O(n log n) in their number.
+ *
+ *   I1  exclusion.ts   witness.ts        I4  progress.ts          I7  residue.ts
+ *   I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
+ *   I3  order.ts
+ *
+ * What it cannot decide: I5 shows only through the others (a foreign release that works makes an overlap); I9 is a matter
+ * of counting commands; and of I3 it sees the order of those waiters that were seen together in a queue.
+ */
+import type { HistoryEvent } from './events.ts'
+import { checkExclusion } from './exclusion.ts'
+import { checkFencing } from './fencing.ts'
+import { History, type Violation } from './history.ts'
+import { checkOrder, type OrderReport } from './order.ts'
+import { checkProgress } from './progress.ts'
+import { checkResidue } from './residue.ts'
+import { checkNotice, checkSettlement } from './settlement.ts'
+import { checkWitnesses } from './witness.ts'
+
+export type { Violation } from './history.ts'
+
+export interface Verdict {
+  readonly violations: readonly Violation[]
+  readonly grants: ReadonlyMap<string, number>
+  readonly faults: ReadonlyMap<string, number>
+  readonly ends: ReadonlyMap<string, number>
+  /** How much of I3 was decided. */
+  readonly order: Omit<OrderReport, 'violations'>
+  readonly events: number
+}
+
+export function check(events: Iterable<HistoryEvent>): Verdict {
+  const history = new History(events)
+  const { violations: overtakings, ...order } = checkOrder(history)
+  const found = [
+    ...checkExclusion(history),
+    ...checkFencing(history),
+    ...overtakings,
+    ...checkProgress(history),
+    ...checkSettlement(history),
+    ...checkResidue(history),
+    ...checkNotice(history),
+  ]
+  return {
+    violations: [...found, ...checkWitnesses(history, found)],
+    grants: count(history.all('grant'), ({ via }) => via),
+    faults: count(
+      history.all('fault').filter(({ phase }) => phase === 'begin'),
+      ({ name }) => name,
+    ),
+    ends: count(history.all('end'), ({ how }) => how),
+    order,
+    events: history.events.length,
+  }
+}
+
+/** ms after a violation whose events are shown too. */
+const AFTERMATH = 5
+
+/**
+ * The last events of a key up to a violation (and the few after it), for whoever has to understand it: those of its holds
+ * and attempts, and all faults.
+ */
+export function eventsBefore({ key, events: own }: Violation, all: readonly HistoryEvent[], last = 50): HistoryEvent[] {
+  const ids = new Set<string>()
+  const attempts = new Set<string>()
+  const related: HistoryEvent[] = []
+  const until = own.length > 0 ? Math.max(...own.map(({ t }) => t)) + AFTERMATH : Number.POSITIVE_INFINITY
+  for (const event of [...all].sort((a, b) => a.t - b.t)) {
+    if (event.t > until) break
+    if (event.kind === 'request' && event.key === key) attempts.add(event.attempt)
+    if (event.kind === 'grant' && event.key === key) ids.add(event.id)
+    const concerns =
+      ('key' in event && event.key !== undefined
+        ? event.key === key
+        : ('id' in event && ids.has(event.id)) || ('attempt' in event && attempts.has(event.attempt))) ||
+      ['fault', 'taken', 'died', 'stall', 'link'].includes(event.kind)
+    if (concerns) related.push(event)
+  }
+  return related.slice(-last)
+}
+
+function count<T>(items: readonly T[], nameOf: (item: T) => string): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const item of items) counts.set(nameOf(item), (counts.get(nameOf(item)) ?? 0) + 1)
+  return new Map([...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
+}

@@ -1,0 +1,101 @@
+/**
+ * When a process, or all of them, may have lost their place in a queue through no fault of the lock: the times of faults
+ * that reach waiters, of stalled event loops and of lost connections.
+ *
+ * Each lasts a little longer than the fault itself. What was missed is made up for by the next heartbeats: after
+ * `waiterTtl` each live waiter has had three of them, so a place in the queue that is seen later than that stands by
+ * itself again. A disconnected client says when it is back, and asks at once; a heartbeat is enough for that.
+ */
+import type { EventOf, HistoryEvent } from './events.ts'
+import { lowerBound } from './lists.ts'
+
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+export class Disturbances {
+  #ofAll: Span[] = []
+  readonly #ofWorker = new Map<string, Span[]>()
+  /** Of a process; of the orchestrator under undefined. */
+  readonly #stalls = new Map<string | undefined, Span[]>()
+
+  constructor(events: readonly HistoryEvent[], { waiterTtl }: EventOf<'run'>) {
+    const never = Number.POSITIVE_INFINITY
+    const heartbeat = waiterTtl / 3
+    const faults = new Map<number, EventOf<'fault'>>()
+    const offline = new Map<string, number>()
+    for (const event of events) {
+      if (event.kind === 'fault' && event.reach !== 'nothing') {
+        if (event.phase === 'begin') faults.set(event.fault, event)
+        else {
+          this.#add(
+            event.reach === 'worker' ? event.worker : undefined,
+            faults.get(event.fault)?.t ?? 0,
+            event.t + waiterTtl,
+          )
+          faults.delete(event.fault)
+        }
+      } else if (event.kind === 'stall') {
+        this.#add(event.worker, event.from, event.t + waiterTtl)
+        const stalls = this.#stalls.get(event.worker) ?? []
+        stalls.push({ from: event.from, to: event.t })
+        this.#stalls.set(event.worker, stalls)
+      } else if (event.kind === 'taken' && event.key === undefined) {
+        // The queues are lost too; where one lock is taken away, its queue stays.
+        this.#add(undefined, event.from, event.t + waiterTtl)
+      } else if (event.kind === 'died') this.#add(event.worker, event.t, never)
+      else if (event.kind === 'link' && !event.up) offline.set(event.worker, event.t)
+      else if (event.kind === 'link') {
+        this.#add(event.worker, offline.get(event.worker) ?? event.t, event.t + heartbeat)
+        offline.delete(event.worker)
+      }
+    }
+    for (const fault of faults.values()) this.#add(fault.reach === 'worker' ? fault.worker : undefined, fault.t, never)
+    for (const [worker, from] of offline) this.#add(worker, from, never)
+    this.#ofAll = merged(this.#ofAll)
+    for (const [worker, spans] of this.#ofWorker) this.#ofWorker.set(worker, merged(spans))
+  }
+
+  /** Whether anything may have reached the waiters of this process in this time. */
+  touch(worker: string, from: number, to: number): boolean {
+    return overlaps(this.#ofAll, from, to) || overlaps(this.#ofWorker.get(worker) ?? [], from, to)
+  }
+
+  /** ms of this time in which the process, or the way from it to the server, surely stood still. */
+  stalled(worker: string, from: number, to: number): number {
+    return covered(this.#stalls.get(undefined) ?? [], from, to) + covered(this.#stalls.get(worker) ?? [], from, to)
+  }
+
+  #add(worker: string | undefined, from: number, to: number): void {
+    const span = { from, to }
+    if (worker === undefined) this.#ofAll.push(span)
+    else if (this.#ofWorker.has(worker)) this.#ofWorker.get(worker)?.push(span)
+    else this.#ofWorker.set(worker, [span])
+  }
+}
+
+function merged(spans: readonly Span[]): Span[] {
+  const list: { from: number; to: number }[] = []
+  for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {
+    const last = list.at(-1)
+    if (last && from <= last.to) last.to = Math.max(last.to, to)
+    else list.push({ from, to })
+  }
+  return list
+}
+
+function overlaps(spans: readonly Span[], from: number, to: number): boolean {
+  const first = spans[lowerBound(spans, from, span => span.to)]
+  return first !== undefined && first.from <= to
+}
+
+function covered(spans: readonly Span[], from: number, to: number): number {
+  let sum = 0
+  for (let i = lowerBound(spans, from, span => span.to); i < spans.length; i++) {
+    const { from: begin, to: end } = spans[i] as Span
+    if (begin >= to) break
+    sum += Math.min(end, to) - Math.max(begin, from)
+  }
+  return sum
+}

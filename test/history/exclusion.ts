@@ -1,0 +1,51 @@
+/**
+ * I1: the holds of two owners of one key never overlap, each counted until its own process stopped believing in it.
+ *
+ * One sweep over the holds by the time of their grant, with the latest end so far and the latest end of any other owner
+ * than that one's: the new hold meets an earlier one of another owner if it begins before one of these two.
+ * No tolerance: one clock, and every reading errs towards a shorter hold (history.ts, events.ts).
+ */
+import type { History, Hold, Violation } from './history.ts'
+
+interface Counted {
+  readonly hold: Hold
+  readonly end: number
+}
+
+export function checkExclusion(history: History): Violation[] {
+  const violations: Violation[] = []
+  for (const [key, holds] of history.holds) {
+    let last: Counted | undefined
+    let other: Counted | undefined
+    for (const hold of holds) {
+      const { owner, t } = hold.grant
+      const end = countedUntil(history, hold)
+      if (end <= t) continue
+      const rival = last && last.hold.grant.owner !== owner ? last : other
+      if (rival && rival.end > t) violations.push(overlap(key, rival, { hold, end }))
+      if (!last || end >= last.end) {
+        if (last && last.hold.grant.owner !== owner) other = last
+        last = { hold, end }
+      } else if (owner !== last.hold.grant.owner && (!other || end > other.end)) {
+        other = { hold, end }
+      }
+    }
+  }
+  return violations
+}
+
+/** Until when I1 protects the hold: its end, or the moment from which it may have been taken away. */
+export function countedUntil(history: History, hold: Hold): number {
+  return Math.min(hold.end, history.takings.cut(hold.grant))
+}
+
+function overlap(key: string, first: Counted, second: Counted): Violation {
+  const from = second.hold.grant.t
+  const ms = Math.min(first.end, second.end) - from
+  return {
+    invariant: 'I1',
+    key,
+    text: `${first.hold.grant.owner} and ${second.hold.grant.owner} both held for ${ms.toFixed(3)} ms from ${from.toFixed(3)}`,
+    events: [first.hold.grant, second.hold.grant],
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * I2: the tokens of a key strictly increase from grant to grant; holds of one owner that re-entered share one.
+ *
+ *   repeated     two owners have the same token, or one has it twice without re-entry
+ *   went back    a grant that was requested after another had returned has a smaller token
+ *   out of step  a grant that was believed has a smaller token than one believed before it
+ */
+import { countedUntil } from './exclusion.ts'
+import type { History, Hold, Violation } from './history.ts'
+import { groupBy } from './lists.ts'
+
+export function checkFencing(history: History): Violation[] {
+  const violations: Violation[] = []
+  for (const [key, holds] of history.holds) {
+    const report = (text: string, first: Hold, second: Hold) =>
+      violations.push({ invariant: 'I2', key, text, events: [first.grant, second.grant] })
+    repeated(holds, report)
+    wentBack(holds, report)
+    outOfStep(history, holds, report)
+  }
+  return violations
+}
+
+type Report = (text: string, first: Hold, second: Hold) => void
+
+function repeated(holds: readonly Hold[], report: Report): void {
+  for (const [token, group] of groupBy(holds, ({ grant }) => grant.token)) {
+    const first = group.find(({ grant }) => grant.via !== 'reentry') ?? group[0]!
+    for (const hold of group) {
+      if (hold === first) continue
+      const { owner, via } = hold.grant
+      if (owner !== first.grant.owner) report(`token ${token} was given to two owners`, first, hold)
+      else if (via !== 'reentry') report(`token ${token} was given twice to ${owner}`, first, hold)
+    }
+  }
+}
+
+/** For each request the largest token that was known when it was made. A re-entry may repeat it, nothing may fall below. */
+function wentBack(holds: readonly Hold[], report: Report): void {
+  const byRequest = holds.filter(hold => hold.request).sort((a, b) => a.request!.t - b.request!.t)
+  let known: Hold | undefined
+  let next = 0
+  for (const hold of byRequest) {
+    for (; next < holds.length && holds[next]!.grant.t < hold.request!.t; next++) {
+      if (!known || holds[next]!.grant.token > known.grant.token) known = holds[next]
+    }
+    if (known && hold.grant.token < known.grant.token) {
+      report(`token ${hold.grant.token} was requested after ${known.grant.token} had been granted`, known, hold)
+    }
+  }
+}
+
+/**
+ * A process that believes in a grant believes before the server's lease ends, so before the next holder is made: grants
+ * that were believed come to be heard of in the order of their tokens. Those cut at their very beginning were not.
+ */
+function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
+  let largest: Hold | undefined
+  for (const hold of holds) {
+    if (countedUntil(history, hold) <= hold.grant.t) continue
+    if (largest && hold.grant.token < largest.grant.token) {
+      report(`token ${hold.grant.token} came to be held after ${largest.grant.token}`, largest, hold)
+    }
+    if (!largest || hold.grant.token > largest.grant.token) largest = hold
+  }
+}

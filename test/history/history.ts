@@ -1,0 +1,114 @@
+/**
+ * The events of a run, sorted into what the checks ask about: attempts with their grant and their end, holds with the
+ * time for which their process believed in them, and what was taken away from outside.
+ */
+import { Disturbances } from './disturbances.ts'
+import type { EventOf, HistoryEvent, Kind } from './events.ts'
+import { groupBy } from './lists.ts'
+import { Takings } from './takings.ts'
+
+export interface Hold {
+  readonly grant: EventOf<'grant'>
+  readonly request: EventOf<'request'> | undefined
+  /** Until when its process surely believed to hold. */
+  readonly end: number
+  /** Its last deadline, as far as its process recorded it. */
+  readonly deadline: number
+  readonly release: EventOf<'release'> | undefined
+  readonly released: EventOf<'released'> | undefined
+  readonly lost: EventOf<'lost'> | undefined
+}
+
+export interface Attempt {
+  readonly request: EventOf<'request'>
+  readonly hold: Hold | undefined
+  readonly end: EventOf<'end'> | undefined
+  /** When its promise settled; infinite: never, or its process was killed before. */
+  readonly settled: number
+}
+
+export interface Violation {
+  readonly invariant: string
+  readonly key: string | undefined
+  readonly text: string
+  readonly events: readonly HistoryEvent[]
+}
+
+export class History {
+  readonly events: readonly HistoryEvent[]
+  readonly attempts: readonly Attempt[]
+  /** Of each key, by the time of the grant. */
+  readonly holds: ReadonlyMap<string, readonly Hold[]>
+  readonly holdById: ReadonlyMap<string, Hold>
+  readonly takings: Takings
+  readonly disturbances: Disturbances
+  /** Killed processes, and when. */
+  readonly deaths: ReadonlyMap<string, number>
+  readonly terms: EventOf<'run'>
+
+  constructor(events: Iterable<HistoryEvent>) {
+    this.events = [...events].sort((a, b) => a.t - b.t)
+    this.terms = this.all('run')[0] ?? { t: 0, kind: 'run', seed: 0, waiterTtl: 0, longestLease: 0, outageTimeout: 0 }
+    this.deaths = new Map(this.all('died').map(({ worker, t }) => [worker, t]))
+    this.takings = new Takings(this.all('taken'), this.all('clock'))
+    this.disturbances = new Disturbances(this.events, this.terms)
+    const holds = this.#holds()
+    this.holdById = new Map(holds.map(hold => [hold.grant.id, hold]))
+    this.holds = groupBy(holds, hold => hold.grant.key)
+    this.attempts = this.#attempts(holds)
+  }
+
+  all<K extends Kind>(kind: K): EventOf<K>[] {
+    return this.events.filter(event => event.kind === kind) as EventOf<K>[]
+  }
+
+  #holds(): Hold[] {
+    const requests = new Map(this.all('request').map(event => [event.attempt, event]))
+    const releases = new Map(this.all('release').map(event => [event.id, event]))
+    const answers = new Map(this.all('released').map(event => [event.id, event]))
+    const losses = new Map(this.all('lost').map(event => [event.id, event]))
+    const deadlines = new Map<string, number>()
+    for (const { id, deadline } of this.all('renewed')) {
+      deadlines.set(id, Math.max(deadline, deadlines.get(id) ?? 0))
+    }
+    return this.all('grant').map(grant => {
+      const release = releases.get(grant.id)
+      const lost = losses.get(grant.id)
+      const deadline = Math.max(grant.deadline, deadlines.get(grant.id) ?? 0)
+      return {
+        grant,
+        request: requests.get(grant.attempt),
+        end: endOf(grant, deadline, release, lost),
+        deadline,
+        release,
+        released: answers.get(grant.id),
+        lost,
+      }
+    })
+  }
+
+  #attempts(holds: readonly Hold[]): Attempt[] {
+    const granted = new Map(holds.map(hold => [hold.grant.attempt, hold]))
+    const ends = new Map(this.all('end').map(event => [event.attempt, event]))
+    return this.all('request').map(request => {
+      const hold = granted.get(request.attempt)
+      const end = ends.get(request.attempt)
+      return { request, hold, end, settled: hold?.grant.t ?? end?.t ?? Number.POSITIVE_INFINITY }
+    })
+  }
+}
+
+/**
+ * A hold lasts until its release is called, its loss is noticed, or its deadline as its process knew it. A lease that
+ * said `held` at the call of its release was held until then, even if the renewal behind that is not in the history.
+ * The death of the process does not end it: what it held stays closed to others until the deadline it knew.
+ */
+function endOf(
+  grant: EventOf<'grant'>,
+  deadline: number,
+  release: EventOf<'release'> | undefined,
+  lost: EventOf<'lost'> | undefined,
+): number {
+  if (release?.held) return release.t
+  return Math.max(grant.t, Math.min(deadline, release?.t ?? deadline, lost?.t ?? deadline))
+}

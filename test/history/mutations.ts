@@ -1,0 +1,132 @@
+/** What a broken lock would have made of a good history. Each returns undefined where the history has nothing to break. */
+import type { EventOf, HistoryEvent, Kind } from './events.ts'
+
+export type Mutation = (events: readonly HistoryEvent[]) => HistoryEvent[] | undefined
+
+function all<K extends Kind>(events: readonly HistoryEvent[], kind: K): EventOf<K>[] {
+  return events.filter(event => event.kind === kind) as EventOf<K>[]
+}
+
+function change(events: readonly HistoryEvent[], of: HistoryEvent, to: Partial<HistoryEvent>): HistoryEvent[] {
+  return events.map(event => (event === of ? ({ ...event, ...to } as HistoryEvent) : event))
+}
+
+/** Two grants of a key, one after the other. */
+function neighbours(events: readonly HistoryEvent[]): [EventOf<'grant'>, EventOf<'grant'>] | undefined {
+  const last = new Map<string, EventOf<'grant'>>()
+  for (const grant of all(events, 'grant')) {
+    const before = last.get(grant.key)
+    if (before) return [before, grant]
+    last.set(grant.key, grant)
+  }
+  return undefined
+}
+
+/** The first holder goes on believing until after the second one was granted. */
+export const overlap: Mutation = events => {
+  const pair = neighbours(events)
+  if (!pair) return undefined
+  const [{ id }, { t }] = pair
+  const release = all(events, 'release').find(event => event.id === id)!
+  return change(
+    events.filter(event => !(event.kind === 'lost' && event.id === id)),
+    release,
+    { t: t + 0.01, held: true },
+  )
+}
+
+/** The same, of a holder that does not release but has renewed. */
+export const renewedTooLong: Mutation = events => {
+  const pair = neighbours(events)
+  if (!pair) return undefined
+  const [{ id, worker, t: since }, { t }] = pair
+  const others = events.filter(
+    event => !(['release', 'released', 'lost'].includes(event.kind) && 'id' in event && event.id === id),
+  )
+  return [
+    ...others,
+    { t: since, kind: 'renewed', worker, id, deadline: t + 0.01 },
+    { t: t + 0.01, kind: 'lost', worker, id },
+  ]
+}
+
+export const repeatedToken: Mutation = events => {
+  const pair = neighbours(events)
+  return pair && change(events, pair[1], { token: pair[0].token })
+}
+
+export const tokensSwapped: Mutation = events => {
+  const pair = neighbours(events)
+  return pair && change(change(events, pair[0], { token: pair[1].token }), pair[1], { token: pair[0].token })
+}
+
+/** The second of a queue was granted before the first: told by exchanging their places in all sights. */
+export const orderSwapped: Mutation = events => {
+  const sight = all(events, 'queue').find(
+    ({ entries }) => granted(events, entries[0]![0]) && granted(events, entries[1]![0]),
+  )
+  if (!sight) return undefined
+  const [first, second] = sight.entries.map(([id]) => id)
+  const swapped = (id: string) => (id === first ? second! : id === second ? first! : id)
+  return events.map(event => {
+    if (event.kind !== 'queue') return event
+    return {
+      ...event,
+      entries: event.entries.map(([id, ticket, worker]) => [swapped(id), ticket, worker, swapped(id)]),
+    }
+  })
+}
+
+function granted(events: readonly HistoryEvent[], id: string): boolean {
+  return events.some(event => event.kind === 'grant' && event.id === id)
+}
+
+/** A ticket that moves. */
+export const ticketChanged: Mutation = events => {
+  const sight = all(events, 'queue').at(0)
+  if (!sight) return undefined
+  const entries = sight.entries.map(([id, ticket, ...rest]): EventOf<'queue'>['entries'][number] => [
+    id,
+    `${ticket}9`,
+    ...rest,
+  ])
+  return [...events, { ...sight, t: sight.t + 0.001, entries }]
+}
+
+/** A waiter that nobody ever answers. */
+export const lostWaiter: Mutation = events => {
+  const end = all(events, 'end').at(-1)
+  if (end) return events.filter(event => event !== end)
+  const grant = all(events, 'grant').at(-1)
+  return events.filter(
+    event =>
+      !(('id' in event && event.id === grant?.id) || event === grant) &&
+      !(event.kind === 'register' && event.entries.some(([, id]) => id === grant?.id)),
+  )
+}
+
+/** The last waiter is answered long after everything was healed. */
+export const lateWaiter: Mutation = events => {
+  const healed = all(events, 'healed')[0]!
+  const request = all(events, 'request').at(-1)!
+  const t = healed.t + healed.bound + 1
+  const others = events.filter(event => !('attempt' in event && event.attempt === request.attempt))
+  const { patience: _, ...patient } = request
+  return [...others, patient, { t, kind: 'end', worker: request.worker, attempt: request.attempt, how: 'aborted' }]
+}
+
+export const residue: Mutation = events => change(events, all(events, 'left')[0]!, { names: ['lock:{k0}:queue'] })
+
+export const silentLoss: Mutation = events => {
+  const lost = all(events, 'lost')[0]
+  return lost && events.filter(event => event !== lost)
+}
+
+/** A write that no grant allowed. */
+export const foreignWrite: Mutation = events => {
+  const register = all(events, 'register')[0]
+  return (
+    register &&
+    change(events, register, { entries: [...register.entries, [register.entries.at(-1)![0] + 1, 'nobody']] })
+  )
+}

@@ -1,0 +1,107 @@
+/**
+ * I3: grants follow the tickets of live fair waiters. A ticket is the server's: the queue itself, as it was seen.
+ *
+ * In each sight of a queue, from its end to its front, the check keeps the waiter that was granted first among those
+ * behind. A waiter whose own grant is later than that one's (or that was still waiting then) has been overtaken, and that is
+ * a violation unless something may have cost it its place between the sight and the overtaking: its process was killed, cut
+ * off or stalled, or the server refused everybody or lost its data (disturbances.ts). The earliest overtaking is the one
+ * with the least time for such an excuse, so one comparison a waiter is enough: linear in the size of the sights.
+ *
+ * Also: a waiter keeps its ticket, whatever happens to the queue. It gets another one only if it has never heard of its
+ * first, because the reply was lost.
+ */
+import type { EventOf } from './events.ts'
+import type { Attempt, History, Hold, Violation } from './history.ts'
+
+export interface OrderReport {
+  readonly violations: Violation[]
+  /** Waiters that were compared with one behind them that was granted. */
+  readonly compared: number
+  /** Those of them that nothing could have excused, had they been overtaken. */
+  readonly decided: number
+  /** Those that were overtaken with an excuse. */
+  readonly excused: number
+}
+
+interface Granted {
+  readonly hold: Hold
+  readonly entry: EventOf<'queue'>['entries'][number]
+}
+
+export function checkOrder(history: History): OrderReport {
+  const violations: Violation[] = []
+  // Owners of fair waiters are names of their own in a history whose waiters have no explicit owner in common.
+  const byOwner = new Map<string, Attempt>()
+  for (const attempt of history.attempts) if (attempt.request.owner) byOwner.set(attempt.request.owner, attempt)
+  const compared = new Set<string>()
+  const decided = new Set<string>()
+  const excused = new Set<string>()
+  const reported = new Set<string>()
+
+  for (const sight of history.all('queue')) {
+    let first: Granted | undefined
+    for (const entry of [...sight.entries].reverse()) {
+      const [id, , worker, owner] = entry
+      const hold = history.holdById.get(id)
+      // What was granted before it was seen has come back as a ghost, and is given back when its turn comes.
+      if (hold && (hold.grant.t < sight.t || hold.grant.via === 'reentry')) continue
+      const waitedUntil = hold?.grant.t ?? byOwner.get(owner)?.end?.t ?? Number.NEGATIVE_INFINITY
+      const overtaken = first && (hold ? hold.grant.token > first.hold.grant.token : waitedUntil > first.hold.grant.t)
+      if (first) {
+        compared.add(id)
+        const excuse = history.disturbances.touch(worker, sight.from, first.hold.grant.t)
+        if (!excuse) decided.add(id)
+        else if (overtaken) excused.add(id)
+        if (overtaken && !excuse && !reported.has(id)) {
+          reported.add(id)
+          violations.push(overtaking(sight, entry, hold, first))
+        }
+      }
+      if (hold && (!first || hold.grant.token < first.hold.grant.token)) first = { hold, entry }
+    }
+  }
+  return {
+    violations: [...violations, ...changedTickets(history)],
+    compared: compared.size,
+    decided: decided.size,
+    excused: excused.size,
+  }
+}
+
+function overtaking(
+  sight: EventOf<'queue'>,
+  [id, ticket]: Granted['entry'],
+  hold: Hold | undefined,
+  first: Granted,
+): Violation {
+  const [otherId, otherTicket] = first.entry
+  return {
+    invariant: 'I3',
+    key: sight.key,
+    text: `${otherId} with ticket ${otherTicket} was granted ahead of ${id} with ticket ${ticket}`,
+    events: [sight, first.hold.grant, ...(hold ? [hold.grant] : [])],
+  }
+}
+
+/** How long before it is first seen a waiter may have asked, where the history does not say when it did, in ms. */
+const LONGEST_JOIN = 5_000
+
+function changedTickets(history: History): Violation[] {
+  const violations: Violation[] = []
+  const seen = new Map<string, { ticket: string; sight: EventOf<'queue'> }>()
+  for (const sight of history.all('queue')) {
+    for (const [id, ticket, worker] of sight.entries) {
+      const before = seen.get(id)
+      seen.set(id, { ticket, sight })
+      if (!before || before.ticket === ticket) continue
+      if (history.disturbances.touch(worker, before.sight.from - LONGEST_JOIN, sight.t)) continue
+      violations.push({
+        invariant: 'I3',
+        key: sight.key,
+        text: `the ticket of ${id} changed from ${before.ticket} to ${ticket}`,
+        events: [before.sight, sight],
+      })
+    }
+  }
+  return violations
+}

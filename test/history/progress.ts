@@ -1,0 +1,123 @@
+/**
+ * I4: where a lock is free and somebody waits for it, somebody is granted within a bounded time. Two looks:
+ *
+ *   in each calm   no longer than `stillness` without a hold of a key that somebody waits for all that time
+ *   at the end     after everything was healed, nobody waits for longer than the run's own bound
+ *
+ * What may still be in the way when a calm begins: a hold of a process that has died or never heard of its grant, for the
+ * rest of its lease; a client that is between two attempts to connect, for 1.25 s; a message that was lost, until the next
+ * heartbeat. They come one after another at worst, and the second below is for a machine with too few processors.
+ */
+import type { EventOf } from './events.ts'
+import type { Attempt, History, Hold, Violation } from './history.ts'
+import { groupBy, lowerBound } from './lists.ts'
+
+const RECONNECT = 1_250
+const MACHINE = 1_000
+
+export function stillness({ longestLease, waiterTtl }: EventOf<'run'>): number {
+  return longestLease + waiterTtl / 3 + RECONNECT + MACHINE
+}
+
+interface Gap {
+  readonly from: number
+  readonly to: number
+}
+
+export function checkProgress(history: History): Violation[] {
+  const calms = calmsOf(history)
+  const bound = stillness(history.terms)
+  const violations: Violation[] = []
+  for (const [key, attempts] of groupBy(history.attempts, ({ request }) => request.key)) {
+    const gaps = within(gapsOf(history.holds.get(key) ?? []), calms).filter(({ from, to }) => to - from > bound)
+    if (gaps.length === 0) continue
+    const longest = longestSoFar(attempts)
+    for (const gap of gaps) {
+      const inside = lowerBound(attempts, gap.from, ({ request }) => request.t)
+      const outside = lowerBound(attempts, gap.to - bound, ({ request }) => request.t)
+      const candidates = [...longest.slice(Math.max(0, inside - 1), inside), ...attempts.slice(inside, outside)]
+      const waiter = candidates.find(attempt => waitedIn(history, attempt, gap) > bound)
+      if (waiter) violations.push(still(key, waiter, gap))
+    }
+  }
+  return [...violations, ...stillWaiting(history)]
+}
+
+/** For how long of the gap the attempt was waiting. A killed process has stopped waiting, a stalled one cannot be told. */
+function waitedIn({ deaths, disturbances }: History, { request, settled }: Attempt, gap: Gap): number {
+  const from = Math.max(request.t, gap.from)
+  const to = Math.min(settled, deaths.get(request.worker) ?? Number.POSITIVE_INFINITY, gap.to)
+  return to > from ? to - from - disturbances.stalled(request.worker, from, to) : 0
+}
+
+/** At each place the attempt that waited longest among those up to there. */
+function longestSoFar(attempts: readonly Attempt[]): Attempt[] {
+  const longest: Attempt[] = []
+  for (const attempt of attempts) {
+    const last = longest.at(-1)
+    longest.push(last && last.settled >= attempt.settled ? last : attempt)
+  }
+  return longest
+}
+
+function calmsOf(history: History): Gap[] {
+  const calms: Gap[] = []
+  let from: number | undefined
+  for (const { kind, t } of history.events) {
+    if (kind === 'calm') from = t
+    else if (kind === 'storm' && from !== undefined) {
+      calms.push({ from, to: t })
+      from = undefined
+    }
+  }
+  const last = history.events.at(-1)
+  if (from !== undefined && last) calms.push({ from, to: last.t })
+  return calms
+}
+
+/** The times in which no process believed to hold, of holds in the order of their grants. */
+function gapsOf(holds: readonly Hold[]): Gap[] {
+  const gaps: Gap[] = []
+  let from = Number.NEGATIVE_INFINITY
+  for (const { grant, end } of holds) {
+    if (grant.t > from) gaps.push({ from, to: grant.t })
+    from = Math.max(from, end)
+  }
+  return [...gaps, { from, to: Number.POSITIVE_INFINITY }]
+}
+
+/** The parts of the gaps that lie in a calm. Both lists are in order and without overlaps. */
+function within(gaps: readonly Gap[], calms: readonly Gap[]): Gap[] {
+  const parts: Gap[] = []
+  let first = 0
+  for (const calm of calms) {
+    while (first < gaps.length && gaps[first]!.to <= calm.from) first++
+    for (let i = first; i < gaps.length && gaps[i]!.from < calm.to; i++) {
+      parts.push({ from: Math.max(gaps[i]!.from, calm.from), to: Math.min(gaps[i]!.to, calm.to) })
+    }
+  }
+  return parts
+}
+
+function still(key: string, { request }: Attempt, { from, to }: Gap): Violation {
+  return {
+    invariant: 'I4',
+    key,
+    text: `nobody held the lock for ${Math.round(to - from)} ms from ${from.toFixed(3)} while ${request.attempt} waited`,
+    events: [request],
+  }
+}
+
+function stillWaiting(history: History): Violation[] {
+  const healed = history.all('healed').at(-1)
+  if (!healed) return []
+  const { t, bound } = healed
+  return history.attempts
+    .filter(({ request, settled }) => !history.deaths.has(request.worker) && settled > Math.max(t, request.t) + bound)
+    .map(({ request, settled }) => ({
+      invariant: 'I4',
+      key: request.key,
+      text: `${request.attempt} ${settled === Number.POSITIVE_INFINITY ? 'was never answered' : `waited for ${Math.round(settled - t)} ms`} after everything was healed`,
+      events: [request, healed],
+    }))
+}

@@ -1,0 +1,48 @@
+/**
+ * I6: every promise settles, in time. I8: a hold that ended without its release was signalled.
+ *
+ * A call's patience is its time-out, or how long the client rides out an unreachable server; a process whose event loop
+ * stood still can only answer after that. The slack is for the machine: six processes and their server on two processors.
+ */
+import type { Attempt, History, Violation } from './history.ts'
+
+const SLACK = 1_500
+
+export function checkSettlement(history: History): Violation[] {
+  return history.attempts.flatMap(attempt => unsettled(history, attempt) ?? [])
+}
+
+function unsettled(history: History, { request, settled }: Attempt): Violation | undefined {
+  const { worker, key, attempt, patience, t } = request
+  const died = history.deaths.get(worker)
+  if (settled === Number.POSITIVE_INFINITY) {
+    if (died !== undefined) return undefined
+    return { invariant: 'I6', key, text: `${attempt} never settled`, events: [request] }
+  }
+  if (patience === undefined) return undefined
+  const late = settled - t - patience - SLACK
+  if (late <= 0 || late <= history.disturbances.stalled(worker, t, settled)) return undefined
+  const text = `${attempt} settled after ${Math.round(settled - t)} ms, with a patience of ${patience} ms`
+  return { invariant: 'I6', key, text, events: [request] }
+}
+
+/**
+ * A hold whose release was under way when its lease ran out has ended by the one or the other, and nobody has lost it.
+ * Any other that was not ended by its release was lost, and its signal must have said so.
+ */
+export function checkNotice(history: History): Violation[] {
+  const violations: Violation[] = []
+  for (const [key, holds] of history.holds) {
+    for (const { grant, deadline, release, released, lost } of holds) {
+      if (lost || history.deaths.has(grant.worker)) continue
+      const events = released ? [grant, released] : [grant]
+      const report = (text: string) => violations.push({ invariant: 'I8', key, text: `${grant.id} ${text}`, events })
+      if (!release) report('was neither released nor lost')
+      else if (!released) report('was released, which never settled')
+      else if (released.result === false && !(release.held && released.t >= deadline)) {
+        report('had ended before its release, and nothing said so')
+      }
+    }
+  }
+  return violations
+}

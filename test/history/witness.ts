@@ -1,0 +1,77 @@
+/**
+ * What the witnesses say, who know nothing of the lock: a file that only one section at a time can make, and a register
+ * that refuses a token older than one it has seen. A process counts what they say only if its own lease says before and
+ * after that it is held: a process that was stopped inside and goes on after its lease is the known limit of any lock.
+ *
+ * They have to agree with the history. What they met and the history does not show is a violation all the same, and its
+ * text says so: then the history or its checker is wrong.
+ */
+
+import type { HistoryEvent } from './events.ts'
+import type { History, Hold, Violation } from './history.ts'
+
+export function checkWitnesses(history: History, found: readonly Violation[]): Violation[] {
+  return [...met(history, found), ...fenced(history, found), ...unknownWrites(history)]
+}
+
+/** Two sections at one time. */
+function met(history: History, found: readonly Violation[]): Violation[] {
+  return history.all('met').flatMap(event => {
+    const { id, other, key, t } = event
+    const holds = [id, other].map(each => history.holdById.get(each)).filter(hold => hold !== undefined)
+    if (holds.some(hold => wasTaken(history, hold, t))) return []
+    return {
+      invariant: 'I1',
+      key,
+      text: `by the file: ${other} was inside when ${id} came${verdict(found, 'I1', key)}`,
+      events: [event],
+    }
+  })
+}
+
+/** A newer token written while the writer of the older one held. */
+function fenced(history: History, found: readonly Violation[]): Violation[] {
+  return history.all('fenced').flatMap(event => {
+    const { id, key, token, newer, t } = event
+    const hold = history.holdById.get(id)
+    if (hold && wasTaken(history, hold, t)) return []
+    const text = `by the register: ${newer} was written while ${id} held with ${token}${verdict(found, 'I1', key)}`
+    return { invariant: 'I1', key, text, events: [event] }
+  })
+}
+
+/** Whether the hold may have been taken away by then, so that the next holder was in its right. */
+function wasTaken(history: History, hold: Hold, at: number): boolean {
+  return history.takings.cut(hold.grant) <= at
+}
+
+/** Writes and grants tell the same story, in tokens that never go back. */
+function unknownWrites(history: History): Violation[] {
+  const violations: Violation[] = []
+  const accepted = new Set<string>()
+  for (const event of history.all('register')) {
+    const report = (text: string, events: HistoryEvent[] = []) =>
+      violations.push({ invariant: 'I2', key: event.key, text: `by the register: ${text}`, events })
+    let last = 0
+    for (const [token, id] of event.entries) {
+      accepted.add(id)
+      const grant = history.holdById.get(id)?.grant
+      if (token < last) report(`${token} was written after ${last}`)
+      if (!grant) report(`${id} wrote with token ${token} and has no grant in the history`)
+      else if (grant.token !== token) report(`${id} wrote with token ${token}, its grant says ${grant.token}`, [grant])
+      last = token
+    }
+  }
+  for (const event of history.all('written')) {
+    if (accepted.has(event.id)) continue
+    const text = `by the register: the write of ${event.id} is not in it`
+    violations.push({ invariant: 'I2', key: event.key, text, events: [event] })
+  }
+  return violations
+}
+
+function verdict(found: readonly Violation[], invariant: string, key: string): string {
+  return found.some(violation => violation.invariant === invariant && violation.key === key)
+    ? ', as the history shows'
+    : ', which the history does not show'
+}

@@ -1,0 +1,12 @@
+/** A process that records until it is killed, and says when it has recorded a thousand events. */
+import { Recorder } from './recorder.ts'
+
+const [file, worker] = process.argv.slice(2) as [string, string]
+const recorder = new Recorder(file)
+
+let count = 0
+setInterval(() => {
+  for (let i = 0; i < 200; i++)
+    recorder.record('waiting', { worker, key: 'x'.repeat(count % 200), owner: String(count++) })
+  if (count === 1_000) process.send?.('recorded')
+})

@@ -1,0 +1,301 @@
+/** lua/acquire.lua where there is a queue, or where the caller asks to join it. */
+import { describe, expect, test } from 'vitest'
+import { again, caller, entryOf } from './callers.ts'
+import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
+
+describe('joining the queue', () => {
+  test('I3: is at its end, with a ticket larger than all that were issued before', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd, dan] = [caller('ben'), caller('cyd'), caller('dan')]
+    let last = await lock.grant(caller('ada'))
+
+    for (const [i, who] of [ben, cyd, dan].entries()) {
+      const reply = await lock.acquire(who, { queue: true })
+      expect(reply).toMatchObject({ status: 'refused', position: i + 1, label: 'ada' })
+      expect(reply.ticket).toBeGreaterThan(last)
+      last = reply.ticket!
+    }
+    expect(await lock.order()).toEqual([ben.id, cyd.id, dan.id])
+    expect((await lock.hash())['clock']).toBe(String(last))
+  })
+
+  test('I5: repeated with the same id keeps the place and the ticket', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd] = [caller('ben'), caller('cyd')]
+    await lock.grant(caller('ada'))
+    const ticket = await lock.enqueue(ben)
+    await lock.enqueue(cyd)
+
+    expect(await lock.acquire(ben, { queue: true })).toMatchObject({ status: 'refused', position: 1, ticket })
+    expect(await lock.order()).toEqual([ben.id, cyd.id])
+  })
+
+  test('I3: repeated when its time was over is a sign of life: it is not passed over', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd] = [caller('ben', { joinedAgo: 6_000 }), caller('cyd')]
+    await lock.given({ holder: caller('ada'), waiters: [ben, cyd] })
+    const now = Math.floor((await lock.micros()) / 1000)
+
+    expect(await lock.acquire(ben, { queue: true })).toMatchObject({ status: 'refused', position: 1 })
+    expect(await lock.deadline(ben)).toBeGreaterThanOrEqual(now + ben.ttl)
+    expect(await lock.redis.pttl(lock.names.expiry)).toBeGreaterThan(0)
+  })
+
+  test('I4: repeated when its time was over, by the first waiter of a free lock, gets it', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd] = [caller('ben', { joinedAgo: 6_000 }), caller('cyd')]
+    await lock.given({ waiters: [ben, cyd] })
+    await lock.listen(cyd)
+
+    expect(await lock.acquire(ben, { queue: true })).toMatchObject({ status: 'granted' })
+    expect(await lock.order()).toEqual([cyd.id])
+  })
+
+  test('I3: a head start puts ahead of those who came that much earlier, and of no others', async () => {
+    const lock = await sharedLock()
+    const early = caller('early', { joinedAgo: 3_000 })
+    const late = caller('late', { joinedAgo: 1_000 })
+    await lock.given({ holder: caller('ada'), waiters: [early, late] })
+    const urgent = caller('urgent', { headStart: 2_000_000 })
+    const before = await lock.micros()
+
+    const reply = await lock.acquire(urgent, { queue: true })
+    expect(reply.position).toBe(2)
+    expect(reply.ticket).toBeGreaterThanOrEqual(before - 2_000_000)
+    expect(await lock.order()).toEqual([early.id, urgent.id, late.id])
+  })
+
+  test('keeps every byte of the owner and the label for the grant', async () => {
+    const lock = await sharedLock()
+    const [ada, ben] = [caller('ada'), caller('läbel 2 3\n%s', { owner: 'öwner 1\n4 €' })]
+    await lock.grant(ada)
+    await lock.enqueue(ben)
+    await lock.listen(ben)
+    await lock.release(ada)
+
+    expect(await lock.hash()).toMatchObject({ owner: ben.owner, label: ben.name, hold: ben.id })
+  })
+
+  test('is refused by a queue of another type; nothing is written', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: caller('ada') })
+    await lock.redis.set(lock.names.queue, 'not a queue')
+    const before = await lock.snapshot()
+
+    const attempt = lock.acquire(caller('ben'), { queue: true })
+    await expect(attempt).rejects.toMatchObject({ cause: { message: /WRONGTYPE/ } })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('is refused when the server is out of memory; nothing is written', async () => {
+    const lock = await lockOnOwnServer()
+    await lock.given({ holder: caller('ada') })
+    const before = await lock.snapshot()
+    await lock.exhaustMemory()
+
+    const attempt = lock.acquire(caller('ben'), { queue: true })
+    await expect(attempt).rejects.toMatchObject({ cause: { message: /OOM/ } })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+})
+
+describe('the life of the queue', () => {
+  test('I7: it expires between one and two waiterTtl after somebody joined, and the lock not before it', async () => {
+    const lock = await sharedLock()
+    await lock.grant(caller('ada', { lease: 100 }))
+    await lock.enqueue(caller('ben', { ttl: 200_000 }))
+
+    const life = await lock.redis.pttl(lock.names.queue)
+    expect(life).toBeGreaterThan(200_000)
+    expect(life).toBeLessThanOrEqual(400_000)
+    expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(life)
+  })
+
+  test('I3: a waiter with a short expiry that joins ahead of others does not shorten it', async () => {
+    const lock = await sharedLock()
+    await lock.grant(caller('ada'))
+    await lock.enqueue(caller('ben', { ttl: 60_000 }))
+    await lock.enqueue(caller('hasty', { ttl: 100, headStart: 1_000_000 }))
+
+    expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(60_000)
+  })
+
+  test('I7: a queue that was emptied by a grant and filled again expires too', async () => {
+    const lock = await sharedLock()
+    const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
+    await lock.grant(ada)
+    await lock.enqueue(ben)
+    await lock.listen(ben)
+    await lock.release(ada)
+    await lock.enqueue(cyd)
+
+    expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(0)
+  })
+
+  test('I7: a queue that was emptied by leaving and filled again expires too', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd] = [caller('ben'), caller('cyd')]
+    await lock.grant(caller('ada'))
+    await lock.enqueue(ben)
+    await lock.leave(ben)
+    await lock.enqueue(cyd)
+
+    expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(0)
+  })
+})
+
+describe.each([
+  { state: 'free', taken: 'granted', reason: 'handoff', holder: {} },
+  { state: 'lapsed', taken: 'succeeded', reason: 'expiry', holder: { holder: caller('ada'), endsIn: -1 } },
+] as const)('an attempt on a $state lock with waiters', ({ taken, reason, holder }) => {
+  test('I3: gives the lock to the first live waiter, tells it, and is refused', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd] = [caller('ben', { lease: 4_000 }), caller('cyd')]
+    await lock.given({ ...holder, waiters: [ben, cyd] })
+    const heard = await lock.listen(ben, cyd)
+
+    const reply = await lock.acquire(caller('eve'))
+    expect(reply).toMatchObject({ status: 'refused', ttl: 4_000, position: 0, label: 'ben' })
+    const { owner, hold, token } = await lock.hash()
+    expect([owner, hold]).toEqual([ben.owner, ben.id])
+    expect(await heard()).toEqual([lock.grantMessage(reason, ben, Number(token))])
+    expect(await lock.order()).toEqual([cyd.id])
+  })
+
+  test('I3: joins behind them when it asks for the queue', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd, eve] = [caller('ben'), caller('cyd'), caller('eve')]
+    await lock.given({ ...holder, waiters: [ben, cyd] })
+    await lock.listen(ben)
+
+    expect(await lock.acquire(eve, { queue: true })).toMatchObject({ status: 'refused', position: 2, label: 'ben' })
+    expect(await lock.order()).toEqual([cyd.id, eve.id])
+  })
+
+  test.each([
+    { why: 'expired', joinedAgo: 6_000 },
+    { why: 'expired by their last heartbeat', joinedAgo: 60_000, deadlineIn: -1_000 },
+  ])('I4: gets it when all of them have $why', async ({ why: _, ...traits }) => {
+    const lock = await sharedLock()
+    const [ben, cyd] = [caller('ben', traits), caller('cyd', traits)]
+    await lock.given({ ...holder, waiters: [ben, cyd] })
+    const heard = await lock.listen(ben, cyd)
+
+    expect(await lock.acquire(caller('eve'))).toMatchObject({ status: taken })
+    expect(await heard()).toEqual([])
+    expect(await lock.order()).toEqual([])
+    expect(await lock.hash()).not.toHaveProperty('queued')
+  })
+
+  test('I4: gets it when nobody hears the inbox of any of them', async () => {
+    const lock = await sharedLock()
+    await lock.given({ ...holder, waiters: [caller('ben'), caller('cyd')] })
+
+    expect(await lock.acquire(caller('eve'))).toMatchObject({ status: taken })
+    expect(await lock.order()).toEqual([])
+  })
+
+  test('I4: passes over those whose inbox nobody hears', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd, dan] = [caller('ben'), caller('cyd'), caller('dan')]
+    await lock.given({ ...holder, waiters: [ben, cyd, dan] })
+    await lock.listen(cyd, dan)
+
+    expect(await lock.acquire(caller('eve'))).toMatchObject({ status: 'refused', label: 'cyd' })
+    expect(await lock.order()).toEqual([dan.id])
+  })
+
+  test('I3: finds alive who joined long ago but has been heard of since', async () => {
+    const lock = await sharedLock()
+    const ben = caller('ben', { joinedAgo: 60_000, deadlineIn: 4_000 })
+    await lock.given({ ...holder, waiters: [ben] })
+    await lock.listen(ben)
+
+    expect(await lock.acquire(caller('eve'))).toMatchObject({ status: 'refused', label: 'ben' })
+  })
+
+  test('I4: by the first waiter itself gets the lock, without a message', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd] = [caller('ben'), caller('cyd')]
+    await lock.given({ ...holder, waiters: [ben, cyd] })
+    const heard = await lock.listen(ben, cyd)
+
+    expect(await lock.acquire(ben, { queue: true })).toMatchObject({ status: taken })
+    expect(await heard()).toEqual([])
+    expect(await lock.order()).toEqual([cyd.id])
+  })
+})
+
+test('I5: re-entrant holds of a lapsed holder are gone when a waiter gets the lock', async () => {
+  const lock = await sharedLock()
+  const [ada, ben] = [caller('ada'), caller('ben')]
+  await lock.given({ holder: ada, reentries: [again(ada)], endsIn: -1, waiters: [ben] })
+  await lock.listen(ben)
+  await lock.acquire(caller('eve'))
+
+  const fields = Object.keys(await lock.hash()).filter(field => field.startsWith('hold'))
+  expect(fields).toEqual(['hold'])
+})
+
+test('I2: a refusal names a clock that every later token is above', async () => {
+  const lock = await sharedLock()
+  const ada = caller('ada')
+  const token = await lock.grant(ada)
+  const { clock } = await lock.acquire(caller('ben'))
+  await lock.release(ada)
+
+  expect(clock).toBeGreaterThanOrEqual(token)
+  expect(await lock.grant(caller('cyd'))).toBeGreaterThan(clock!)
+})
+
+describe('a queue that was left behind when its lock was deleted', () => {
+  test('I3: is found: its first waiter gets the lock', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd] = [caller('ben'), caller('cyd')]
+    await lock.given({ waiters: [ben, cyd] })
+    await lock.redis.del(lock.names.lock)
+    await lock.listen(ben, cyd)
+
+    expect(await lock.acquire(caller('eve'))).toMatchObject({ status: 'refused', label: 'ben' })
+    expect(await lock.order()).toEqual([cyd.id])
+  })
+
+  test('I3: is found as a whole: its second waiter follows the first', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd] = [caller('ben'), caller('cyd')]
+    await lock.given({ waiters: [ben, cyd] })
+    await lock.redis.del(lock.names.lock)
+    await lock.listen(ben, cyd)
+    await lock.acquire(caller('eve'))
+    await lock.release(ben)
+
+    expect(await lock.holder()).toBe(cyd.id)
+  })
+
+  test('I2: gives no token below those of its waiters', async () => {
+    const lock = await sharedLock()
+    const ben = caller('ben')
+    await lock.given({ waiters: [ben] })
+    const ticket = await lock.redis.zscore(lock.names.queue, entryOf(ben))
+    await lock.redis.del(lock.names.lock)
+
+    expect(await lock.grant(caller('eve'))).toBeGreaterThan(Number(ticket))
+  })
+})
+
+describe('the cost of joining (I9)', () => {
+  test('the first waiter: the usual five, and the life of the queue', async () => {
+    const lock = await lockOnOwnServer()
+    await lock.grant(caller('ada', { lease: MEMORY }))
+    const calls = await lock.callsInside(() => lock.enqueue(caller('ben')))
+    expect(calls).toEqual(['HMGET', 'HSET', 'PEXPIREAT', 'TIME', 'ZADD', 'ZRANK'])
+  })
+
+  test('further waiters, however many there are: HMGET, TIME, ZADD, HSET, ZRANK', async () => {
+    const lock = await lockOnOwnServer()
+    const many = Array.from({ length: 300 }, () => caller('many'))
+    await lock.given({ holder: caller('ada'), waiters: many })
+    const calls = await lock.callsInside(() => lock.enqueue(caller('ben')))
+    expect(calls).toEqual(['HMGET', 'HSET', 'TIME', 'ZADD', 'ZRANK'])
+  })
+})

@@ -1,0 +1,249 @@
+/** lua/acquire.lua without a queue: take, refuse, take over, re-enter. */
+import { describe, expect, test } from 'vitest'
+import { again, caller } from './callers.ts'
+import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
+
+/** For times by the server's clock: what has passed since the script ran is surely less. */
+const SLACK = 2_000
+
+describe('a free lock', () => {
+  test('is granted on a new key, which then says everything about its holder', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const before = await lock.micros()
+    const reply = await lock.acquire(ada)
+
+    expect(reply).toEqual({ status: 'granted', token: expect.any(Number), ttl: 10_000 })
+    expect(reply.token).toBeGreaterThanOrEqual(before)
+    const { until, keep, ...fields } = await lock.hash()
+    const token = String(reply.token)
+    expect(fields).toEqual({ owner: ada.owner, hold: ada.id, label: 'ada', token, clock: token })
+    expect(Number(until)).toBe(Math.floor(reply.token! / 1000) + 10_000)
+    expect(Number(keep)).toBe(await lock.redis.call('PEXPIRETIME', lock.names.lock))
+  })
+
+  test('is granted on a known key, over what the last holder left', async () => {
+    const lock = await sharedLock()
+    const [ada, ben] = [caller('ada'), caller('ben', { lease: 3_000 })]
+    await lock.grant(ada)
+    await lock.release(ada)
+
+    expect(await lock.acquire(ben)).toMatchObject({ status: 'granted', ttl: 3_000 })
+    expect(await lock.hash()).toMatchObject({ owner: ben.owner, hold: ben.id, label: 'ben' })
+  })
+
+  test('lives, once granted, until its lease has ended and then for the memory of its clock (I7)', async () => {
+    const lock = await sharedLock()
+    await lock.grant(caller('ada'))
+
+    const life = await lock.redis.pttl(lock.names.lock)
+    expect(life).toBeGreaterThan(10_000 + MEMORY - SLACK)
+    expect(life).toBeLessThanOrEqual(10_000 + 1.25 * MEMORY)
+  })
+
+  test('is not granted on a key of another type, which stays as it is', async () => {
+    const lock = await sharedLock()
+    await lock.redis.set(lock.names.lock, 'not a lock')
+    const before = await lock.snapshot()
+
+    await expect(lock.acquire(caller('ada'))).rejects.toMatchObject({ cause: { message: /WRONGTYPE/ } })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+})
+
+describe('fencing tokens', () => {
+  test('I2: each grant has a larger token than the one before', async () => {
+    const lock = await sharedLock()
+    let last = 0
+    for (let i = 0; i < 50; i++) {
+      const ada = caller('ada')
+      const token = await lock.grant(ada)
+      expect(token).toBeGreaterThan(last)
+      last = token
+      await lock.release(ada)
+    }
+  })
+
+  test('I2: the token is larger also after the lock was deleted', async () => {
+    const lock = await sharedLock()
+    const token = await lock.grant(caller('ada'))
+    await lock.redis.del(lock.names.lock)
+
+    expect(await lock.grant(caller('ben'))).toBeGreaterThan(token)
+  })
+
+  test("I2: after an excursion of the server's clock tokens go on from where it was", async () => {
+    const lock = await sharedLock()
+    const excursion = (await lock.micros()) + 3_600_000_000
+    await lock.given({ clock: excursion })
+    const [ada, ben] = [caller('ada'), caller('ben')]
+
+    expect(await lock.grant(ada)).toBe(excursion + 1)
+    await lock.release(ada)
+    expect(await lock.grant(ben)).toBe(excursion + 2)
+  })
+
+  test('I2: the key outlives the largest token it has issued, however far in the future that is', async () => {
+    const lock = await sharedLock()
+    await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
+    await lock.grant(caller('ada'))
+
+    const life = await lock.redis.pttl(lock.names.lock)
+    expect(life).toBeGreaterThan(3_600_000 + MEMORY - SLACK)
+    expect(life).toBeLessThanOrEqual(3_600_000 + 1.25 * MEMORY + 1) // µs are rounded up to ms
+  })
+})
+
+describe('a held lock', () => {
+  test('I1: is refused to another owner, who learns who holds it and for how long; nothing is written', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: caller('ada') })
+    await lock.redis.hset(lock.names.lock, 'token', (await lock.micros()) - 3_000_000)
+    const before = await lock.snapshot()
+    const reply = await lock.acquire(caller('ben'))
+
+    expect(reply).toMatchObject({ status: 'refused', position: 0, ticket: 0, label: 'ada' })
+    expect(reply.ttl).toBeGreaterThan(10_000 - SLACK)
+    expect(reply.ttl).toBeLessThanOrEqual(10_000)
+    expect(reply.heldFor).toBeGreaterThanOrEqual(3_000)
+    expect(reply.heldFor).toBeLessThan(3_000 + SLACK)
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('I5: a repeat of the request that holds it gets the same grant and changes nothing', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const token = await lock.grant(ada)
+    const before = await lock.snapshot()
+
+    const repeat = await lock.acquire(ada)
+    expect(repeat).toMatchObject({ status: 'granted', token })
+    expect(repeat.ttl).toBeLessThanOrEqual(10_000)
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('I1: once its lease has lapsed it is taken over, with a larger token', async () => {
+    const lock = await sharedLock()
+    const [ada, ben] = [caller('ada'), caller('ben')]
+    const token = await lock.grant(ada)
+    await lock.lapse()
+
+    const reply = await lock.acquire(ben)
+    expect(reply).toMatchObject({ status: 'succeeded', ttl: 10_000 })
+    expect(reply.token).toBeGreaterThan(token)
+    expect(await lock.hash()).toMatchObject({ owner: ben.owner, hold: ben.id })
+  })
+
+  test('I5: re-entrant holds of a lapsed holder are gone when it is taken over', async () => {
+    const lock = await sharedLock()
+    const [ada, ben] = [caller('ada'), caller('ben')]
+    await lock.given({ holder: ada, reentries: [again(ada), again(ada)], endsIn: -1 })
+    await lock.grant(ben)
+
+    const fields = Object.keys(await lock.hash()).sort()
+    expect(fields).toEqual(['clock', 'hold', 'keep', 'label', 'owner', 'token', 'until'])
+  })
+})
+
+describe('re-entry', () => {
+  test('adds a hold of its own with the same token', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const inner = again(ada)
+    const token = await lock.grant(ada)
+
+    expect(await lock.acquire(inner)).toMatchObject({ status: 'reentered', token })
+    expect(await lock.hash()).toMatchObject({ hold: ada.id, holds: '2', [`hold:${inner.id}`]: '10000' })
+  })
+
+  test('is by the name of the owner, whichever client it comes from', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const token = await lock.grant(ada)
+
+    expect(await lock.acquire(caller('elsewhere', { owner: ada.owner }))).toMatchObject({ status: 'reentered', token })
+  })
+
+  test('with a longer lease raises the end of the lease, and the life of the key', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    await lock.grant(ada)
+
+    expect(await lock.acquire(again(ada, { lease: 100_000 }))).toMatchObject({ ttl: 100_000 })
+    expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(100_000 + MEMORY - SLACK)
+  })
+
+  test('with a shorter lease never shortens it', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    await lock.grant(ada)
+    const { until } = await lock.hash()
+
+    const reply = await lock.acquire(again(ada, { lease: 100 }))
+    expect(reply.ttl).toBeGreaterThan(10_000 - SLACK)
+    expect(await lock.hash()).toMatchObject({ until })
+  })
+
+  test('I5: repeated with the same id changes nothing', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const inner = again(ada)
+    const token = await lock.grant(ada)
+    await lock.acquire(inner)
+    const before = await lock.snapshot()
+
+    expect(await lock.acquire(inner)).toMatchObject({ status: 'reentered', token })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('is not into a lease that has lapsed: the owner gets a new grant with a larger token (I2)', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const token = await lock.grant(ada)
+    await lock.lapse()
+
+    const reply = await lock.acquire(again(ada))
+    expect(reply.status).toBe('succeeded')
+    expect(reply.token).toBeGreaterThan(token)
+  })
+
+  test('takes its own request out of the queue, in which it waited before its owner got the lock', async () => {
+    const lock = await sharedLock()
+    const [ada, ben] = [caller('ada'), caller('ben')]
+    const waiting = again(ada)
+    await lock.given({ holder: ada, waiters: [waiting, ben] })
+
+    expect(await lock.acquire(waiting, { queue: true })).toMatchObject({ status: 'reentered' })
+    expect(await lock.order()).toEqual([ben.id])
+  })
+})
+
+describe('the cost of an attempt (I9)', () => {
+  test('a new key: the usual three, a look for a queue left behind, and the life of the key', async () => {
+    const lock = await lockOnOwnServer()
+    const calls = await lock.callsInside(() => lock.grant(caller('ada')))
+    expect(calls).toEqual(['EXISTS', 'HMGET', 'HSET', 'PEXPIREAT', 'TIME'])
+  })
+
+  test('a free known key: HMGET, TIME, HSET', async () => {
+    const lock = await lockOnOwnServer()
+    const ada = caller('ada')
+    await lock.grant(ada)
+    await lock.release(ada)
+    expect(await lock.callsInside(() => lock.grant(caller('ben')))).toEqual(['HMGET', 'HSET', 'TIME'])
+  })
+
+  test('a held lock: HMGET, TIME', async () => {
+    const lock = await lockOnOwnServer()
+    await lock.grant(caller('ada'))
+    expect(await lock.callsInside(() => lock.acquire(caller('ben')))).toEqual(['HMGET', 'TIME'])
+  })
+})
+
+test('out of memory, a lock is refused and nothing is written', async () => {
+  const lock = await lockOnOwnServer()
+  await lock.exhaustMemory()
+
+  await expect(lock.acquire(caller('ada'))).rejects.toMatchObject({ cause: { message: /OOM/ } })
+  expect(await lock.redis.dbsize()).toBe(0)
+})

@@ -1,0 +1,116 @@
+/** lua/force-release.lua: take the lock from the holder that was seen. */
+import { describe, expect, test } from 'vitest'
+import { again, type Caller, caller } from './callers.ts'
+import { lockOnOwnServer, type Message, sharedLock, type TestLock } from './test-lock.ts'
+
+const ada = caller('ada')
+const ben = caller('ben')
+
+/** What a client hears of a hold that was taken. */
+function lostMessage(lock: TestLock, { name, id }: Caller, token: number): Message {
+  return { to: name, text: `lost ${id} ${token} ${lock.names.lock}` }
+}
+
+describe('the holder that was seen', () => {
+  test('I4, I8: loses the lock and is told; the unfair waiters are woken', async () => {
+    const lock = await sharedLock()
+    const token = await lock.grant(ada)
+    const heard = await lock.listen(ada)
+
+    expect(await lock.forceRelease(token)).toBe('released')
+    const after = await lock.hash()
+    expect(after).not.toHaveProperty('owner')
+    expect(after).not.toHaveProperty('hold')
+    expect(after).toMatchObject({ clock: String(token) })
+    expect(await heard()).toEqual([{ to: 'unlock', text: 'free' }, lostMessage(lock, ada, token)])
+  })
+
+  test('I4: is followed by the first live waiter, which is told', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [caller('unheard'), ben, caller('cyd')] })
+    const seen = Number((await lock.hash())['token'])
+    const heard = await lock.listen(ada, ben)
+    await lock.forceRelease(seen)
+
+    const { hold, token } = await lock.hash()
+    expect(hold).toBe(ben.id)
+    expect(await heard()).toEqual([lock.grantMessage('handoff', ben, Number(token)), lostMessage(lock, ada, seen)])
+  })
+
+  test('I8: loses every hold, and the client of each is told', async () => {
+    const lock = await sharedLock()
+    const inner = again(ada)
+    const elsewhere = caller('elsewhere', { owner: ada.owner })
+    await lock.given({ holder: ada, reentries: [inner, elsewhere] })
+    const token = Number((await lock.hash())['token'])
+    const heard = await lock.listen(ada, elsewhere)
+    await lock.forceRelease(token)
+
+    expect(Object.keys(await lock.hash()).sort()).toEqual(['clock', 'keep', 'label', 'token', 'until'])
+    const told = (await heard()).filter(({ to }) => to !== 'unlock').map(({ text }) => text)
+    const expected = [ada, inner, elsewhere].map(hold => lostMessage(lock, hold, token).text)
+    expect(told.sort()).toEqual(expected.sort())
+  })
+
+  test('I8: whose first hold had ended loses the one that is left', async () => {
+    const lock = await sharedLock()
+    const inner = again(ada)
+    await lock.given({ holder: ada, reentries: [inner] })
+    const token = Number((await lock.hash())['token'])
+    await lock.release(ada)
+    const heard = await lock.listen(ada)
+    await lock.forceRelease(token)
+
+    expect(await heard()).toEqual([{ to: 'unlock', text: 'free' }, lostMessage(lock, inner, token)])
+    expect(await lock.release(inner)).toEqual({ status: 'ended' })
+  })
+})
+
+describe('a holder that was not seen', () => {
+  test.each([
+    { what: 'because the lock is new', given: undefined },
+    { what: 'because the lock is free', given: {} },
+    { what: 'because its lease has lapsed', given: { holder: ada, endsIn: -1, waiters: [ben] } },
+    { what: 'because another holds it by now', given: { holder: ben }, seen: 1 },
+  ])('I5: $what: nothing changes', async ({ given, seen }) => {
+    const lock = await sharedLock()
+    if (given) await lock.given(given)
+    const heard = await lock.listen(ada, ben)
+    const before = await lock.snapshot()
+    const token = Number((await lock.hash())['token'] ?? 0)
+
+    expect(await lock.forceRelease(seen ?? token)).toBe('changed')
+    expect(await lock.snapshot()).toEqual(before)
+    expect(await heard()).toEqual([])
+  })
+
+  test('I5: a repeated request does not take the lock from the next holder', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [ben] })
+    const seen = Number((await lock.hash())['token'])
+    await lock.listen(ben)
+    await lock.forceRelease(seen)
+
+    expect(await lock.forceRelease(seen)).toBe('changed')
+    expect(await lock.holder()).toBe(ben.id)
+  })
+})
+
+describe('the server', () => {
+  test('I9: does HMGET, TIME, HDEL, and a PUBLISH for the hold and for the waiters', async () => {
+    const lock = await lockOnOwnServer()
+    const token = await lock.grant(ada)
+    const calls = await lock.callsInside(() => lock.forceRelease(token))
+    expect(calls).toEqual(['HDEL', 'HMGET', 'PUBLISH', 'PUBLISH', 'TIME'])
+  })
+
+  test('I4: out of memory, hands the lock on all the same', async () => {
+    const lock = await lockOnOwnServer()
+    await lock.given({ holder: ada, waiters: [ben] })
+    await lock.listen(ben)
+    await lock.exhaustMemory()
+
+    expect(await lock.forceRelease(Number((await lock.hash())['token']))).toBe('released')
+    expect(await lock.holder()).toBe(ben.id)
+  })
+})

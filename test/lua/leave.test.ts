@@ -1,0 +1,142 @@
+/** lua/leave.lua: take back whatever became of a request. */
+import { describe, expect, test } from 'vitest'
+import { again, caller } from './callers.ts'
+import { lockOnOwnServer, sharedLock } from './test-lock.ts'
+
+describe('a waiter that leaves', () => {
+  test('I7: is out of the queue, and its deadline with it; the others keep their order', async () => {
+    const lock = await sharedLock()
+    const [ben, cyd, dan] = [caller('ben'), caller('cyd', { deadlineIn: 4_000 }), caller('dan', { deadlineIn: 4_000 })]
+    await lock.given({ holder: caller('ada'), waiters: [ben, cyd, dan] })
+
+    expect(await lock.leave(cyd)).toBe('left')
+    expect(await lock.order()).toEqual([ben.id, dan.id])
+    expect(await lock.deadline(cyd)).toBeUndefined()
+    expect(await lock.deadline(dan)).toBeDefined()
+  })
+
+  test('I7: leaves nothing behind when it was the only one', async () => {
+    const lock = await sharedLock()
+    const ben = caller('ben', { deadlineIn: 4_000 })
+    await lock.given({ holder: caller('ada'), waiters: [ben] })
+    await lock.leave(ben)
+
+    expect(await lock.redis.exists(lock.names.queue, lock.names.expiry)).toBe(0)
+  })
+
+  test('I5: does not touch the holder', async () => {
+    const lock = await sharedLock()
+    const ben = caller('ben')
+    await lock.given({ holder: caller('ada'), waiters: [ben] })
+    const before = await lock.hash()
+    await lock.leave(ben)
+
+    expect(await lock.hash()).toEqual(before)
+  })
+})
+
+describe('a waiter that was granted the lock before it left', () => {
+  test('I4: gives it back: the next waiter has it and is told', async () => {
+    const lock = await sharedLock()
+    const [ada, ben] = [caller('ada'), caller('ben')]
+    await lock.given({ holder: ada, waiters: [ben] })
+    const heard = await lock.listen(ben)
+
+    expect(await lock.leave(ada)).toBe('returned')
+    const { hold, token } = await lock.hash()
+    expect(hold).toBe(ben.id)
+    expect(await heard()).toEqual([lock.grantMessage('handoff', ben, Number(token))])
+  })
+
+  test('I4: passes over waiters whose inbox nobody hears', async () => {
+    const lock = await sharedLock()
+    const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
+    await lock.given({ holder: ada, waiters: [ben, cyd] })
+    await lock.listen(cyd)
+    await lock.leave(ada)
+
+    expect(await lock.holder()).toBe(cyd.id)
+  })
+
+  test('I4: tells a waiter of its own client too, because the reply does not', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const own = caller('own', { client: ada.client })
+    await lock.given({ holder: ada, waiters: [own] })
+    const heard = await lock.listen(own)
+    await lock.leave(ada)
+
+    expect((await heard()).map(({ to }) => to)).toEqual(['own'])
+  })
+
+  test.each([{ queued: true }, { queued: false }])('I4: opens the lock when nobody is queued (%o)', async how => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    await lock.grant(ada)
+    const heard = await lock.listen()
+
+    expect(await lock.leave(ada, how)).toBe('returned')
+    expect(await lock.hash()).not.toHaveProperty('owner')
+    expect(await heard()).toEqual([{ to: 'unlock', text: 'free' }])
+  })
+
+  test('I5: by re-entry gives back its own hold only', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const inner = again(ada)
+    await lock.given({ holder: ada, reentries: [inner] })
+
+    expect(await lock.leave(inner)).toBe('returned')
+    expect(await lock.hash()).toMatchObject({ owner: ada.owner, hold: ada.id, holds: '1' })
+  })
+})
+
+describe('a request of which nothing is there', () => {
+  const [ada, ben] = [caller('ada'), caller('ben', { deadlineIn: 4_000 })]
+
+  test.each([
+    { what: 'on a lock nobody knows', given: {} },
+    { what: 'on a lock that another holds', given: { holder: ada, waiters: [ben] } },
+    { what: 'on a lock that is free', given: { waiters: [ben] } },
+  ])('I5: $what: nothing changes', async ({ given }) => {
+    const lock = await sharedLock()
+    await lock.given(given)
+    const heard = await lock.listen(ada, ben)
+    const before = await lock.snapshot()
+
+    expect(await lock.leave(caller('eve'))).toBe('absent')
+    expect(await lock.snapshot()).toEqual(before)
+    expect(await heard()).toEqual([])
+  })
+
+  test('I5: leaving may be repeated', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [ben] })
+    await lock.leave(ben)
+    const before = await lock.snapshot()
+
+    expect(await lock.leave(ben)).toBe('absent')
+    expect(await lock.snapshot()).toEqual(before)
+  })
+})
+
+describe('the server', () => {
+  test('I9: does HMGET, ZREM, ZREM for a waiter that leaves', async () => {
+    const lock = await lockOnOwnServer()
+    const ben = caller('ben')
+    await lock.given({ holder: caller('ada'), waiters: [ben] })
+    expect(await lock.callsInside(() => lock.leave(ben))).toEqual(['HMGET', 'ZREM', 'ZREM'])
+  })
+
+  test('I4: out of memory, lets a waiter leave and a granted one pass the lock on', async () => {
+    const lock = await lockOnOwnServer()
+    const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
+    await lock.given({ holder: ada, waiters: [ben, cyd] })
+    await lock.listen(cyd)
+    await lock.exhaustMemory()
+
+    expect(await lock.leave(ben)).toBe('left')
+    expect(await lock.leave(ada)).toBe('returned')
+    expect(await lock.holder()).toBe(cyd.id)
+  })
+})

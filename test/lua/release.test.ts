@@ -1,0 +1,317 @@
+/** lua/release.lua: end one hold; with the last, hand the lock on or open it. */
+import { describe, expect, test } from 'vitest'
+import { again, caller } from './callers.ts'
+import { lockOnOwnServer, sharedLock } from './test-lock.ts'
+
+const free = { to: 'unlock', text: 'free' }
+
+describe('a release that finds no such hold', () => {
+  const [ada, ben] = [caller('ada'), caller('ben')]
+  const dan = caller('dan')
+
+  test.each([
+    { what: 'of a lock nobody knows', given: {}, who: dan },
+    { what: 'of a foreign id', given: { holder: ada, waiters: [ben] }, who: dan },
+    { what: 'of a foreign id of the same owner', given: { holder: ada, reentries: [again(ada)] }, who: again(ada) },
+    { what: 'of a waiter', given: { holder: ada, waiters: [ben] }, who: ben },
+  ])('I5: $what says so and changes nothing', async ({ given, who }) => {
+    const lock = await sharedLock()
+    await lock.given(given)
+    const heard = await lock.listen(ada, ben)
+    const before = await lock.snapshot()
+
+    expect(await lock.release(who)).toEqual({ status: 'ended' })
+    expect(await lock.snapshot()).toEqual(before)
+    expect(await heard()).toEqual([])
+  })
+
+  test('I5: repeated says so and changes nothing', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    await lock.release(ada)
+    const heard = await lock.listen()
+    const before = await lock.snapshot()
+
+    expect(await lock.release(ada)).toEqual({ status: 'ended' })
+    expect(await lock.snapshot()).toEqual(before)
+    expect(await heard()).toEqual([])
+  })
+
+  test('I5: too late, after another has taken over the lapsed lease, changes nothing', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    await lock.lapse()
+    await lock.grant(ben)
+    const before = await lock.snapshot()
+
+    expect(await lock.release(ada)).toEqual({ status: 'ended' })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+})
+
+describe('the last hold', () => {
+  test('opens the lock: the owner goes, the clock stays, and the unfair waiters are told', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const token = await lock.grant(ada)
+    const heard = await lock.listen()
+
+    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    const after = await lock.hash()
+    expect(after).toMatchObject({ clock: String(token) })
+    expect(after).not.toHaveProperty('owner')
+    expect(after).not.toHaveProperty('hold')
+    expect(await heard()).toEqual([free])
+  })
+
+  test('I7: leaves the key the life that its clock needs, and no more', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    await lock.grant(ada)
+    const [, lifeBefore] = await lock.snapshot()
+    await lock.release(ada)
+
+    const [, lifeAfter] = await lock.snapshot()
+    expect(lifeAfter).toBe(lifeBefore)
+  })
+
+  test('ends also when its lease has lapsed and nobody has taken it', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    await lock.given({ holder: ada, endsIn: -1 })
+    const heard = await lock.listen()
+
+    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await heard()).toEqual([free])
+  })
+})
+
+describe('re-entrant holds', () => {
+  test.each([
+    { first: 'the outer', outerFirst: true },
+    { first: 'the inner', outerFirst: false },
+  ])('I5: the lock is held until both are released, $first one first', async ({ outerFirst }) => {
+    const lock = await sharedLock()
+    const outer = caller('ada')
+    const inner = again(outer)
+    await lock.grant(outer)
+    await lock.acquire(inner)
+    const { until, token } = await lock.hash()
+    const heard = await lock.listen()
+    const [first, second] = outerFirst ? [outer, inner] : [inner, outer]
+
+    expect(await lock.release(first)).toEqual({ status: 'released' })
+    expect(await lock.hash()).toMatchObject({ owner: outer.owner, until, token, holds: '1' })
+    expect(await lock.acquire(caller('ben'))).toMatchObject({ status: 'refused' })
+    expect(await heard()).toEqual([])
+
+    expect(await lock.release(second)).toEqual({ status: 'released' })
+    const fields = Object.keys(await lock.hash()).sort()
+    expect(fields).toEqual(['clock', 'keep', 'label', 'token', 'until'])
+    expect(await heard()).toEqual([free])
+  })
+
+  test('I5: one that is released twice ends no other', async () => {
+    const lock = await sharedLock()
+    const outer = caller('ada')
+    const inner = again(outer)
+    await lock.given({ holder: outer, reentries: [inner] })
+    await lock.release(inner)
+    const before = await lock.snapshot()
+
+    expect(await lock.release(inner)).toEqual({ status: 'ended' })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('I1: waiters get nothing while one of them is left', async () => {
+    const lock = await sharedLock()
+    const [outer, ben] = [caller('ada'), caller('ben')]
+    await lock.given({ holder: outer, reentries: [again(outer)], waiters: [ben] })
+    const heard = await lock.listen(ben)
+    await lock.release(outer)
+
+    expect(await lock.order()).toEqual([ben.id])
+    expect(await heard()).toEqual([])
+  })
+})
+
+describe('handing on', () => {
+  test('I3: makes the first waiter the holder, with its own lease and a larger token, and tells it alone', async () => {
+    const lock = await sharedLock()
+    const [ada, ben, cyd] = [caller('ada'), caller('ben', { lease: 4_000 }), caller('cyd')]
+    await lock.given({ holder: ada, waiters: [ben, cyd] })
+    const heard = await lock.listen(ada, ben, cyd)
+    const { clock } = await lock.hash()
+    const before = Math.floor((await lock.micros()) / 1000)
+
+    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    const after = await lock.hash()
+    expect(after).toMatchObject({ owner: ben.owner, hold: ben.id, label: 'ben', clock: after['token'] })
+    expect(Number(after['token'])).toBeGreaterThan(Number(clock))
+    const lease = Number(after['until']) - before
+    expect(lease).toBeGreaterThanOrEqual(4_000)
+    expect(lease).toBeLessThan(6_000)
+    expect(await heard()).toEqual([lock.grantMessage('handoff', ben, Number(after['token']))])
+    expect(await lock.order()).toEqual([cyd.id])
+  })
+
+  test('I3: is in the order of the tickets, whatever the order of joining', async () => {
+    const lock = await sharedLock()
+    const waiters = [300, 100, 500, 200, 400].map(joinedAgo => caller(`${joinedAgo}`, { joinedAgo }))
+    let holder = caller('ada')
+    await lock.given({ holder, waiters })
+    await lock.listen(...waiters)
+
+    const granted: string[] = []
+    for (let i = 0; i < waiters.length; i++) {
+      await lock.release(holder)
+      const { hold } = await lock.hash()
+      holder = waiters.find(({ id }) => id === hold)!
+      granted.push(holder.name)
+    }
+    expect(granted).toEqual(['500', '400', '300', '200', '100'])
+  })
+
+  test('I4: passes over the expired and the unheard, and drops them', async () => {
+    const lock = await sharedLock()
+    const expired = caller('expired', { joinedAgo: 6_000 })
+    const unheard = caller('unheard', { joinedAgo: 100 })
+    const [ada, ben] = [caller('ada'), caller('ben')]
+    await lock.given({ holder: ada, waiters: [expired, unheard, ben] })
+    const heard = await lock.listen(expired, ben)
+    await lock.release(ada)
+
+    expect(await lock.holder()).toBe(ben.id)
+    expect(await lock.order()).toEqual([])
+    expect((await heard()).map(({ to }) => to)).toEqual(['ben'])
+  })
+
+  test('I3: reckons the expiry of a waiter from when it asked, not from what a head start made of it', async () => {
+    const lock = await sharedLock()
+    const [ada, ben] = [caller('ada'), caller('ben', { headStart: 60_000_000 })]
+    await lock.given({ holder: ada, waiters: [ben] })
+    await lock.listen(ben)
+    await lock.release(ada)
+
+    expect(await lock.holder()).toBe(ben.id)
+  })
+
+  test('I4: opens the lock when no waiter is left alive, and says that nobody is queued', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    await lock.given({ holder: ada, waiters: [caller('ben'), caller('cyd', { joinedAgo: 6_000 })] })
+    const heard = await lock.listen()
+
+    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await lock.hash()).not.toHaveProperty('owner')
+    expect(await lock.hash()).not.toHaveProperty('queued')
+    expect(await heard()).toEqual([free])
+  })
+
+  test('the release that finds the queue empty says that nobody is queued', async () => {
+    const lock = await sharedLock()
+    const [ada, ben] = [caller('ada'), caller('ben')]
+    await lock.given({ holder: ada, waiters: [ben] })
+    const heard = await lock.listen(ben)
+    await lock.release(ada)
+    await lock.release(ben)
+
+    expect(await lock.hash()).not.toHaveProperty('queued')
+    expect((await heard()).map(({ to }) => to)).toEqual(['ben', 'unlock'])
+  })
+
+  test('to a waiter of the same client is told by the reply, without a message', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const own = caller('own', { client: ada.client, lease: 4_000 })
+    await lock.given({ holder: ada, waiters: [own, caller('ben')] })
+    const heard = await lock.listen(ada)
+
+    const reply = await lock.release(ada)
+    const { hold, token } = await lock.hash()
+    expect(reply).toEqual({ status: 'passed', id: own.id, token: Number(token), ttl: 4_000 })
+    expect(hold).toBe(own.id)
+    expect(await heard()).toEqual([])
+  })
+
+  test('I3: does not prefer a waiter of the same client', async () => {
+    const lock = await sharedLock()
+    const [ada, ben] = [caller('ada'), caller('ben')]
+    const own = caller('own', { client: ada.client })
+    await lock.given({ holder: ada, waiters: [ben, own] })
+    await lock.listen(ada, ben)
+
+    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await lock.holder()).toBe(ben.id)
+    expect(await lock.order()).toEqual([own.id])
+  })
+})
+
+describe('the cost of a release (I9)', () => {
+  const ada = caller('ada')
+  const own = caller('own', { client: ada.client })
+  const many = Array.from({ length: 300 }, () => caller('ben'))
+
+  test.each([
+    { to: 'nobody', given: { holder: ada }, calls: ['HDEL', 'HMGET', 'PUBLISH'] },
+    {
+      to: 'a waiter of another client, however many there are',
+      given: { holder: ada, waiters: many },
+      calls: ['HMGET', 'HSET', 'PUBLISH', 'TIME', 'ZPOPMIN'],
+    },
+    {
+      to: 'a waiter of the same client',
+      given: { holder: ada, waiters: [own] },
+      calls: ['HMGET', 'HSET', 'TIME', 'ZPOPMIN'],
+    },
+  ])('to $to', async ({ given, calls }) => {
+    const lock = await lockOnOwnServer()
+    await lock.given(given)
+    await lock.listen(many[0]!)
+    expect(await lock.callsInside(() => lock.release(ada))).toEqual(calls)
+  })
+
+  test('past waiters of a crashed process: a pop and a message each', async () => {
+    const lock = await lockOnOwnServer()
+    const ben = caller('ben')
+    await lock.given({ holder: ada, waiters: [caller('dead'), caller('dead'), ben] })
+    await lock.listen(ben)
+    const calls = await lock.callsInside(() => lock.release(ada))
+    const thrice = (command: string) => [command, command, command]
+    expect(calls).toEqual(['HMGET', 'HSET', ...thrice('PUBLISH'), 'TIME', ...thrice('ZPOPMIN')])
+  })
+})
+
+describe('out of memory (I4)', () => {
+  const [ada, ben] = [caller('ada'), caller('ben')]
+
+  test.each([
+    { what: 'a release', given: { holder: ada }, holder: undefined },
+    { what: 'handing on', given: { holder: ada, waiters: [ben] }, holder: ben.id },
+    { what: 'the release of one of two holds', given: { holder: ada, reentries: [again(ada)] }, holder: undefined },
+  ])('$what works', async ({ given, holder }) => {
+    const lock = await lockOnOwnServer()
+    await lock.given(given)
+    await lock.listen(ben)
+    await lock.exhaustMemory()
+
+    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await lock.holder()).toBe(holder)
+  })
+})
+
+describe('a server that refuses to publish (ACL)', () => {
+  const [ada, ben] = [caller('ada'), caller('ben')]
+
+  test.each([
+    { what: 'the next waiter has the lock', waiters: [ben], holder: ben.id },
+    { what: 'the lock is open', waiters: [], holder: undefined },
+  ])('I4: does not break a release half-way: $what', async ({ waiters, holder }) => {
+    const lock = await lockOnOwnServer()
+    await lock.given({ holder: ada, waiters })
+    await lock.redis.call('ACL', 'SETUSER', 'default', 'resetchannels')
+
+    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await lock.holder()).toBe(holder)
+  })
+})

@@ -1,0 +1,162 @@
+/** lua/renew.lua: prolong holds that still exist, say which are gone. */
+import { describe, expect, test } from 'vitest'
+import { again, type Caller, caller } from './callers.ts'
+import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'
+
+type Asked = readonly [lock: TestLock, hold: Caller, ms: number]
+
+/** What remains of each hold by then, or null if it is gone. */
+async function renew(...asked: Asked[]): Promise<unknown[]> {
+  const { values } = await asked[0]![0].scripts.run(
+    'renew',
+    { locks: asked.map(([lock]) => lock.names.lock) },
+    { memory: MEMORY, asked: asked.flatMap(([, { id }, ms]) => [id, ms]) },
+  )
+  return values
+}
+
+describe('a live hold', () => {
+  test('is prolonged to the lease asked for, from now', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    await lock.given({ holder: ada, endsIn: 500 })
+    const before = Math.floor((await lock.micros()) / 1000)
+
+    expect(await renew([lock, ada, 30_000])).toEqual([30_000])
+    const until = Number((await lock.hash())['until'])
+    expect(until).toBeGreaterThanOrEqual(before + 30_000)
+    expect(until).toBeLessThan(before + 32_000)
+  })
+
+  test.each([
+    { ms: 2_000, what: 'asked for less: is never shortened' },
+    { ms: 0, what: 'asked for 0 ms: is only confirmed' },
+  ])('$what', async ({ ms }) => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    await lock.given({ holder: ada })
+    const before = await lock.snapshot()
+    const [left] = await renew([lock, ada, ms])
+
+    expect(left).toBeGreaterThan(8_000)
+    expect(left).toBeLessThanOrEqual(10_000)
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('may be a re-entrant one, also when the first has ended', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const inner = again(ada)
+    await lock.given({ holder: ada, reentries: [inner] })
+
+    expect(await renew([lock, inner, 20_000])).toEqual([20_000])
+    await lock.release(ada)
+    expect(await renew([lock, inner, 30_000])).toEqual([30_000])
+  })
+
+  test('I2: takes the life of the key with it', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    await lock.grant(ada)
+    await renew([lock, ada, 10 * MEMORY])
+
+    const life = await lock.redis.pttl(lock.names.lock)
+    expect(life).toBeGreaterThan(11 * MEMORY - 2_000)
+    expect(life).toBeLessThanOrEqual(11.25 * MEMORY)
+    expect((await lock.hash())['keep']).toBe(String(await lock.redis.call('PEXPIRETIME', lock.names.lock)))
+  })
+
+  test('keeps its token', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const token = await lock.grant(ada)
+    await renew([lock, ada, 30_000])
+
+    expect(await lock.hash()).toMatchObject({ token: String(token), clock: String(token) })
+  })
+
+  test('I8: is prolonged also out of memory', async () => {
+    const lock = await lockOnOwnServer()
+    const ada = caller('ada')
+    await lock.given({ holder: ada })
+    await lock.exhaustMemory()
+
+    expect(await renew([lock, ada, 30_000])).toEqual([30_000])
+  })
+})
+
+describe('a hold that is gone', () => {
+  const ada = caller('ada')
+
+  test.each([
+    { what: 'of a lock nobody knows', given: {}, hold: ada },
+    { what: 'of a foreign id', given: { holder: caller('ben') }, hold: ada },
+    { what: 'of the same owner, but another id', given: { holder: ada }, hold: again(ada) },
+    { what: 'whose lease has lapsed: it is not revived', given: { holder: ada, endsIn: -1 }, hold: ada },
+    { what: 'that is a waiter', given: { holder: caller('ben'), waiters: [ada] }, hold: ada },
+  ])('I5: $what: nothing changes', async ({ given, hold }) => {
+    const lock = await sharedLock()
+    await lock.given(given)
+    const before = await lock.snapshot()
+
+    expect(await renew([lock, hold, 30_000])).toEqual([null])
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('I5: that was released is not revived', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    await lock.release(ada)
+    const before = await lock.snapshot()
+
+    expect(await renew([lock, ada, 30_000])).toEqual([null])
+    expect(await lock.snapshot()).toEqual(before)
+  })
+})
+
+describe('several locks in one call', () => {
+  test('each gets its own answer, in order', async () => {
+    const first = await sharedLock()
+    const [second, third] = [first.another(), first.another()]
+    const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
+    await first.given({ holder: ada })
+    await third.given({ holder: cyd })
+
+    expect(await renew([first, ada, 20_000], [second, ben, 30_000], [third, cyd, 40_000])).toEqual([
+      20_000,
+      null,
+      40_000,
+    ])
+  })
+
+  test('two holds of one lock: the longer lease counts', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const inner = again(ada)
+    await lock.given({ holder: ada, reentries: [inner] })
+
+    const [first, second] = await renew([lock, ada, 40_000], [lock, inner, 20_000])
+    expect([first, second]).toEqual([40_000, 40_000])
+  })
+
+  test('I8: a key of another type takes no lock but its own from the client', async () => {
+    const broken = await sharedLock()
+    const sound = broken.another()
+    const [ada, ben] = [caller('ada'), caller('ben')]
+    await broken.redis.set(broken.names.lock, 'not a lock')
+    await sound.given({ holder: ben })
+
+    expect(await renew([broken, ada, 30_000], [sound, ben, 30_000])).toEqual([null, 30_000])
+  })
+
+  test('I9: cost one TIME, and for each hold HMGET, PEXPIREAT, HSET', async () => {
+    const first = await lockOnOwnServer()
+    const second = first.another()
+    const [ada, ben] = [caller('ada'), caller('ben')]
+    await first.given({ holder: ada })
+    await second.given({ holder: ben })
+
+    const calls = await first.callsInside(() => renew([first, ada, 30_000], [second, ben, 30_000]))
+    expect(calls).toEqual(['HMGET', 'HMGET', 'HSET', 'HSET', 'PEXPIREAT', 'PEXPIREAT', 'TIME'])
+  })
+})

@@ -1,0 +1,266 @@
+/** lua/tend.lua: the heartbeat of a client's waiters, which repairs whatever was lost. */
+import { describe, expect, test } from 'vitest'
+import { again, type Caller, caller } from './callers.ts'
+import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
+
+/** Some waiters of one client, and the tickets they got when they joined. */
+async function joined(lock: TestLock, waiters: readonly Caller[]): Promise<[Caller, number][]> {
+  const pairs: [Caller, number][] = []
+  for (const who of waiters) pairs.push([who, await lock.enqueue(who)])
+  return pairs
+}
+
+const ada = caller('ada')
+const ben = caller('ben')
+const ben2 = caller('ben2', { client: ben.client })
+const cyd = caller('cyd')
+
+describe('a heartbeat while the lock is held', () => {
+  test('says where each waiter is, who holds, for how long, and until when', async () => {
+    const lock = await sharedLock()
+    const token = await lock.grant(ada)
+    const [first] = await joined(lock, [ben])
+    await lock.enqueue(cyd)
+    const [third] = await joined(lock, [ben2])
+
+    const reply = await lock.tend(first!, third!)
+    expect(reply).toMatchObject({ label: 'ada', places: [1, 3] })
+    expect(reply.ttl).toBeGreaterThan(8_000)
+    expect(reply.ttl).toBeLessThanOrEqual(10_000)
+    expect(reply.heldFor).toBeLessThan(2_000)
+    expect(reply.clock).toBeGreaterThan(token)
+  })
+
+  test('I3: moves the deadlines of its waiters on, so that they outlive their first time', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    const waiters = await joined(lock, [ben, ben2])
+    const now = Math.floor((await lock.micros()) / 1000)
+    await lock.tend(...waiters)
+
+    for (const [who] of waiters) {
+      const deadline = await lock.deadline(who)
+      expect(deadline).toBeGreaterThanOrEqual(now + who.ttl)
+      expect(deadline).toBeLessThan(now + who.ttl + 2_000)
+    }
+  })
+
+  test('I5: does not touch the holder, nor the waiters of others', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    const waiters = await joined(lock, [ben])
+    await lock.enqueue(cyd)
+    const holding = async () => {
+      const { owner, hold, token, until } = await lock.hash()
+      return { owner, hold, token, until }
+    }
+    const [holder, order] = [await holding(), await lock.order()]
+    await lock.tend(...waiters)
+
+    expect(await holding()).toEqual(holder)
+    expect(await lock.order()).toEqual(order)
+    expect(await lock.deadline(cyd)).toBeUndefined()
+  })
+
+  test('I7: gives every key of the queue a life between one and two waiterTtl', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    await lock.tend(...(await joined(lock, [ben])))
+
+    for (const key of [lock.names.queue, lock.names.expiry]) {
+      const life = await lock.redis.pttl(key)
+      expect(life).toBeGreaterThan(ben.ttl)
+      expect(life).toBeLessThanOrEqual(2 * ben.ttl)
+    }
+  })
+
+  test('I3: of waiters with a short expiry does not shorten the life of a queue that others are in', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    await lock.enqueue(caller('patient', { ttl: 60_000 }))
+    await lock.tend(...(await joined(lock, [caller('hasty', { ttl: 100 })])))
+
+    expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(60_000)
+  })
+
+  test('I7: prunes deadlines that have passed, and no others', async () => {
+    const lock = await sharedLock()
+    const gone = caller('gone', { joinedAgo: 60_000, deadlineIn: -1_000 })
+    const alive = caller('alive', { deadlineIn: 3_000 })
+    await lock.given({ holder: ada, waiters: [gone, alive] })
+    await lock.tend(...(await joined(lock, [ben])))
+
+    expect(await lock.deadline(gone)).toBeUndefined()
+    expect(await lock.deadline(alive)).toBeDefined()
+  })
+})
+
+describe('a waiter that is missing in the queue', () => {
+  test('I3: joins again with the ticket it had, ahead of those who came later', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    const [first, second] = await joined(lock, [ben, ben2])
+    await lock.enqueue(cyd)
+    const order = await lock.order()
+    await lock.leave(ben)
+
+    expect((await lock.tend(first!, second!)).places).toEqual([1, 2])
+    expect(await lock.order()).toEqual(order)
+  })
+
+  test('I2: takes the clock to its ticket at least, so that no later token is below it', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const future = (await lock.micros()) + 3_600_000_000
+    await lock.tend([ben, future])
+    await lock.leave(ben)
+    await lock.release(ada)
+
+    expect(await lock.grant(cyd)).toBeGreaterThan(future)
+  })
+
+  test('I3, I7: brings a queue back that was lost alone, with a life of its own', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    const waiters = await joined(lock, [ben, ben2])
+    const order = await lock.order()
+    await lock.redis.del(lock.names.queue)
+    await lock.tend(...waiters)
+
+    expect(await lock.order()).toEqual(order)
+    expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(0)
+  })
+
+  test('I3: after FLUSHALL the waiters of two clients stand in their old order, whoever tends first', async () => {
+    const lock = await lockOnOwnServer()
+    await lock.grant(ada)
+    const [first] = await joined(lock, [ben])
+    const [second] = await joined(lock, [cyd])
+    const [third] = await joined(lock, [ben2])
+    const [fourth] = await joined(lock, [caller('cyd2', { client: cyd.client })])
+    await lock.redis.flushall()
+
+    // The holder is lost too: the first waiter that is heard of gets the lock, and the others queue by their tickets.
+    const { places } = await lock.tend(second!, fourth!)
+    expect(places).toEqual([[expect.any(String), cyd.lease, 'handoff'], 1])
+    expect((await lock.tend(first!, third!)).places).toEqual([1, 2])
+    expect(await lock.order()).toEqual([ben.id, ben2.id, fourth![0].id])
+  })
+})
+
+describe('a grant', () => {
+  test('I4: whose message was lost is found', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    const waiters = await joined(lock, [ben, ben2])
+    await lock.listen(ben)
+    await lock.release(ada)
+    const { token } = await lock.hash()
+
+    const { places } = await lock.tend(...waiters)
+    expect(places).toEqual([[token, expect.any(Number), 'handoff'], 1])
+    expect(await lock.order()).toEqual([ben2.id])
+  })
+
+  test('I5: is found again by the next heartbeat, unchanged', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ben })
+    const before = await lock.snapshot()
+    const { token } = await lock.hash()
+
+    const found = [[token, expect.any(Number), 'handoff']]
+    for (let i = 0; i < 2; i++) expect((await lock.tend([ben, 1])).places).toEqual(found)
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('I1: that lapsed before it was found is none: the waiter has its old place, and gets a new one', async () => {
+    const lock = await sharedLock()
+    const ticket = await lock.micros()
+    await lock.given({ holder: ben, endsIn: -1 })
+    const { token } = await lock.hash()
+
+    const [place] = (await lock.tend([ben, ticket])).places as [[string, number, string]]
+    expect(Number(place[0])).toBeGreaterThan(Number(token))
+    expect(place.slice(1)).toEqual([ben.lease, 'expiry'])
+  })
+})
+
+describe.each([
+  { state: 'free', how: 'handoff', given: {} },
+  { state: 'lapsed', how: 'expiry', given: { holder: ada, reentries: [again(ada)], endsIn: -1 } },
+] as const)('a heartbeat that finds the lock $state', ({ how, given }) => {
+  test('I4: gives it to the first waiter; one of its own is told by the reply, without a message', async () => {
+    const lock = await sharedLock()
+    await lock.given(given)
+    const heard = await lock.listen(ben)
+    const tickets = await lock.micros()
+
+    const reply = await lock.tend([ben, tickets - 2], [ben2, tickets - 1])
+    const { owner, hold, token, holds } = await lock.hash()
+    expect(reply).toMatchObject({ label: 'ben', ttl: ben.lease, places: [[token, ben.lease, how], 1] })
+    expect([owner, hold, holds]).toEqual([ben.owner, ben.id, undefined])
+    expect(await heard()).toEqual([])
+  })
+
+  test('I4: gives it to a waiter of its own also if its inbox is not heard', async () => {
+    const lock = await sharedLock()
+    await lock.given(given)
+
+    expect((await lock.tend([ben, await lock.micros()])).places).toEqual([[expect.any(String), ben.lease, how]])
+  })
+
+  test('I3: gives it to the waiter of another client that is ahead, and tells it', async () => {
+    const lock = await sharedLock()
+    await lock.given({ ...given, waiters: [cyd] })
+    const heard = await lock.listen(ben, cyd)
+
+    const reply = await lock.tend([ben, await lock.micros()])
+    expect(reply).toMatchObject({ label: 'cyd', places: [1] })
+    const token = Number((await lock.hash())['token'])
+    expect(await heard()).toEqual([lock.grantMessage(how, cyd, token)])
+  })
+
+  test('I4: passes over waiters ahead that have expired or are not heard', async () => {
+    const lock = await sharedLock()
+    await lock.given({ ...given, waiters: [caller('expired', { joinedAgo: 6_000 }), caller('unheard')] })
+
+    expect((await lock.tend([ben, await lock.micros()])).places).toEqual([[expect.any(String), ben.lease, how]])
+  })
+})
+
+describe('the server', () => {
+  test('serves 500 waiters in one call, each with its own place', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const many = Array.from({ length: 500 }, () => again(ben))
+    const first = (await lock.micros()) - 1_000_000
+
+    const { places } = await lock.tend(...many.map((who, i) => [who, first + i] as const))
+    expect(places).toEqual(many.map((_, i) => i + 1))
+    expect(await lock.order()).toEqual(many.map(({ id }) => id))
+  })
+
+  test('I9: does the same calls for any number of waiters, and a ZRANK for each', async () => {
+    const lock = await lockOnOwnServer()
+    await lock.grant(ada)
+    const waiters = await joined(lock, [ben, ben2])
+    // The first heartbeat may also have to prolong the life of the lock's key.
+    await lock.tend(...waiters)
+
+    const calls = await lock.callsInside(() => lock.tend(...waiters))
+    const usual = ['HMGET', 'HSET', 'PEXPIREAT', 'PEXPIREAT', 'TIME', 'ZADD', 'ZADD', 'ZRANK', 'ZRANK']
+    expect(calls).toEqual([...usual, 'ZREMRANGEBYSCORE'])
+  })
+
+  test('I4: out of memory, lets a waiter join again, and promotes', async () => {
+    const lock = await lockOnOwnServer()
+    const lapsed = lock.another()
+    await lock.given({ holder: ada })
+    await lapsed.given({ holder: ada, endsIn: -1 })
+    await lock.exhaustMemory()
+    const ticket = await lock.micros()
+
+    expect((await lock.tend([ben, ticket])).places).toEqual([1])
+    expect((await lapsed.tend([ben, ticket])).places).toEqual([[expect.any(String), ben.lease, 'expiry']])
+  })
+})

@@ -1,0 +1,252 @@
+/** One lock on a real server: its state before, its scripts by name, its state after, and the messages in between. */
+import type { Redis } from 'ioredis'
+import { onTestFinished } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { clientsOf } from '../../src/redis/clients.ts'
+import { Connection } from '../../src/redis/connection.ts'
+import { Keys, type Names, unlockChannel } from '../../src/redis/keys.ts'
+import { Scripts } from '../../src/redis/scripts.ts'
+import { freshKey, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
+import { type Caller, entryOf } from './callers.ts'
+
+/** How long a free lock's clock is kept, ms. */
+export const MEMORY = 60_000
+
+export interface Given {
+  readonly holder?: Caller
+  /** In how many ms the holder's lease ends; below 0: it has lapsed. */
+  readonly endsIn?: number
+  /** Its re-entrant holds, beside the first. */
+  readonly reentries?: readonly Caller[]
+  /** In queue order, unless `joinedAgo` says otherwise. */
+  readonly waiters?: readonly Caller[]
+  /** The last ticket or token issued, µs; by default it is of this moment. */
+  readonly clock?: number
+}
+
+export interface Message {
+  readonly to: string
+  readonly text: string
+}
+
+/** What a heartbeat says of a waiter: its position, or its grant (token, ttl ms, how it came about). */
+type Place = number | [token: string, ttl: number, how: string]
+
+/** A lock that no other test uses, on the server that all tests share. */
+export function sharedLock(): Promise<TestLock> {
+  return lockOn(redisUrl())
+}
+
+/** A lock on a server that nobody else uses: for counting commands, for breaking things. */
+export async function lockOnOwnServer(): Promise<TestLock> {
+  return lockOn((await ownServer()).url)
+}
+
+async function lockOn(url: string): Promise<TestLock> {
+  const connection = new Connection(clientsOf(url).make(), systemClock, 5_000, { up() {}, down() {} })
+  onTestFinished(() => connection.close())
+  connection.open()
+  await connection.run(redis => redis.ping())
+  return new TestLock(url, plainRedis(url), new Scripts(connection, false))
+}
+
+export class TestLock {
+  readonly redis: Redis
+  readonly scripts: Scripts
+  readonly names: Names
+  readonly inbox: string
+  readonly #url: string
+
+  constructor(url: string, redis: Redis, scripts: Scripts) {
+    const keys = new Keys('', 'lock', false)
+    this.#url = url
+    this.redis = redis
+    this.scripts = scripts
+    this.names = keys.of(freshKey())
+    this.inbox = keys.inboxPrefix(this.names.lock)
+  }
+
+  /** Another lock on the same connections. */
+  another(): TestLock {
+    return new TestLock(this.#url, this.redis, this.scripts)
+  }
+
+  /** Writes a state as lua/README.md describes it, with lives long enough for any test. */
+  async given({ holder, endsIn = 10_000, reentries = [], waiters = [], clock }: Given): Promise<void> {
+    const micros = await this.micros()
+    const now = Math.floor(micros / 1000)
+    const keep = now + 2 * MEMORY
+    const hash: Record<string, string | number> = { clock: clock ?? micros, keep }
+    if (holder) {
+      const { owner, id, name } = holder
+      Object.assign(hash, { owner, hold: id, label: name, until: now + endsIn, token: micros })
+    }
+    if (reentries.length > 0) hash['holds'] = reentries.length + 1
+    for (const { id, lease } of reentries) hash[`hold:${id}`] = lease
+    if (waiters.length > 0) hash['queued'] = now + MEMORY
+    const write = this.redis.multi().hset(this.names.lock, hash).pexpireat(this.names.lock, keep)
+    waiters.forEach((waiter, i) => {
+      const { id, headStart, deadlineIn, joinedAgo = waiters.length - i } = waiter
+      write.zadd(this.names.queue, micros - joinedAgo * 1000 - headStart, entryOf(waiter))
+      if (deadlineIn !== undefined) write.zadd(this.names.expiry, now + deadlineIn, id)
+    })
+    write.pexpireat(this.names.queue, now + MEMORY).pexpireat(this.names.expiry, now + MEMORY)
+    await write.exec()
+  }
+
+  /** One attempt, or, with `queue`, one that joins the queue when it is refused. */
+  async acquire(who: Caller, { queue = false } = {}) {
+    const { status, values } = await this.scripts.run('acquire', this.names, {
+      id: who.id,
+      self: who.owner,
+      tag: who.name,
+      lease: who.lease,
+      memory: MEMORY,
+      inbox: this.inbox,
+      entry: queue ? entryOf(who) : undefined,
+      ttl: queue ? who.ttl : undefined,
+      headStart: queue ? who.headStart : undefined,
+    })
+    if (status !== 'refused') return { status, token: Number(values[0]), ttl: Number(values[1]) }
+    const [ttl, position, ticket, label, heldFor, clock] = values as [number, number, string, string, number, string]
+    return { status, ttl, position, ticket: Number(ticket), label, heldFor, clock: Number(clock) }
+  }
+
+  /** For callers that surely get the lock. */
+  async grant(who: Caller): Promise<number> {
+    const { status, token } = await this.acquire(who)
+    if (token === undefined) throw new Error(`not granted but ${status}`)
+    return token
+  }
+
+  /** For callers that surely have to wait. */
+  async enqueue(who: Caller): Promise<number> {
+    const { status, ticket } = await this.acquire(who, { queue: true })
+    if (ticket === undefined) throw new Error(`not queued but ${status}`)
+    return ticket
+  }
+
+  async release({ id, client }: Caller) {
+    const { status, values } = await this.scripts.run('release', this.names, {
+      id,
+      client,
+      inbox: this.inbox,
+      memory: MEMORY,
+    })
+    if (status !== 'passed') return { status }
+    return { status, id: values[0], token: Number(values[1]), ttl: values[2] }
+  }
+
+  /** `queued: false`: leaves without an entry, as a caller does that never asked to be queued. */
+  async leave(who: Caller, { queued = true } = {}): Promise<string> {
+    const entry = queued ? entryOf(who) : undefined
+    const { status } = await this.scripts.run('leave', this.names, {
+      id: who.id,
+      inbox: this.inbox,
+      memory: MEMORY,
+      entry,
+    })
+    return status
+  }
+
+  /** The heartbeat of waiters of one client, each with the ticket it has. */
+  async tend(...waiters: readonly (readonly [Caller, number])[]) {
+    const ttl = waiters[0]![0].ttl
+    const list = waiters.flatMap(([who, ticket]) => [who.id, entryOf(who), ticket])
+    const args = { inbox: this.inbox, memory: MEMORY, ttl, waiters: list }
+    const { values } = await this.scripts.run('tend', this.names, args)
+    const [left, label, heldFor, clock, ...places] = values
+    return { ttl: left as number, label, heldFor, clock: Number(clock), places: places as Place[] }
+  }
+
+  async forceRelease(token: number): Promise<string> {
+    const args = { seen: token, inbox: this.inbox, memory: MEMORY }
+    return (await this.scripts.run('forceRelease', this.names, args)).status
+  }
+
+  /** The server's time, µs. */
+  async micros(): Promise<number> {
+    const [seconds, micros] = await this.redis.time()
+    return Number(seconds) * 1_000_000 + Number(micros)
+  }
+
+  /** The lock's fields. */
+  hash(): Promise<Record<string, string>> {
+    return this.redis.hgetall(this.names.lock)
+  }
+
+  async holder(): Promise<string | undefined> {
+    return (await this.hash())['hold']
+  }
+
+  /** Ids of the waiters, in the order of the queue. */
+  async order(): Promise<string[]> {
+    return (await this.redis.zrange(this.names.queue, 0, '-1')).map(entry => entry.split(' ', 1)[0]!)
+  }
+
+  async deadline({ id }: Caller): Promise<number | undefined> {
+    const score = await this.redis.zscore(this.names.expiry, id)
+    return score === null ? undefined : Number(score)
+  }
+
+  /** Every byte of the lock's keys, and when they expire. */
+  async snapshot(): Promise<unknown[]> {
+    const keys = Object.values(this.names)
+    const life = (key: string) => this.redis.call('PEXPIRETIME', key)
+    return Promise.all(keys.flatMap(key => [this.redis.dumpBuffer(key), life(key)]))
+  }
+
+  /** Ends the holder's lease at once, as its time would. */
+  async lapse(): Promise<void> {
+    await this.redis.hset(this.names.lock, 'until', Math.floor((await this.micros()) / 1000) - 1)
+  }
+
+  /**
+   * Hears what is said to these callers' clients, and that the lock is free. The function that it returns resolves to
+   * everything that has been said until then: it sends a message of its own, which is the last to come.
+   */
+  async listen(...callers: readonly Caller[]): Promise<() => Promise<Message[]>> {
+    const unlock = unlockChannel(this.names.lock)
+    const channels = new Map([[unlock, 'unlock']])
+    for (const { client, name } of callers) channels.set(this.inbox + client, name)
+    const messages: Message[] = []
+    let end = () => {}
+    const ear = plainRedis(this.#url).on('message', (channel: string, text: string) => {
+      if (text === 'end') end()
+      else messages.push({ to: channels.get(channel)!, text })
+    })
+    await ear.subscribe(...channels.keys())
+    return async () => {
+      const ended = new Promise<void>(resolve => {
+        end = resolve
+      })
+      await this.redis.publish(unlock, 'end')
+      await ended
+      return messages
+    }
+  }
+
+  /** The message that makes a waiter the holder. */
+  grantMessage(reason: 'handoff' | 'expiry', to: Caller, token: number): Message {
+    return { to: to.name, text: `${reason} ${to.id} ${token} ${this.names.lock}` }
+  }
+
+  /** From now on the server is out of memory. Only for a server of the test's own. */
+  async exhaustMemory(): Promise<void> {
+    await this.redis.config('SET', 'maxmemory-policy', 'noeviction')
+    await this.redis.config('SET', 'maxmemory', '1')
+  }
+
+  /** The commands that Redis runs inside the scripts meanwhile, sorted. Only for a server of the test's own. */
+  async callsInside(action: () => Promise<unknown>): Promise<string[]> {
+    await this.redis.config('RESETSTAT')
+    await action()
+    const stats = await this.redis.info('commandstats')
+    const counts = [...stats.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)] as unknown as [string, string, string][]
+    const fromOutside = /^(evalsha|eval|config\|resetstat)$/
+    return counts
+      .filter(([, command]) => !fromOutside.test(command))
+      .flatMap(([, command, calls]) => Array<string>(Number(calls)).fill(command.toUpperCase()))
+      .sort()
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * What a user's compiler must accept, infer and refuse. This file is checked by the compiler and never run: a line below
+ * `@ts-expect-error` that is accepted is an error, too.
+ */
+import type { Cluster, Redis, RedisOptions } from 'ioredis'
+import {
+  type ClientStats,
+  type Lease,
+  LockClient,
+  LockError,
+  type LockLostError,
+  type LockState,
+  type LockTimeoutError,
+  type Via,
+} from 'redis-baton'
+import { expectTypeOf } from 'vitest'
+
+declare const locks: LockClient
+declare const account: Account
+declare const timeoutError: LockTimeoutError
+
+interface Account {
+  balance: number
+}
+
+// A client is made from whatever names a Redis.
+expectTypeOf(LockClient).toBeConstructibleWith('redis://127.0.0.1:6379', { prefix: 'app', fair: true })
+expectTypeOf<string | Redis | Cluster | RedisOptions>().toExtend<ConstructorParameters<typeof LockClient>[0]>()
+// @ts-expect-error a number names no Redis
+new LockClient(6379)
+// @ts-expect-error options are known by name
+new LockClient('redis://127.0.0.1:6379', { timout: 5 })
+
+// `lock` gives a lease; `tryLock` may give none; both are disposable.
+expectTypeOf(
+  locks.lock('key', { fair: true, timeout: 5, signal: AbortSignal.timeout(5) }),
+).resolves.toEqualTypeOf<Lease>()
+expectTypeOf(locks.tryLock('key')).resolves.toEqualTypeOf<Lease | null>()
+expectTypeOf<Lease | LockClient>().toExtend<AsyncDisposable>()
+// An option that is undefined counts as absent, so that it can be passed on.
+locks.lock('key', { timeout: undefined, signal: undefined, owner: undefined })
+// @ts-expect-error times are numbers
+locks.lock('key', { timeout: '5s' })
+
+// `using` returns what its function returns, with and without options, and passes it the lease.
+expectTypeOf(locks.using('key', () => 1)).toEqualTypeOf<Promise<number>>()
+expectTypeOf(locks.using('key', async lease => lease.fencingToken)).toEqualTypeOf<Promise<number>>()
+expectTypeOf(locks.using('key', { fair: true }, async () => 'done')).toEqualTypeOf<Promise<string>>()
+locks.using('key', { lease: 5_000 }, lease => expectTypeOf(lease).toEqualTypeOf<Lease>())
+// @ts-expect-error there is nothing to run
+locks.using('key', { fair: true })
+// @ts-expect-error the function comes last
+locks.using('key', () => 1, { fair: true })
+
+// `wrap` keeps the signature: arguments, result (as a promise) and `this`.
+const ship = locks.wrap('shipping', async (order: number, express?: boolean) => ({ order, express }))
+expectTypeOf(ship).parameters.toEqualTypeOf<[order: number, express?: boolean | undefined]>()
+expectTypeOf(ship).returns.resolves.toEqualTypeOf<{ order: number; express: boolean | undefined }>()
+ship(7)
+// @ts-expect-error an order is a number
+ship('7')
+
+const bill = locks.wrap(
+  (order, customer) => {
+    expectTypeOf(order).toEqualTypeOf<number>()
+    return `bill:${customer}`
+  },
+  (order: number, customer: string) => `${order} for ${customer}`,
+  { fairAfter: 1_000 },
+)
+expectTypeOf(bill).toBeCallableWith(7, 'Ada')
+expectTypeOf(bill).returns.toEqualTypeOf<Promise<string>>()
+
+const deposit = locks.wrap('account', function (this: Account, amount: number) {
+  return this.balance + amount
+})
+expectTypeOf(deposit).thisParameter.toEqualTypeOf<Account>()
+expectTypeOf(deposit.call(account, 5)).toEqualTypeOf<Promise<number>>()
+// @ts-expect-error it is a method of an account
+deposit(5)
+
+// The rest of the client.
+expectTypeOf(locks.runAs('owner', () => 'sync')).toEqualTypeOf<string>()
+expectTypeOf(locks.runAs('owner', async () => 1)).toEqualTypeOf<Promise<number>>()
+expectTypeOf(locks.inspect('key')).resolves.toEqualTypeOf<LockState>()
+expectTypeOf(locks.list()).toExtend<AsyncIterable<LockState>>()
+expectTypeOf(locks.forceRelease('key')).resolves.toEqualTypeOf<boolean>()
+expectTypeOf(locks.stats()).toEqualTypeOf<ClientStats>()
+expectTypeOf(locks.close()).toEqualTypeOf<Promise<void>>()
+
+// A lease says what it is; nobody else can set it.
+expectTypeOf<Lease['fencingToken']>().toEqualTypeOf<number>()
+expectTypeOf<Lease['signal']>().toEqualTypeOf<AbortSignal>()
+expectTypeOf<Lease['renew']>().toBeCallableWith(5_000)
+expectTypeOf<Lease['release']>().returns.resolves.toEqualTypeOf<boolean>()
+declare const lease: Lease
+// @ts-expect-error it is Redis that issues tokens
+lease.fencingToken = 5
+
+// Events are typed by their names.
+locks.on('acquired', e => {
+  expectTypeOf(e.fencingToken).toEqualTypeOf<number>()
+  expectTypeOf(e.via).toEqualTypeOf<Via>()
+})
+locks.once('waiting', e => expectTypeOf(e.position).toEqualTypeOf<number | undefined>())
+locks.on('lost', e => expectTypeOf(e.error).toEqualTypeOf<LockLostError>())
+// @ts-expect-error there is no such event
+locks.on('aquired', () => {})
+// @ts-expect-error this event does not tell the owner
+locks.on('released', e => e.owner)
+
+// Errors have one base, a code, and what explains them.
+expectTypeOf<LockTimeoutError | LockLostError>().toExtend<LockError>()
+expectTypeOf(LockError).instance.toHaveProperty('code').toEqualTypeOf<string>()
+expectTypeOf(timeoutError.holder?.label).toEqualTypeOf<string | undefined>()

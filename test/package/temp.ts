@@ -1,0 +1,11 @@
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+
+/** The path of an empty folder outside the project, removed after the test. */
+export async function emptyFolder(): Promise<string> {
+  const folder = await mkdtemp(join(await realpath(tmpdir()), 'redis-baton-test-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}

@@ -1,0 +1,123 @@
+/**
+ * Random histories on the real Redis: several clients ask for, get, give back, prolong and take away two locks, and at
+ * every moment the properties of `World` hold.
+ *
+ * A failure prints the seed and the shortest history found. BATON_SEED repeats the histories of a seed.
+ */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { LockClient } from '../../src/index.ts'
+import { freshKey, plainRedis, redisUrl } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { type Ask, World } from './world.ts'
+
+const seed = process.env['BATON_SEED']
+/** New clients for each history, so that none suffers from what an earlier one has broken. */
+async function withClients(count: number, run: (clients: LockClient[]) => Promise<void>): Promise<void> {
+  const clients = Array.from({ length: count }, (_, i) => new LockClient(redisUrl(), { label: `client ${i}` }))
+  try {
+    await run(clients)
+  } finally {
+    await Promise.all(clients.map(locks => locks.close()))
+  }
+}
+
+/** Bounded by time, so that a slow machine tries fewer histories, not longer. */
+function limits(numRuns: number, ms: number) {
+  return { numRuns, interruptAfterTimeLimit: ms, ...(seed !== undefined && { seed: Number(seed) }) }
+}
+
+interface Step {
+  run(world: World): Promise<void> | void
+  [shown: string]: unknown
+}
+
+const choice = fc.nat(100)
+const ask: fc.Arbitrary<Ask> = fc.record({
+  client: choice,
+  key: fc.constantFrom(0, 0, 1),
+  fair: fc.boolean(),
+  once: fc.constantFrom(false, false, true),
+  timeout: fc.constantFrom(undefined, undefined, 0, 3, 15, 40),
+  lease: fc.constantFrom(undefined, undefined, undefined, 25, 60),
+  owner: fc.constantFrom(undefined, undefined, undefined, 'x', 'y'),
+})
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 10, arbitrary: ask.map(asked => ({ ask: asked, run: (world: World) => world.ask(asked) })) },
+  {
+    weight: 5,
+    arbitrary: fc.tuple(choice, fc.boolean()).map(([release, twice]) => ({
+      release,
+      twice,
+      run: (world: World) => world.release(release, twice),
+    })),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(choice, fc.constantFrom(20, 500, 5_000)).map(([renew, ms]) => ({
+      renew,
+      ms,
+      run: (world: World) => world.renew(renew, ms),
+    })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(choice, fc.nat(1)).map(([by, forceRelease]) => ({
+      forceRelease,
+      by,
+      run: (world: World) => world.forceRelease(by, forceRelease),
+    })),
+  },
+  { weight: 2, arbitrary: choice.map(abort => ({ abort, run: (world: World) => world.abort(abort) })) },
+  { weight: 6, arbitrary: fc.constant({ look: true, run: (world: World) => world.look() }) },
+  { weight: 3, arbitrary: fc.integer({ min: 1, max: 30 }).map(pass => ({ pass, run: () => sleep(pass) })) },
+)
+
+test('I1 I2 I3 I5 I6 I7 I8 hold in every history of a few clients', async () => {
+  const redis = plainRedis()
+  const histories = fc.record({
+    clients: fc.integer({ min: 2, max: 4 }),
+    steps: fc.array(step, { minLength: 1, maxLength: 30, size: 'max' }),
+  })
+  const property = fc.asyncProperty(histories, history =>
+    withClients(history.clients, async clients => {
+      const world = new World(clients, redis)
+      for (const { run } of history.steps) {
+        await run(world)
+        world.check()
+      }
+      await world.drain()
+    }),
+  )
+  await fc.assert(property, limits(60, 15_000))
+}, 60_000)
+
+const caller = fc.record({ client: choice, quits: fc.constantFrom(false, false, true) })
+
+test('I3 fair grants follow the order of the requests, but for those who have given up', async () => {
+  const property = fc.asyncProperty(fc.array(caller, { minLength: 2, maxLength: 12 }), callers =>
+    withClients(3, async clients => {
+      const key = freshKey('order')
+      const queued = async () => (await clients[0]!.inspect(key)).waiters.length
+      const holder = await clients[0]!.lock(key)
+      const granted: number[] = []
+      const quitting = new AbortController()
+      const calls: Promise<unknown>[] = []
+      for (const [place, { client, quits }] of callers.entries()) {
+        const signal = quits ? quitting.signal : undefined
+        const use = () => granted.push(place)
+        calls.push(clients[client % 3]!.using(key, { fair: true, signal }, use).catch(error => error))
+        await eventually(async () => (await queued()) === place + 1)
+      }
+      quitting.abort()
+      const stay = callers.flatMap(({ quits }, place) => (quits ? [] : [place]))
+      await eventually(async () => (await queued()) === stay.length)
+      await holder.release()
+      await Promise.all(calls)
+      expect(granted).toEqual(stay)
+      expect(await clients[0]!.inspect(key)).toMatchObject({ locked: false, waiters: [] })
+    }),
+  )
+  await fc.assert(property, limits(40, 8_000))
+}, 60_000)

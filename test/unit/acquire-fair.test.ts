@@ -1,0 +1,243 @@
+/** Fair waiting: announce, ask, park, and all ways in which the grant may come. */
+import { describe, expect, test } from 'vitest'
+import { surelyUntil } from '../../src/clock.ts'
+import { LockConnectionError } from '../../src/errors.ts'
+import { now, settled } from './promises.ts'
+import { KEY, NOTHING, Waiting } from './waiting.ts'
+
+test('I4 a fair waiter hears its inbox before it asks', async () => {
+  const at = new Waiting()
+  at.channels.slow = true
+  await at.start({ id: 'A', mode: 'queue' })
+  expect(at.channels.hearings.next.args).toEqual([KEY, 'inbox'])
+  expect(at.asking).toEqual([])
+  await at.channels.hearings.next.answer()
+  expect(at.primitive.attempts.next.args).toEqual([expect.objectContaining({ id: 'A' }), true])
+})
+
+test('I4 a grant that comes before the refusal it follows settles the wait', async () => {
+  const at = new Waiting()
+  const waiter = await at.start({ id: 'A', mode: 'queue' })
+  expect(at.acquirer.grantedByMessage('A', 7, 'handoff')).toBe(true)
+  expect(await now(waiter.outcome)).toMatchObject({ granted: true, token: 7, via: 'handoff' })
+  await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
+  expect(at.left).toEqual([])
+  expect(at.residue).toEqual(NOTHING)
+})
+
+test('I9 a fair waiter costs one request, however many wait with it', async () => {
+  const at = new Waiting()
+  for (const id of ['A', 'B', 'C', 'D']) await at.parkedFair({ id })
+  for (const id of ['A', 'B', 'C', 'D']) at.acquirer.grantedByMessage(id, 100, 'handoff')
+  await settled()
+  expect(at.primitive.attempts.count).toBe(4)
+  expect(at.primitive.tends.count + at.primitive.renewals.count + at.primitive.leaves.count).toBe(0)
+  expect(at.told).toEqual(['A', 'B', 'C', 'D'])
+})
+
+test('a lock that is free is granted by the first answer, and nobody is told of a wait', async () => {
+  const at = new Waiting()
+  const waiter = await at.start({ id: 'A', mode: 'queue' })
+  const grant = at.granted({ token: 3 })
+  await at.primitive.attempts.next.answer(grant)
+  expect(await now(waiter.outcome)).toEqual(grant)
+  expect(at.told).toEqual([])
+})
+
+test('I1 a grant by message counts from the last look that found its waiter queued', async () => {
+  const at = new Waiting()
+  const asked = at.clock.now()
+  const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
+  await at.clock.advance(1_900)
+  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  expect(await now(waiter.outcome)).toMatchObject({ token: 100, deadline: surelyUntil(asked, 4_000) })
+  expect(at.primitive.renewals.count).toBe(0)
+})
+
+test('I1 a grant by message counts from the request, not from its answer', async () => {
+  const at = new Waiting()
+  const asked = at.clock.now()
+  const waiter = await at.start({ id: 'A', mode: 'queue', lease: 4_000 })
+  await at.clock.advance(500)
+  await at.primitive.attempts.next.answer(at.refused({ sent: asked, position: 1 }))
+  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  expect(await now(waiter.outcome)).toMatchObject({ deadline: surelyUntil(asked, 4_000) })
+})
+
+test('a heartbeat that found the waiter queued is newer proof', async () => {
+  const at = new Waiting()
+  const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
+  await at.clock.advance(3_000)
+  const tended = at.clock.now()
+  await at.primitive.tends.next.answer(at.tended([1], { sent: tended }))
+  await at.clock.advance(500)
+  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  expect(await now(waiter.outcome)).toMatchObject({ deadline: surelyUntil(tended, 4_000) })
+})
+
+test('I1 a late message of a grant that had ended before the waiter joined again is not believed', async () => {
+  const at = new Waiting()
+  const waiter = await at.parkedFair({ id: 'A' })
+  at.acquirer.lookAgain()
+  await at.primitive.tends.next.answer(at.tended([1], { clock: 200 }))
+  at.acquirer.grantedByMessage('A', 200, 'handoff')
+  expect(await now(waiter.outcome)).toBe('pending')
+  await at.primitive.renewals.next.answer([undefined])
+  expect(await now(waiter.outcome)).toBe('pending')
+  at.acquirer.grantedByMessage('A', 201, 'handoff')
+  expect(await now(waiter.outcome)).toMatchObject({ token: 201 })
+})
+
+/** A waiter whose grant has come by message when less than half of its lease is proven. */
+async function hardlyProven() {
+  const at = new Waiting()
+  const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
+  await at.clock.advance(2_100)
+  expect(at.acquirer.grantedByMessage('A', 100, 'handoff')).toBe(true)
+  expect(await now(waiter.outcome)).toBe('pending')
+  return { at, waiter }
+}
+
+test('I1 a grant by message with too little of its lease proven is confirmed before it is used', async () => {
+  const { at, waiter } = await hardlyProven()
+  expect(at.primitive.renewals.next.args).toEqual([[{ hold: { key: KEY, id: 'A' }, ms: 4_000 }]])
+  const deadline = at.clock.now() + 3_900
+  await at.primitive.renewals.next.answer([deadline])
+  expect(await now(waiter.outcome)).toMatchObject({ token: 100, via: 'handoff', deadline })
+  expect(at.residue).toEqual(NOTHING)
+})
+
+test('I1 a grant that turns out to be gone is not used; its waiter looks at the truth', async () => {
+  const { at, waiter } = await hardlyProven()
+  await at.primitive.renewals.next.answer([undefined])
+  await at.primitive.tends.next.answer(at.tended([1]))
+  expect(await now(waiter.outcome)).toBe('pending')
+})
+
+test('I4 a grant that cannot be confirmed is found by looking at the truth', async () => {
+  const { at, waiter } = await hardlyProven()
+  await at.primitive.renewals.next.fail(new LockConnectionError('refused'))
+  const grant = at.granted({ token: 100, via: 'handoff' })
+  await at.primitive.tends.next.answer(at.tended([grant]))
+  expect(await now(waiter.outcome)).toEqual(grant)
+})
+
+test('I7 a grant whose waiter gives up while it is being confirmed is given back', async () => {
+  const { at, waiter } = await hardlyProven()
+  at.acquirer.quit(waiter)
+  await at.primitive.leaves.next.answer()
+  await at.primitive.renewals.next.answer([at.clock.now() + 3_900])
+  expect(at.left).toEqual(['A', 'A'])
+})
+
+test('a grant in the answer of an own release needs no message', async () => {
+  const at = new Waiting()
+  const waiter = await at.parkedFair({ id: 'A' })
+  const grant = at.granted({ token: 9, via: 'handoff' })
+  expect(at.acquirer.grantedByReply('A', grant)).toBe(true)
+  expect(await now(waiter.outcome)).toEqual(grant)
+  expect(at.residue).toEqual(NOTHING)
+})
+
+test('a grant for an id that does not wait is nobody’s, and the caller is told so', async () => {
+  const at = new Waiting()
+  await at.parkedFair({ id: 'A' })
+  expect(at.acquirer.grantedByMessage('B', 2, 'handoff')).toBe(false)
+  expect(at.acquirer.grantedByReply('B', at.granted())).toBe(false)
+})
+
+test('I5 an unfair waiter is not granted by message: none was asked for', async () => {
+  const at = new Waiting()
+  await at.parkedHead({ id: 'A' })
+  expect(at.acquirer.grantedByMessage('A', 2, 'handoff')).toBe(false)
+})
+
+describe('I5 a grant that is told again never gives the live lease back:', () => {
+  /** A waiter that is granted by message while the answers to two requests about it are under way. */
+  async function grantedMeanwhile() {
+    const at = new Waiting()
+    const waiter = await at.parkedFair({ id: 'A' })
+    at.acquirer.lookAgain()
+    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
+    return at
+  }
+
+  test('by the same message', async () => {
+    const at = await grantedMeanwhile()
+    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    await at.clock.advance(100)
+    expect(at.left).toEqual([])
+  })
+
+  test('by a heartbeat, in the same turn or later', async () => {
+    const at = await grantedMeanwhile()
+    await at.primitive.tends.next.answer(at.tended([at.granted({ token: 100, via: 'handoff' })]))
+    await at.clock.advance(100)
+    expect(at.left).toEqual([])
+  })
+
+  test('by a heartbeat that had found it queued before', async () => {
+    const at = await grantedMeanwhile()
+    await at.primitive.tends.next.answer(at.tended([1]))
+    await at.clock.advance(100)
+    expect(at.left).toEqual([])
+  })
+
+  test('by the answer of the request that joined the queue', async () => {
+    const at = new Waiting()
+    const waiter = await at.start({ id: 'A', mode: 'queue' })
+    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    await at.primitive.attempts.next.answer(at.granted({ token: 100 }))
+    await at.clock.advance(100)
+    expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
+    expect(at.left).toEqual([])
+  })
+
+  test('by two messages that both have to be confirmed', async () => {
+    const { at, waiter } = await hardlyProven()
+    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    for (const call of at.primitive.renewals.open) await call.answer([at.clock.now() + 3_900])
+    await at.clock.advance(100)
+    expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
+    expect(at.left).toEqual([])
+  })
+
+  test.each(['queued', 'granted'] as const)(
+    'but a heartbeat that ran after the release, and has it %s anew, is undone',
+    async how => {
+      const at = await grantedMeanwhile()
+      at.held.delete('A')
+      await at.primitive.tends.next.answer(at.tended([how === 'queued' ? 1 : at.granted({ token: 101 })]))
+      await at.clock.advance(100)
+      expect(at.left).toEqual(['A'])
+    },
+  )
+})
+
+test('I6 a failure to subscribe, or to ask, ends the wait with its error', async () => {
+  const at = new Waiting()
+  at.channels.slow = true
+  const error = new LockConnectionError('refused')
+  const deaf = await at.start({ id: 'A', mode: 'queue' })
+  await at.channels.hearings.next.fail(error)
+  expect(await now(deaf.outcome)).toBe(error)
+  expect(at.asking).toEqual([])
+  at.channels.slow = false
+  const mute = await at.start({ id: 'B', mode: 'queue' })
+  await at.primitive.attempts.next.fail(error)
+  expect(await now(mute.outcome)).toBe(error)
+  expect(at.left).toEqual(['B'])
+})
+
+test('a channel that could not be heard is asked for again by the next waiter', async () => {
+  const at = new Waiting()
+  at.channels.slow = true
+  await at.start({ id: 'A', mode: 'queue' })
+  const second = await at.start({ id: 'B', mode: 'queue' })
+  await at.channels.hearings.next.fail(new LockConnectionError('refused'))
+  expect(await now(second.outcome)).toBeInstanceOf(LockConnectionError)
+  at.channels.slow = false
+  await at.start({ id: 'C', mode: 'queue' })
+  expect(at.asking).toEqual(['C'])
+})

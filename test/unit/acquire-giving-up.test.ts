@@ -1,0 +1,212 @@
+/** Callers that give up: answered at once, and whatever their request became is taken back behind them (I6, I7). */
+import { describe, expect, test } from 'vitest'
+import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
+import { now, settled } from './promises.ts'
+import { KEY, LEASE, NOTHING, WAITER_TTL, Waiting } from './waiting.ts'
+
+const unreachable = new LockConnectionError('out of reach')
+
+describe('I6 a caller that gives up is answered at once', () => {
+  test.each(['once', 'line', 'queue'] as const)('while its first request is unanswered: %s', async mode => {
+    const at = new Waiting()
+    const waiter = await at.start({ id: 'A', mode })
+    at.acquirer.quit(waiter)
+    expect(await now(waiter.outcome)).toBeUndefined()
+    expect(at.left).toEqual(['A'])
+  })
+
+  test('in the queue', async () => {
+    const at = new Waiting()
+    const waiter = await at.parkedFair({ id: 'A' })
+    at.acquirer.quit(waiter)
+    expect(await now(waiter.outcome)).toBeUndefined()
+    expect(at.left).toEqual(['A'])
+  })
+})
+
+describe('nothing is taken back, because there is nothing in Redis, of', () => {
+  test('a waiter that gives up before its request has left; and that never leaves', async () => {
+    const at = new Waiting()
+    at.channels.slow = true
+    const waiter = await at.start({ id: 'A', mode: 'queue' })
+    at.acquirer.quit(waiter)
+    await at.channels.hearings.next.answer()
+    expect(at.primitive.attempts.count).toBe(0)
+    expect(at.left).toEqual([])
+    expect(at.residue).toEqual(NOTHING)
+  })
+
+  test('an unfair waiter that is parked, and one behind it', async () => {
+    const at = new Waiting()
+    const waiters = [await at.parkedHead({ id: 'A' }), await at.start({ id: 'B' })]
+    for (const waiter of waiters) at.acquirer.quit(waiter)
+    await settled()
+    expect(at.left).toEqual([])
+  })
+
+  test('a single attempt that was refused', async () => {
+    const at = new Waiting()
+    const waiter = await at.start({ id: 'A', mode: 'once' })
+    await at.primitive.attempts.next.answer(at.refused())
+    at.acquirer.quit(waiter)
+    expect(at.left).toEqual([])
+  })
+})
+
+describe('I7 taking back', () => {
+  test('is repeated until Redis has answered, and not after that', async () => {
+    const at = new Waiting()
+    at.acquirer.quit(await at.parkedFair({ id: 'A' }))
+    for (let failures = 1; failures <= 3; failures++) {
+      expect(at.primitive.leaves.count).toBe(failures)
+      await at.primitive.leaves.next.fail(unreachable)
+      await at.clock.advance(1_000)
+    }
+    await at.primitive.leaves.next.answer()
+    await at.clock.advance(10_000)
+    expect(at.primitive.leaves.count).toBe(4)
+    expect(at.failures).toEqual([])
+    expect(at.residue).toEqual(NOTHING)
+  })
+
+  test('is given up, and reported, when whatever there was has ended by itself', async () => {
+    const at = new Waiting()
+    at.acquirer.quit(await at.parkedFair({ id: 'A' }))
+    await at.primitive.leaves.next.fail(unreachable)
+    await at.clock.advance(1_000)
+    expect(at.failures).toEqual([])
+    at.clock.block(LEASE + WAITER_TTL)
+    await at.primitive.leaves.next.fail(unreachable)
+    await at.clock.advance(10_000)
+    expect(at.failures).toEqual([unreachable])
+    expect(at.primitive.leaves.count).toBe(2)
+  })
+
+  test('is done again for a request that runs after it, and is granted', async () => {
+    const at = new Waiting()
+    const waiter = await at.start({ id: 'A' })
+    at.acquirer.quit(waiter)
+    await at.primitive.leaves.next.answer()
+    await at.primitive.attempts.next.answer(at.granted())
+    expect(at.left).toEqual(['A', 'A'])
+    expect(await now(waiter.outcome)).toBeUndefined()
+  })
+
+  test('is done again for a request that runs after it, and is queued', async () => {
+    const at = new Waiting()
+    const waiter = await at.start({ id: 'A', mode: 'queue' })
+    at.acquirer.quit(waiter)
+    await at.primitive.leaves.next.answer()
+    await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
+    expect(at.left).toEqual(['A', 'A'])
+    expect(at.told).toEqual([])
+  })
+
+  test('is done again for a heartbeat that runs after it, whether that joins again or finds a grant', async () => {
+    const at = new Waiting()
+    const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
+    at.acquirer.lookAgain()
+    for (const waiter of waiters) at.acquirer.quit(waiter)
+    for (const call of at.primitive.leaves.open) await call.answer()
+    await at.primitive.tends.next.answer(at.tended([1, at.granted({ via: 'handoff' })]))
+    expect(at.left).toEqual(['A', 'B', 'A', 'B'])
+  })
+
+  test('includes a grant that the caller has not seen yet', async () => {
+    const at = new Waiting()
+    const waiter = await at.parkedFair({ id: 'A' })
+    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    at.acquirer.quit(waiter)
+    expect(at.left).toEqual(['A'])
+  })
+
+  test('leaves a grant that comes later to the client: the waiter is not known any more', async () => {
+    const at = new Waiting()
+    at.acquirer.quit(await at.parkedFair({ id: 'A' }))
+    expect(at.acquirer.grantedByMessage('A', 100, 'handoff')).toBe(false)
+    expect(at.acquirer.grantedByReply('A', at.granted())).toBe(false)
+  })
+
+  test('is not stopped by a second giving up, nor done twice for it', async () => {
+    const at = new Waiting()
+    const waiter = await at.parkedFair({ id: 'A' })
+    at.acquirer.quit(waiter)
+    at.acquirer.quit(waiter)
+    expect(at.left).toEqual(['A'])
+  })
+})
+
+/** A waiter that has gone into the queue while its unfair attempt was still unanswered. */
+async function twoAttempts() {
+  const at = new Waiting()
+  const waiter = await at.start({ id: 'A', fairAfter: 1_000 })
+  await at.clock.advance(1_000)
+  const [unfair, fair] = at.primitive.attempts.open
+  expect([unfair?.args[1], fair?.args[1]]).toEqual([false, true])
+  return { at, waiter, unfair: unfair!, fair: fair! }
+}
+
+describe('I7 a waiter that goes into the queue while its unfair attempt is still unanswered', () => {
+  test('leaves when it gives up after the refusal of the unfair one', async () => {
+    const { at, waiter, unfair } = await twoAttempts()
+    await unfair.answer(at.refused())
+    at.acquirer.quit(waiter)
+    expect(at.left).toEqual(['A'])
+  })
+
+  test('leaves when the unfair one is refused last', async () => {
+    const { at, waiter, unfair, fair } = await twoAttempts()
+    await fair.answer(at.refused({ position: 3, ticket: '5' }))
+    await unfair.answer(at.refused())
+    at.acquirer.quit(waiter)
+    expect(at.left).toEqual(['A'])
+  })
+
+  test('keeps its place when the unfair one is refused last', async () => {
+    const { at, waiter, unfair, fair } = await twoAttempts()
+    await fair.answer(at.refused({ position: 3, ticket: '5' }))
+    await unfair.answer(at.refused())
+    expect(waiter.refusal).toMatchObject({ position: 3 })
+  })
+
+  test('is granted once when both are granted', async () => {
+    const { at, waiter, unfair, fair } = await twoAttempts()
+    await unfair.answer(at.granted({ token: 4 }))
+    await fair.answer(at.granted({ token: 4 }))
+    await at.clock.advance(100)
+    expect(await now(waiter.outcome)).toMatchObject({ token: 4 })
+    expect(at.left).toEqual([])
+  })
+})
+
+describe('close', () => {
+  test('I6 rejects every waiter at once, and resolves when all have left', async () => {
+    const at = new Waiting()
+    const waiters = [
+      await at.parkedHead({ id: 'A' }),
+      await at.start({ id: 'B' }),
+      await at.parkedFair({ id: 'C' }),
+      await at.start({ id: 'D', key: 'other', mode: 'queue' }),
+    ]
+    const closed = at.acquirer.close()
+    for (const waiter of waiters) {
+      expect(await now(waiter.outcome)).toMatchObject({ code: 'ERR_LOCK_CLOSED', key: waiter.claim.key })
+    }
+    expect(at.left).toEqual(['C', 'D'])
+    await at.primitive.leaves.next.answer()
+    expect(await now(closed)).toBe('pending')
+    await at.primitive.leaves.next.answer()
+    expect(await now(closed)).toBeUndefined()
+  })
+
+  test('repeats nothing that fails, and reports it', async () => {
+    const at = new Waiting()
+    await at.parkedFair({ id: 'A' })
+    const closed = at.acquirer.close()
+    const error = new LockClosedError(KEY)
+    await at.primitive.leaves.next.fail(error)
+    expect(await now(closed)).toBeUndefined()
+    expect(at.failures).toEqual([error])
+    expect(at.primitive.leaves.count).toBe(1)
+  })
+})

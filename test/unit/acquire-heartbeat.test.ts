@@ -1,0 +1,199 @@
+/** The slow timer, which finds whatever messages did not tell (I4), and the end of patience during an outage (I6). */
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError } from '../../src/errors.ts'
+import { now, settled } from './promises.ts'
+import { HEARTBEAT, KEY, LEASE, NOTHING, OUTAGE, Waiting } from './waiting.ts'
+
+const unreachable = new LockConnectionError('out of reach')
+
+describe('I4 the truth is looked at', () => {
+  const cases = [
+    { ttl: 500, after: 502, why: 'when the holder’s lease has lapsed' },
+    { ttl: LEASE, after: HEARTBEAT, why: 'after a heartbeat at the latest' },
+  ]
+
+  test.each(cases)('by a fair waiter $why', async ({ ttl, after }) => {
+    const at = new Waiting()
+    await at.start({ id: 'A', mode: 'queue' })
+    await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '5', ttl }))
+    await at.clock.advance(after - 1)
+    expect(at.primitive.tends.count).toBe(0)
+    await at.clock.advance(1)
+    expect(at.primitive.tends.count).toBe(1)
+  })
+
+  test.each(cases)('by an unfair waiter $why', async ({ ttl, after }) => {
+    const at = new Waiting()
+    await at.start({ id: 'A' })
+    for (let i = 0; i < 2; i++) await at.primitive.attempts.next.answer(at.refused({ ttl }))
+    await at.clock.advance(after - 1)
+    expect(at.asking).toEqual([])
+    await at.clock.advance(1)
+    expect(at.asking).toEqual(['A'])
+  })
+
+  test('again when a heartbeat has said that the lease ends sooner', async () => {
+    const at = new Waiting()
+    await at.parkedFair({ id: 'A' })
+    await at.clock.advance(HEARTBEAT)
+    await at.primitive.tends.next.answer(at.tended([1], { ttl: 100 }))
+    await at.clock.advance(102)
+    expect(at.primitive.tends.count).toBe(2)
+  })
+
+  test('at every heartbeat, for as long as it takes', async () => {
+    const at = new Waiting()
+    await at.parkedFair({ id: 'A' })
+    for (let beat = 1; beat <= 20; beat++) {
+      await at.clock.advance(HEARTBEAT)
+      expect(at.primitive.tends.count).toBe(beat)
+      await at.primitive.tends.next.answer(at.tended([1]))
+    }
+  })
+
+  test('when a connection is new, without waiting for the timer', async () => {
+    const at = new Waiting()
+    await at.parkedFair({ id: 'A' })
+    await at.parkedHead({ id: 'B' })
+    at.acquirer.lookAgain()
+    await settled()
+    expect(at.primitive.tends.count).toBe(1)
+    expect(at.asking).toEqual(['B'])
+  })
+})
+
+describe('I9 a heartbeat', () => {
+  test('is one request for all fair waiters of a key, with the tickets they were given', async () => {
+    const at = new Waiting()
+    const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' }, 2)]
+    await at.start({ id: 'C', mode: 'queue' })
+    await at.clock.advance(HEARTBEAT)
+    const queued = waiters.map(({ claim }) => ({ claim, ticket: `ticket of ${claim.id}` }))
+    expect(at.primitive.tends.all.map(({ args }) => args)).toEqual([[KEY, queued]])
+  })
+
+  test('is not sent twice at a time', async () => {
+    const at = new Waiting()
+    await at.parkedFair({ id: 'A' })
+    for (let i = 0; i < 3; i++) at.acquirer.lookAgain()
+    await at.clock.advance(2 * HEARTBEAT)
+    expect(at.primitive.tends.count).toBe(1)
+  })
+
+  test('is not postponed by newcomers or wake-ups', async () => {
+    const at = new Waiting()
+    await at.parkedFair({ id: 'A' })
+    await at.parkedHead({ id: 'B' })
+    for (let busy = 100; busy < HEARTBEAT; busy += 100) {
+      await at.clock.advance(100)
+      at.acquirer.unlocked(KEY)
+      await settled()
+      await at.primitive.attempts.next.answer(at.refused())
+      await at.parkedFair({ id: `newcomer ${busy}` })
+      expect(at.primitive.tends.count).toBe(0)
+    }
+    await at.clock.advance(100)
+    expect(at.primitive.tends.count).toBe(1)
+  })
+
+  test('tells each waiter its place and its holder', async () => {
+    const at = new Waiting()
+    const waiters = [await at.parkedFair({ id: 'A' }, 4), await at.parkedFair({ id: 'B' }, 5)]
+    await at.clock.advance(HEARTBEAT)
+    await at.primitive.tends.next.answer(at.tended([1, 2], { holder: { label: 'new one', heldFor: 3 } }))
+    const seen = waiters.map(waiter => [waiter.refusal?.position, waiter.refusal?.holder.label])
+    expect(seen).toEqual([
+      [1, 'new one'],
+      [2, 'new one'],
+    ])
+  })
+
+  test('I4 finds a grant whose message was lost', async () => {
+    const at = new Waiting()
+    const [first, second] = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
+    await at.clock.advance(HEARTBEAT)
+    const grant = at.granted({ token: 100, via: 'handoff' })
+    await at.primitive.tends.next.answer(at.tended([grant, 1]))
+    expect(await now(first.outcome)).toEqual(grant)
+    expect(await now(second.outcome)).toBe('pending')
+  })
+
+  test('that fails is repeated, and does not end a wait', async () => {
+    const at = new Waiting()
+    const waiter = await at.parkedFair({ id: 'A' })
+    await at.clock.advance(HEARTBEAT)
+    await at.primitive.tends.next.fail(unreachable)
+    expect(await now(waiter.outcome)).toBe('pending')
+    await at.clock.advance(HEARTBEAT)
+    expect(at.primitive.tends.open.length).toBe(1)
+  })
+
+  test('I6 that is refused for as long as an outage would be ridden out ends the wait with the refusal', async () => {
+    const at = new Waiting()
+    const waiter = await at.parkedFair({ id: 'A' })
+    const begun = at.clock.now()
+    for (let beat = HEARTBEAT; beat <= OUTAGE; beat += HEARTBEAT) {
+      expect(await now(waiter.outcome)).toBe('pending')
+      await at.clock.advance(HEARTBEAT)
+      await at.primitive.tends.next.fail(unreachable)
+    }
+    expect(await now(waiter.outcome)).toBe(unreachable)
+    expect(at.clock.now() - begun).toBe(OUTAGE)
+  })
+})
+
+describe('I6 an outage', () => {
+  test('ends each waiter exactly when its own patience is over', async () => {
+    const at = new Waiting()
+    const cause = new Error('ECONNREFUSED')
+    const before = [await at.parkedFair({ id: 'A' }), await at.parkedHead({ id: 'B', key: 'other' })]
+    await at.clock.advance(1_000)
+    at.acquirer.disconnected(cause)
+    await at.clock.advance(5_000)
+    const later = await at.start({ id: 'C', mode: 'queue' })
+    await at.clock.advance(OUTAGE - 5_001)
+    for (const waiter of before) expect(await now(waiter.outcome)).toBe('pending')
+    await at.clock.advance(1)
+    for (const waiter of before) {
+      expect(await now(waiter.outcome)).toMatchObject({ code: 'ERR_LOCK_CONNECTION', key: waiter.claim.key, cause })
+    }
+    await at.clock.advance(4_999)
+    expect(await now(later.outcome)).toBe('pending')
+    await at.clock.advance(1)
+    expect(await now(later.outcome)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
+  })
+
+  test('is counted from its beginning, and explained by its latest error', async () => {
+    const at = new Waiting()
+    const waiter = await at.parkedFair({ id: 'A' })
+    at.acquirer.disconnected(new Error('first'))
+    await at.clock.advance(OUTAGE - 1)
+    const latest = new Error('latest')
+    at.acquirer.disconnected(latest)
+    await at.clock.advance(1)
+    expect(await now(waiter.outcome)).toMatchObject({ cause: latest })
+  })
+
+  test('that is over ends nobody, and everybody looks at the truth', async () => {
+    const at = new Waiting()
+    const waiter = await at.parkedFair({ id: 'A' })
+    at.acquirer.disconnected(unreachable)
+    await at.primitive.tends.next.fail(unreachable)
+    await at.clock.advance(1_000)
+    at.acquirer.reconnected()
+    await at.primitive.tends.next.answer(at.tended([1]))
+    for (let passed = 0; passed < 2 * OUTAGE; passed += HEARTBEAT) {
+      await at.clock.advance(HEARTBEAT)
+      await at.primitive.tends.next.answer(at.tended([1]))
+    }
+    expect(await now(waiter.outcome)).toBe('pending')
+  })
+
+  test('I7 leaves no timer behind when it is over', async () => {
+    const at = new Waiting()
+    at.acquirer.disconnected(unreachable)
+    await at.clock.advance(3 * OUTAGE)
+    at.acquirer.reconnected()
+    expect(at.residue).toEqual(NOTHING)
+  })
+})

@@ -1,0 +1,153 @@
+/** However a wait ends, nothing of it is left in the client: no waiter, no timer, no channel (I7). */
+import { describe, expect, test } from 'vitest'
+import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
+import { settled } from './promises.ts'
+import { HEARTBEAT, KEY, NOTHING, OUTAGE, Waiting } from './waiting.ts'
+
+const unreachable = new LockConnectionError('out of reach')
+
+const endings: Record<string, (at: Waiting) => Promise<void>> = {
+  'a grant at once': async at => {
+    await at.start({ id: 'A' })
+    await at.primitive.attempts.next.answer(at.granted())
+  },
+  'a grant after a wake-up': async at => {
+    await at.parkedHead({ id: 'A' })
+    at.acquirer.unlocked(KEY)
+    await settled()
+    await at.primitive.attempts.next.answer(at.granted())
+  },
+  'a grant by message': async at => {
+    await at.parkedFair({ id: 'A' })
+    at.acquirer.grantedByMessage('A', 100, 'handoff')
+  },
+  'a grant by message before the refusal': async at => {
+    await at.start({ id: 'A', mode: 'queue' })
+    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
+  },
+  'a grant by heartbeat': async at => {
+    await at.parkedFair({ id: 'A' })
+    await at.clock.advance(HEARTBEAT)
+    await at.primitive.tends.next.answer(at.tended([at.granted()]))
+  },
+  'a grant in the queue after fairAfter': async at => {
+    await at.parkedHead({ id: 'A', fairAfter: 1_000 })
+    await at.clock.advance(1_000)
+    await at.primitive.attempts.next.answer(at.granted({ via: 'expiry' }))
+  },
+  'giving up while asking': async at => {
+    const waiter = await at.start({ id: 'A' })
+    at.acquirer.quit(waiter)
+    await at.primitive.leaves.next.answer()
+    await at.primitive.attempts.next.answer(at.refused())
+  },
+  'giving up in the line': async at => {
+    const waiters = [await at.parkedHead({ id: 'A' }), await at.start({ id: 'B' })]
+    for (const waiter of waiters.reverse()) at.acquirer.quit(waiter)
+  },
+  'giving up in the queue, during a heartbeat': async at => {
+    const waiter = await at.parkedFair({ id: 'A' })
+    await at.clock.advance(HEARTBEAT)
+    at.acquirer.quit(waiter)
+    await at.primitive.leaves.next.answer()
+    await at.primitive.tends.next.answer(at.tended([1]))
+    await at.primitive.leaves.next.answer()
+  },
+  'a failure': async at => {
+    await at.start({ id: 'A' })
+    await at.primitive.attempts.next.fail(unreachable)
+    await at.primitive.leaves.next.answer()
+  },
+  'a failure to subscribe': async at => {
+    at.channels.slow = true
+    await at.start({ id: 'A' })
+    await at.primitive.attempts.next.answer(at.refused())
+    await at.channels.hearings.next.fail(unreachable)
+  },
+  'an outage': async at => {
+    await at.parkedHead({ id: 'A' })
+    at.acquirer.disconnected(unreachable)
+    await at.clock.advance(OUTAGE)
+    at.acquirer.reconnected()
+    for (const call of at.primitive.attempts.open) await call.fail(unreachable)
+    for (const call of at.primitive.leaves.open) await call.answer()
+  },
+  'close, in every state of waiting': async at => {
+    await at.parkedHead({ id: 'A', fairAfter: 60_000 })
+    await at.start({ id: 'B' })
+    await at.parkedFair({ id: 'C' })
+    await at.start({ id: 'D', mode: 'queue' })
+    const closed = at.acquirer.close()
+    for (const call of at.primitive.leaves.open) await call.answer()
+    await closed
+    await at.primitive.attempts.next.fail(new LockClosedError())
+  },
+}
+
+describe('I7 nothing is left in the client after', () => {
+  test.each(Object.keys(endings))('%s', async name => {
+    const at = new Waiting()
+    await endings[name]?.(at)
+    await settled()
+    expect(at.residue).toEqual(NOTHING)
+    const sent = at.primitive.attempts.count + at.primitive.tends.count + at.primitive.leaves.count
+    await at.clock.advance(60_000)
+    expect(at.primitive.attempts.count + at.primitive.tends.count + at.primitive.leaves.count).toBe(sent)
+  })
+})
+
+test('I7 a key that one waiter has left is still served for the others', async () => {
+  const at = new Waiting()
+  const gone = await at.parkedFair({ id: 'A' })
+  await at.parkedFair({ id: 'B' })
+  at.acquirer.quit(gone)
+  await at.primitive.leaves.next.answer()
+  expect(at.residue).toEqual({ waiting: 1, timers: 1, channels: { [`inbox of ${KEY}`]: 1 } })
+})
+
+describe('I7 a subscription that fails after its waiters have gone', () => {
+  async function gone() {
+    const at = new Waiting()
+    at.channels.slow = true
+    const waiter = await at.start({ id: 'A', mode: 'queue' })
+    at.acquirer.quit(waiter)
+    return at
+  }
+
+  test('is dropped once', async () => {
+    const at = await gone()
+    await at.channels.hearings.next.fail(unreachable)
+    expect(at.residue).toEqual(NOTHING)
+  })
+
+  test('does not take the channel from who waits now', async () => {
+    const at = await gone()
+    await at.start({ id: 'B', mode: 'queue' })
+    const [first, second] = at.channels.hearings.open
+    await second?.answer()
+    await first?.fail(unreachable)
+    expect(at.channels.users).toEqual({ [`inbox of ${KEY}`]: 1 })
+  })
+})
+
+test('I7 a connection that is lost after close leaves no timer', async () => {
+  const at = new Waiting()
+  await at.parkedFair({ id: 'A' })
+  const closed = at.acquirer.close()
+  at.acquirer.disconnected(unreachable)
+  await at.primitive.leaves.next.fail(unreachable)
+  await closed
+  expect(at.residue).toEqual(NOTHING)
+})
+
+test('I7 a close during an outage leaves no timer', async () => {
+  const at = new Waiting()
+  await at.parkedFair({ id: 'A' })
+  at.acquirer.disconnected(unreachable)
+  const closed = at.acquirer.close()
+  for (const call of at.primitive.leaves.open) await call.fail(unreachable)
+  for (const call of at.primitive.tends.open) await call.fail(unreachable)
+  await closed
+  expect(at.residue).toEqual(NOTHING)
+})

@@ -1,0 +1,292 @@
+/** Unfair waiting: one contender for each key, no lost wake-up, the way into the queue, and re-entry. */
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError } from '../../src/errors.ts'
+import type { Via } from '../../src/primitive.ts'
+import { now, settled } from './promises.ts'
+import { HEARTBEAT, KEY, LEASE, NOTHING, Waiting } from './waiting.ts'
+
+test('I4 a waiter subscribes, looks once more, and only then parks', async () => {
+  const at = new Waiting()
+  at.channels.slow = true
+  const waiter = await at.start({ id: 'A' })
+  expect(at.channels.hearings.count).toBe(0)
+  expect(at.primitive.attempts.next.args[1]).toBe(false)
+  await at.primitive.attempts.next.answer(at.refused())
+  expect(at.channels.hearings.next.args).toEqual([KEY, 'unlock'])
+  expect(at.asking).toEqual([])
+  await at.channels.hearings.next.answer()
+  expect(at.asking).toEqual(['A'])
+  await at.primitive.attempts.next.answer(at.refused())
+  expect(at.asking).toEqual([])
+  expect(await now(waiter.outcome)).toBe('pending')
+  expect(at.told).toEqual(['A'])
+})
+
+test('I9 only the head of the line asks, and a release makes it ask once', async () => {
+  const at = new Waiting()
+  await at.parkedHead({ id: 'A' })
+  for (const id of ['B', 'C', 'D']) await at.start({ id })
+  expect(at.asking).toEqual([])
+  at.acquirer.unlocked(KEY)
+  await settled()
+  expect(at.asking).toEqual(['A'])
+  await at.primitive.attempts.next.answer(at.granted())
+  expect(at.asking).toEqual([])
+  at.acquirer.unlocked(KEY)
+  await settled()
+  expect(at.asking).toEqual(['B'])
+})
+
+test('the lines of two keys do not wait for each other', async () => {
+  const at = new Waiting()
+  await at.start({ id: 'A', key: 'one' })
+  await at.start({ id: 'B', key: 'two' })
+  expect(at.asking).toEqual(['A', 'B'])
+})
+
+test('I4 who stands behind a head that is granted at once looks for itself', async () => {
+  const at = new Waiting()
+  await at.start({ id: 'A' })
+  await at.start({ id: 'B' })
+  await at.primitive.attempts.next.answer(at.granted())
+  expect(at.asking).toEqual(['B'])
+})
+
+describe('I4 a wake-up is not lost that comes', () => {
+  test('while the head is asking', async () => {
+    const at = new Waiting()
+    await at.parkedHead({ id: 'A' })
+    at.acquirer.unlocked(KEY)
+    await settled()
+    for (let i = 0; i < 3; i++) at.acquirer.unlocked(KEY)
+    await at.primitive.attempts.next.answer(at.refused())
+    expect(at.asking).toEqual(['A'])
+    await at.primitive.attempts.next.answer(at.refused())
+    expect(at.asking).toEqual([])
+  })
+
+  test('while the head asks for somebody who gives up: the next one uses it', async () => {
+    const at = new Waiting()
+    const head = await at.parkedHead({ id: 'A' })
+    await at.start({ id: 'B' })
+    at.acquirer.unlocked(KEY)
+    await settled()
+    at.acquirer.unlocked(KEY)
+    at.acquirer.quit(head)
+    await at.primitive.attempts.next.answer(at.refused())
+    expect(at.asking).toEqual(['B'])
+  })
+
+  test('as a grant for somebody who has given up: the next one asks when it has been given back', async () => {
+    const at = new Waiting()
+    const head = await at.parkedHead({ id: 'A' })
+    await at.start({ id: 'B' })
+    at.acquirer.unlocked(KEY)
+    await settled()
+    at.acquirer.quit(head)
+    await at.primitive.attempts.next.answer(at.granted())
+    expect(at.left).toEqual(['A', 'A'])
+    for (const call of at.primitive.leaves.open) await call.answer()
+    expect(at.asking).toEqual(['B'])
+  })
+
+  test('with an answer that never comes, because its waiter has given up: the next one asks when that has left', async () => {
+    const at = new Waiting()
+    const head = await at.parkedHead({ id: 'A' })
+    await at.start({ id: 'B' })
+    at.acquirer.unlocked(KEY)
+    await settled()
+    at.acquirer.quit(head)
+    await at.primitive.leaves.next.answer()
+    await at.primitive.attempts.next.fail(new LockConnectionError('out of reach'))
+    expect(at.asking).toEqual(['B'])
+  })
+
+  test('while the head subscribes, and then gives up', async () => {
+    const at = new Waiting()
+    at.channels.slow = true
+    const head = await at.start({ id: 'A' })
+    await at.primitive.attempts.next.answer(at.refused())
+    await at.start({ id: 'B' })
+    at.acquirer.unlocked(KEY)
+    at.acquirer.quit(head)
+    await at.channels.hearings.next.answer()
+    expect(at.asking).toEqual(['B'])
+  })
+})
+
+test('a failure ends the wait of the head only, and the next one tries', async () => {
+  const at = new Waiting()
+  const head = await at.start({ id: 'A' })
+  const next = await at.start({ id: 'B' })
+  const error = new LockConnectionError('refused')
+  await at.primitive.attempts.next.fail(error)
+  expect(await now(head.outcome)).toBe(error)
+  expect(await now(next.outcome)).toBe('pending')
+  expect(at.asking).toEqual(['B'])
+})
+
+test('an unlock that nobody waits for asks nothing', async () => {
+  const at = new Waiting()
+  at.acquirer.unlocked(KEY)
+  await at.parkedFair({ id: 'A' })
+  at.acquirer.unlocked(KEY)
+  await settled()
+  expect(at.asking).toEqual([])
+})
+
+describe('a single attempt', () => {
+  test('ends with its answer: it never parks, subscribes or tells of a wait', async () => {
+    const at = new Waiting()
+    const waiter = await at.start({ id: 'A', mode: 'once' })
+    await at.primitive.attempts.next.answer(at.refused())
+    expect(await now(waiter.outcome)).toBeUndefined()
+    expect(waiter.refusal).toMatchObject({ holder: { label: 'other' } })
+    expect(at.primitive.attempts.count).toBe(1)
+    expect(at.told).toEqual([])
+    expect(at.left).toEqual([])
+    expect(at.residue).toEqual(NOTHING)
+  })
+
+  test('names the holder of its own answer, not the one that others have seen before', async () => {
+    const at = new Waiting()
+    await at.parkedHead({ id: 'A' })
+    const waiter = await at.start({ id: 'B', mode: 'once' })
+    await at.primitive.attempts.next.answer(at.refused({ holder: { label: 'newest', heldFor: 1 } }))
+    expect(await now(waiter.outcome)).toBeUndefined()
+    expect(waiter.refusal?.holder.label).toBe('newest')
+  })
+
+  test('does not stand behind others', async () => {
+    const at = new Waiting()
+    await at.start({ id: 'A' })
+    await at.start({ id: 'B', mode: 'once' })
+    expect(at.asking).toEqual(['A', 'B'])
+  })
+})
+
+describe('fairAfter', () => {
+  test('moves a waiter into the queue after exactly that time', async () => {
+    const at = new Waiting()
+    const waiter = await at.parkedHead({ id: 'A', fairAfter: 1_000 })
+    await at.clock.advance(999)
+    expect(at.asking).toEqual([])
+    await at.clock.advance(1)
+    expect(at.primitive.attempts.next.args).toEqual([waiter.claim, true])
+    await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '8' }))
+    expect(at.acquirer.grantedByMessage('A', 100, 'handoff')).toBe(true)
+    expect(await now(waiter.outcome)).toMatchObject({ token: 100, via: 'handoff' })
+    expect(at.residue).toEqual(NOTHING)
+  })
+
+  test('counts from the call also for one who never was the head, and who joins without its head', async () => {
+    const at = new Waiting()
+    await at.parkedHead({ id: 'A' })
+    await at.clock.advance(400)
+    await at.start({ id: 'B', fairAfter: 1_000 })
+    await at.clock.advance(1_000)
+    expect(at.primitive.attempts.next.args).toEqual([expect.objectContaining({ id: 'B' }), true])
+  })
+
+  test('leaves the rest of the line with its wake-ups', async () => {
+    const at = new Waiting()
+    await at.parkedHead({ id: 'A', fairAfter: 1_000 })
+    await at.start({ id: 'B' })
+    await at.clock.advance(1_000)
+    await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '8' }))
+    at.acquirer.unlocked(KEY)
+    await settled()
+    expect(at.asking).toEqual(['B'])
+  })
+
+  test('I7 leaves no timer behind with a waiter that was granted or gave up before', async () => {
+    const at = new Waiting()
+    await at.start({ id: 'A', fairAfter: 1_000 })
+    await at.primitive.attempts.next.answer(at.granted())
+    at.acquirer.quit(await at.parkedHead({ id: 'B', fairAfter: 1_000 }))
+    await settled()
+    expect(at.residue).toEqual(NOTHING)
+  })
+})
+
+describe('owners that may re-enter', () => {
+  test('try by themselves, though others are ahead of them in the line', async () => {
+    const at = new Waiting()
+    await at.parkedHead({ id: 'A' })
+    const waiter = await at.start({ id: 'B', mayReenter: true })
+    expect(at.asking).toEqual(['B'])
+    const grant = at.granted({ via: 'reentry' })
+    await at.primitive.attempts.next.answer(grant)
+    expect(await now(waiter.outcome)).toEqual(grant)
+  })
+
+  test('try again by themselves at every look at the truth', async () => {
+    const at = new Waiting()
+    await at.parkedHead({ id: 'A' })
+    const waiter = await at.start({ id: 'B', mayReenter: true })
+    await at.start({ id: 'C' })
+    await at.primitive.attempts.next.answer(at.refused())
+    await at.clock.advance(HEARTBEAT)
+    expect(at.asking.sort()).toEqual(['A', 'B'])
+    const own = at.primitive.attempts.open.find(({ args: [claim] }) => claim.id === 'B')
+    await own?.answer(at.granted({ via: 'reentry' }))
+    expect(await now(waiter.outcome)).toMatchObject({ via: 'reentry' })
+  })
+
+  test('are refused by the look of their own without an end to their wait', async () => {
+    const at = new Waiting()
+    await at.parkedHead({ id: 'A' })
+    const waiter = await at.start({ id: 'B', mayReenter: true })
+    await at.primitive.attempts.next.answer(at.refused())
+    await at.clock.advance(HEARTBEAT)
+    for (const call of at.primitive.attempts.open) {
+      await (call.args[0].id === 'B' ? call.fail(new LockConnectionError('busy')) : call.answer(at.refused()))
+    }
+    expect(await now(waiter.outcome)).toBe('pending')
+  })
+})
+
+describe('how a grant is said to have come about', () => {
+  test.each<[Via, Via]>([
+    ['immediate', 'immediate'],
+    ['expiry', 'immediate'],
+    ['reentry', 'reentry'],
+    ['handoff', 'handoff'],
+  ])('%s at the first attempt is %s', async (said, via) => {
+    const at = new Waiting()
+    const waiter = await at.start({ id: 'A' })
+    await at.primitive.attempts.next.answer(at.granted({ via: said }))
+    expect(await now(waiter.outcome)).toMatchObject({ via })
+  })
+
+  test.each<[Via, Via]>([
+    ['immediate', 'wakeup'],
+    ['expiry', 'expiry'],
+    ['reentry', 'reentry'],
+  ])('%s after a refusal is %s', async (said, via) => {
+    const at = new Waiting()
+    const waiter = await at.parkedHead({ id: 'A' })
+    at.acquirer.unlocked(KEY)
+    await settled()
+    await at.primitive.attempts.next.answer(at.granted({ via: said }))
+    expect(await now(waiter.outcome)).toMatchObject({ via })
+  })
+
+  test.each<Via>(['handoff', 'expiry'])('%s by message is what the message says', async via => {
+    const at = new Waiting()
+    const waiter = await at.parkedFair({ id: 'A' })
+    at.acquirer.grantedByMessage('A', 100, via)
+    expect(await now(waiter.outcome)).toMatchObject({ via })
+  })
+
+  test('a grant after an own release says how long the hand-off took; one after nobody’s says nothing', async () => {
+    const at = new Waiting()
+    const [first, second] = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
+    at.acquirer.releasing(KEY)
+    await at.clock.advance(3)
+    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    await at.clock.advance(3)
+    at.acquirer.grantedByReply('B', at.granted({ deadline: at.clock.now() + LEASE }))
+    expect([first.handoff, second.handoff]).toEqual([3, undefined])
+  })
+})

@@ -1,0 +1,223 @@
+/** A connection that the rest may treat as always there: what it repeats, when it gives up, how it comes back. */
+import { describe, expect, test } from 'vitest'
+import { LockClosedError } from '../../src/errors.ts'
+import { Connected, OUTAGE, replyError } from './fake-redis.ts'
+import { now, quiet, settled } from './promises.ts'
+
+const socket = new Error('read ECONNRESET')
+
+describe('a call', () => {
+  test('waits for the connection, and counts from when it was sent', async () => {
+    const at = new Connected()
+    const call = at.ask()
+    at.connection.open()
+    await at.clock.advance(300)
+    expect(at.redis.asked.count).toBe(0)
+    await at.redis.ready()
+    const sent = at.clock.now()
+    await at.clock.advance(200)
+    await at.redis.asked.next.answer('yes')
+    expect(await call).toEqual({ reply: 'yes', sent, repeated: false })
+  })
+
+  test('whose outcome is unknown is sent again on the next connection, and says so', async () => {
+    const at = await Connected.up()
+    const call = at.ask()
+    await settled()
+    at.redis.break(socket)
+    await at.clock.advance(500)
+    expect(at.redis.asked.count).toBe(1)
+    await at.redis.ready()
+    const sent = at.clock.now()
+    await at.redis.asked.next.answer('yes')
+    expect(await call).toEqual({ reply: 'yes', sent, repeated: true })
+  })
+
+  test.each(['LOADING x', 'BUSY x', 'TRYAGAIN x', 'CLUSTERDOWN x', 'MASTERDOWN x', 'MOVED 1 x', 'ASK 1 x'])(
+    'that the server puts off is sent again after a pause: %s',
+    async message => {
+      const at = await Connected.up()
+      const call = at.ask()
+      await settled()
+      await at.redis.asked.next.fail(replyError(message))
+      expect(at.redis.asked.open.length).toBe(0)
+      await at.clock.advance(100)
+      await at.redis.asked.next.answer('yes')
+      expect(await call).toMatchObject({ reply: 'yes', repeated: true })
+    },
+  )
+
+  test.each(['NOPERM x', 'OOM x', 'READONLY x', 'WRONGTYPE x', 'NOAUTH x', 'ERR x', 'BUSYGROUP x'])(
+    'that the server refuses rejects with the refusal, and is not repeated: %s',
+    async message => {
+      const at = await Connected.up()
+      const call = quiet(at.ask())
+      await settled()
+      const cause = replyError(message)
+      await at.redis.asked.next.fail(cause)
+      expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION', cause })
+      await at.clock.advance(OUTAGE)
+      expect(at.redis.asked.count).toBe(1)
+    },
+  )
+})
+
+describe('I6 each call is given up exactly when its own patience is over', () => {
+  test.each(['without a connection', 'without an answer'])('%s', async how => {
+    const at = new Connected()
+    at.connection.open()
+    if (how === 'without an answer') await at.redis.ready()
+    const calls = []
+    for (let i = 0; i < 4; i++) {
+      calls.push(quiet(at.ask()))
+      await at.clock.advance(1_700)
+    }
+    await at.clock.advance(OUTAGE - 4 * 1_700 - 1)
+    for (const call of calls) {
+      expect(await now(call)).toBe('pending')
+      await at.clock.advance(1)
+      expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
+      await at.clock.advance(1_699)
+    }
+  })
+
+  test('with the latest reason as its cause', async () => {
+    const at = await Connected.up()
+    at.redis.break(socket)
+    const call = quiet(at.ask())
+    await at.clock.advance(OUTAGE)
+    expect(await now(call)).toMatchObject({ cause: socket })
+  })
+
+  test('and an answer that comes later is of no consequence', async () => {
+    const at = await Connected.up()
+    const call = quiet(at.ask())
+    await at.clock.advance(4_999)
+    const first = at.redis.asked.next
+    at.clock.block(OUTAGE)
+    await at.clock.advance(1)
+    await first.answer('late')
+    expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
+  })
+
+  test('I7 and leaves no timer behind, nor does one that was answered', async () => {
+    const at = await Connected.up()
+    const answered = at.ask()
+    await settled()
+    await at.redis.asked.next.answer('yes')
+    await answered
+    quiet(at.ask())
+    await settled()
+    await at.clock.advance(4_000)
+    await at.redis.asked.next.answer('yes')
+    await at.clock.advance(2 * OUTAGE)
+    expect(at.clock.armed).toBe(0)
+  })
+})
+
+describe('a connection that is lost', () => {
+  test('is made again, after pauses that double up to a second', async () => {
+    const at = await Connected.up()
+    at.redis.break(socket)
+    for (let attempt = 0; attempt < 12; attempt++) {
+      const before = at.clock.now()
+      while (at.redis.connects.length < attempt + 2) await at.clock.advance(1)
+      const pause = Math.min(1_000, 10 * 2 ** attempt)
+      expect(at.clock.now() - before).toBeGreaterThanOrEqual(Math.floor(pause * 0.75))
+      expect(at.clock.now() - before).toBeLessThanOrEqual(Math.ceil(pause * 1.25))
+      at.redis.break(socket)
+    }
+  })
+
+  test('begins with short pauses again once it has been there', async () => {
+    const at = await Connected.up()
+    for (let times = 0; times < 8; times++) {
+      at.redis.break(socket)
+      await at.clock.advance(1_250)
+    }
+    await at.redis.ready()
+    const made = at.redis.connects.length
+    at.redis.break(socket)
+    await at.clock.advance(13)
+    expect(at.redis.connects.length).toBe(made + 1)
+  })
+
+  test('is told with the latest reason, as often as it could not be made again, and then its return', async () => {
+    const at = await Connected.up()
+    at.redis.break(socket)
+    await at.clock.advance(20)
+    at.redis.break(new Error('connect ECONNREFUSED'))
+    await at.clock.advance(50)
+    await at.redis.ready()
+    expect(at.told).toEqual(['up', 'down: read ECONNRESET', 'down: connect ECONNREFUSED', 'up'])
+  })
+
+  test('I6 because the server refuses it ends all calls at once: it will refuse it again', async () => {
+    const at = new Connected()
+    at.connection.open()
+    const calls = [quiet(at.ask()), quiet(at.ask())]
+    const cause = replyError('WRONGPASS invalid username-password pair')
+    at.redis.break(cause)
+    for (const call of calls) expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION', cause })
+  })
+
+  test('because the server is loading ends none', async () => {
+    const at = new Connected()
+    at.connection.open()
+    const call = at.ask()
+    at.redis.break(replyError('LOADING Redis is loading the dataset in memory'))
+    expect(await now(call)).toBe('pending')
+    await at.clock.advance(50)
+    await at.redis.ready()
+    await at.redis.asked.next.answer('yes')
+    expect(await call).toMatchObject({ reply: 'yes' })
+  })
+})
+
+test('I6 a server that leaves commands unanswered is connected to anew, well before patience ends', async () => {
+  const at = await Connected.up()
+  const call = at.ask()
+  await at.clock.advance(OUTAGE / 2)
+  expect(at.redis.connects.length).toBeGreaterThan(1)
+  await at.redis.ready()
+  await at.redis.asked.next.answer('yes')
+  expect(await call).toMatchObject({ reply: 'yes', repeated: true })
+})
+
+test('a server that is slow but answers is not taken for dead', async () => {
+  const at = await Connected.up()
+  quiet(at.ask())
+  for (let answered = 0; answered < 10; answered++) {
+    await at.clock.advance(3_000)
+    quiet(at.ask())
+    await at.redis.asked.next.answer('yes')
+  }
+  expect(at.redis.connects.length).toBe(1)
+})
+
+describe('close', () => {
+  test.each(['up', 'down', 'not connected yet'])('rejects what is pending, and leaves no timer: %s', async state => {
+    const at = state === 'not connected yet' ? new Connected() : await Connected.up()
+    if (state === 'down') at.redis.break(socket)
+    const call = quiet(at.ask())
+    await settled()
+    at.connection.close()
+    expect(await now(call)).toBeInstanceOf(LockClosedError)
+    await expect(at.ask()).rejects.toThrow(LockClosedError)
+    expect(at.clock.armed).toBe(0)
+    const made = at.redis.connects.length
+    await at.clock.advance(60_000)
+    expect(at.redis.connects.length).toBe(made)
+    expect(at.told.filter(told => told.startsWith('down')).length).toBe(state === 'down' ? 1 : 0)
+  })
+
+  test('while a call is being put off leaves no timer', async () => {
+    const at = await Connected.up()
+    quiet(at.ask())
+    await settled()
+    await at.redis.asked.next.fail(replyError('BUSY x'))
+    at.connection.close()
+    await at.clock.advance(100)
+    expect(at.clock.armed).toBe(0)
+  })
+})

@@ -1,0 +1,54 @@
+/** A clock that stands still until a test moves it. */
+import type { Clock, Timer } from '../../src/clock.ts'
+import { settled } from './promises.ts'
+
+interface Armed {
+  readonly at: number
+  readonly fire: () => void
+}
+
+export class FakeClock implements Clock {
+  #now = 1_000
+  readonly #armed = new Set<Armed>()
+
+  now(): number {
+    return this.#now
+  }
+
+  after(delay: number, fire: () => void): Timer {
+    const armed = { at: this.#now + Math.max(0, delay), fire }
+    this.#armed.add(armed)
+    return { cancel: () => this.#armed.delete(armed) }
+  }
+
+  /** Timers that have neither fired nor been cancelled. */
+  get armed(): number {
+    return this.#armed.size
+  }
+
+  /** Lets time pass: timers fire at their times, in order, and what they cause runs before the next one. */
+  async advance(ms: number): Promise<void> {
+    const target = this.#now + ms
+    await settled()
+    for (let next = this.#next(target); next; next = this.#next(target)) {
+      this.#armed.delete(next)
+      this.#now = Math.max(this.#now, next.at)
+      next.fire()
+      await settled()
+    }
+    this.#now = target
+  }
+
+  /** Lets time pass without any timer: the event loop is blocked, or the process is stopped. */
+  block(ms: number): void {
+    this.#now += ms
+  }
+
+  #next(target: number): Armed | undefined {
+    let first: Armed | undefined
+    for (const armed of this.#armed) {
+      if (armed.at <= target && (!first || armed.at < first.at)) first = armed
+    }
+    return first
+  }
+}

@@ -1,0 +1,125 @@
+/** A primitive and channels whose every answer the test gives by hand, when and in what order it likes. */
+import type {
+  Channel,
+  Claim,
+  Granted,
+  Hold,
+  Primitive,
+  Queued,
+  Refused,
+  Released,
+  Tended,
+} from '../../src/primitive.ts'
+import type { Channels } from '../../src/wait/acquire.ts'
+import { settled } from './promises.ts'
+
+/** One call that the code under test has made. */
+export class Call<A extends unknown[], R> {
+  readonly args: A
+  readonly reply: Promise<R>
+  answered = false
+  #resolve!: (reply: R) => void
+  #reject!: (error: Error) => void
+
+  constructor(args: A) {
+    this.args = args
+    this.reply = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+  }
+
+  async answer(reply: R): Promise<void> {
+    this.answered = true
+    this.#resolve(reply)
+    await settled()
+  }
+
+  async fail(error: Error): Promise<void> {
+    this.answered = true
+    this.#reject(error)
+    await settled()
+  }
+}
+
+/** The calls of one method, in their order. */
+export class Calls<A extends unknown[], R> {
+  readonly all: Call<A, R>[] = []
+
+  make(...args: A): Promise<R> {
+    const call = new Call<A, R>(args)
+    this.all.push(call)
+    return call.reply
+  }
+
+  get count(): number {
+    return this.all.length
+  }
+
+  get open(): Call<A, R>[] {
+    return this.all.filter(call => !call.answered)
+  }
+
+  /** The oldest call without an answer. */
+  get next(): Call<A, R> {
+    const [call] = this.open
+    if (!call) throw new Error('no such call is waiting for its answer')
+    return call
+  }
+}
+
+export type Asked = readonly { readonly hold: Hold; readonly ms: number }[]
+
+export class FakePrimitive implements Primitive {
+  readonly attempts = new Calls<[claim: Claim, queue: boolean], Granted | Refused>()
+  readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
+  readonly leaves = new Calls<[claim: Claim], void>()
+  readonly releases = new Calls<[hold: Hold], Released>()
+  readonly renewals = new Calls<[holds: Asked], (number | undefined)[]>()
+
+  attempt(claim: Claim, queue: boolean): Promise<Granted | Refused> {
+    return this.attempts.make(claim, queue)
+  }
+
+  tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
+    return this.tends.make(key, waiters)
+  }
+
+  leave(claim: Claim): Promise<void> {
+    return this.leaves.make(claim)
+  }
+
+  release(hold: Hold): Promise<Released> {
+    return this.releases.make(hold)
+  }
+
+  renew(holds: Asked): Promise<(number | undefined)[]> {
+    return this.renewals.make(holds)
+  }
+}
+
+/** Channels that are heard at once, or with `slow` when the test says so. Counts who needs which. */
+export class FakeChannels implements Channels {
+  slow = false
+  readonly hearings = new Calls<[key: string, channel: Channel], void>()
+  readonly #users = new Map<string, number>()
+
+  hear(key: string, channel: Channel): Promise<void> | undefined {
+    this.#count(key, channel, 1)
+    return this.slow ? this.hearings.make(key, channel) : undefined
+  }
+
+  drop(key: string, channel: Channel): void {
+    this.#count(key, channel, -1)
+  }
+
+  /** The channels in use; one that was dropped more often than heard shows by a negative count. */
+  get users(): Record<string, number> {
+    return Object.fromEntries([...this.#users].filter(([, count]) => count !== 0))
+  }
+
+  #count(key: string, channel: Channel, by: number): void {
+    const name = `${channel} of ${key}`
+    this.#users.set(name, (this.#users.get(name) ?? 0) + by)
+  }
+}

@@ -1,0 +1,77 @@
+/** What `Connection` uses of an ioredis client, without a server: the test says when it connects, breaks and answers. */
+import { EventEmitter } from 'node:events'
+import type { Redis } from 'ioredis'
+import { Connection } from '../../src/redis/connection.ts'
+import { FakeClock } from './fake-clock.ts'
+import { Calls } from './fake-primitive.ts'
+import { settled } from './promises.ts'
+
+export const OUTAGE = 15_000
+
+export class FakeRedis extends EventEmitter {
+  status = 'wait'
+  /** When each attempt to connect was made. */
+  readonly connects: number[] = []
+  readonly asked = new Calls<[], string>()
+  readonly #clock: FakeClock
+
+  constructor(clock: FakeClock) {
+    super()
+    this.#clock = clock
+  }
+
+  connect(): Promise<void> {
+    this.status = 'connecting'
+    this.connects.push(this.#clock.now())
+    return Promise.resolve()
+  }
+
+  disconnect(): void {
+    this.break()
+  }
+
+  ask(): Promise<string> {
+    return this.asked.make()
+  }
+
+  async ready(): Promise<void> {
+    this.status = 'ready'
+    this.emit('ready')
+    await settled()
+  }
+
+  /** The socket fails, or could not be opened: what was under way rejects, and `end` follows, as with ioredis. */
+  break(error?: Error): void {
+    this.status = 'end'
+    if (error) this.emit('error', error)
+    for (const call of this.asked.open) call.fail(new Error('Connection is closed.'))
+    this.emit('end')
+  }
+}
+
+/** A connection to a fake, with a record of what it told. */
+export class Connected {
+  readonly clock = new FakeClock()
+  readonly redis = new FakeRedis(this.clock)
+  readonly told: string[] = []
+  readonly connection = new Connection(this.redis as unknown as Redis, this.clock, OUTAGE, {
+    up: () => this.told.push('up'),
+    down: error => this.told.push(`down: ${error.message}`),
+  })
+
+  static async up(): Promise<Connected> {
+    const at = new Connected()
+    at.connection.open()
+    await at.redis.ready()
+    return at
+  }
+
+  ask() {
+    return this.connection.run(redis => (redis as unknown as FakeRedis).ask())
+  }
+}
+
+/** An error as the server sends it. */
+export function replyError(message: string): Error {
+  return Object.assign(new Error(message), { name: 'ReplyError' })
+}

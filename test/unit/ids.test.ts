@@ -1,0 +1,25 @@
+/** Ids: nobody can guess them, and Redis can tell from one whose inbox its grant goes to. */
+import { expect, test } from 'vitest'
+import { newClientId, newHoldId } from '../../src/redis/ids.ts'
+import { INBOX_LENGTH } from '../../src/redis/keys.ts'
+
+test('a client’s id is as long as lua/ takes it to be, without a space', () => {
+  for (let i = 0; i < 1_000; i++) expect(newClientId()).toMatch(new RegExp(`^[\\w-]{${INBOX_LENGTH}}$`))
+})
+
+test('a hold’s id begins with its client’s, and has 96 random bits of its own', () => {
+  const client = newClientId()
+  for (let i = 0; i < 1_000; i++) expect(newHoldId(client)).toMatch(new RegExp(`^${client}[\\w-]{16}$`))
+})
+
+test('no id comes twice, also over several fillings of the pool', () => {
+  const client = newClientId()
+  const ids = Array.from({ length: 20_000 }, () => newHoldId(client))
+  expect(new Set(ids).size).toBe(ids.length)
+  expect(new Set(Array.from({ length: 5_000 }, newClientId)).size).toBe(5_000)
+})
+
+test('every character of an id varies: none is wasted on a fixed pattern', () => {
+  const ids = Array.from({ length: 2_000 }, () => newHoldId('').slice(0, 16))
+  for (let place = 0; place < 16; place++) expect(new Set(ids.map(id => id[place])).size).toBe(64)
+})

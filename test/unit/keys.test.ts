@@ -1,0 +1,136 @@
+/** Names in Redis are one-to-one for every string a user may choose, and those of one lock share a cluster slot. */
+import calculateSlot from 'cluster-key-slot'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Keys, lockOfChannel, unlockChannel } from '../../src/redis/keys.ts'
+
+/** Strings of what could confuse the mapping: braces, and the endings of names. */
+const piece = fc.constantFrom(
+  '{',
+  '}',
+  '{',
+  '}',
+  'a',
+  'b',
+  ':',
+  ':queue',
+  ':expiry',
+  ':lock',
+  '{}',
+  '{a}',
+  '\n',
+  'é',
+  '\u{1f600}',
+)
+const odd = fc.array(piece, { minLength: 1, maxLength: 8 }).map(pieces => pieces.join(''))
+const key = fc.oneof(
+  { weight: 4, arbitrary: odd },
+  { weight: 1, arbitrary: fc.string({ minLength: 1, unit: 'grapheme' }) },
+)
+const runs = { numRuns: 5_000 }
+
+const standalone = new Keys('', 'lock', false)
+const cluster = new Keys('app:', 'lock', true)
+
+/** Every name that a lock has in Redis. */
+function namesOf(keys: Keys, of: string): string[] {
+  return Object.values(keys.of(of))
+}
+
+test('no two keys have a name in common, be it of the lock, its queue or its expiries', () => {
+  fc.assert(
+    fc.property(key, key, (one, other) => {
+      fc.pre(one !== other)
+      const names = new Set(namesOf(standalone, one))
+      expect(namesOf(standalone, other).filter(name => names.has(name))).toEqual([])
+    }),
+    runs,
+  )
+})
+
+test('no two of all short strings have a name in common', () => {
+  const letters = ['{', '}', 'a', ':lock', ':queue']
+  const owners = new Map<string, string>()
+  const visit = (word: string, depth: number) => {
+    if (word) {
+      for (const name of namesOf(standalone, word)) {
+        expect.soft(owners.get(name) ?? word, `${name} of ${word}`).toBe(word)
+        owners.set(name, word)
+      }
+    }
+    if (depth > 0) for (const letter of letters) visit(word + letter, depth - 1)
+  }
+  visit('', 6)
+})
+
+test('the three names of a lock are different', () => {
+  fc.assert(
+    fc.property(key, of => {
+      expect(new Set(namesOf(standalone, of)).size).toBe(3)
+    }),
+    runs,
+  )
+})
+
+test('all names and channels of a lock share a cluster slot', () => {
+  fc.assert(
+    fc.property(key, of => {
+      const { lock } = cluster.of(of)
+      const names = [...namesOf(cluster, of), unlockChannel(lock), `${cluster.inboxPrefix(lock)}abcdefghijkl`]
+      expect(new Set(names.map(name => calculateSlot(name))).size).toBe(1)
+    }),
+    runs,
+  )
+})
+
+test('a key with a hash tag of its own is in the slot of that tag, others are spread by their whole', () => {
+  expect(calculateSlot(standalone.of('{user}:order').lock)).toBe(calculateSlot('user'))
+  expect(calculateSlot(standalone.of('order:1').lock)).toBe(calculateSlot('order:1'))
+})
+
+test('the key of a name is the key that was named', () => {
+  fc.assert(
+    fc.property(key, of => {
+      for (const keys of [standalone, cluster]) expect(keys.keyOf(keys.of(of).lock)).toBe(of)
+    }),
+    runs,
+  )
+})
+
+test('a name that is not a lock’s has no key; one that has, is that key’s', () => {
+  fc.assert(
+    fc.property(key, name => {
+      const { queue, expiry } = standalone.of(name)
+      expect([standalone.keyOf(queue), standalone.keyOf(expiry)]).toEqual([undefined, undefined])
+      const found = standalone.keyOf(`lock:${name}`)
+      if (found !== undefined) expect(standalone.of(found).lock).toBe(`lock:${name}`)
+    }),
+    runs,
+  )
+})
+
+test('the lock of an unlock channel is the lock it was made for', () => {
+  fc.assert(
+    fc.property(key, of => {
+      const { lock } = standalone.of(of)
+      expect(lockOfChannel(unlockChannel(lock))).toBe(lock)
+    }),
+    runs,
+  )
+})
+
+describe('the names that the documentation gives', () => {
+  test.each([
+    ['order:1', 'lock:{order:1}'],
+    ['{user}:order', 'lock:{user}:order'],
+  ])('%s', (of, lock) => {
+    expect(standalone.of(of)).toEqual({ lock, queue: `${lock}:queue`, expiry: `${lock}:expiry` })
+  })
+
+  test('begin with keyPrefix and prefix, keys and channels alike', () => {
+    const { lock } = cluster.of('order')
+    expect(lock).toBe('app:lock:{order}')
+    expect(cluster.inboxPrefix(lock).startsWith('app:lock:')).toBe(true)
+    expect(standalone.inboxPrefix('').startsWith('lock:')).toBe(true)
+  })
+})

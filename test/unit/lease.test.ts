@@ -1,0 +1,235 @@
+/** What the holder of a lease sees: what it may believe, and what its own calls resolve to. */
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError, LockLostError } from '../../src/errors.ts'
+import { LENGTH, Leases } from './leases.ts'
+import { now, quiet, settled } from './promises.ts'
+
+const unreachable = new LockConnectionError('out of reach')
+/** More than any lease here lasts. */
+const LONG = 2 * LENGTH
+
+describe('I1 a lease is not believed after its deadline, though no timer could run', () => {
+  test('held and remaining follow the clock', () => {
+    const at = new Leases()
+    const lease = at.grant()
+    at.clock.block(1_000)
+    expect([lease.held, lease.remaining()]).toEqual([true, LENGTH - 1_032])
+    at.clock.block(LONG)
+    expect([lease.held, lease.remaining()]).toEqual([false, 0])
+  })
+
+  test('its release and its renewal find it lost, and ask nothing', async () => {
+    const at = new Leases()
+    const [released, renewed] = [at.grant(), at.grant()]
+    at.clock.block(LONG)
+    expect(await released.release()).toBe(false)
+    await expect(renewed.renew()).rejects.toThrow(LockLostError)
+    expect(at.primitive.releases.count + at.primitive.renewals.count).toBe(0)
+    expect(at.lost).toEqual([released.id, renewed.id])
+  })
+
+  test('I8 the first timer that runs tells its loss, and renews nothing', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const { signal } = lease
+    at.clock.block(LONG)
+    await at.clock.advance(0)
+    expect(signal.reason).toBeInstanceOf(LockLostError)
+    expect(at.lost).toEqual([lease.id])
+    expect(at.asked).toEqual([])
+  })
+})
+
+describe('release', () => {
+  test('ends the hold once: true for the call that did it', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const calls = [lease.release(), lease.release()]
+    expect(lease.held).toBe(false)
+    await at.primitive.releases.next.answer({ ended: true })
+    expect(await Promise.all(calls)).toEqual([true, false])
+    expect(await lease.release()).toBe(false)
+    expect(at.primitive.releases.count).toBe(1)
+    expect(at.lost).toEqual([])
+  })
+
+  test('I8 that finds nothing any more resolves false, and the hold counts as lost', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const released = lease.release()
+    await at.primitive.releases.next.answer({ ended: false })
+    expect(await released).toBe(false)
+    expect(lease.signal.aborted).toBe(true)
+    expect(at.lost).toEqual([lease.id])
+  })
+
+  test('that fails rejects with the reason; a second one only says that it did nothing', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const [first, second] = [quiet(lease.release()), lease.release()]
+    await at.primitive.releases.next.fail(unreachable)
+    expect([await now(first), await second, await lease.release()]).toEqual([unreachable, false, false])
+    expect(at.renewal.size).toBe(0)
+  })
+
+  test('I6 that is unanswered at the deadline resolves false; the hold has ended, and is not lost', async () => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false, lease: 1_000 })
+    const released = lease.release()
+    await at.clock.advance(996)
+    expect(await now(released)).toBe('pending')
+    await at.clock.advance(1)
+    expect(await now(released)).toBe(false)
+    await at.primitive.releases.next.answer({ ended: false })
+    expect([lease.held, at.lost, at.renewal.size]).toEqual([false, [], 0])
+  })
+
+  test('is what the end of an `await using` block does', async () => {
+    const at = new Leases()
+    const disposed = at.grant()[Symbol.asyncDispose]()
+    await at.primitive.releases.next.answer({ ended: true })
+    await expect(disposed).resolves.toBeUndefined()
+  })
+})
+
+describe('a renewal that races the release', () => {
+  test('I8 and finds the hold gone, because the release ran first, is no loss', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    await at.clock.advance(LENGTH / 3)
+    const released = lease.release()
+    await at.primitive.renewals.next.answer([undefined])
+    expect(at.lost).toEqual([])
+    await at.primitive.releases.next.answer({ ended: true })
+    expect(await released).toBe(true)
+    expect(lease.signal.aborted).toBe(false)
+  })
+
+  test('and prolongs it does not make it held again', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    await at.clock.advance(LENGTH / 3)
+    const released = lease.release()
+    await at.answerRenewal()
+    expect([lease.held, at.renewed]).toEqual([false, []])
+    await at.primitive.releases.next.answer({ ended: true })
+    expect(await released).toBe(true)
+    expect(lease.held).toBe(false)
+  })
+
+  test('is not sent any more once the release is under way', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const released = lease.release()
+    await at.clock.advance(LENGTH / 2)
+    expect(at.asked).toEqual([])
+    await at.primitive.releases.next.answer({ ended: true })
+    expect(await released).toBe(true)
+  })
+})
+
+describe('renew', () => {
+  test('prolongs to the given time from now, or to the lease’s own length', async () => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false })
+    const long = lease.renew(100_000)
+    await at.answerRenewal()
+    await long
+    expect(lease.remaining()).toBeGreaterThan(99_000)
+    const usual = lease.renew()
+    await at.answerRenewal()
+    await usual
+    expect(at.asked).toEqual([[[lease.id, 100_000]], [[lease.id, LENGTH]]])
+    expect(at.renewed).toEqual([lease.id, lease.id])
+  })
+
+  test('never shortens', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const before = lease.remaining()
+    const renewed = lease.renew(10)
+    await at.answerRenewal()
+    await renewed
+    expect(lease.remaining()).toBe(before)
+  })
+
+  test('I6 rejects at the deadline, though its answer never comes', async () => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false, lease: 1_000 })
+    const renewed = quiet(lease.renew())
+    await at.clock.advance(996)
+    expect(await now(renewed)).toBe('pending')
+    await at.clock.advance(1)
+    expect(await now(renewed)).toBeInstanceOf(LockLostError)
+  })
+
+  test('rejects with the reason when Redis cannot be asked, and the lease is still held', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const renewed = quiet(lease.renew())
+    await at.primitive.renewals.next.fail(unreachable)
+    expect(await now(renewed)).toBe(unreachable)
+    expect(lease.held).toBe(true)
+    expect(at.lost).toEqual([])
+  })
+
+  test('I8 rejects when the hold is gone, and it is lost', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const renewed = quiet(lease.renew())
+    await at.primitive.renewals.next.answer([undefined])
+    expect(await now(renewed)).toBeInstanceOf(LockLostError)
+    expect(at.lost).toEqual([lease.id])
+  })
+
+  test('I5 rejects after the release, and asks nothing', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const released = lease.release()
+    await at.primitive.releases.next.answer({ ended: true })
+    await released
+    await expect(lease.renew()).rejects.toThrow(LockLostError)
+    expect(at.asked).toEqual([])
+  })
+
+  test('rejects when the lease is released while it is under way', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const renewed = quiet(lease.renew())
+    const released = lease.release()
+    await at.primitive.releases.next.answer({ ended: true })
+    await at.answerRenewal()
+    expect(await released).toBe(true)
+    expect(await now(renewed)).toBeInstanceOf(LockLostError)
+  })
+})
+
+describe('I8 the signal', () => {
+  test('of a lease that was lost before anyone asked for it is aborted from the start', async () => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false, lease: 100 })
+    await at.clock.advance(LONG)
+    expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: lease.key })
+  })
+
+  test('finds the lease not held any more when it aborts', async () => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false, lease: 100 })
+    const held: boolean[] = []
+    lease.signal.addEventListener('abort', () => held.push(lease.held))
+    await at.clock.advance(LONG)
+    expect(held).toEqual([false])
+  })
+
+  test('does not abort for a release', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const { signal } = lease
+    const released = lease.release()
+    await at.primitive.releases.next.answer({ ended: true })
+    await released
+    await at.clock.advance(LONG)
+    await settled()
+    expect(signal.aborted).toBe(false)
+  })
+})

@@ -1,0 +1,268 @@
+/** Automatic renewal, and the notice of every end of a lease that was not its release. */
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError, LockLostError } from '../../src/errors.ts'
+import { LENGTH, Leases } from './leases.ts'
+
+const unreachable = new LockConnectionError('out of reach')
+const THIRD = LENGTH / 3
+/** By how much less than its length a lease is counted on. */
+const MARGIN = 2 + LENGTH / 1000
+
+describe('a lease is renewed', () => {
+  test('every third of it, to its whole length', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    for (let times = 1; times <= 5; times++) {
+      await at.clock.advance(THIRD - MARGIN - 1)
+      expect(at.asked.length).toBe(times - 1)
+      await at.clock.advance(1)
+      expect(at.asked.at(-1)).toEqual([[lease.id, LENGTH]])
+      await at.answerRenewal()
+      expect(lease.remaining()).toBe(LENGTH - MARGIN)
+    }
+    expect(at.renewed.length).toBe(5)
+    expect(at.lost).toEqual([])
+  })
+
+  test('from when it was granted, however late it was told: a grant proven by an older request is renewed sooner', async () => {
+    const at = new Leases()
+    const lease = at.grant({ via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
+    await at.clock.advance(0)
+    expect(at.asked).toEqual([[[lease.id, LENGTH]]])
+  })
+
+  test('I9 together with all that are due at about the same time, in one request', async () => {
+    const at = new Leases()
+    const early = Array.from({ length: 50 }, () => at.grant().id)
+    await at.clock.advance(LENGTH / 20 - 1)
+    const soon = at.grant().id
+    await at.clock.advance(2)
+    const late = at.grant().id
+    await at.clock.advance(THIRD)
+    expect(at.asked.map(request => request.map(([id]) => id))).toEqual([[...early, soon], [late]])
+  })
+
+  test('not at all when its length is fixed: then it is lost at its end', async () => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false, lease: 1_000 })
+    await at.clock.advance(996)
+    expect(lease.held).toBe(true)
+    await at.clock.advance(1)
+    expect(lease.held).toBe(false)
+    expect(at.lost).toEqual([lease.id])
+    expect(at.asked).toEqual([])
+  })
+
+  test('until maxHold is over, and no longer', async () => {
+    const at = new Leases()
+    const lease = at.grant({ maxHold: 25_000 })
+    const granted = at.clock.now()
+    while (lease.held) {
+      await at.clock.advance(100)
+      if (at.primitive.renewals.open.length > 0) await at.answerRenewal()
+    }
+    const prolonging = at.asked.flat().filter(([, ms]) => ms > 0)
+    expect(prolonging.length).toBe(2)
+    expect(at.clock.now() - granted).toBeLessThanOrEqual(25_000 + LENGTH)
+    expect(at.lost).toEqual([lease.id])
+  })
+
+  test('by its own length also when it shares a request with others', async () => {
+    const at = new Leases()
+    const [short, long] = [at.grant({ lease: 30_000 }), at.grant({ lease: 30_300 })]
+    await at.clock.advance(THIRD)
+    expect(at.asked).toEqual([
+      [
+        [short.id, 30_000],
+        [long.id, 30_300],
+      ],
+    ])
+  })
+})
+
+describe('a renewal without an answer', () => {
+  test('proves nothing: it is tried again, and the lease is held meanwhile', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    await at.clock.advance(THIRD)
+    for (let failures = 0; failures < 10; failures++) {
+      await at.primitive.renewals.next.fail(unreachable)
+      expect(lease.held).toBe(true)
+      await at.clock.advance(1_000)
+    }
+    await at.answerRenewal()
+    expect(lease.remaining()).toBe(LENGTH - MARGIN)
+    expect(at.lost).toEqual([])
+  })
+
+  test('I8 ends with the lease: it is lost exactly at its deadline', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const { signal } = lease
+    await at.clock.advance(THIRD)
+    await at.primitive.renewals.next.fail(unreachable)
+    for (let passed = THIRD; passed < LENGTH - MARGIN - 1; passed += 1) {
+      await at.clock.advance(1)
+      for (const call of at.primitive.renewals.open) await call.fail(unreachable)
+    }
+    expect(lease.held).toBe(true)
+    expect(signal.aborted).toBe(false)
+    await at.clock.advance(1)
+    expect(lease.held).toBe(false)
+    expect(signal.reason).toBeInstanceOf(LockLostError)
+    expect(at.lost).toEqual([lease.id])
+  })
+
+  test('I1 that comes after the deadline changes nothing any more', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    await at.clock.advance(LENGTH - MARGIN)
+    expect(at.lost).toEqual([lease.id])
+    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH])
+    expect([lease.held, lease.remaining()]).toEqual([false, 0])
+    expect(at.renewed).toEqual([])
+    expect(at.renewal.size).toBe(0)
+  })
+
+  test('is not asked for a second time while it is under way', async () => {
+    const at = new Leases()
+    at.grant()
+    await at.clock.advance(LENGTH - MARGIN - 1)
+    expect(at.asked.length).toBe(1)
+  })
+})
+
+describe('I8 "gone" is final', () => {
+  test('the lease is lost at once, its signal tells why, and it is not asked about again', async () => {
+    const at = new Leases()
+    const [lost, kept] = [at.grant(), at.grant()]
+    const { signal } = lost
+    await at.clock.advance(THIRD)
+    await at.primitive.renewals.next.answer([undefined, at.clock.now() + LENGTH])
+    expect([lost.held, kept.held]).toEqual([false, true])
+    expect(signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: lost.key })
+    expect(at.lost).toEqual([lost.id])
+    await at.clock.advance(THIRD)
+    expect(at.asked.at(-1)).toEqual([[kept.id, LENGTH]])
+  })
+
+  test('a loss that is told of is asked about at once, also of a fixed lease', async () => {
+    const at = new Leases()
+    const leases = [at.grant(), at.grant({ renew: false })]
+    at.renewal.check(leases)
+    await at.clock.advance(0)
+    expect(at.asked).toEqual([
+      [
+        [leases[0]?.id, LENGTH],
+        [leases[1]?.id, 0],
+      ],
+    ])
+    await at.primitive.renewals.next.answer([undefined, undefined])
+    expect(at.lost).toEqual(leases.map(lease => lease.id))
+  })
+
+  test('a doubt that proves wrong leaves a fixed lease as it was', async () => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false })
+    at.renewal.check([lease])
+    await at.clock.advance(0)
+    await at.primitive.renewals.next.answer([at.clock.now() + 10])
+    expect(lease.remaining()).toBe(LENGTH - MARGIN)
+    expect(at.renewed).toEqual([])
+    await at.clock.advance(LENGTH)
+    expect(at.asked.length).toBe(1)
+  })
+
+  test.each([true, false])(
+    'a loss that is told while a renewal is under way is asked about again (renewed: %s)',
+    async renew => {
+      const at = new Leases()
+      const lease = at.grant({ renew, via: 'handoff', deadline: at.clock.now() + LENGTH * 0.7 })
+      await at.clock.advance(THIRD)
+      expect(at.asked.length).toBe(1)
+      at.renewal.check([lease])
+      await at.primitive.renewals.next.answer([at.clock.now() + LENGTH])
+      await at.clock.advance(100)
+      expect(at.asked.length).toBe(2)
+      await at.primitive.renewals.next.answer([undefined])
+      expect(at.lost).toEqual([lease.id])
+    },
+  )
+})
+
+describe('a grant by message, proven from an older request', () => {
+  test.each(['handoff', 'expiry'] as const)('is confirmed soon, so that the full lease is there: %s', async via => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false, via, deadline: at.clock.now() + LENGTH / 2 })
+    await at.clock.advance(100)
+    expect(at.asked).toEqual([[[lease.id, 0]]])
+    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH - 200])
+    expect(lease.remaining()).toBe(LENGTH - 200)
+  })
+
+  test('is not confirmed when it has ended before', async () => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false, via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
+    const released = lease.release()
+    await at.primitive.releases.next.answer({ ended: true })
+    expect(await released).toBe(true)
+    await at.clock.advance(100)
+    expect(at.asked).toEqual([])
+  })
+})
+
+describe('holds of one holder', () => {
+  test('live as long as the longest of them', async () => {
+    const at = new Leases()
+    const outer = at.grant({ key: 'same', token: 7 })
+    const inner = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
+    expect(inner.remaining()).toBe(outer.remaining())
+    await at.clock.advance(THIRD)
+    await at.answerRenewal()
+    expect(inner.remaining()).toBe(LENGTH - MARGIN)
+    expect(outer.remaining()).toBe(LENGTH - MARGIN)
+  })
+
+  test('share what a longer re-entry has added', async () => {
+    const at = new Leases()
+    const outer = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
+    at.grant({ key: 'same', token: 7 })
+    expect(outer.remaining()).toBe(LENGTH - MARGIN)
+  })
+
+  test('I1 share nothing with the holds of another grant', async () => {
+    const at = new Leases()
+    const earlier = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
+    at.grant({ key: 'same', token: 8 })
+    expect(earlier.remaining()).toBeLessThan(1_000)
+  })
+})
+
+describe('I7 nothing is left', () => {
+  test('in the table of leases that ended, however they did', async () => {
+    const at = new Leases()
+    const [released] = [at.grant(), at.grant({ renew: false, lease: 100 }), at.grant()]
+    const done = released?.release()
+    await at.primitive.releases.next.answer({ ended: true })
+    await done
+    await at.clock.advance(THIRD)
+    await at.primitive.renewals.next.answer([undefined])
+    expect([at.renewal.size, at.renewal.leases]).toEqual([0, []])
+  })
+
+  test('armed after close', async () => {
+    const at = new Leases()
+    at.grant()
+    at.renewal.close()
+    expect(at.clock.armed).toBe(0)
+  })
+
+  test('armed after close, though a renewal was under way', async () => {
+    const at = new Leases()
+    at.grant()
+    await at.clock.advance(THIRD)
+    at.renewal.close()
+    await at.primitive.renewals.next.fail(unreachable)
+    expect(at.clock.armed).toBe(0)
+  })
+})

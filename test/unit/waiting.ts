@@ -1,0 +1,125 @@
+/** An `Acquirer` with everything around it in the test's hands. */
+import { surelyUntil } from '../../src/clock.ts'
+import type { Granted, Refused, Tended } from '../../src/primitive.ts'
+import { Acquirer } from '../../src/wait/acquire.ts'
+import type { Waiter, Wish } from '../../src/wait/waiters.ts'
+import { FakeClock } from './fake-clock.ts'
+import { FakeChannels, FakePrimitive } from './fake-primitive.ts'
+import { quiet, settled } from './promises.ts'
+
+export const KEY = 'order:1'
+export const LEASE = 30_000
+export const WAITER_TTL = 9_000
+/** Heartbeats: a third of the waiters' expiry. */
+export const HEARTBEAT = WAITER_TTL / 3
+export const OUTAGE = 15_000
+
+/** What the lock's clock shows in answers that do not say otherwise: tokens below are of older grants. */
+export const CLOCK = 50
+
+interface Ask {
+  id: string
+  key?: string
+  mode?: Wish['mode']
+  lease?: number
+  owner?: string
+  fairAfter?: number
+  mayReenter?: boolean
+}
+
+export class Waiting {
+  readonly clock = new FakeClock()
+  readonly primitive = new FakePrimitive()
+  readonly channels = new FakeChannels()
+  /** Ids of the waiters of which "waiting" was told. */
+  readonly told: string[] = []
+  /** Ids of which there is a live lease. */
+  readonly held = new Set<string>()
+  readonly failures: unknown[] = []
+  readonly acquirer: Acquirer
+
+  constructor() {
+    this.acquirer = new Acquirer(
+      this.primitive,
+      this.channels,
+      this.clock,
+      { waiterTtl: WAITER_TTL, outage: OUTAGE },
+      {
+        waiting: waiter => this.told.push(waiter.claim.id),
+        holds: id => this.held.has(id),
+        failed: error => this.failures.push(error),
+      },
+    )
+  }
+
+  /** Begins to wait, and runs until it stands still. */
+  async start(ask: Ask): Promise<Waiter> {
+    const { id, key = KEY, mode = 'line', lease = LEASE, owner = id, fairAfter, mayReenter = false } = ask
+    const claim = { key, id, owner, lease, headStart: 0 }
+    const waiter = this.acquirer.start({ claim, mode, fairAfter, mayReenter })
+    quiet(waiter.outcome.then(grant => grant && this.held.add(id)))
+    await settled()
+    return waiter
+  }
+
+  /** A fair waiter that has been refused and is parked. */
+  async parkedFair(ask: Ask, position = 1): Promise<Waiter> {
+    const waiter = await this.start({ ...ask, mode: 'queue' })
+    await this.primitive.attempts.next.answer(this.refused({ position, ticket: `ticket of ${ask.id}` }))
+    return waiter
+  }
+
+  /** An unfair waiter that has been refused twice, before and after it subscribed, and is parked as the head. */
+  async parkedHead(ask: Ask): Promise<Waiter> {
+    const waiter = await this.start(ask)
+    await this.primitive.attempts.next.answer(this.refused())
+    await this.primitive.attempts.next.answer(this.refused())
+    return waiter
+  }
+
+  granted(grant: Partial<Granted> = {}): Granted {
+    return { granted: true, token: 1, deadline: surelyUntil(this.clock.now(), LEASE), via: 'immediate', ...grant }
+  }
+
+  refused(refusal: Partial<Refused> = {}): Refused {
+    const holder = { label: 'other', heldFor: 5 }
+    return {
+      granted: false,
+      sent: this.clock.now(),
+      ttl: LEASE,
+      position: 0,
+      ticket: '0',
+      holder,
+      clock: CLOCK,
+      ...refusal,
+    }
+  }
+
+  tended(waiters: Tended['waiters'], tended: Partial<Tended> = {}): Tended {
+    return {
+      sent: this.clock.now(),
+      ttl: LEASE,
+      holder: { label: 'other', heldFor: 5 },
+      clock: CLOCK,
+      waiters,
+      ...tended,
+    }
+  }
+
+  /** The waiters for which an attempt is unanswered. */
+  get asking(): string[] {
+    return this.primitive.attempts.open.map(({ args: [claim] }) => claim.id)
+  }
+
+  /** For whom `leave` has been called, in order. */
+  get left(): string[] {
+    return this.primitive.leaves.all.map(({ args: [claim] }) => claim.id)
+  }
+
+  /** What the acquirer still keeps: all zero and empty when nobody waits. */
+  get residue() {
+    return { waiting: this.acquirer.waiting, timers: this.clock.armed, channels: this.channels.users }
+  }
+}
+
+export const NOTHING = { waiting: 0, timers: 0, channels: {} }
