@@ -17,7 +17,7 @@ import { Mutex } from './locks/mutex.ts'
 import type { Announcer } from './observe/announce.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
 import { checkRenewal, type Request, type Settings } from './options.ts'
-import type { Granted } from './primitive.ts'
+import type { Granted, Hold } from './primitive.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { newHoldId } from './redis/ids.ts'
 import { Link } from './redis/link.ts'
@@ -83,6 +83,11 @@ export class Engine {
         this.#stats.lost += 1
         this.#stats.held(clock.now() - inside.terms(lease).since)
         announcer.tell('lost', () => ({ key, fencingToken, error }))
+      },
+      // An owner by name may have re-entered, or may do so before the lease ends in Redis, too. Then this hold, which
+      // nobody will release any more, would keep the lock after the other's release: so it is ended.
+      ranOut: lease => {
+        if (lease.owner !== lease.id) this.#endHold(inside.terms(lease).hold).catch(error => this.#failed(error))
       },
     })
     this.#acquirer.disconnected(new Error('there is no connection yet'))
@@ -193,10 +198,7 @@ export class Engine {
     const { hold, since } = inside.terms(lease)
     this.#acquirer.releasing(key)
     const released = this.#renewal.end(lease, async () => {
-      const { ended, successor } = await this.#mutex.release(hold)
-      if (successor && !this.#acquirer.grantedByReply(successor.id, successor.grant)) {
-        this.#giveBack(this.#link.keys.of(key).lock, successor.id)
-      }
+      const ended = await this.#endHold(hold)
       if (ended) {
         const held = clock.now() - since
         this.#stats.released += 1
@@ -206,6 +208,15 @@ export class Engine {
       return ended
     })
     return about(key, released)
+  }
+
+  /** Ends the hold in Redis; whether it was live there. The lock may have gone to a waiter of this client. */
+  async #endHold(hold: Hold): Promise<boolean> {
+    const { ended, successor } = await this.#mutex.release(hold)
+    if (successor && !this.#acquirer.grantedByReply(successor.id, successor.grant)) {
+      this.#giveBack(this.#link.keys.of(hold.key).lock, successor.id)
+    }
+    return ended
   }
 
   /**

@@ -23,6 +23,8 @@ import { inside, type Lease } from './lease.ts'
 export interface RenewalListener {
   renewed(lease: Lease): void
   lost(lease: Lease, error: LockLostError): void
+  /** It was lost because its time was over here: Redis may still have it for a moment, or for as long as others renew it. */
+  ranOut(lease: Lease): void
 }
 
 interface Entry {
@@ -218,7 +220,10 @@ export class Renewal {
   #runOut(entry: Entry): void {
     // A hold that runs out while its release is unanswered has ended, by the one or the other: nobody has lost it.
     if (entry.overdue) entry.overdue()
-    else this.#lose(entry.lease, 'its lease ran out')
+    else {
+      this.#lose(entry.lease, 'its lease ran out')
+      this.#listener.ranOut(entry.lease)
+    }
   }
 
   #lose(lease: Lease, why: string): void {

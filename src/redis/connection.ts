@@ -28,6 +28,8 @@ const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b/
 
 /** Retry pace while the connection is up but the server says "not now", in ms. */
 const PAUSE = 50
+/** Connecting, with TLS and the greeting, is given this many ms at least. */
+const SHORTEST_GREETING = 1_000
 /** First and longest pause between attempts to connect, in ms. */
 const RECONNECT = { first: 10, longest: 1_000 }
 
@@ -79,7 +81,8 @@ export class Connection {
     this.redis = redis
     this.#clock = clock
     this.#outageTimeout = outageTimeout
-    this.#answerLimit = Math.min(5_000, Math.max(100, outageTimeout / 2))
+    // A third, so that there is time to notice that one sending is not answered, to connect again, and to send another.
+    this.#answerLimit = Math.min(5_000, Math.max(100, outageTimeout / 3))
     this.#listener = listener
     redis.on('error', (error: Error) => {
       this.#lastError = error
@@ -96,8 +99,9 @@ export class Connection {
   open(): void {
     if (this.#closed || this.redis.status === 'connecting' || this.redis.status === 'ready') return
     // ioredis limits the time for the TCP connection, but not for the answer to its greeting.
-    this.#greeting = this.#clock.after(this.#answerLimit, () => {
-      this.reset(new Error(`Redis did not answer the greeting for ${Math.round(this.#answerLimit)} ms`))
+    const limit = Math.max(SHORTEST_GREETING, this.#answerLimit)
+    this.#greeting = this.#clock.after(limit, () => {
+      this.reset(new Error(`Redis did not answer the greeting for ${Math.round(limit)} ms`))
     })
     // A failure is told by the events 'error' and 'end'; the promise adds nothing.
     this.redis.connect().catch(() => {})
@@ -209,8 +213,9 @@ export class Connection {
     const [oldest] = this.#calls
     if (!oldest) return
     const now = this.#clock.now()
-    const due = Math.min(oldest.begun + this.#outageTimeout - now, this.#answerLimit)
-    this.#sweep = this.#clock.after(due, () => {
+    const silentSince = this.#unanswered > 0 ? this.#lastAnswer : now
+    const due = Math.min(oldest.begun + this.#outageTimeout, silentSince + this.#answerLimit)
+    this.#sweep = this.#clock.after(Math.max(1, due - now), () => {
       this.#sweep = undefined
       this.#giveUpOld()
       this.#armSweep()

@@ -151,6 +151,12 @@ describe('I6 and I8', () => {
     expect(found(waiting, end, at(4_900, 'stall', { worker: 'w', from: 100 }))).toEqual([])
   })
 
+  test('a call that fails while nothing is the matter', () => {
+    const failed = at(20, 'end', { worker: 'w', attempt: 'a', how: 'failed', error: 'Redis refused' })
+    expect(found(waiting, failed)).toEqual(['I6'])
+    expect(found(waiting, failed, at(15, 'taken', { from: 14, how: 'FLUSHALL' }))).toEqual([])
+  })
+
   test('a hold that is never ended, and one whose end was not signalled', () => {
     expect(found(granted('a', 10))).toEqual(['I8'])
     expect(found(granted('a', 10), released('a', 20, false))).toEqual(['I8'])

@@ -1,5 +1,5 @@
 /**
- * I6: every promise settles, in time. I8: a hold that ended without its release was signalled.
+ * I6: every promise settles, in time, and none is refused where nothing is the matter. I8: a hold that ended without its release was signalled.
  *
  * A call's patience is its time-out, or how long the client rides out an unreachable server; a process whose event loop
  * stood still can only answer after that. The slack is for the machine: six processes and their server on two processors.
@@ -12,12 +12,15 @@ export function checkSettlement(history: History): Violation[] {
   return history.attempts.flatMap(attempt => unsettled(history, attempt) ?? [])
 }
 
-function unsettled(history: History, { request, settled }: Attempt): Violation | undefined {
+function unsettled(history: History, { request, settled, end }: Attempt): Violation | undefined {
   const { worker, key, attempt, patience, t } = request
   const died = history.deaths.get(worker)
   if (settled === Number.POSITIVE_INFINITY) {
     if (died !== undefined) return undefined
     return { invariant: 'I6', key, text: `${attempt} never settled`, events: [request] }
+  }
+  if (end?.how === 'failed' && !history.disturbances.touch(worker, t, settled)) {
+    return { invariant: 'I6', key, text: `${attempt} failed without a fault: ${end.error}`, events: [request, end] }
   }
   if (patience === undefined) return undefined
   const late = settled - t - patience - SLACK

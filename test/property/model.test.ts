@@ -121,3 +121,17 @@ test('I3 fair grants follow the order of the requests, but for those who have gi
   )
   await fc.assert(property, limits(40, 8_000))
 }, 60_000)
+
+test('I7 a hold that has run out on its client does not keep the lock after a re-entry has been released', async () => {
+  await withClients(1, async ([locks]) => {
+    for (let i = 0; i < 10; i++) {
+      const key = freshKey('run-out')
+      const first = await locks!.lock(key, { owner: 'y', lease: 60 })
+      // The client counts a little less than the server does: this asks again in between.
+      while (first.held);
+      const second = await locks!.lock(key, { owner: 'y' })
+      await second.release()
+      await eventually(async () => !(await locks!.isLocked(key)))
+    }
+  })
+})

@@ -53,6 +53,9 @@ async function judge(file: string): Promise<boolean> {
 async function play(terms: Terms): Promise<readonly string[]> {
   const start = now()
   const stage = await Stage.open(terms)
+  // A process that a fault has stopped would outlive an interrupted run.
+  process.once('exit', () => stage.abandon())
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   stage.recorder.record('run', {
     seed: terms.seed,
     waiterTtl: WAITER_TTL,

@@ -65,9 +65,14 @@ export class Stage {
     return new Stage(server, witness, recorder, history, posts)
   }
 
+  /** Ends the processes, whatever their state. */
+  abandon(): void {
+    for (const post of this.posts) post.abandon()
+  }
+
   /** Ends what is still there. */
   async close(): Promise<void> {
-    for (const post of this.posts) post.abandon()
+    this.abandon()
     await this.locks.close()
     for (const redis of [this.admin, this.second, this.eyes, this.register]) redis.disconnect()
     await Promise.all([this.server.stop(), this.witness.stop()])

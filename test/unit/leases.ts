@@ -32,6 +32,7 @@ export class Leases {
     this.renewal = new Renewal(primitive, clock, {
       renewed: lease => this.renewed.push(lease.id),
       lost: lease => this.lost.push(lease.id),
+      ranOut: () => {},
     })
     this.#keeper = {
       clock,

@@ -222,6 +222,10 @@ export class FrameProxy {
     for (const wire of this.#wiresOf(kind)) wire.server.pause()
   }
 
+  readOn(): void {
+    for (const wire of this.#wires) wire.server.resume()
+  }
+
   /** Another server is behind the name from now on; connections to the old one are cut. */
   switchTo(target: string): void {
     this.#target = portOf(target)

@@ -1,0 +1,164 @@
+/** Redis itself ends a connection: an operator's CLIENT KILL, or a subscriber whose output piles up. */
+import type { Redis } from 'ioredis'
+import { describe, expect, test } from 'vitest'
+import type { Lease, LockClient } from '../../src/index.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { FrameProxy } from './support/frame-proxy.ts'
+import { Holds, violations } from './support/holds.ts'
+import { nothingLeft, parkOne, parkQuietly, warm, ways, within } from './support/steps.ts'
+
+/** No heartbeat can help in the time of a test. */
+const patient = { waiterTtl: 60_000, lease: 60_000 }
+
+type Killing = [name: string, kill: (redis: Redis) => Promise<unknown>[]]
+
+const killings: Killing[] = [
+  ['those for commands', redis => [redis.call('CLIENT', 'KILL', 'TYPE', 'NORMAL', 'SKIPME', 'YES')]],
+  ['those for messages', redis => [redis.client('KILL', 'TYPE', 'PUBSUB')]],
+  [
+    'both',
+    redis => [redis.client('KILL', 'TYPE', 'PUBSUB'), redis.call('CLIENT', 'KILL', 'TYPE', 'NORMAL', 'SKIPME', 'YES')],
+  ],
+]
+
+describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, kill) => {
+  async function killing<T>(url: string, work: () => Promise<T>): Promise<T> {
+    const redis = plainRedis(url)
+    let working = true
+    let killed = 0
+    const loop = (async () => {
+      for (; working; await sleep(15 + Math.random() * 15)) {
+        for (const count of await Promise.all(kill(redis))) killed += Number(count)
+      }
+    })()
+    try {
+      return await work()
+    } finally {
+      working = false
+      await loop
+      expect(killed).toBeGreaterThan(10)
+    }
+  }
+
+  // Break: `up: () => this.#subscriber.restore()` in src/redis/link.ts to `up: () => {}`: a client stays deaf; or
+  // `if (!this.#closed) this.#ears.heard()` in src/redis/subscriber.ts: nobody looks again after a reconnect.
+  test.each([
+    ['fair', () => true],
+    ['unfair', () => false],
+    ['half of them fair', (i: number) => i % 2 === 0],
+  ])('I1 I2 I4: under load, everybody gets on (%s)', { timeout: 40_000 }, async (__, fairness) => {
+    const { url } = await ownServer()
+    const key = freshKey()
+    const spans = await killing(url, () =>
+      Promise.all(
+        Array.from({ length: 4 }, async (___, i) => {
+          const locks = client(patient, url)
+          const holds = new Holds(locks)
+          for (let round = 0; round < 25; round++) {
+            const lease = holds.note(await within(8_000, locks.lock(key, { fair: fairness(i) })))
+            await sleep(2)
+            holds.end(lease)
+            expect(await lease.release()).toBe(true)
+          }
+          return holds.spans
+        }),
+      ),
+    )
+    expect(violations(spans.flat())).toEqual([])
+    await nothingLeft(plainRedis(url), client({}, url), key)
+  })
+
+  // Break: `waiters[i + 2]` as the score in lua/tend.lua to the present time: who joins again goes to the end.
+  test('I3: fair waiters are granted in the order of their tickets, but for those that were cut off at the time', async () => {
+    const { url } = await ownServer()
+    const key = freshKey()
+    const holder = client(patient, url)
+    const parties = Array.from({ length: 4 }, () => client(patient, url))
+    const held = await holder.lock(key)
+    const order: number[] = []
+    const served: Promise<void>[] = []
+    for (let place = 0; place < 12; place++) {
+      const { wait } = await parkOne(parties[place % 4] as LockClient, key, { fair: true })
+      served.push(
+        wait.then(async (lease: Lease) => {
+          order.push(place)
+          // Long enough for everybody to be back and to have joined again.
+          await settled(holder, key, 12 - order.length)
+          expect(await lease.release()).toBe(true)
+        }),
+      )
+    }
+    const redis = plainRedis(url)
+    for (let i = 0; i < 10; i++) {
+      await Promise.all(kill(redis))
+      await sleep(20)
+    }
+    await settled(holder, key, 12)
+    await held.release()
+    await within(10_000, Promise.all(served))
+    expect(order).toEqual([...order.keys()])
+  })
+})
+
+/** Waits until so many are queued, and all their clients hear their inboxes. */
+async function settled(locks: LockClient, key: string, waiters: number): Promise<void> {
+  await eventually(async () => (await locks.inspect(key)).waiters.length === waiters)
+  await sleep(30)
+}
+
+describe('a subscriber is cut by client-output-buffer-limit', () => {
+  const limit = 8_000_000
+
+  /** Behind a proxy that stops reading what comes down for messages. */
+  async function scene() {
+    const { url } = await ownServer('--client-output-buffer-limit', `pubsub ${limit} 0 0`)
+    const redis = plainRedis(url)
+    const proxy = await FrameProxy.before(url)
+    const [holder, locks] = [client(patient, url), client(patient, proxy.url)]
+    await warm(locks)
+    await eventually(() => proxy.connections('messages') === 1)
+    return { url, redis, proxy, holder, locks }
+  }
+
+  /** Output that piles up in the server for each of its subscribers, in bytes. */
+  async function backlogs(redis: Redis): Promise<number[]> {
+    const list = String(await redis.client('LIST', 'TYPE', 'PUBSUB'))
+    return [...list.matchAll(/ omem=(\d+)/g)].map(([, bytes]) => Number(bytes))
+  }
+
+  // Break: `if (!this.#closed) this.#ears.heard()` in src/redis/subscriber.ts: nobody looks after the reconnect.
+  test.each(ways)(
+    'I1 I4: what it missed, its waiter finds once it is back (fair: %s)',
+    { timeout: 30_000 },
+    async fair => {
+      const { url, redis, proxy, holder, locks } = await scene()
+      const key = freshKey()
+      const held = await holder.lock(key)
+      const { wait } = await parkQuietly(locks, key, { fair })
+      const subscribers = (await backlogs(redis)).length
+      const lock = `lock:{${key}}`
+      const [{ id = held.id } = {}] = (await holder.inspect(key)).waiters
+      const channel = fair ? `lock:inbox:${id.slice(0, 12)}` : `${lock}:unlock`
+      const flood = async (until: () => Promise<boolean>) => {
+        await eventually(async () => {
+          const messages = redis.pipeline()
+          for (let i = 0; i < 10; i++) messages.publish(channel, 'x'.repeat(100_000))
+          await messages.exec()
+          return until()
+        }, 15_000)
+      }
+
+      proxy.stopReading('messages')
+      await flood(async () => (await backlogs(redis)).some(bytes => bytes > 0))
+      expect(await held.release()).toBe(true)
+      await flood(async () => (await backlogs(redis)).length < subscribers)
+      proxy.readOn()
+      const lease = await within(4_000, wait)
+      expect(lease.fencingToken).toBeGreaterThan(held.fencingToken)
+      expect(await holder.inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1, waiters: [] })
+      expect(await lease.release()).toBe(true)
+      await nothingLeft(plainRedis(url), holder, key)
+    },
+  )
+})

@@ -1,0 +1,183 @@
+/** Redis answers, but says no: to everything that writes, or to all that needs memory. */
+import { rm } from 'node:fs/promises'
+import type { Redis } from 'ioredis'
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError } from '../../src/index.ts'
+import { client, freshKey, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { Holds, violations } from './support/holds.ts'
+import { folder, serverIn } from './support/servers.ts'
+import { nothingLeft, outcomeOf, parkQuietly, reasonOf, within } from './support/steps.ts'
+
+interface Refusal {
+  words: RegExp
+  begin(redis: Redis, dir: string): Promise<unknown>
+  end(redis: Redis): Promise<unknown>
+}
+
+const refusals: Record<string, Refusal> = {
+  '-READONLY': {
+    words: /^READONLY /,
+    begin: redis => redis.replicaof('127.0.0.1', 1),
+    end: redis => redis.replicaof('NO', 'ONE'),
+  },
+  '-NOREPLICAS': {
+    words: /^NOREPLICAS /,
+    begin: redis => redis.config('SET', 'min-replicas-to-write', 1),
+    end: redis => redis.config('SET', 'min-replicas-to-write', 0),
+  },
+  '-MISCONF': {
+    words: /^MISCONF /,
+    async begin(redis, dir) {
+      await rm(dir, { recursive: true })
+      await redis.config('SET', 'save', '3600 1', 'stop-writes-on-bgsave-error', 'yes')
+      await redis.bgsave()
+      await eventually(async () => /rdb_last_bgsave_status:err/.test(await redis.info('persistence')))
+    },
+    end: redis => redis.config('SET', 'stop-writes-on-bgsave-error', 'no'),
+  },
+}
+
+/** Short, so that a row shows what happens at the end of a lease and after a heartbeat. */
+const options = { waiterTtl: 900, lease: 2_400 }
+
+async function scene() {
+  const dir = await folder()
+  const server = await serverIn(dir)
+  const redis = plainRedis(server.url)
+  const [holder, queuing, parking] = [1, 2, 3].map(() => client(options, server.url))
+  const key = freshKey()
+  return { dir, url: server.url, redis, key, holder: holder!, queuing: queuing!, parking: parking! }
+}
+
+describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
+  // Break: in src/redis/connection.ts, `if (isReply(error) && !passing.test(…))` to `if (false)`: calls wait for what is final.
+  test('I6: every call is answered at once, with the words of the server, and writes nothing', async () => {
+    const { dir, redis, key, holder } = await scene()
+    const held = await holder.lock(key)
+    const free = freshKey('free')
+    await begin(redis, dir)
+    const keys = await redis.dbsize()
+    const calls: Promise<unknown>[] = [
+      holder.lock(free),
+      holder.lock(free, { fair: true }),
+      holder.tryLock(free, { timeout: 30_000 }),
+      holder.using(free, () => 'ran'),
+      holder.forceRelease(key),
+      held.renew(),
+    ]
+    const outcomes = await within(1_500, Promise.all(calls.map(outcomeOf)))
+    for (const { error } of outcomes) {
+      expect(error).toBeInstanceOf(LockConnectionError)
+      expect(reasonOf(error)).toMatch(words)
+    }
+    expect(held.held).toBe(true)
+    expect(await redis.dbsize()).toBe(keys)
+    await end(redis)
+    await held.renew()
+    expect(await held.release()).toBe(true)
+    await nothingLeft(redis, holder, free)
+  })
+
+  // Break: in src/lease/renewal.ts, `if (answers) this.#learn(entry, answers[i], …)` to `this.#learn(entry, answers?.[i], …)`:
+  // a renewal that was refused is taken for a lost lock.
+  test('I1 I4 I8: for less than a lease, holder and fair waiter see it through', async () => {
+    const { dir, redis, key, holder, queuing } = await scene()
+    const held = await holder.lock(key)
+    const { wait } = await parkQuietly(queuing, key, { fair: true })
+    await begin(redis, dir)
+    await sleep(1_100)
+    await end(redis)
+    await sleep(1_500)
+    expect(held.held).toBe(true)
+    expect(await held.release()).toBe(true)
+    expect(await (await within(1_200, wait)).release()).toBe(true)
+    await nothingLeft(redis, holder, key)
+  })
+
+  // Break: `#runOut(entry)` of #wake in src/lease/renewal.ts: nobody says that the lease has ended.
+  test('I1 I4 I6 I8: for longer than a lease, the holder is told, and the next is granted when it is over', async () => {
+    const { dir, redis, key, holder, queuing, parking } = await scene()
+    const [mine, theirs] = [new Holds(holder), new Holds(queuing)]
+    const held = mine.note(await holder.lock(key))
+    const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+    const { wait } = await parkQuietly(queuing, key, { fair: true })
+    const { wait: unfair } = await parkQuietly(parking, key)
+    const settled = outcomeOf(unfair)
+    await begin(redis, dir)
+    expect(reasonOf((await outcomeOf(held.release())).error)).toMatch(words)
+    await Promise.race([told, sleep(options.lease + 300)])
+    expect(held.held).toBe(false)
+    await sleep(300)
+    await end(redis)
+    // Its lease has run out, as Redis knows; what is left is the waiter's own heartbeat.
+    const next = theirs.note(await within(options.waiterTtl / 3 + 500, wait))
+    expect(violations([...mine.spans, ...theirs.spans])).toEqual([])
+    theirs.end(next)
+    expect(await next.release()).toBe(true)
+    // An unfair waiter has asked in the meantime, and been told no.
+    const { value, error } = await within(3_000, settled)
+    if (value) expect(await value.release()).toBe(true)
+    else expect(reasonOf(error)).toMatch(words)
+    await nothingLeft(redis, holder, key)
+  })
+})
+
+describe('maxmemory is reached', () => {
+  const full = (redis: Redis) => redis.config('SET', 'maxmemory', 1)
+
+  // Break: `redis.call('PEXPIREAT', lock, keep)` of lua/renew.lua to after the HSET: the first write is refused.
+  test('I1 I8: a lease goes on being renewed', async () => {
+    const { redis, key, holder, queuing } = await scene()
+    const held = await holder.lock(key)
+    await full(redis)
+    await sleep(options.lease * 1.5)
+    expect(held.held).toBe(true)
+    expect(await queuing.tryLock(key).catch(reasonOf)).toBeNull()
+    expect(await held.release()).toBe(true)
+  })
+
+  // Break: in lua/include/drop.lua, a HSET before `open(mine)`; or in lua/include/open.lua HDEL to HSET: refused as a whole.
+  test('I4: a release works, hands on to fair waiters in order, and wakes unfair ones', async () => {
+    const { redis, key, holder, queuing, parking } = await scene()
+    const held = await holder.lock(key)
+    const { wait: first } = await parkQuietly(queuing, key, { fair: true })
+    const { wait: second } = await parkQuietly(holder, key, { fair: true })
+    const { wait: unfair } = await parkQuietly(parking, key)
+    const settled = outcomeOf(unfair)
+    await full(redis)
+    expect(await held.release()).toBe(true)
+    expect(await (await within(600, first)).release()).toBe(true)
+    expect(await (await within(600, second)).release()).toBe(true)
+    // A new grant needs memory: it is refused, and says so.
+    expect(reasonOf((await within(2_000, settled)).error)).toMatch(/^OOM /)
+    expect(await holder.isLocked(key)).toBe(false)
+  })
+
+  // Break: `redis.call('ZREMRANGEBYSCORE', …)` in lua/tend.lua: heartbeats are refused, and the waiter is passed over.
+  test('I3 I4: heartbeats keep a waiter in its place', async () => {
+    const { redis, key, holder, queuing } = await scene()
+    const held = await holder.lock(key)
+    const { wait } = await parkQuietly(queuing, key, { fair: true })
+    await full(redis)
+    await sleep(options.waiterTtl * 2)
+    expect((await holder.inspect(key)).waiters).toHaveLength(1)
+    expect(await held.release()).toBe(true)
+    const next = await within(250, wait)
+    expect(next.via).toBe('handoff')
+    expect(await next.release()).toBe(true)
+  })
+
+  // Break: `redis.call('ZREM', queue, entry) == 1` in lua/leave.lua to a ZADD with XX before it: refused, and repeated.
+  test('I7: a waiter can leave', async () => {
+    const { redis, key, holder, queuing } = await scene()
+    await holder.lock(key)
+    const controller = new AbortController()
+    const { wait } = await parkQuietly(queuing, key, { fair: true, signal: controller.signal })
+    const settled = outcomeOf(wait)
+    await full(redis)
+    controller.abort(new Error('no longer'))
+    expect((await settled).error?.message).toBe('no longer')
+    await eventually(async () => (await holder.inspect(key)).waiters.length === 0, 500)
+  })
+})

@@ -1,0 +1,169 @@
+/** Rights are taken away by ACL while a client holds and waits. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { LockConnectionError } from '../../src/index.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { Peer } from './support/peer.ts'
+import { nothingLeft, outcomeOf, parkQuietly, reasonOf, within } from './support/steps.ts'
+
+const options = { lease: 1_800, waiterTtl: 900, outageTimeout: 2_500 }
+
+/** Fails the test where a promise of this process is rejected unheard; the runner would only say so of the whole run. */
+function watchRejections(): void {
+  const unheard: unknown[] = []
+  const note = (reason: unknown) => unheard.push(reason)
+  process.on('unhandledRejection', note)
+  onTestFinished(async () => {
+    await sleep(20)
+    process.off('unhandledRejection', note)
+    expect(unheard).toEqual([])
+  })
+}
+
+async function scene() {
+  watchRejections()
+  const { port, url } = await ownServer()
+  const redis = plainRedis(url)
+  await redis.acl('SETUSER', 'limited', 'on', '>pw', '~*', '&*', '+@all')
+  const limitedUrl = `redis://limited:pw@127.0.0.1:${port}`
+  return { redis, limitedUrl, url, limited: client(options, limitedUrl), other: client(options, url), key: freshKey() }
+}
+
+/** What is taken away, and how the server says what is missing. */
+const rights: [name: string, rules: string[], words: RegExp][] = [
+  ['to run scripts', ['-evalsha', '-eval'], /NOPERM .*'eval(sha)?'/],
+  ['to the keys of locks', ['resetkeys', '~others:*'], /NOPERM .*key/i],
+  ['to a command that scripts need', ['-hmget'], /NOPERM|ACL|hmget/i],
+  ['to log in', ['off'], /WRONGPASS|NOAUTH/],
+  ['the user itself', [], /WRONGPASS|NOAUTH/],
+]
+
+describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
+  const revoke = async (redis: Awaited<ReturnType<typeof scene>>['redis']) => {
+    if (name === 'the user itself') await redis.acl('DELUSER', 'limited')
+    else await redis.acl('SETUSER', 'limited', ...rules)
+  }
+
+  // Break: `throw new LockConnectionError(…)`/`call.fail(new LockConnectionError('Redis refused', error))` in
+  // src/redis/connection.ts without its cause: the error names nothing; and its `passing.test` to true: it comes too late.
+  test('I6: every call is rejected soon, and the error names what is missing', async () => {
+    const { redis, limited, key } = await scene()
+    const held = await limited.lock(key)
+    await revoke(redis)
+    await sleep(50)
+    const free = freshKey('free')
+    const calls: (() => Promise<unknown>)[] = [
+      () => limited.lock(free),
+      () => limited.lock(free, { fair: true }),
+      () => limited.tryLock(free, { timeout: 30_000 }),
+      () => limited.using(free, () => 'ran'),
+      () => limited.inspect(free),
+      () => held.renew(),
+      () => held.release(),
+    ]
+    for (const call of calls) {
+      const { error } = await within(1_500, outcomeOf(call()))
+      expect(error).toBeInstanceOf(LockConnectionError)
+      expect(reasonOf(error)).toMatch(words)
+      expect(error?.message).toMatch(words)
+    }
+    await within(3_000, limited.close())
+  })
+
+  // Break: `#runOut(entry)` of #wake in src/lease/renewal.ts: the holder is not told. `this.#clock.now() - (waiter.seen …`
+  // of #tend in src/wait to `if (false)`: a fair waiter waits for ever.
+  test('I1 I6 I8: a holder is told when its lease runs out; its waiters are rejected; the lock goes to others', async () => {
+    const { redis, limited, other, key } = await scene()
+    const mine = await limited.lock(key)
+    const told = new Promise(resolve => mine.signal.addEventListener('abort', resolve))
+    const theirs = freshKey('theirs')
+    const lease = await other.lock(theirs)
+    const { wait: fair } = await parkQuietly(limited, theirs, { fair: true })
+    const { wait: unfair } = await parkQuietly(limited, theirs)
+    const { wait: next } = await parkQuietly(other, key, { fair: true })
+    const waits = Promise.all([fair, unfair].map(outcomeOf))
+    await revoke(redis)
+    expect(mine.held).toBe(true)
+    const granted = await within(options.lease + 600, next)
+    expect(mine.held).toBe(false)
+    await within(50, told)
+    for (const { error } of await within(options.outageTimeout + 1_500, waits)) {
+      expect(error).toBeInstanceOf(LockConnectionError)
+      expect(reasonOf(error)).toMatch(words)
+    }
+    expect(limited.stats()).toMatchObject({ waiting: 0, holding: 0 })
+    expect(await granted.release()).toBe(true)
+    expect(await lease.release()).toBe(true)
+    await nothingLeft(redis, other, key)
+    await sleep(2 * options.waiterTtl)
+    await nothingLeft(redis, other, theirs)
+  })
+
+  // Break: any `.catch(() => {})` of src/redis/subscriber.ts: the process says that a rejection was not handled.
+  test('no unhandled rejection in a process of its own, and it can be closed', async () => {
+    const { redis, limitedUrl, other, key } = await scene()
+    const peer = await Peer.start(options, limitedUrl)
+    const hold = await peer.lock(key)
+    await other.lock(freshKey())
+    const waiting = outcomeOf(peer.lock(key, { fair: true }))
+    await sleep(100)
+    await revoke(redis)
+    await sleep(options.lease + 200)
+    expect(await peer.state(hold.id)).toMatchObject({ held: false, aborted: true })
+    expect((await within(options.outageTimeout + 1_000, waiting)).error?.message).toMatch(words)
+    await within(3_000, peer.close())
+  })
+})
+
+describe('a right that only speed depends on is revoked', () => {
+  // Break: `pcall` to `call` in lua/include/open.lua and promote.lua: the release breaks off half-way.
+  test.each([true, false])(
+    'to publish: I4 I6, releases are whole, waiters find them by heartbeat (fair: %s)',
+    async fair => {
+      const { redis, limited, other, key } = await scene()
+      const held = await limited.lock(key)
+      const { wait } = await parkQuietly(other, key, { fair })
+      await redis.acl('SETUSER', 'limited', '-publish')
+      await sleep(50)
+      expect(await held.release()).toBe(true)
+      expect(await (await within(options.waiterTtl / 3 + 600, wait)).release()).toBe(true)
+      await nothingLeft(redis, other, key)
+    },
+  )
+
+  // Break: `if (queued && not …) … promote(how, …)` of lua/tend.lua: a waiter whose inbox is not heard is never granted.
+  test.each([
+    ['the command', ['-subscribe']],
+    ['the channels', ['resetchannels']],
+  ])('to subscribe (%s): I4 I6, a waiter that is queued is granted by its heartbeat', async (_, rules) => {
+    const { redis, limited, other, key } = await scene()
+    const held = await other.lock(key)
+    const { wait } = await parkQuietly(limited, key, { fair: true })
+    await redis.acl('SETUSER', 'limited', ...rules)
+    await redis.client('KILL', 'TYPE', 'PUBSUB')
+    await sleep(200)
+    expect(await held.release()).toBe(true)
+    const { value, error } = await within(options.waiterTtl / 3 + 1_000, outcomeOf(wait))
+    if (error) expect(reasonOf(error)).toMatch(/NOPERM/)
+    else expect(await value.release()).toBe(true)
+    // Who comes now and has to wait is told why it cannot.
+    const again = await other.lock(freshKey('again'))
+    const refused = await within(1_500, outcomeOf(limited.lock(again.key, { fair: true })))
+    expect(reasonOf(refused.error)).toMatch(/^NOPERM .*(subscribe|channel)/)
+    await nothingLeft(redis, other, key)
+  })
+
+  test('it comes back when it is given back: I4, waiters hear again', async () => {
+    const { redis, limited, other, key } = await scene()
+    await redis.acl('SETUSER', 'limited', '-subscribe')
+    await redis.client('KILL', 'TYPE', 'PUBSUB')
+    await sleep(200)
+    await redis.acl('SETUSER', 'limited', '+subscribe')
+    const held = await other.lock(key)
+    const wait = eventually(() => limited.lock(key, { fair: true }).catch(() => undefined))
+    await eventually(async () => (await other.inspect(key)).waiters.length === 1)
+    expect(await held.release()).toBe(true)
+    const lease = await within(1_500, wait)
+    expect(await lease?.release()).toBe(true)
+  })
+})

@@ -1,0 +1,158 @@
+/** Redis does not answer, or only later: paused, asleep, busy, loading; or it forgets every script it knows. */
+import type { Redis } from 'ioredis'
+import { describe, expect, test } from 'vitest'
+import { LockLostError } from '../../src/index.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { Holds, machineNow, violations } from './support/holds.ts'
+import { bluntRedis, folder, serverIn } from './support/servers.ts'
+import { nothingLeft, outcomeOf, parkQuietly, reasonOf, ways, within } from './support/steps.ts'
+
+/** All stalls last longer than the lease and shorter than `outageTimeout`. */
+const lease = 1_000
+const stall = 1_800
+const options = { lease, waiterTtl: 1_500 }
+
+const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
+  'CLIENT PAUSE': redis => redis.client('PAUSE', stall),
+  'CLIENT PAUSE … WRITE': redis => redis.client('PAUSE', stall, 'WRITE'),
+  'DEBUG SLEEP': redis => redis.call('DEBUG', 'SLEEP', stall / 1_000),
+  '-BUSY': async redis => {
+    const endless = outcomeOf(redis.eval('while true do end', 0))
+    await sleep(stall)
+    await bluntRedis(`redis://127.0.0.1:${redis.options.port}`).script('KILL')
+    await endless
+  },
+}
+
+describe.each(Object.entries(stalls))('%s for longer than the lease', (_, begin) => {
+  // Break: `return sent + ttl - …` to `return sent + ttl + 1_500` in src/clock.ts: the holder believes in it until the next has it.
+  test.each(ways)(
+    'I1 I4 I8: the holder is told in time, the next is granted when it is over (fair: %s)',
+    async fair => {
+      const { url } = await ownServer('--enable-debug-command', 'local', '--lua-time-limit', '50')
+      const redis = plainRedis(url)
+      const [holder, other, third] = [client(options, url), client(options, url), client(options, url)]
+      const [mine, theirs] = [new Holds(holder), new Holds(other)]
+      const key = freshKey()
+      const held = mine.note(await holder.lock(key))
+      const { wait } = await parkQuietly(other, key, { fair })
+      const released = await holder.lock(freshKey())
+      const stalled = begin(redis)
+      await sleep(50)
+      const since = machineNow()
+      let toldAt = Number.POSITIVE_INFINITY
+      held.signal.addEventListener('abort', () => {
+        toldAt = machineNow()
+      })
+      const late = outcomeOf(held.renew())
+      const newcomer = outcomeOf(third.lock(freshKey()))
+      // A release that nobody answers is settled by the end of the lease, whatever Redis does (I6).
+      expect(await within(lease + 100, released.release())).toBe(false)
+      expect((await within(lease / 3, late)).error).toBeInstanceOf(LockLostError)
+      expect(toldAt - since).toBeLessThan(lease + 100)
+
+      // What is granted at the end of a stall has its whole lease, though it was asked for long ago.
+      const next = theirs.note(await within(stall + options.waiterTtl / 3 + 1_000, wait))
+      await stalled
+      expect((await within(1_000, newcomer)).value?.held).toBe(true)
+      expect(violations([...mine.spans, ...theirs.spans])).toEqual([])
+      // What had been sent in the stall has run by now, and changed nothing for the next.
+      await sleep(100)
+      expect(await other.inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
+      theirs.end(next)
+      expect(await next.release()).toBe(true)
+      await nothingLeft(redis, other, key)
+    },
+  )
+})
+
+// Break: `if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error` to `throw error` in src/redis/scripts.ts.
+test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, nobody notices (fair: %s)', async fair => {
+  const { url } = await ownServer()
+  const redis = plainRedis(url)
+  const key = freshKey()
+  let flushing = true
+  const loop = (async () => {
+    for (; flushing; await sleep(0)) await redis.script('FLUSH', 'SYNC')
+  })()
+  const spans = await Promise.all(
+    [1, 2, 3].map(async () => {
+      const locks = client(options, url)
+      const holds = new Holds(locks)
+      for (let i = 0; i < 40; i++) {
+        const lease = holds.note(await within(3_000, locks.lock(key, { fair })))
+        if (i % 5 === 0) await lease.renew()
+        holds.end(lease)
+        expect(await lease.release()).toBe(true)
+        await locks.tryLock(key, { fair, timeout: 1 }).then(each => each?.release())
+      }
+      return holds.spans
+    }),
+  )
+  flushing = false
+  await loop
+  expect(violations(spans.flat())).toEqual([])
+  await nothingLeft(redis, client({}, url), key)
+})
+
+describe('-LOADING, after a restart with data that takes two seconds to read', () => {
+  async function scene() {
+    const server = await serverIn(await folder(), '--rdbcompression', 'no')
+    const redis = bluntRedis(server.url)
+    const filler = Array.from({ length: 150 }, (_, i) => [`filler ${i}`, 'x'.repeat(1_000)])
+    await redis.mset(Object.fromEntries(filler))
+    const reload = () =>
+      server.restart({
+        args: [
+          '--rdbcompression',
+          'no',
+          '--key-load-delay',
+          '20000',
+          '--loading-process-events-interval-bytes',
+          '1024',
+        ],
+      })
+    return { url: server.url, redis, reload }
+  }
+
+  // Break: `LOADING|` of `passing` in src/redis/connection.ts: the call is refused instead of waiting.
+  test('I1 I2 I4 I6: holds and waiters that were saved are as before; calls wait for it, or have it as their cause', async () => {
+    const { url, redis, reload } = await scene()
+    const [holder, other, hasty] = [client({}, url), client({}, url), client({ outageTimeout: 1_200 }, url)]
+    const key = freshKey()
+    const held = await holder.lock(key)
+    const { wait } = await parkQuietly(other, key, { fair: true })
+    await redis.save()
+    const restarted = reload()
+    const looking = bluntRedis(url)
+    await eventually(async () => /loading:1/.test(await looking.info('persistence').catch(() => '')))
+    const newcomer = outcomeOf(other.lock(freshKey()))
+    expect(reasonOf((await outcomeOf(hasty.lock(freshKey()))).error)).toMatch(/^LOADING /)
+    await restarted
+    expect((await within(3_000, newcomer)).value?.held).toBe(true)
+    expect(held.held).toBe(true)
+    expect(await held.release()).toBe(true)
+    const next = await within(4_000, wait)
+    expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
+    expect(await next.release()).toBe(true)
+    await nothingLeft(redis, other, key)
+  })
+
+  // Break: `#runOut(entry)` of #wake in src/lease/renewal.ts.
+  test('I1 I4 I8: a lease that runs out meanwhile is lost, and the next is granted when it is over', async () => {
+    const { url, redis, reload } = await scene()
+    const [holder, other] = [client(options, url), client(options, url)]
+    const [mine, theirs] = [new Holds(holder), new Holds(other)]
+    const key = freshKey()
+    const { signal } = mine.note(await holder.lock(key))
+    const { wait } = await parkQuietly(other, key, { fair: true })
+    await redis.save()
+    await reload()
+    expect(signal.aborted).toBe(true)
+    const next = theirs.note(await within(options.waiterTtl / 3 + 1_500, wait))
+    expect(violations([...mine.spans, ...theirs.spans])).toEqual([])
+    expect(await next.release()).toBe(true)
+    await nothingLeft(redis, other, key)
+  })
+})
