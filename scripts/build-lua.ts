@@ -124,7 +124,8 @@ function compile(name: string) {
   for (const word of given) if (!known.has(word)) fail(`replies "${word}", which the header does not list`)
   for (const word of promised) if (!text.includes(`'${word}'`)) fail(`the header's reply "${word}" is never given`)
 
-  return { name, lua, keys, args, replies: promised }
+  const commands = new Set([...text.matchAll(/redis\.p?call\('(\w+)'/g)].map(match => match[1]!))
+  return { name, lua, keys, args, replies: promised, commands: [...commands].sort() }
 }
 
 const camel = (name: string) => name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
@@ -141,6 +142,7 @@ const entries = scripts.map(script =>
     `    keys: ${quoted(script.keys)},`,
     `    args: ${quoted(script.args)},`,
     `    replies: [${script.replies.map(word => `'${word}'`).join(', ')}],`,
+    `    commands: [${script.commands.map(command => `'${command}'`).join(', ')}],`,
     `    lua: ${JSON.stringify(script.lua)},`,
     '  },',
   ].join('\n'),

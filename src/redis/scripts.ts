@@ -3,6 +3,7 @@
  * Redis 7.4 it forgets scripts that EVAL loaded, so NOSCRIPT is ordinary). Nothing is defined on the caller's client.
  */
 import { createHash } from 'node:crypto'
+import { LockConnectionError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { scripts } from './scripts.generated.ts'
 
@@ -30,6 +31,7 @@ interface Loaded {
   readonly lua: string
   readonly keys: readonly string[]
   readonly args: readonly string[]
+  readonly commands: readonly string[]
 }
 
 export class Scripts {
@@ -39,9 +41,9 @@ export class Scripts {
   /** `sharded`: publish by SPUBLISH, as a cluster needs. */
   constructor(connection: Connection, sharded: boolean) {
     this.#connection = connection
-    const load = ({ lua: text, keys, args }: Script<ScriptName>): Loaded => {
+    const load = ({ lua: text, keys, args, commands }: Script<ScriptName>): Loaded => {
       const lua = sharded ? text.replaceAll("'PUBLISH'", "'SPUBLISH'") : text
-      return { lua, keys, args, sha: createHash('sha1').update(lua).digest('hex') }
+      return { lua, keys, args, commands, sha: createHash('sha1').update(lua).digest('hex') }
     }
     this.#loaded = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, load(script)])) as {
       [N in ScriptName]: Loaded
@@ -53,13 +55,16 @@ export class Scripts {
     const script = this.#loaded[name]
     const keyList = listed(script.keys, keys)
     const parameters = [...keyList, ...listed(script.args, args)]
-    const { reply, sent, repeated } = await this.#connection.run(async redis => {
+    const answer = this.#connection.run(async redis => {
       try {
         return (await redis.evalsha(script.sha, keyList.length, ...parameters)) as unknown[]
       } catch (error) {
         if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
         return (await redis.eval(script.lua, keyList.length, ...parameters)) as unknown[]
       }
+    })
+    const { reply, sent, repeated } = await answer.catch(error => {
+      throw withRights(error, script.commands)
     })
     return { status: reply[0] as Reply<N>['status'], values: reply.slice(1), sent, repeated }
   }
@@ -75,4 +80,12 @@ function listed(names: readonly string[], values: Readonly<Record<string, unknow
     else list.push(String(value))
   }
   return list
+}
+
+/** Where Redis refuses a command inside a script, older servers do not say which. So the error says what the script needs. */
+function withRights(error: unknown, commands: readonly string[]): unknown {
+  if (!(error instanceof LockConnectionError && error.cause instanceof Error)) return error
+  if (!/NOPERM|user executing the script/i.test(error.cause.message)) return error
+  const rights = ['EVALSHA', 'EVAL', ...commands].map(command => `+${command.toLowerCase()}`).join(' ')
+  return new LockConnectionError(`Redis refused, its user needs ${rights}`, error.cause)
 }

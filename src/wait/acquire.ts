@@ -70,7 +70,10 @@ export class Acquirer {
       left: key => this.unlocked(key),
       drop: (key, channel) => channels.drop(key, channel),
     })
-    this.#heartbeat = new Heartbeat(primitive, clock, this.#ending, patience, room => this.#tryLine(room))
+    this.#heartbeat = new Heartbeat(primitive, clock, this.#ending, patience, {
+      granted: (waiter, grant) => this.#receive(waiter, grant),
+      tryLine: room => this.#tryLine(room),
+    })
     this.#outage = new Outage(this.#waiters, clock, patience.outage, (waiter, error) => this.#ending.end(waiter, error))
   }
 
@@ -113,31 +116,24 @@ export class Acquirer {
   grantedByMessage(id: string, token: number, via: Via): boolean {
     const waiter = this.#waiters.find(id)
     if (!waiter) return false
-    const { lease, key } = waiter.claim
+    const { lease } = waiter.claim
     // A message that was long under way may tell of a grant that has lapsed, after which the waiter has joined again. Its
     // token is then no larger than the clock was at our last look; only of a newer grant does that look prove the time.
     const newer = token > (waiter.refusal?.clock ?? 0)
     const deadline = surelyUntil(waiter.seen ?? waiter.since, lease)
     if (newer && deadline - this.#clock.now() >= lease / 2) {
       this.#ending.grant(waiter, { granted: true, token, deadline, via })
-      return true
+    } else {
+      // Too little of the lease is proven, because we last looked too long ago, or nothing at all.
+      this.#confirm(waiter, token, via)
     }
-    // Too little of the lease is proven, because we last looked too long ago, or nothing at all: ask before it is used.
-    const look = () => {
-      const room = this.#waiters.room(key)
-      if (room) this.#heartbeat.beat(room)
-    }
-    this.#primitive.renew([{ hold: { key, id }, ms: lease }]).then(([until]) => {
-      if (until === undefined) look()
-      else this.#ending.grant(waiter, { granted: true, token, deadline: until, via })
-    }, look)
     return true
   }
 
   /** A grant by the reply of this client's own release. False: no waiter has that id any more. */
   grantedByReply(id: string, grant: Granted): boolean {
     const waiter = this.#waiters.find(id)
-    if (waiter) this.#ending.grant(waiter, grant)
+    if (waiter) this.#receive(waiter, grant)
     return waiter !== undefined
   }
 
@@ -261,7 +257,12 @@ export class Acquirer {
     waiter.unanswered += 1
     if (queue) waiter.askedToQueue = true
     // An attempt that fails stays unanswered: it may run yet.
-    const answer = await this.#primitive.attempt(waiter.claim, queue)
+    let answer = await this.#primitive.attempt(waiter.claim, queue)
+    // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the same
+    // grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
+    if (answer.granted && answer.deadline <= this.#clock.now() && waiter.state === 'waiting') {
+      answer = await this.#primitive.attempt(waiter.claim, queue)
+    }
     waiter.unanswered -= 1
     if (answer.granted) {
       this.#ending.grant(waiter, { ...answer, via: arrival(answer.via, waiter.parked) })
@@ -272,6 +273,26 @@ export class Acquirer {
       this.#park(waiter)
     }
     return answer
+  }
+
+  /** A grant by a reply; one that was under way for longer than its lease is asked about before it is used. */
+  #receive(waiter: Waiter, grant: Granted): void {
+    const dead = waiter.state === 'waiting' && grant.deadline <= this.#clock.now()
+    if (dead) this.#confirm(waiter, grant.token, grant.via)
+    else this.#ending.grant(waiter, grant)
+  }
+
+  /** Asks Redis whether the queued waiter has the grant that it was told of, and for its full lease from now. */
+  #confirm(waiter: Waiter, token: number, via: Via): void {
+    const { key, id, lease } = waiter.claim
+    const look = () => {
+      const room = this.#waiters.room(key)
+      if (room) this.#heartbeat.beat(room)
+    }
+    this.#primitive.renew([{ hold: { key, id }, ms: lease }]).then(([until]) => {
+      if (until === undefined) look()
+      else this.#ending.grant(waiter, { granted: true, token, deadline: until, via })
+    }, look)
   }
 
   /** From now on the caller knows that it waits. */

@@ -5,7 +5,7 @@
  * never moves to a later time than it has, so a busy room cannot starve its heartbeat.
  */
 import type { Clock } from '../clock.ts'
-import type { Primitive, Refused } from '../primitive.ts'
+import type { Granted, Primitive, Refused } from '../primitive.ts'
 import type { Ending } from './ending.ts'
 import type { Room, Waiter } from './waiters.ts'
 
@@ -22,22 +22,29 @@ export interface Patience {
   readonly outage: number
 }
 
+/** What comes of a look. */
+export interface Finds {
+  /** A grant whose message was lost, or that the look itself has made. */
+  granted(waiter: Waiter, grant: Granted): void
+  /** The unfair waiters of the room have to look by trying. */
+  tryLine(room: Room): void
+}
+
 export class Heartbeat {
   readonly #primitive: Primitive
   readonly #clock: Clock
   readonly #ending: Ending
   readonly #outage: number
   readonly #pause: number
-  readonly #tryLine: (room: Room) => void
+  readonly #finds: Finds
 
-  /** `tryLine`: lets the unfair waiters of a room try. */
-  constructor(primitive: Primitive, clock: Clock, ending: Ending, patience: Patience, tryLine: (room: Room) => void) {
+  constructor(primitive: Primitive, clock: Clock, ending: Ending, patience: Patience, finds: Finds) {
     this.#primitive = primitive
     this.#clock = clock
     this.#ending = ending
     this.#outage = patience.outage
     this.#pause = Math.min(patience.waiterTtl / 3, LONGEST)
-    this.#tryLine = tryLine
+    this.#finds = finds
   }
 
   /** Looks at the truth for everybody in the room. */
@@ -46,7 +53,7 @@ export class Heartbeat {
     room.due = NEVER
     this.schedule(room, NEVER)
     if (room.queued.size > 0 && !room.tending) this.#tend(room)
-    if (room.line.size > 0) this.#tryLine(room)
+    if (room.line.size > 0) this.#finds.tryLine(room)
   }
 
   /** The holder's lease ends in `ttl` ms: plans the next look. */
@@ -69,7 +76,7 @@ export class Heartbeat {
       const { sent, ttl, holder, clock, waiters: places } = await this.#primitive.tend(room.key, queued)
       for (const [i, place] of places.entries()) {
         const waiter = waiters[i] as Waiter
-        if (typeof place !== 'number') this.#ending.grant(waiter, place)
+        if (typeof place !== 'number') this.#finds.granted(waiter, place)
         else if (waiter.state !== 'waiting') this.#ending.takeBack(waiter)
         else {
           waiter.seen = sent
