@@ -12,6 +12,6 @@ export default defineConfig({
     retry: 0,
     allowOnly: false,
     reporters: process.env['CI'] ? ['default', 'json'] : ['default'],
-    outputFile: { json: '.cache/test-results.json' },
+    outputFile: { json: process.env['BATON_TEST_REPORT'] ?? '.cache/test-results.json' },
   },
 })

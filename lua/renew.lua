@@ -20,7 +20,10 @@ readTime()
 
 local function renew(lock, id, lease)
   local state = redis.pcall('HMGET', lock, 'hold', 'until', 'clock', 'keep', 'hold:' .. id)
-  if state.err then return false end
+  if state.err then
+    if string.find(state.err, 'WRONGTYPE') then return false end
+    return error(state.err)
+  end
   local ends, clock, keep = tonumber(state[2] or nil), tonumber(state[3] or 0), tonumber(state[4] or 0)
   if not (state[1] == id or state[5]) or not ends or ends < now then return false end
   if ends >= now + lease then return ends - now end

@@ -16,7 +16,7 @@ import luaparse from 'luaparse'
 
 const root = new URL('../lua/', import.meta.url)
 const target = new URL('../src/redis/scripts.generated.ts', import.meta.url)
-const offered = new Set(['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'KEYS', 'ARGV'])
+const offered = new Set(['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error', 'KEYS', 'ARGV'])
 
 interface Parameter {
   name: string

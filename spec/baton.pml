@@ -1,11 +1,66 @@
-#ifndef CLIENTS
-#define CLIENTS 3
-#endif
-#ifndef ROUNDS
-#define ROUNDS 2
-#endif
+/*
+ * The protocol of redis-baton, for the model checker Spin. `npm run model` checks it; docs/model.md says what that shows.
+ *
+ * Clients take one lock, several rounds each. Some of them are fair (they queue), the others try when they are woken. The
+ * checker follows every order in which the steps below can happen, and every choice of what goes wrong.
+ *
+ *      Client(c)                    Network                                  Redis
+ *      ─────────                    ───────                                  ─────
+ *      asks, holds, releases,       carries releases, leaves, messages       the variables `hold` … `blank`;
+ *      gives up, crashes            and replies to those that wait no more   an inline for each script
+ *
+ * Redis runs a script as a whole, so each script is one step (d_step):
+ *
+ *      lua/acquire.lua          acquire       lua/include/promote.lua    promote
+ *      lua/release.lua          release       lua/include/open.lua       open
+ *      lua/tend.lua             tend          lua/include/grant.lua      grant
+ *      lua/leave.lua            leave         lua/include/enqueue.lua    join
+ *      lua/renew.lua            confirm       lua/include/drop.lua       in release and leave
+ *      lua/force-release.lua    open, called by Network at any moment
+ *      lua/inspect.lua          not here: it writes nothing
+ *
+ * A request and its reply are two steps, so a message may overtake a reply, and a leave may cross a grant. The requests of
+ * one client run in the order in which they were sent; with REPEATS a request may also run once more, at any time later,
+ * which is what sending it again after a lost reply amounts to.
+ *
+ * An id (0 … IDS-1) is one round of one client: it names the waiter and then the hold, as in lua/. Tickets are ranks; a
+ * fencing token is the age of a grant compared with the last look of its waiter (`inbox`).
+ *
+ * TIME is not counted. A lease has a step "lapse" instead, and the one rule of time that the clients rely on is built in:
+ * a client's own deadline is earlier than the server's. So
+ *   - a hold lapses only while its client does not count itself as the holder (it has lost, ended, or not heard of it);
+ *   - a lapse ends what earlier looks have proved (`doubt`), for src/clock.ts counts from the time of the look;
+ *   - a reply that was under way when its grant lapsed arrives too late to be used (`late`).
+ * That src/clock.ts keeps this rule is shown by its tests, not here.
+ * A hold of a client that lives and goes on does not lapse, unless LAPSES allows it: such a client renews. Progress (I4)
+ * is checked with LAPSES 0, so it says: nobody ever has to wait for the lease of somebody who is alive.
+ *
+ * What goes wrong is bounded by a number for each kind:
+ *   LOSSES    messages of a script that nobody gets
+ *   CUTS      a live waiter passed over by promote, because its inbox was not heard or its expiry had passed
+ *   CRASHES   a client ends for good; what it sent may still run, or is lost. Its inbox may still be counted as heard, so
+ *             that its waiter gets the lock; its lease lapses
+ *   QUITS     a waiter gives up
+ *   LATES     a holder is paused, or cannot renew: its local deadline passes
+ *   LAPSES    the lease of a live client's hold lapses while its client does not count itself as the holder
+ *   REPEATS   a request runs once more
+ *   WIPES     the queue is lost; with WIPE_ALL everything in Redis is
+ *   FORCES    force-release
+ *
+ * Properties:
+ *   I1  become(): never two clients that count themselves as holders. UNGUARDED switches it off where the library does
+ *       not promise it: all data lost, force-release
+ *   I3  grant(): nobody gets the lock ahead of a live waiter that is queued and has a smaller ticket, or that is queued
+ *       while the other is not
+ *   I4  ltl progress: it never stays so that nobody holds and somebody waits. Rounds are bounded and holders release,
+ *       so this is also: every wait of a live client ends
+ *
+ * Mutants, each a rule taken away: NO_TIMER, NO_HANDBACK, PUBLISH_FIRST, UNOWNED_RELEASE, BELIEVE_OLD, IGNORE_REPLY,
+ * BARGE, NEW_TICKET. scripts/run-model.ts says what each of them breaks.
+ */
+
 #ifndef FAIR
-#define FAIR 3 /* clients 0 and 1 queue, client 2 takes its chance */
+#define FAIR 3 /* a set of clients: 0 and 1 are fair, 2 is not */
 #endif
 #ifndef LOSSES
 #define LOSSES 0
@@ -35,128 +90,134 @@
 #define FORCES 0
 #endif
 
-#define IDS (CLIENTS * ROUNDS)
+#define CLIENTS 3
+#define ROUNDS 2
+#define IDS 6 /* CLIENTS * ROUNDS */
 #define NONE IDS
-#define bit_(i) (1 << (i))
+
+/* Sets of ids or of clients are bits of a byte. */
 #define in(set, i) (((set) >> (i)) & 1)
-#define put(set, i) set = (set) | bit_(i)
-#define take(set, i) set = (set) & ~bit_(i)
+#define put(set, i) set = (set) | (1 << (i))
+#define take(set, i) set = (set) & ~(1 << (i))
 
 #define client(i) ((i) / ROUNDS)
+#define first(c) ((c) * ROUNDS)
+#define last(c) ((c) * ROUNDS + ROUNDS - 1)
 #define fair(i) in(FAIR, client(i))
 #define dead(i) in(crashed, client(i))
+#define free (hold == NONE || lapsed)
 
-#if REPEATS
-#define ORDER(i) true
-#else
-#define ORDER(i) (ask[i] != sent)
-#endif
 #ifdef NO_TIMER
 #define TIMER false
 #else
 #define TIMER true
 #endif
-#define LAPSING(i) (dead(i) || in(overdue, i) || lapses > 0)
 #ifdef BELIEVE_OLD
-#define BELIEVED true
+#define NEWER(i) true
 #else
-#define BELIEVED false
+#define NEWER(i) (inbox[i] < OLD)
 #endif
 #ifdef IGNORE_REPLY
-#define GIVENUP quit
-#define IGNORED true
+#define GIVEN_UP quit
+#define TAKEN_BACK(i) (st[i] == quit)
 #else
-#define GIVENUP done
-#define IGNORED false
+#define GIVEN_UP done
+#define TAKEN_BACK(i) true
 #endif
-#ifdef NO_HANDBACK
-#define HANDBACK true
+#if REPEATS
+#define IN_ORDER(i) true
 #else
-#define HANDBACK false
+#define IN_ORDER(i) (ask[i] != sent)
 #endif
 
-mtype = { nothing, sent, refused, stale, granted, late, denied }
-mtype = { idle, waiting, holding, done, quit }
-mtype = { plain, lost, cut, counted }
+mtype = { idle, waiting, holding, done, quit };
+mtype = { nothing, sent, refused, stale, granted, late };
+mtype = { plain, lost, cut, counted };
 
-/* ---- Redis ---- */
-byte hold = NONE;
-bool lapsed;
-bool queued;
-byte queue;
-byte ticket[IDS];
+/* ---- Redis ---------------------------------------------------------------------------------------------------------- */
+
+byte hold = NONE;      /* the field `hold`; NONE: no owner */
+bool lapsed;           /* `until` has passed; `hold` is still there */
+bool queued;           /* the field `queued` is there */
+byte queue;            /* the ids in the queue */
+byte ticket[IDS];      /* their rank, from 1; kept while somebody knows it */
+bool blank = true;     /* `clock` is 0: the hash is new or was lost */
 #ifdef NEW_TICKET
-byte score[IDS];
+byte score[IDS];       /* where the mutant queues them */
+byte scores;
+#define SCORE(i) scores++; score[i] = scores
 #else
 #define score ticket
+#define SCORE(i) skip
 #endif
-bool blank = true;
 #ifdef PUBLISH_FIRST
-byte unwritten = NONE;
+byte unwritten;        /* grants that have been published, and not been written yet */
 #endif
 
-/* ---- clients ---- */
-mtype st[IDS] = idle;
-mtype ask[IDS] = nothing;
-mtype confirm[IDS] = nothing;
-byte known;
-byte doubt;
-byte crashed;
-byte hears;
-byte overdue;
+/* ---- clients -------------------------------------------------------------------------------------------------------- */
 
-/* ---- network ---- */
-#define NEW 1
-#define MID 2
-#define OLD 4
-byte inbox[IDS];
-byte unlocked;
+mtype st[IDS] = idle;         /* of the round: idle, waiting, holding, then done (or quit, where a mutant needs to know) */
+mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply. stale: refused, but proves no time any more */
+mtype confirm[IDS] = nothing; /* the reply of a renew that asked whether a message is true: granted, late */
+byte known;                   /* waiters that know their ticket: they tend, the others acquire */
+byte doubt;                   /* waiters whose last look is too long ago to prove a grant by message */
+byte overdue;                 /* holds whose client has passed its own deadline */
+byte hears;                   /* clients that are subscribed to the unlock channel */
+byte crashed;
+
+/* ---- under way ------------------------------------------------------------------------------------------------------ */
+
+#define NEW 1          /* a grant that is newer than the last look that ran */
+#define MID 2          /* older than a look whose reply is under way */
+#define OLD 4          /* older than a look whose reply has come */
+byte inbox[IDS];       /* grant messages to each waiter */
+byte unlocked;         /* "free" messages to clients */
 byte releases;
 byte leaves;
 
-/* ---- budgets ---- */
-byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LATES, lapses = LAPSES, repeats = REPEATS, wipes = WIPES,
-  forces = FORCES;
-mtype fate = plain;
-bool again;
+/* ---- what may still go wrong, and what is chosen for the next script ----------------------------------------------- */
 
-/* ---- what the properties speak of ---- */
+byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LATES, lapses = LAPSES, repeats = REPEATS,
+  wipes = WIPES, forces = FORCES;
+mtype fate = plain;    /* lost: its messages; cut: the first live waiter; counted: a dead one's inbox */
+bool again;            /* the request stays under way and will run once more */
+
+/* ---- for the properties --------------------------------------------------------------------------------------------- */
+
 byte holders, waiters;
 
-hidden byte w, k, won, asker;
-hidden byte mates, told, heard;
+/* Within one step only. */
+hidden byte w, k, won, asker, mates, told, heard;
 
 inline become(i, state) {
   holders = holders - (st[i] == holding) + (state == holding);
   waiters = waiters - (st[i] == waiting) + (state == waiting);
   st[i] = state;
+  printf("client %d, round %d: %e\n", client(i), i % ROUNDS, state);
 #ifndef UNGUARDED
   assert(holders <= 1) /* I1 */
 #endif
 }
 
-/* Tickets are ranks: those above a forgotten one move down. */
-inline drop(i) {
-  if
-  :: ticket[i] != 0 ->
-     k = 0;
-     do
-     :: k < IDS && ticket[k] > ticket[i] -> ticket[k]--; k++
-     :: k < IDS && ticket[k] <= ticket[i] -> k++
-     :: k == IDS -> break
-     od;
-     ticket[i] = 0
-  :: else
-  fi
+/* ---- states that differ in nothing that matters are made one ------------------------------------------------------- */
+
+/* Ranks above a forgotten one move down. */
+inline strike(i) {
+  k = 0;
+  do
+  :: k < IDS && ticket[k] > ticket[i] -> ticket[k]--; k++
+  :: k < IDS && ticket[k] <= ticket[i] -> k++
+  :: k == IDS -> break
+  od;
+  ticket[i] = 0
 }
 
-/* What nothing will ask for again is forgotten, so that states that differ in nothing else are one. */
 inline forget(i) {
   if
   :: st[i] != waiting && st[i] != idle && ask[i] != sent ->
      take(known, i); take(doubt, i);
      if
-     :: !in(queue, i) && ticket[i] != 0 -> drop(i)
+     :: !in(queue, i) && ticket[i] != 0 -> strike(i)
      :: else
      fi;
      if
@@ -171,16 +232,18 @@ inline forget(i) {
   fi
 }
 
+/* Ends every step. */
 inline tidy() {
   w = 0;
   do
   :: w < IDS -> forget(w); w++
   :: else -> break
   od;
-  w = 0; k = 0; won = 0; asker = 0; mates = false; told = false; heard = false; fate = plain; again = false
+  fate = plain; again = false
 }
 
-/* include/grant.lua */
+/* ---- scripts: include/ --------------------------------------------------------------------------------------------- */
+
 inline grant(i) {
   k = 0;
   do
@@ -190,55 +253,63 @@ inline grant(i) {
      k++
   :: else -> break
   od;
-  hold = i; lapsed = false; blank = false
+  hold = i; lapsed = false; blank = false;
+  printf("  redis: %d.%d is the holder\n", client(i), i % ROUNDS)
 }
 
-/* include/promote.lua */
+/* Sets `w` to the first of the queue. */
+inline firstOf() {
+  w = NONE; k = 0;
+  do
+  :: k < IDS && in(queue, k) && (w == NONE || score[k] < score[w]) -> w = k; k++
+  :: k < IDS && !(in(queue, k) && (w == NONE || score[k] < score[w])) -> k++
+  :: k == IDS -> break
+  od
+}
+
+/*
+ * `asker`, and with `mates` its client's other waiters, need no message. Whoever is passed over is dropped: a dead client's
+ * waiter, unless its inbox is still counted; a live one's by a cut; and, freely, one whose wait has ended (it has expired).
+ * Sets `won` to the new holder. The PUBLISH stands before the write, as in promote.lua; inside a script nobody sees that.
+ */
 inline promote() {
   won = NONE;
   do
   :: won != NONE -> break
   :: won == NONE && queue == 0 -> queued = false; break
   :: won == NONE && queue != 0 ->
-     w = NONE; k = 0;
-     do
-     :: k < IDS && in(queue, k) && (w == NONE || score[k] < score[w]) -> w = k; k++
-     :: k < IDS && !(in(queue, k) && (w == NONE || score[k] < score[w])) -> k++
-     :: k == IDS -> break
-     od;
+     firstOf();
      take(queue, w);
      told = (w == asker || (mates && client(w) == client(asker)));
      heard = true;
      if
-     :: w == asker
      :: w != asker && dead(w) -> heard = (fate == counted)
      :: w != asker && !dead(w) && fate == cut ->
-        heard = false; fate = plain;
-        if
-        :: st[w] == waiting -> cuts--
-        :: else
-        fi
+        heard = false; fate = plain; cuts = cuts - (st[w] == waiting)
      :: else
      fi;
      if
      :: heard ->
         won = w;
         if
-        :: !told && !dead(w) && fate == lost -> losses--; fate = plain
+        :: !told && !dead(w) && fate == lost ->
+           losses--; fate = plain; printf("  lost: the grant message to %d.%d\n", client(w), w % ROUNDS)
         :: !told && !dead(w) && fate != lost -> inbox[w] = inbox[w] | NEW
         :: else
         fi;
 #ifdef PUBLISH_FIRST
-        hold = NONE; lapsed = false; unwritten = w
+        if
+        :: told -> grant(w)
+        :: else -> put(unwritten, w); hold = NONE; lapsed = false
+        fi
 #else
         grant(w)
 #endif
-     :: else
+     :: else -> printf("  redis: %d.%d is passed over\n", client(w), w % ROUNDS)
      fi
   od
 }
 
-/* include/open.lua */
 inline open() {
   won = NONE;
   if
@@ -248,51 +319,43 @@ inline open() {
   if
   :: won == NONE ->
      hold = NONE; lapsed = false;
+     printf("  redis: free\n");
      if
-     :: fate == lost -> losses--
+     :: fate == lost -> losses--; printf("  lost: the news of it\n")
      :: else -> unlocked = unlocked | hears
      fi
   :: else
   fi
 }
 
+/* A ticket above all that are in use. */
+inline draw(i) {
+  w = 0; k = 0; ticket[i] = 0;
+  do
+  :: k < IDS && ticket[k] > w -> w = ticket[k]; k++
+  :: k < IDS && ticket[k] <= w -> k++
+  :: k == IDS -> break
+  od;
+  ticket[i] = w + 1
+}
+
+/* A waiter that knows its ticket brings it along. */
 inline join(i) {
   if
-  :: !in(queue, i) ->
-     if
-     :: ticket[i] == 0 || !in(known, i) ->
-        ticket[i] = 0; w = 0; k = 0;
-        do
-        :: k < IDS && ticket[k] > w -> w = ticket[k]; k++
-        :: k < IDS && ticket[k] <= w -> k++
-        :: k == IDS -> break
-        od;
-        ticket[i] = w + 1;
-#ifdef NEW_TICKET
-        score[i] = w + 1
-     :: else ->
-        w = 0; k = 0;
-        do
-        :: k < IDS && score[k] > w -> w = score[k]; k++
-        :: k < IDS && score[k] <= w -> k++
-        :: k == IDS -> break
-        od;
-        score[i] = w + 1
-#else
-     :: else
-#endif
-     fi;
-     put(queue, i)
-  :: else
+  :: in(queue, i)
+  :: !in(queue, i) && !in(known, i) -> draw(i); put(queue, i); SCORE(i)
+  :: !in(queue, i) && in(known, i) -> put(queue, i); SCORE(i)
   fi;
   queued = true; blank = false
 }
 
-/* A look that finds its waiter queued is newer than every grant message under way. */
-inline found(i) {
+/* ---- scripts -------------------------------------------------------------------------------------------------------- */
+
+/* The reply. A look that finds its waiter queued is newer than every message under way. */
+inline answer(i) {
   if
   :: hold == i && !lapsed -> ask[i] = granted
-  /* an answer that tells its client nothing new */
+  /* A heartbeat that tells its client nothing new: the client may as well have its answer now. */
   :: !(hold == i && !lapsed) && in(known, i) && !in(doubt, i) && inbox[i] == 0 -> ask[i] = nothing
   :: else ->
      ask[i] = refused;
@@ -303,8 +366,8 @@ inline found(i) {
   fi
 }
 
-/* acquire.lua */
 inline acquire(i) {
+  printf("redis: acquire of %d.%d\n", client(i), i % ROUNDS);
   asker = i; mates = false;
   if
   :: hold == i && !lapsed
@@ -313,12 +376,11 @@ inline acquire(i) {
      :: blank && queue != 0 -> queued = true
      :: else
      fi;
+     if
 #ifdef BARGE
-     if
-     :: (hold == NONE || lapsed) -> grant(i)
+     :: free && (!queued || !fair(i)) -> grant(i)
 #else
-     if
-     :: (hold == NONE || lapsed) && !queued -> grant(i)
+     :: free && !queued -> grant(i)
 #endif
      :: else ->
         if
@@ -326,7 +388,7 @@ inline acquire(i) {
         :: else
         fi;
         if
-        :: hold == NONE || lapsed ->
+        :: free ->
            promote();
            if
            :: won == NONE -> grant(i)
@@ -336,25 +398,26 @@ inline acquire(i) {
         fi
      fi
   fi;
-  found(i)
+  answer(i)
 }
 
-/* tend.lua */
 inline tend(i) {
+  printf("redis: tend of %d.%d\n", client(i), i % ROUNDS);
   asker = i; mates = true;
   if
   :: hold != i || lapsed -> join(i)
   :: else
   fi;
   if
-  :: queued && (hold == NONE || lapsed) -> promote()
+  :: queued && free -> promote()
   :: else
   fi;
-  found(i)
+  answer(i)
 }
 
-/* release.lua */
+/* A successor of the same client is told by the reply, which takes the way of a message here. */
 inline release(i) {
+  printf("redis: release of %d.%d\n", client(i), i % ROUNDS);
   asker = i; mates = true;
 #ifdef UNOWNED_RELEASE
   if
@@ -372,8 +435,8 @@ inline release(i) {
   fi
 }
 
-/* leave.lua */
 inline leave(i) {
+  printf("redis: leave of %d.%d\n", client(i), i % ROUNDS);
   asker = NONE; mates = false;
   take(queue, i);
 #ifndef NO_HANDBACK
@@ -384,38 +447,185 @@ inline leave(i) {
 #endif
 }
 
+/* What will go wrong in the script that runs next. */
 inline choose() {
   if
   :: true
   :: losses > 0 -> fate = lost
   :: cuts > 0 && queue != 0 -> fate = cut
-  :: crashed && queue != 0 -> fate = counted
+  :: crashed != 0 && queue != 0 -> fate = counted
   :: repeats > 0 -> repeats--; again = true
   fi
 }
 
-#define REQUEST(i) \
-  :: atomic { \
-       HERE(i) -> choose(); \
-       d_step { \
-         if \
-         :: ask[i] == nothing -> take(unlocked, client(i)) \
-         :: else \
-         fi; \
-         if \
-         :: fair(i) && in(known, i) -> tend(i) \
-         :: else -> acquire(i) \
-         fi; \
-         if \
-         :: again -> ask[i] = sent \
-         :: !again && dead(i) -> ask[i] = nothing \
-         :: else \
-         fi; \
-         tidy() \
-       } \
-     }
+/* A fair waiter acquires once and tends from then on; an unfair one acquires whenever it tries. */
+inline request(i) {
+  if
+  :: ask[i] == nothing -> take(unlocked, client(i))
+  :: else
+  fi;
+  if
+  :: fair(i) && in(known, i) -> tend(i)
+  :: else -> acquire(i)
+  fi;
+  if
+  :: again -> ask[i] = sent
+  :: !again && dead(i) -> ask[i] = nothing
+  :: else
+  fi;
+  tidy()
+}
+
+/* ---- clients: src/wait/, src/lease/ -------------------------------------------------------------------------------- */
+
+/* The next round begins; its request leaves behind the release of this one. */
+inline next() {
+  if
+  :: i < last(c) -> i++; become(i, waiting); ask[i] = sent
+  :: else
+  fi
+}
+
+/* The reply to a waiter that still waits. */
+inline receive() {
+  if
+  :: ask[i] == granted -> ask[i] = nothing; become(i, holding)
+  :: ask[i] == late -> ask[i] = nothing; become(i, done); next()
+  :: else ->
+     put(known, i);
+     doubt = doubt & ~((ask[i] == refused) << i);
+     if
+     :: inbox[i] & MID -> inbox[i] = (inbox[i] | OLD) & ~MID
+     :: else
+     fi;
+     if
+     /* The first refusal: it subscribes, and tries once more. */
+     :: !fair(i) && !in(hears, c) -> put(hears, c); ask[i] = sent
+     :: else -> ask[i] = nothing
+     fi
+  fi;
+  tidy()
+}
+
+inline giveUp() {
+  quits--;
+  if
+  :: fair(i) || ask[i] != nothing -> put(leaves, i)
+  :: else
+  fi;
+  become(i, GIVEN_UP); next(); tidy()
+}
+
+/* `stays`: its requests have reached the server, and will run. */
+inline crash(stays) {
+  crashes--; put(crashed, c); take(hears, c); take(unlocked, c);
+  printf("client %d crashes\n", c);
+  w = first(c);
+  do
+  :: w <= last(c) ->
+     if
+     :: st[w] != idle -> become(w, done)
+     :: else
+     fi;
+     inbox[w] = 0; confirm[w] = nothing;
+     if
+     :: ask[w] == sent && stays
+     :: else -> ask[w] = nothing
+     fi;
+     if
+     :: stays
+     :: else -> take(releases, w); take(leaves, w)
+     fi;
+     w++
+  :: else -> break
+  od;
+  tidy()
+}
+
+/* A first request, one that runs again, the slow timer's, or a wake-up's. */
+#define ASKS \
+  (st[i] == waiting && ((ask[i] == sent && (i == first(c) || !in(releases, i - 1))) || \
+    (ask[i] == nothing && (TIMER || in(unlocked, c)))))
+#define ENDS (!in(crashed, c) && (st[i] == waiting || st[i] == holding))
+
+proctype Client(byte c) {
+  byte i = first(c);
+
+end:
+  do
+  :: atomic { ASKS -> choose(); d_step { request(i) } }
+  :: d_step { st[i] == waiting && ask[i] != nothing && ask[i] != sent -> receive() }
+  :: d_step { st[i] == waiting && quits > 0 -> giveUp() }
+  :: d_step { st[i] == holding -> become(i, done); put(releases, i); next(); tidy() }
+  :: d_step { st[i] == holding && lates > 0 -> lates--; become(i, done); put(overdue, i); next(); tidy() }
+  :: d_step { st[i] == done && i < last(c) && !in(crashed, c) -> next(); tidy() }
+  :: d_step { crashes > 0 && ENDS -> crash(true) }
+  :: d_step { crashes > 0 && ENDS -> crash(false) }
+  od
+}
+
+/* ---- network and time ----------------------------------------------------------------------------------------------- */
+
+/*
+ * All that happens to a client besides what it does itself. None of it goes on for ever, so weak fairness of this one
+ * process is enough to make every single step happen that stays possible.
+ */
+
+/* Takes the oldest message to `i`: a channel keeps its order. */
+inline unwrap(i) {
+  if
+  :: inbox[i] & OLD -> inbox[i] = inbox[i] & ~OLD
+  :: !(inbox[i] & OLD) && (inbox[i] & MID) -> inbox[i] = inbox[i] & ~MID
+  :: else -> inbox[i] = inbox[i] & ~NEW
+  fi;
+  printf("client %d hears that %d.%d is granted\n", client(i), client(i), i % ROUNDS)
+}
+
+/* The message is not proof enough: renew, with its reply under way. "Gone" is left to the slow timer. */
+inline check(i) {
+  unwrap(i);
+  if
+  :: hold == i && !lapsed -> confirm[i] = granted
+  :: else
+  fi;
+  tidy()
+}
+
+inline confirmed(i) {
+  if
+  :: st[i] == waiting && confirm[i] == granted -> become(i, holding)
+  :: st[i] == waiting && confirm[i] == late -> become(i, done)
+  :: st[i] != waiting && st[i] != holding -> put(leaves, i)
+  :: else
+  fi;
+  confirm[i] = nothing; tidy()
+}
+
+/* A message about a wait that is over: a second telling, or a grant to be given back. */
+inline strayGrant(i) {
+  unwrap(i);
+#ifndef NO_HANDBACK
+  if
+  :: st[i] != holding -> put(leaves, i)
+  :: else
+  fi;
+#endif
+  tidy()
+}
+
+/* A reply that says "holds" or "queued" about a wait that is over. */
+inline strayReply(i) {
+  if
+  :: st[i] != holding && TAKEN_BACK(i) -> put(leaves, i)
+  :: else
+  fi;
+  ask[i] = nothing; tidy()
+}
+
+#define LAPSES_NOW(i) (hold == i && !lapsed && st[i] != holding && (dead(i) || in(overdue, i) || lapses > 0))
 
 inline lapse(i) {
+  printf("redis: the lease of %d.%d lapses\n", client(i), i % ROUNDS);
   if
   :: dead(i) || in(overdue, i)
   :: else -> lapses--
@@ -429,173 +639,68 @@ inline lapse(i) {
   if
   :: confirm[i] == granted -> confirm[i] = late
   :: else
-  fi
-}
-
-/* The answer to an ask, for a waiter that still waits */
-inline receive(i) {
-  if
-  :: ask[i] == granted -> become(i, holding)
-  :: ask[i] == late -> ask[i] = nothing; become(i, done); next()
-  :: else ->
-     put(known, i);
-     if
-     :: ask[i] == refused -> take(doubt, i)
-     :: else
-     fi;
-     if
-     :: inbox[i] & MID -> inbox[i] = (inbox[i] | OLD) & ~MID
-     :: else
-     fi
   fi;
-  if
-  :: ask[i] == sent /* of the next round */
-  :: ask[i] != sent && st[i] == waiting && !fair(i) && !in(hears, client(i)) -> put(hears, client(i)); ask[i] = sent
-  :: else -> ask[i] = nothing
-  fi
+  tidy()
 }
 
-inline next() {
-  if
-  :: i < (c + 1) * ROUNDS - 1 -> i++; become(i, waiting); ask[i] = sent
-  :: else
-  fi
-}
-
-proctype Client(byte c) {
-  byte i = c * ROUNDS;
-
-end:
-  do
-/* The first request of a round waits for the release of the round before; later ones are the slow timer's, or a wake-up's. */
-#define HERE(i) \
-  st[i] == waiting && ((ask[i] == sent && (i == c * ROUNDS || !in(releases, i - 1))) || \
-    (ask[i] == nothing && (TIMER || in(unlocked, c))))
-  REQUEST(i)
-#undef HERE
-  :: d_step { st[i] == waiting && ask[i] != nothing && ask[i] != sent -> receive(i); tidy() }
-  :: d_step {
-       st[i] == waiting && quits > 0 -> quits--;
-       if
-       :: fair(i) || ask[i] != nothing -> put(leaves, i)
-       :: else
-       fi;
-       become(i, GIVENUP); next(); tidy()
-     }
-  :: d_step { st[i] == holding -> become(i, done); put(releases, i); next(); tidy() }
-  :: d_step { st[i] == holding && lates > 0 -> lates--; become(i, done); put(overdue, i); next(); tidy() }
-  :: d_step { st[i] != waiting && st[i] != holding && !in(crashed, c) && i < (c + 1) * ROUNDS - 1 -> next(); tidy() }
-  :: d_step { crashes > 0 && !in(crashed, c) && (st[i] == waiting || st[i] == holding) ->
-       crashes--; put(crashed, c); take(hears, c); take(unlocked, c);
-       w = c * ROUNDS;
-       do
-       :: w < (c + 1) * ROUNDS ->
-          if
-          :: st[w] != idle -> become(w, done)
-          :: else
-          fi;
-          inbox[w] = 0; confirm[w] = nothing;
-          if
-          :: ask[w] != sent -> ask[w] = nothing
-          :: else
-          fi;
-          w++
-       :: else -> break
-       od;
-       tidy()
-     }
-  od
-}
-
-/* Takes back what a reply or a message brings to a waiter that does not wait any more. */
-inline giveBack(i) {
-  put(leaves, i)
-}
-
-#define HERE(i) st[i] != waiting && ask[i] == sent
-#define NET(i) \
-  REQUEST(i) \
-  :: d_step { st[i] != waiting && ask[i] != nothing && ask[i] != sent -> \
-       if \
-       :: st[i] == holding || (st[i] == done && IGNORED) \
-       :: else -> giveBack(i) \
-       fi; \
-       ask[i] = nothing; tidy() } \
-  :: atomic { in(releases, i) && ORDER(i) -> choose(); d_step { releases = releases & ~(bit_(i) * !again); release(i); tidy() } } \
-  :: atomic { in(leaves, i) && ORDER(i) -> choose(); d_step { leaves = leaves & ~(bit_(i) * !again); leave(i); tidy() } } \
-  :: d_step { inbox[i] != 0 && st[i] == waiting && !in(doubt, i) && (inbox[i] < OLD || BELIEVED) -> \
-       OLDEST(i); become(i, holding); tidy() } \
-  :: d_step { inbox[i] != 0 && st[i] == waiting && (in(doubt, i) || (inbox[i] >= OLD && !BELIEVED)) -> OLDEST(i); \
-       if \
-       :: hold == i && !lapsed -> confirm[i] = granted \
-       :: else \
-       fi; \
-       tidy() } \
-  :: d_step { inbox[i] != 0 && st[i] != waiting -> OLDEST(i); \
-       if \
-       :: st[i] == holding || HANDBACK \
-       :: else -> giveBack(i) \
-       fi; \
-       tidy() } \
-  :: d_step { confirm[i] != nothing -> \
-       if \
-       :: st[i] == waiting && confirm[i] == granted -> become(i, holding) \
-       :: st[i] == waiting && confirm[i] == late -> become(i, GIVENUP) \
-       :: st[i] != waiting && st[i] != holding -> giveBack(i) \
-       :: else \
-       fi; \
-       confirm[i] = nothing; tidy() } \
-  :: d_step { hold == i && !lapsed && st[i] != holding && LAPSING(i) -> lapse(i); tidy() }
-
-#define OLDEST(i) \
-  if \
-  :: inbox[i] & OLD -> inbox[i] = inbox[i] & ~OLD \
-  :: !(inbox[i] & OLD) && (inbox[i] & MID) -> inbox[i] = inbox[i] & ~MID \
-  :: else -> inbox[i] = inbox[i] & ~NEW \
-  fi
+#define NETWORK(i) \
+  :: atomic { in(releases, i) && IN_ORDER(i) -> choose(); \
+       d_step { releases = releases & ~(!again << i); release(i); tidy() } } \
+  :: atomic { in(leaves, i) && IN_ORDER(i) -> choose(); \
+       d_step { leaves = leaves & ~(!again << i); leave(i); tidy() } } \
+  :: atomic { st[i] != waiting && ask[i] == sent -> choose(); d_step { request(i) } } \
+  :: d_step { st[i] != waiting && ask[i] != nothing && ask[i] != sent -> strayReply(i) } \
+  :: d_step { st[i] == waiting && inbox[i] != 0 && NEWER(i) && !in(doubt, i) -> unwrap(i); become(i, holding); tidy() } \
+  :: d_step { st[i] == waiting && inbox[i] != 0 && !(NEWER(i) && !in(doubt, i)) -> check(i) } \
+  :: d_step { st[i] != waiting && inbox[i] != 0 -> strayGrant(i) } \
+  :: d_step { confirm[i] != nothing -> confirmed(i) } \
+  :: d_step { LAPSES_NOW(i) -> lapse(i) }
 
 proctype Network() {
 end:
   do
-  NET(0)
-  NET(1)
-#if CLIENTS * ROUNDS > 2
-  NET(2)
-#endif
-#if CLIENTS * ROUNDS > 3
-  NET(3)
-#endif
-#if CLIENTS * ROUNDS > 4
-  NET(4)
-  NET(5)
-#endif
+  NETWORK(0)
+  NETWORK(1)
+  NETWORK(2)
+  NETWORK(3)
+  NETWORK(4)
+  NETWORK(5)
 #ifdef PUBLISH_FIRST
-  :: d_step { unwritten != NONE -> hold = unwritten; lapsed = false; unwritten = NONE; tidy() }
+  :: d_step { unwritten != 0 ->
+       w = 0;
+       do
+       :: in(unwritten, w) -> break
+       :: else -> w++
+       od;
+       take(unwritten, w); hold = w; lapsed = false;
+       printf("  redis: %d.%d is the holder now\n", client(w), w % ROUNDS);
+       tidy() }
 #endif
 #if WIPES
-  :: d_step { wipes > 0 && queue != 0 -> wipes--; queue = 0;
-#if WIPE_ALL
+  :: d_step { wipes > 0 && queue != 0 ->
+       wipes--; queue = 0; printf("redis: the queue is lost\n");
+#ifdef WIPE_ALL
        hold = NONE; lapsed = false; queued = false; blank = true;
 #endif
        tidy() }
 #endif
 #if FORCES
-  :: atomic { forces > 0 && hold != NONE && !lapsed -> forces--; choose(); d_step { asker = NONE; mates = false; open(); tidy() } }
+  :: atomic { forces > 0 && !free -> forces--; choose(); d_step { asker = NONE; mates = false; open(); tidy() } }
 #endif
   od
 }
 
 init {
+  byte c;
   atomic {
-    byte c = 0;
     do
-    :: c < CLIENTS -> st[c * ROUNDS] = waiting; ask[c * ROUNDS] = sent; waiters++; run Client(c); c++
+    :: c < CLIENTS -> st[first(c)] = waiting; ask[first(c)] = sent; waiters++; run Client(c); c++
     :: else -> break
     od;
     run Network()
   }
 }
 
-#ifdef I4
-ltl progress { []<> (holders > 0 || waiters == 0) }
+#ifdef PROGRESS
+ltl progress { []<> (holders > 0 || waiters == 0) } /* I4 */
 #endif

@@ -33,7 +33,7 @@ async function scene() {
 const rights: [name: string, rules: string[], words: RegExp][] = [
   ['to run scripts', ['-evalsha', '-eval'], /NOPERM .*'eval(sha)?'/],
   ['to the keys of locks', ['resetkeys', '~others:*'], /NOPERM .*key/i],
-  ['to a command that scripts need', ['-hmget'], /NOPERM|ACL|hmget/i],
+  ['to a command that scripts need', ['-hmget'], /hmget/i],
   ['to log in', ['off'], /WRONGPASS|NOAUTH/],
   ['the user itself', [], /WRONGPASS|NOAUTH/],
 ]
@@ -42,6 +42,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   const revoke = async (redis: Awaited<ReturnType<typeof scene>>['redis']) => {
     if (name === 'the user itself') await redis.acl('DELUSER', 'limited')
     else await redis.acl('SETUSER', 'limited', ...rules)
+    // A user that is off keeps the connections it has.
+    await redis.call('CLIENT', 'KILL', 'USER', 'limited').catch(() => {})
   }
 
   // Break: `throw new LockConnectionError(…)`/`call.fail(new LockConnectionError('Redis refused', error))` in
@@ -52,19 +54,17 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await revoke(redis)
     await sleep(50)
     const free = freshKey('free')
-    const calls: (() => Promise<unknown>)[] = [
-      () => limited.lock(free),
-      () => limited.lock(free, { fair: true }),
-      () => limited.tryLock(free, { timeout: 30_000 }),
-      () => limited.using(free, () => 'ran'),
-      () => limited.inspect(free),
-      () => held.renew(),
-      () => held.release(),
+    const calls: Promise<unknown>[] = [
+      limited.lock(free),
+      limited.lock(free, { fair: true }),
+      limited.tryLock(free, { timeout: 30_000 }),
+      limited.using(free, () => 'ran'),
+      limited.inspect(free),
+      held.renew(),
+      held.release(),
     ]
-    for (const call of calls) {
-      const { error } = await within(1_500, outcomeOf(call()))
+    for (const { error } of await within(1_500, Promise.all(calls.map(outcomeOf)))) {
       expect(error).toBeInstanceOf(LockConnectionError)
-      expect(reasonOf(error)).toMatch(words)
       expect(error?.message).toMatch(words)
     }
     await within(3_000, limited.close())
@@ -89,7 +89,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await within(50, told)
     for (const { error } of await within(options.outageTimeout + 1_500, waits)) {
       expect(error).toBeInstanceOf(LockConnectionError)
-      expect(reasonOf(error)).toMatch(words)
+      expect(error?.message).toMatch(words)
     }
     expect(limited.stats()).toMatchObject({ waiting: 0, holding: 0 })
     expect(await granted.release()).toBe(true)

@@ -183,7 +183,7 @@ describe('the witnesses', () => {
     expect(violations.map(({ text }) => text)).toEqual([
       'by the file: a was inside when b came, which the history does not show',
     ])
-    expect(found(two, at(35, 'fenced', { worker: 'w-a', key: 'k', id: 'a', token: 1, newer: 2 }))).toEqual(['I1'])
+    expect(found(two, at(35, 'fenced', { worker: 'w-a', key: 'k', id: 'a', token: 1, newer: 2 }))).toEqual(['I2'])
   })
 
   test('are heard with the same excuse', () => {

@@ -23,20 +23,20 @@ function met(history: History, found: readonly Violation[]): Violation[] {
     return {
       invariant: 'I1',
       key,
-      text: `by the file: ${other} was inside when ${id} came${verdict(found, 'I1', key)}`,
+      text: `by the file: ${other} was inside when ${id} came${verdict(found, ['I1'], key)}`,
       events: [event],
     }
   })
 }
 
-/** A newer token written while the writer of the older one held. */
+/** A newer token written while the writer of the older one held: two holders, or tokens out of step. */
 function fenced(history: History, found: readonly Violation[]): Violation[] {
   return history.all('fenced').flatMap(event => {
     const { id, key, token, newer, t } = event
     const hold = history.holdById.get(id)
     if (hold && wasTaken(history, hold, t)) return []
-    const text = `by the register: ${newer} was written while ${id} held with ${token}${verdict(found, 'I1', key)}`
-    return { invariant: 'I1', key, text, events: [event] }
+    const text = `by the register: ${newer} was written while ${id} held with ${token}${verdict(found, ['I1', 'I2'], key)}`
+    return { invariant: 'I2', key, text, events: [event] }
   })
 }
 
@@ -70,8 +70,8 @@ function unknownWrites(history: History): Violation[] {
   return violations
 }
 
-function verdict(found: readonly Violation[], invariant: string, key: string): string {
-  return found.some(violation => violation.invariant === invariant && violation.key === key)
+function verdict(found: readonly Violation[], invariants: readonly string[], key: string): string {
+  return found.some(violation => invariants.includes(violation.invariant) && violation.key === key)
     ? ', as the history shows'
     : ', which the history does not show'
 }

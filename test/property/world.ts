@@ -138,17 +138,20 @@ export class World {
   /** Releases everything, and everything that is granted then, until nobody waits; checks what is left of it all. */
   async drain(): Promise<void> {
     this.#draining = true
-    for (const held of this.#grants) if (!held.released) this.#note(() => this.#release(held, false))
+    for (const held of this.#live()) this.#note(() => this.#release(held, false))
     await eventually(
       () => this.#failures.length > 0 || this.#requests.every(({ outcome }) => outcome !== 'pending'),
       SOON,
     )
     this.check()
     await eventually(() => this.#live().length === 0, SOON)
-    for (const { lease, released } of this.#grants) {
-      expect(lease.signal.aborted || released, 'I8 a hold ends by its release, or its loss is told').toBe(true)
+    // I8: each has ended by its release, or its loss has been told.
+    await eventually(() => this.#grants.every(({ lease, released }) => released || lease.signal.aborted), SOON)
+    for (const key of this.#keys) {
+      await this.#nothingLeft(key)
+      const last = await this.#client(1).tryLock(key)
+      expect(await last?.release(), 'I4 a lock that nobody holds is granted').toBe(true)
     }
-    for (const key of this.#keys) await this.#nothingLeft(key)
     for (const locks of this.#clients) expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
     this.#checkOrder()
     this.check()

@@ -50,7 +50,9 @@ test('the file is for one at a time, and is taken over when the time of the one 
   const recorder = new Recorder(history)
   onTestFinished(() => recorder.close())
   const witnesses = new Witnesses('w', folder, undefined as never, recorder)
-  const lease = (id: string, ms: number) => ({ id, owner: id, key: 'k', held: ms > 0, remaining: () => ms }) as Lease
+  const ends = new AbortController()
+  const lease = (id: string, ms: number, { signal } = ends) =>
+    ({ id, owner: id, key: 'k', held: ms > 0, remaining: () => ms, signal }) as Lease
   const met = async () => {
     const list: HistoryEvent[] = []
     for await (const event of readEvents(history)) list.push(event)
@@ -66,6 +68,11 @@ test('the file is for one at a time, and is taken over when the time of the one 
   witnesses.leave(lease('b', 60_000))
   expect(existsSync(join(folder, 'k'))).toBe(true)
   witnesses.leave(inside)
+  expect(existsSync(join(folder, 'k'))).toBe(false)
+
+  const loss = new AbortController()
+  expect(witnesses.enter(lease('lost', 60_000, loss))).toBe(true)
+  loss.abort()
   expect(existsSync(join(folder, 'k'))).toBe(false)
 
   expect(witnesses.enter(lease('c', 0.001))).toBe(true)

@@ -47,6 +47,8 @@ export class Witnesses {
     const at = now()
     const inside: Inside = { id: lease.id, owner: lease.owner, until: at + lease.remaining() }
     if (!lease.held) return false
+    // A hold that is lost before its deadline must not be met by the next.
+    lease.signal.addEventListener('abort', () => remove(file, lease), { once: true })
     try {
       writeFileSync(file, JSON.stringify(inside), { flag: 'wx' })
       return true
@@ -70,8 +72,7 @@ export class Witnesses {
 
   /** Removes the file, if it is surely still ours: one that is not is left to be taken over. */
   leave(lease: Lease): void {
-    const file = this.#file(lease.key)
-    if (read(file)?.id === lease.id && lease.held) rmSync(file, { force: true })
+    if (lease.held) remove(this.#file(lease.key), lease)
   }
 
   /** Writes to the register with the lease's token. */
@@ -104,6 +105,11 @@ export async function readRegister(redis: Redis, key: string): Promise<[token: n
 
 function registerName(key: string): string {
   return `register:${key}`
+}
+
+/** Removes the file, if it is this hold's. */
+function remove(file: string, { id }: Lease): void {
+  if (read(file)?.id === id) rmSync(file, { force: true })
 }
 
 /** Undefined: it is gone, or just being written. */

@@ -1,0 +1,152 @@
+/** Clocks that jump: the time of day of a client, which nothing depends on, and that of Redis, which leases are counted on. */
+import { describe, expect, test } from 'vitest'
+import { client, freshKey, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { violations } from './support/holds.ts'
+import { Peer } from './support/peer.ts'
+import { steppedServer } from './support/stepped-server.ts'
+import { nothingLeft, parkQuietly, ways, within } from './support/steps.ts'
+
+const DAY = 86_400_000
+const STEP = 60_000
+
+// Break: `performance.now()` to `Date.now()` in src/clock.ts.
+test.each([DAY, -DAY])(
+  'the time of day of a process jumps by %i ms while it holds and waits: I1 I2 I4, nothing happens',
+  async jump => {
+    const lease = 1_200
+    const [peer, locks] = [await Peer.start({ lease, waiterTtl: 900 }), client()]
+    const [held, waited] = [freshKey('held'), freshKey('waited')]
+    const mine = await peer.lock(held)
+    const fixed = await peer.lock(freshKey('fixed'), { lease: 20_000 })
+    const theirs = await locks.lock(waited)
+    const waiting = peer.lock(waited, { fair: true, timeout: 10_000 })
+    await eventually(async () => (await locks.inspect(waited)).waiters.length === 1)
+
+    for (const each of [jump, -2 * jump, jump]) {
+      await peer.jump(each)
+      await sleep(lease / 2)
+      for (const { id } of [mine, fixed]) expect(await peer.state(id)).toMatchObject({ held: true, aborted: false })
+      expect(await locks.tryLock(held)).toBeNull()
+      expect((await locks.inspect(waited)).waiters).toHaveLength(1)
+    }
+    await theirs.release()
+    const granted = await within(1_000, waiting)
+    expect(granted.token).toBeGreaterThan(theirs.fencingToken)
+    for (const { id } of [mine, fixed, granted]) expect(await peer.release(id)).toBe(true)
+    expect(violations(await peer.spans())).toEqual([])
+    await nothingLeft(plainRedis(), locks, held)
+  },
+)
+
+describe('the time of day of Redis steps', () => {
+  const options = { lease: 3_000, waiterTtl: 1_500 }
+
+  // Break: `math.max(clock + 1, micros)` to `micros` in lua/include/clock.lua.
+  test.each([STEP, -STEP])('by %i ms, and back, and again: I2, tokens increase', async step => {
+    const { url, step: stepTo } = await steppedServer()
+    const key = freshKey()
+    const locks = client({ ...options, tokenMemory: 100 }, url)
+    const tokens: number[] = []
+    for (const offset of [0, step, 0, -step, step, 0]) {
+      await stepTo(offset)
+      // What held by the clock before does not matter here: it is released before the step.
+      for (let i = 0; i < 3; i++) {
+        const lease = await within(2_000, locks.lock(key, { fair: i % 2 === 0 }))
+        tokens.push(lease.fencingToken)
+        expect(await lease.release()).toBe(true)
+      }
+    }
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
+  })
+
+  // Break: `#lose(lease, 'Redis does not know …')` of #learn in src/lease/renewal.ts. The limit of I1: the lease ends early on
+  // the server, and its holder is told by its next renewal only.
+  test.each(ways)(
+    'forward, while somebody holds: I2 I4 I8, the next is granted, the holder is told (fair: %s)',
+    async fair => {
+      const { url, redis, step } = await steppedServer()
+      const key = freshKey()
+      const [holder, other] = [client(options, url), client(options, url)]
+      const held = await holder.lock(key)
+      const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+      const { wait } = await parkQuietly(other, key, { fair })
+      await step(STEP)
+      const begin = performance.now()
+      const [next] = await within(options.lease / 3 + options.waiterTtl / 3 + 600, Promise.all([wait, told]))
+      expect(performance.now() - begin).toBeLessThan(options.lease)
+      expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
+      expect(await held.release()).toBe(false)
+      expect(next.held).toBe(true)
+      expect(await next.release()).toBe(true)
+      await nothingLeft(redis, other, key)
+    },
+  )
+
+  // Break: `redis.call('ZADD', queue, 'NX', unpack(joins))` of lua/tend.lua: who was passed over never joins again.
+  test('forward, just before a release: I4, waiters that seem to have expired are granted within a heartbeat each', async () => {
+    const { url, redis, step } = await steppedServer()
+    const key = freshKey()
+    const [holder, ...others] = [client(options, url), client(options, url), client(options, url)]
+    const held = await holder!.lock(key)
+    const waits = []
+    for (const other of others) waits.push((await parkQuietly(other, key, { fair: true })).wait)
+    await step(STEP)
+    await held.release()
+    const served = waits.map(async wait => {
+      const lease = await wait
+      expect(await lease.release()).toBe(true)
+      return lease.fencingToken
+    })
+    const tokens = await within(options.waiterTtl / 3 + 600, Promise.all(served))
+    expect(Math.min(...tokens)).toBeGreaterThan(held.fencingToken)
+    await nothingLeft(redis, holder!, key)
+  })
+
+  // Break: `clock = math.max(clock + 1, micros)` to `clock = micros` in lua/include/clock.lua: the later ticket is smaller.
+  test('back, while some wait: I1 I3 I4, a release hands on at once, in order of arrival', async () => {
+    const { url, redis, step } = await steppedServer()
+    const key = freshKey()
+    const [holder, first, second] = [client(options, url), client(options, url), client(options, url)]
+    const held = await holder!.lock(key)
+    const { wait: one } = await parkQuietly(first!, key, { fair: true })
+    await step(-STEP)
+    const { wait: two } = await parkQuietly(second!, key, { fair: true })
+    await sleep(options.lease)
+    expect(held.held).toBe(true)
+    expect(await held.release()).toBe(true)
+    const lease = await within(500, one)
+    expect(lease.fencingToken).toBeGreaterThan(held.fencingToken)
+    expect(await lease.release()).toBe(true)
+    const last = await within(500, two)
+    expect(last.fencingToken).toBeGreaterThan(lease.fencingToken)
+    expect(await last.release()).toBe(true)
+    await nothingLeft(redis, holder!, key)
+  })
+
+  // Break: `promote(how, …)` in lua/tend.lua. The limit: what a dead holder leaves lasts for its lease *and* the step.
+  test('back, while a dead process holds: I4, its lease is longer by the step, no more; and can be taken', async () => {
+    const { url, step } = await steppedServer()
+    const [key, taken] = [freshKey(), freshKey('taken')]
+    const peer = await Peer.start(options, url)
+    const looking = client(options, url)
+    await peer.lock(key)
+    await peer.lock(taken)
+    const { wait } = await parkQuietly(looking, key, { fair: true })
+    await peer.kill()
+    await step(-STEP)
+    const { ttl = 0 } = await looking.inspect(key)
+    expect(ttl).toBeGreaterThan(STEP - 100)
+    expect(ttl).toBeLessThanOrEqual(STEP + options.lease)
+    expect(await looking.forceRelease(taken)).toBe(true)
+    expect(await (await looking.lock(taken)).release()).toBe(true)
+
+    await sleep(options.lease)
+    expect(await looking.isLocked(key)).toBe(true)
+    // As if it had waited for so long.
+    await step(0)
+    const lease = await within(options.waiterTtl / 3 + 500, wait)
+    expect(lease.via).toBe('expiry')
+    expect(await lease.release()).toBe(true)
+  })
+})

@@ -1,0 +1,84 @@
+/** A waiter gives up around the moment of its grant, while what tells it of the grant is late. In steps of 0.25 ms. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
+import { client, freshKey, plainRedis } from '../support/redis.ts'
+import { sleep } from '../support/time.ts'
+import type { Where } from './support/frame-proxy.ts'
+import { clientBehindProxy, nothingLeft, parkQuietly, ways, within } from './support/steps.ts'
+
+/** No heartbeat and no lapse can help: whoever gives up has to pass the lock on. */
+const patient = { waiterTtl: 60_000, lease: 60_000 }
+const patience = 30
+const late = 2
+/** From 5 ms before that to 5 ms after it: when the lock is released. */
+const moments = Array.from({ length: 41 }, (_, i) => patience - 5 + i / 4)
+const cancelled = new Error('cancelled')
+
+const giveUps: Record<string, { options(): LockOptions; expected: (error: unknown) => boolean }> = {
+  'times out': { options: () => ({ timeout: patience }), expected: error => error instanceof LockTimeoutError },
+  'is aborted': {
+    options() {
+      const controller = new AbortController()
+      setTimeout(() => controller.abort(cancelled), patience)
+      return { signal: controller.signal }
+    },
+    expected: error => error === cancelled,
+  },
+}
+
+const delays: Record<string, Where> = {
+  'messages come late': { direction: 'down', kind: 'messages' },
+  'replies come late': { direction: 'down', kind: 'commands' },
+  'requests go late': { direction: 'up', kind: 'commands' },
+}
+
+async function at(moment: number): Promise<void> {
+  await sleep(Math.max(0, moment - performance.now() - 3))
+  while (performance.now() < moment) await turn()
+}
+
+describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
+  // Break: `else if (waiter.state === 'ended') …` of #grant in src/wait, or `if (waiter.leavesTrace) this.#leave(waiter)` of #end:
+  // the grant stays with nobody, until its lease is over.
+  test.each(Object.keys(giveUps).flatMap(way => ways.map(fair => ({ way, fair }))))(
+    'a waiter that $way: I4 I6 I7, the lock goes on, nothing stays (fair: $fair)',
+    { timeout: 30_000 },
+    async ({ way, fair }) => {
+      const { locks: quitter, proxy } = await clientBehindProxy(patient)
+      proxy.rule(where, { delay: late })
+      const [holder, next, redis] = [client(patient), client(patient), plainRedis()]
+      const { options, expected } = giveUps[way]!
+      for (const moment of moments) await race(moment)
+      for (const locks of [holder, quitter, next]) {
+        expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0, lost: 0 })
+      }
+
+      async function race(moment: number): Promise<void> {
+        const key = freshKey()
+        const held = await holder.lock(key)
+        const begin = performance.now()
+        const outcome = quitter.lock(key, { fair, ...options() }).then(
+          lease => lease.release(),
+          error => {
+            if (!expected(error)) throw error
+            return false
+          },
+        )
+        await refusedOr(quitter, outcome)
+        const { wait } = await parkQuietly(next, key, { fair })
+        await at(begin + moment)
+        const released = held.release()
+        const lease = await within(1_500, wait, `released after ${moment} ms`)
+        expect(await released).toBe(true)
+        expect(await lease.release()).toBe(true)
+        await within(500, outcome)
+        await nothingLeft(redis, next, key)
+      }
+    },
+  )
+})
+
+async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<void> {
+  await Promise.race([new Promise(resolve => locks.once('waiting', resolve)), outcome])
+}

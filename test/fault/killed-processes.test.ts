@@ -1,0 +1,95 @@
+/** SIGKILL: a process is gone, with all it held and all it waited for, and says nothing. */
+import { expect, test } from 'vitest'
+import { client, freshKey, keysWith, plainRedis } from '../support/redis.ts'
+import { eventually } from '../support/time.ts'
+import { Peer } from './support/peer.ts'
+import { nothingLeft, parkQuietly, ways, within } from './support/steps.ts'
+
+/** Of the dead: long enough that waiting for one expiry of a waiter or one lease would show. */
+const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
+
+// Break: `min(ttl + AFTER_LAPSE, …)` of the room's timer in src/wait to the heartbeat alone: found too late.
+test.each(ways)(
+  'of the holder: I1 I4 I7, the next is granted as its lease ends, nothing stays (fair: %s)',
+  async fair => {
+    const key = freshKey()
+    const lease = 1_000
+    const peer = await Peer.start({ lease, tokenMemory: 200 })
+    const [other, redis] = [client({ tokenMemory: 200 }), plainRedis()]
+    const hold = await peer.lock(key)
+    const { wait } = await parkQuietly(other, key, { fair })
+    const [span] = await peer.spans()
+    await peer.kill()
+    const { ttl = 0 } = await other.inspect(key)
+    const next = await within(ttl + 300, wait)
+    expect(next.via).toBe('expiry')
+    expect(next.fencingToken).toBeGreaterThan(hold.token)
+    expect(performance.timeOrigin).toBeLessThan(Date.now())
+    expect(span?.token).toBe(hold.token)
+    expect(await next.release()).toBe(true)
+    await nothingLeft(redis, other, key)
+  },
+)
+
+// Break: `if heard ~= 0` to `if true` in lua/include/promote.lua: the lock goes to the dead.
+test('of the head of the queue: I3 I4 I7, passed over at the very release; the others keep their order', async () => {
+  const key = freshKey()
+  const peer = await Peer.start(long)
+  const [holder, first, second] = [client(long), client(long), client(long)]
+  const held = await holder.lock(key)
+  await peer.queue(key, 1, { fair: true })
+  const { wait: one } = await parkQuietly(first, key, { fair: true })
+  const { wait: two } = await parkQuietly(second, key, { fair: true })
+  await peer.kill()
+  expect(await held.release()).toBe(true)
+  const lease = await within(500, one)
+  expect(lease.via).toBe('handoff')
+  expect((await holder.inspect(key)).waiters).toHaveLength(1)
+  expect(await lease.release()).toBe(true)
+  expect(await (await within(500, two)).release()).toBe(true)
+  await nothingLeft(plainRedis(), holder, key)
+})
+
+// Break: as above: each of the twenty dead costs a lease.
+test('of a process that holds, with twenty fair waiters between those of others: I1 I3 I4 I7', async () => {
+  const key = freshKey()
+  const lease = 1_200
+  const peer = await Peer.start({ ...long, lease })
+  const [others, redis] = [[client({ waiterTtl: 1_500 }), client({ waiterTtl: 1_500 })], plainRedis()]
+  await peer.lock(key, { renew: true, lease })
+  const order: number[] = []
+  const tokens: number[] = []
+  const served: Promise<void>[] = []
+  for (let place = 0; place < 4; place++) {
+    await peer.queue(key, 5, { fair: true })
+    const { wait } = await parkQuietly(others[place % 2]!, key, { fair: true })
+    served.push(
+      wait.then(async granted => {
+        order.push(place)
+        tokens.push(granted.fencingToken)
+        expect(await granted.release()).toBe(true)
+      }),
+    )
+  }
+  expect((await others[0]!.inspect(key)).waiters).toHaveLength(24)
+  await peer.kill()
+  const { ttl = 0 } = await others[0]!.inspect(key)
+  await within(ttl + 1_500 / 3 + 500, Promise.all(served))
+  expect(order).toEqual([0, 1, 2, 3])
+  expect(tokens).toEqual([...tokens].sort((a, b) => a - b))
+  await nothingLeft(redis, others[0]!, key)
+})
+
+// Break: `redis.call('PEXPIREAT', queue, queued)` in lua/include/enqueue.lua: the queue of the dead stays for ever.
+test('of everybody: I7, nothing at all is left in Redis after what they had has expired', async () => {
+  const key = freshKey()
+  const terms = { lease: 600, waiterTtl: 500, tokenMemory: 200 }
+  const peers = [await Peer.start(terms), await Peer.start(terms)]
+  await peers[0]!.lock(key)
+  await peers[0]!.queue(key, 5, { fair: true })
+  await peers[1]!.queue(key, 5, { fair: true })
+  const redis = plainRedis()
+  expect((await keysWith(redis, key)).length).toBeGreaterThan(1)
+  await Promise.all(peers.map(peer => peer.kill()))
+  await eventually(async () => (await keysWith(redis, key)).length === 0, 5_000)
+})

@@ -1,0 +1,149 @@
+/** Redis answers, but what it knew of a lock is gone, or something else is in its place. */
+import type { Redis } from 'ioredis'
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError, LockLostError } from '../../src/index.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { Peer } from './support/peer.ts'
+import { nothingLeft, outcomeOf, parkQuietly, ways, within } from './support/steps.ts'
+
+const options = { lease: 1_800, waiterTtl: 1_500 }
+
+type Loss = (redis: Redis, lock: string) => Promise<unknown>
+
+async function evict(redis: Redis, lock: string): Promise<void> {
+  const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
+  await redis.config('SET', 'maxmemory-policy', 'allkeys-lru', 'maxmemory', used + 2_000_000)
+  for (let batch = 0; (await redis.exists(lock)) > 0 && batch < 400; batch++) {
+    const filling = redis.pipeline()
+    for (let i = 0; i < 20; i++) filling.set(`filler ${batch} ${i}`, 'x'.repeat(5_000))
+    await filling.exec()
+  }
+  expect(await redis.exists(lock)).toBe(0)
+  await redis.config('SET', 'maxmemory', 0)
+}
+
+const losses: Record<string, Loss> = {
+  FLUSHALL: redis => redis.flushall(),
+  'DEL of the lock': (redis, lock) => redis.del(lock),
+  'DEL of the lock and its queue': (redis, lock) => redis.del(lock, `${lock}:queue`, `${lock}:expiry`),
+  'eviction by allkeys-lru': evict,
+}
+
+describe.each(Object.entries(losses))('%s', (_, lose) => {
+  // Break I2: `math.max(clock + 1, micros)` to `clock + 1` in lua/include/clock.lua. Break I4: in lua/tend.lua, the line of
+  // ZADD 'NX'. Break I8: `#lose(lease, 'Redis does not know …')` of #learn in src/lease/renewal.ts.
+  test.each(ways)(
+    'I2 I4 I5 I8: the next is granted with a larger token, the holder is told and harms nobody (fair: %s)',
+    async fair => {
+      const { url } = await ownServer()
+      const redis = plainRedis(url)
+      const [holder, other, later] = [client(options, url), client(options, url), client(options, url)]
+      const key = freshKey()
+      const held = await holder.lock(key)
+      const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+      const { wait } = await parkQuietly(other, key, { fair })
+      const { wait: second } = await parkQuietly(later, key, { fair })
+      await lose(redis, `lock:{${key}}`)
+
+      const first = await within(options.waiterTtl / 3 + 600, Promise.race([wait, second]))
+      expect(first.fencingToken).toBeGreaterThan(held.fencingToken)
+      await within(options.lease / 3 + 600, told)
+      expect(held.signal.reason).toBeInstanceOf(LockLostError)
+      expect(await held.release()).toBe(false)
+      expect(await other.inspect(key)).toMatchObject({ fencingToken: first.fencingToken, holds: 1 })
+      expect(first.held).toBe(true)
+      expect(await first.release()).toBe(true)
+      const leases = await within(3_000, Promise.all([wait, second]))
+      const last = leases.find(lease => lease !== first)
+      expect(last?.fencingToken).toBeGreaterThan(first.fencingToken)
+      expect(await last?.release()).toBe(true)
+      await nothingLeft(redis, other, key)
+    },
+  )
+})
+
+test('only the queue is lost: I3 I4, waiters join again with the places they had', async () => {
+  // Break: `waiters[i + 2]` to `digits(micros)` as the score in lua/tend.lua: places follow the heartbeats.
+  const { url } = await ownServer()
+  const redis = plainRedis(url)
+  const key = freshKey()
+  const [holder, slow, quick] = [client({}, url), client({ waiterTtl: 3_000 }, url), client({ waiterTtl: 900 }, url)]
+  const held = await holder.lock(key)
+  const { wait: first } = await parkQuietly(slow, key, { fair: true })
+  const { wait: second } = await parkQuietly(quick, key, { fair: true })
+  await redis.del(`lock:{${key}}:queue`, `lock:{${key}}:expiry`)
+  await eventually(async () => (await holder.inspect(key)).waiters.length === 2)
+  await held.release()
+  expect(await Promise.race([first.then(() => 1), second.then(() => 2)])).toBe(1)
+  expect(await (await first).release()).toBe(true)
+  expect(await (await second).release()).toBe(true)
+})
+
+// Break: as for I2 and I8 above.
+test('a restart without data: I2 I4 I8, processes are told, and go on', async () => {
+  const server = await ownServer()
+  const key = freshKey()
+  const [first, second] = [await Peer.start(options, server.url), await Peer.start(options, server.url)]
+  const held = await first.lock(key)
+  const waiting = second.lock(key, { fair: true })
+  await eventually(async () => (await client({}, server.url).inspect(key)).waiters.length === 1)
+  await server.kill()
+  await server.restart()
+  const next = await within(4_000, waiting)
+  expect(next.token).toBeGreaterThan(held.token)
+  await eventually(async () => (await first.state(held.id)).aborted, 3_000)
+  expect(await first.release(held.id)).toBe(false)
+  expect(await second.state(next.id)).toMatchObject({ held: true })
+  expect(await second.release(next.id)).toBe(true)
+})
+
+describe.each(['', ':queue'])('a key of the wrong type is in the place of <lock>%s', suffix => {
+  // Break: `this.#clock.now() - (waiter.seen …) >= this.#outage` in src/wait to `false`: the fair waiter is never told.
+  test('I6 I8: holder and waiters settle, with a clear error; nothing of it is touched; it works when it is gone', async () => {
+    const { url } = await ownServer()
+    const redis = plainRedis(url)
+    const terms = { ...options, outageTimeout: 1_000 }
+    const [holder, other] = [client(terms, url), client(terms, url)]
+    const key = freshKey()
+    const name = `lock:{${key}}${suffix}`
+    const held = await holder.lock(key)
+    const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+    const { wait } = await parkQuietly(other, key, { fair: true })
+    await redis.set(name, 'mine')
+    const newcomer = await within(1_000, outcomeOf(other.lock(key, { fair: true })))
+    expect(newcomer.error).toBeInstanceOf(LockConnectionError)
+    expect(newcomer.error?.message).toMatch(/WRONGTYPE/)
+    const waited = await within(terms.outageTimeout + terms.waiterTtl, outcomeOf(wait))
+    expect(waited.error).toBeInstanceOf(LockConnectionError)
+    expect(waited.error?.message).toMatch(/WRONGTYPE/)
+    if (suffix === '') {
+      await within(terms.lease + 300, told)
+      expect(await held.release()).toBe(false)
+    } else {
+      expect(held.held).toBe(true)
+      expect((await outcomeOf(held.release())).error?.message ?? 'released').toMatch(/WRONGTYPE|released/)
+    }
+    expect(await redis.get(name)).toBe('mine')
+    await redis.del(name)
+    const lease = await within(terms.lease + 1_000, client({}, url).lock(key))
+    expect(lease.fencingToken).toBeGreaterThan(held.fencingToken)
+    expect(await lease.release()).toBe(true)
+  })
+})
+
+test('a key expires by hand (PEXPIRE): I4 I8, as if it were deleted', async () => {
+  // Break: `#lose(lease, 'Redis does not know …')` of #learn in src/lease/renewal.ts.
+  const key = freshKey()
+  const redis = plainRedis()
+  const [holder, other] = [client(options), client(options)]
+  const held = await holder.lock(key)
+  const { wait } = await parkQuietly(other, key)
+  await redis.pexpire(`lock:{${key}}`, 1)
+  const next = await within(options.waiterTtl / 3 + 600, wait)
+  expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
+  await eventually(() => held.signal.aborted, 1_500)
+  await sleep(50)
+  expect(next.held).toBe(true)
+  expect(await next.release()).toBe(true)
+})

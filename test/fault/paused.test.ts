@@ -1,0 +1,113 @@
+/** A process does not run for longer than its lease: stopped by SIGSTOP, or its event loop blocked; then it goes on. */
+import { describe, expect, test } from 'vitest'
+import { client, freshKey, plainRedis, redisUrl } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { FrameProxy } from './support/frame-proxy.ts'
+import { Holds, violations } from './support/holds.ts'
+import { Peer } from './support/peer.ts'
+import { nothingLeft, outcomeOf, parkQuietly, ways, within } from './support/steps.ts'
+
+const lease = 900
+
+describe.each([
+  ['renewed', { lease, renew: true }],
+  ['fixed', { lease }],
+])('the holder of a %s lease is stopped', (_, terms) => {
+  // Break: `drop(id, client)` to `drop(hold or id, client)` in lua/release.lua with `surelyUntil` + 5 s in src/clock.ts (it does
+  // not know that it is over); the second alone: I1.
+  test.each(ways)(
+    'by SIGSTOP: I1 I2 I8, replaced when its lease is over; late operations change nothing (fair: %s)',
+    async fair => {
+      const key = freshKey()
+      const peer = await Peer.start()
+      const other = client({ waiterTtl: 900 })
+      const theirs = new Holds(other)
+      const hold = await peer.lock(key, terms)
+      const { wait } = await parkQuietly(other, key, { fair })
+      peer.signal('SIGSTOP')
+      const next = theirs.note(await within(lease + 600, wait))
+      expect(next.fencingToken).toBeGreaterThan(hold.token)
+      // Everything at once as soon as it runs: asked for while it stood still.
+      const [before, released, renewed] = [
+        peer.state(hold.id),
+        peer.release(hold.id),
+        outcomeOf(peer.renew(hold.id, 60_000)),
+      ]
+      await sleep(300)
+      peer.signal('SIGCONT')
+      expect(await before).toMatchObject({ held: false })
+      expect(await released).toBe(false)
+      expect((await renewed).error?.message).toMatch(/LockLostError/)
+      await eventually(async () => (await peer.state(hold.id)).aborted)
+      expect((await peer.state(hold.id)).lost).toBe(1)
+      expect(await other.inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
+      expect(next.held).toBe(true)
+      expect(violations([...(await peer.spans()), ...theirs.spans])).toEqual([])
+      expect(await next.release()).toBe(true)
+      await nothingLeft(plainRedis(), other, key)
+    },
+  )
+
+  // Break: `Math.max(0, this.#deadline - …)` to `this.#deadline` in src/lease/lease.ts: it believes what timers say.
+  test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
+    const key = freshKey()
+    const peer = await Peer.start()
+    const other = client()
+    const theirs = new Holds(other)
+    const hold = await peer.lock(key, terms)
+    const { wait } = await parkQuietly(other, key)
+    const blocked = peer.block(hold.id, 2 * lease)
+    const released = peer.release(hold.id)
+    const next = theirs.note(await within(lease + 600, wait))
+    expect(await blocked).toEqual({ held: false, remaining: 0 })
+    expect(await released).toBe(false)
+    expect(await peer.state(hold.id)).toMatchObject({ held: false, aborted: true, lost: 1 })
+    expect(violations([...(await peer.spans()), ...theirs.spans])).toEqual([])
+    expect(await next.release()).toBe(true)
+  })
+})
+
+// Break: the line `if not (state[1] == id …` in lua/renew.lua: the lease of another is prolonged.
+test('requests of a stopped holder were on their way, and arrive when another holds: I5, they change nothing', async () => {
+  const key = freshKey()
+  const proxy = await FrameProxy.before(redisUrl())
+  const [peer, other] = [await Peer.start({}, proxy.url), client()]
+  const hold = await peer.lock(key, { lease })
+  const sent = (['renew', 'release'] as const).map(name => proxy.rule({ direction: 'up', name }, 'hold'))
+  const outcomes = [outcomeOf(peer.renew(hold.id, 60_000)), outcomeOf(peer.release(hold.id))]
+  await sent[0]!.happened
+  peer.signal('SIGSTOP')
+  const next = await within(lease + 600, other.lock(key, { lease: 5_000 }))
+  for (const rule of sent) rule.lift()
+  await sleep(100)
+  const { fencingToken, ttl = 0 } = await other.inspect(key)
+  expect(fencingToken).toBe(next.fencingToken)
+  expect(ttl).toBeLessThanOrEqual(5_000)
+  peer.signal('SIGCONT')
+  for (const { error, value } of await Promise.all(outcomes)) expect(`${error?.message ?? value}`).toMatch(/LockLostError|false/)
+  expect(await next.release()).toBe(true)
+})
+
+// Break: `joins[#joins + 1] = waiters[i + 2]` … of lua/tend.lua: it never comes back into the queue.
+test('a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and goes on waiting when it runs', async () => {
+  const key = freshKey()
+  const [peer, holder, next] = [await Peer.start({ waiterTtl: 900 }), client(), client({ waiterTtl: 900 })]
+  const held = await holder.lock(key)
+  const waiting = peer.lock(key, { fair: true, lease })
+  await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
+  const { wait } = await parkQuietly(next, key, { fair: true })
+  peer.signal('SIGSTOP')
+  await sleep(20)
+  const theirs = new Holds(next)
+  await held.release()
+  const second = theirs.note(await within(lease + 900 / 3 + 500, wait))
+  peer.signal('SIGCONT')
+  await sleep(600)
+  expect(await holder.inspect(key)).toMatchObject({ fencingToken: second.fencingToken, waiters: [{}] })
+  theirs.end(second)
+  expect(await second.release()).toBe(true)
+  const hold = await within(1_000, waiting)
+  expect(hold.token).toBeGreaterThan(second.fencingToken)
+  expect(violations([...(await peer.spans()), ...theirs.spans])).toEqual([])
+  expect(await peer.release(hold.id)).toBe(true)
+})

@@ -1,0 +1,277 @@
+/**
+ * The ways between clients and the server. A connection is two pipes, each in order, each with delays of its own; a pipe
+ * may stall (what is in it waits, for as long as it takes) and be cut (what is in it is lost). Beyond that, messages may
+ * be lost and doubled singly: no real network does so, but nothing may depend on it.
+ */
+import { createHash } from 'node:crypto'
+import { EventEmitter } from 'node:events'
+import { scripts } from '../../src/redis/scripts.generated.ts'
+import type { ScriptName } from '../../src/redis/scripts.ts'
+import type { Random } from './random.ts'
+import type { Listener, Server } from './server.ts'
+import type { Process, Timeline } from './timeline.ts'
+import type { Trace } from './trace.ts'
+
+/** Scripts by what a client sends instead of their names: their text, or its hash. */
+const scriptNames = new Map(
+  Object.entries(scripts).flatMap(([name, { lua }]) => [
+    [lua as string, name as ScriptName],
+    [createHash('sha1').update(lua).digest('hex'), name as ScriptName],
+  ]),
+)
+
+/** What is wrong with the network and the server at the moment. */
+export interface Weather {
+  /** One way, ms: at least, at most, and now and then. */
+  readonly delay: { readonly least: number; readonly most: number; readonly spike: number; readonly spikes: number }
+  /** How many messages are lost, and doubled, from 0 to 1. */
+  messageLoss: number
+  messageEcho: number
+  /** The server has forgotten its scripts: so often, from 0 to 1. */
+  noScript: number
+  /** The server's reply to any script, instead of running it. */
+  refusal: string | undefined
+  /** What becomes of attempts to connect, for each process that cannot. */
+  readonly unreachable: Map<Process, 'refused' | 'silent'>
+}
+
+export interface Net {
+  readonly timeline: Timeline
+  readonly random: Random
+  readonly server: Server
+  readonly weather: Weather
+  readonly trace: Trace
+}
+
+/** One direction of a connection. */
+class Pipe {
+  readonly #net: Net
+  readonly #process: Process | undefined
+  #last = 0
+  #cut = false
+  #held: (() => void)[] | undefined
+
+  /** `process`: the one at the receiving end; undefined: the server. */
+  constructor(net: Net, process: Process | undefined) {
+    this.#net = net
+    this.#process = process
+  }
+
+  push(arrive: () => void): void {
+    const { timeline, random, weather } = this.#net
+    const { least, most, spike, spikes } = weather.delay
+    const delay = random.between(least, most) + (random.chance(spikes) ? random.between(0, spike) : 0)
+    this.#last = Math.max(this.#last, timeline.now + delay)
+    timeline.at(this.#last, () => this.#out(arrive), this.#process)
+  }
+
+  stall(): void {
+    this.#held ??= []
+  }
+
+  resume(): void {
+    const held = this.#held
+    if (!held) return
+    this.#held = undefined
+    const { timeline } = this.#net
+    this.#last = Math.max(this.#last, timeline.now)
+    // Ahead of what arrives from now on: their order in the queue of events is earlier.
+    for (const arrive of held) timeline.at(timeline.now, () => this.#out(arrive), this.#process)
+  }
+
+  cut(): void {
+    this.#cut = true
+    this.#held = undefined
+  }
+
+  #out(arrive: () => void): void {
+    if (this.#cut) return
+    if (this.#held) this.#held.push(arrive)
+    else arrive()
+  }
+}
+
+/** One TCP connection, from its greeting to its end. */
+class Session implements Listener {
+  readonly toServer: Pipe
+  readonly toClient: Pipe
+  readonly #net: Net
+  readonly #redis: SimulatedRedis
+  readonly #pending = new Set<(error: Error) => void>()
+
+  constructor(net: Net, redis: SimulatedRedis) {
+    this.#net = net
+    this.#redis = redis
+    this.toServer = new Pipe(net, undefined)
+    this.toClient = new Pipe(net, redis.process)
+  }
+
+  ask<T>(run: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#pending.add(reject)
+      this.toServer.push(() => {
+        const answer = outcomeOf(run)
+        this.toClient.push(() => {
+          this.#pending.delete(reject)
+          if (answer instanceof Error) reject(answer)
+          else resolve(answer)
+        })
+      })
+    })
+  }
+
+  /** A message for a channel that this connection has subscribed. */
+  receive(channel: string, text: string): void {
+    const { timeline, random, weather, trace } = this.#net
+    const { process } = this.#redis
+    const deliver = () => {
+      trace.note(process.name, () => `hears ${text}`)
+      this.#redis.emit('message', channel, text)
+    }
+    if (random.chance(weather.messageEcho)) timeline.at(timeline.now + random.between(0, 2_000), deliver, process)
+    if (random.chance(weather.messageLoss)) trace.note('network', () => `loses ${text}`)
+    else this.toClient.push(deliver)
+  }
+
+  /** The client's end is gone. What it had sent may arrive all the same, and the server may notice late. */
+  end(told = true): void {
+    const { timeline, random, server } = this.#net
+    this.toClient.cut()
+    const stays = random.chance(0.7) ? random.between(0, 2) : random.between(0, 1_500)
+    if (random.chance(0.5)) this.toServer.cut()
+    else this.toServer.resume()
+    timeline.at(timeline.now + stays, () => {
+      this.toServer.cut()
+      server.forget(this)
+    })
+    if (!told) return
+    for (const reject of this.#pending) reject(new Error('Connection is closed.'))
+    this.#pending.clear()
+  }
+}
+
+/** What the library uses of an ioredis client. */
+export class SimulatedRedis extends EventEmitter {
+  status: 'wait' | 'connecting' | 'ready' | 'disconnecting' | 'end' = 'wait'
+  readonly process: Process
+  readonly #net: Net
+  #session: Session | undefined
+  #attempt = 0
+
+  constructor(net: Net, process: Process) {
+    super()
+    this.#net = net
+    this.process = process
+  }
+
+  connect(): Promise<void> {
+    const { timeline, random, weather } = this.#net
+    this.status = 'connecting'
+    const attempt = ++this.#attempt
+    const arrive = () => {
+      if (this.status !== 'connecting' || attempt !== this.#attempt) return
+      const unreachable = weather.unreachable.get(this.process)
+      if (unreachable === 'refused') this.#end(new Error('connect ECONNREFUSED'))
+      if (unreachable) return
+      this.#session = new Session(this.#net, this)
+      this.status = 'ready'
+      this.emit('ready')
+    }
+    timeline.at(timeline.now + random.between(0.2, 2 + 2 * weather.delay.most), arrive, this.process)
+    return Promise.resolve()
+  }
+
+  /** ioredis ends the socket politely, and drops it if the other side does not answer. */
+  disconnect(): void {
+    if (this.status === 'end' || this.status === 'disconnecting') return
+    this.status = 'disconnecting'
+    const { timeline, random } = this.#net
+    timeline.at(timeline.now + random.between(0.1, random.chance(0.8) ? 2 : 200), () => this.#end(), this.process)
+  }
+
+  /** The socket fails. */
+  break(): void {
+    const { timeline, trace } = this.#net
+    if (this.status !== 'ready') return
+    trace.note('network', () => `cuts a connection of ${this.process.name}`)
+    this.#session?.toClient.cut()
+    timeline.at(timeline.now, () => this.status === 'ready' && this.#end(new Error('read ECONNRESET')), this.process)
+  }
+
+  /** Its process is gone: the kernel closes the socket, or the whole machine is silent. */
+  vanish(): void {
+    this.status = 'end'
+    this.#session?.end(false)
+    this.#session = undefined
+  }
+
+  /** Nothing gets through in these directions until `resume`, or until either side gives the connection up. */
+  stall(directions: { readonly out: boolean; readonly in: boolean }): void {
+    if (directions.out) this.#session?.toServer.stall()
+    if (directions.in) this.#session?.toClient.stall()
+  }
+
+  resume(): void {
+    this.#session?.toServer.resume()
+    this.#session?.toClient.resume()
+  }
+
+  evalsha(sha: string, count: number, ...parameters: string[]): Promise<unknown[]> {
+    const { random, weather } = this.#net
+    return this.#ask(() => {
+      if (random.chance(weather.noScript)) throw new Error('NOSCRIPT No matching script. Please use EVAL.')
+      return this.#run(sha, count, parameters)
+    })
+  }
+
+  eval(lua: string, count: number, ...parameters: string[]): Promise<unknown[]> {
+    return this.#ask(() => this.#run(lua, count, parameters))
+  }
+
+  subscribe(channel: string): Promise<unknown> {
+    const session = this.#session
+    return this.#ask(() => session && this.#net.server.subscribe(channel, session))
+  }
+
+  unsubscribe(channel: string): Promise<unknown> {
+    const session = this.#session
+    return this.#ask(() => session && this.#net.server.unsubscribe(channel, session))
+  }
+
+  publish(channel: string, text: string): Promise<number> {
+    return this.#ask(() => this.#net.server.publish(channel, text))
+  }
+
+  #run(script: string, count: number, parameters: string[]): unknown[] {
+    const { server, weather, trace } = this.#net
+    if (weather.refusal) throw new Error(weather.refusal)
+    const [keys, argv] = [parameters.slice(0, count), parameters.slice(count)]
+    const name = scriptNames.get(script)!
+    const reply = server.run(name, keys, argv)
+    trace.note('server', () => `${name} of ${this.process.name} (${argv.join(' ')}) → ${JSON.stringify(reply)}`)
+    return reply
+  }
+
+  #ask<T>(run: () => T): Promise<T> {
+    if (this.status !== 'ready' || !this.#session) return Promise.reject(new Error("Stream isn't writeable"))
+    return this.#session.ask(run)
+  }
+
+  #end(error?: Error): void {
+    if (this.status === 'end') return
+    this.status = 'end'
+    if (error) this.emit('error', error)
+    this.#session?.end()
+    this.#session = undefined
+    this.emit('end')
+  }
+}
+
+/** The result, or what the server throws, as the error reply that ioredis makes of it. */
+function outcomeOf<T>(run: () => T): T | Error {
+  try {
+    return run()
+  } catch (error) {
+    return Object.assign(error as Error, { name: 'ReplyError' })
+  }
+}

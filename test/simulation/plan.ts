@@ -1,0 +1,156 @@
+/**
+ * What one history is made of, drawn from its seed: few clients and keys, so that they meet; a few kinds of fault, not all
+ * of them, so that each is seen alone as well as together; short times, so that everything happens often.
+ */
+import { type Request, requestOf, type Settings, settingsOf } from '../../src/options.ts'
+import type { Weather } from './network.ts'
+import { Random } from './random.ts'
+
+export const faultKinds = [
+  'cut',
+  'stall',
+  'partition',
+  'freeze',
+  'crash',
+  'close',
+  'dataLoss',
+  'serverDown',
+  'serverPause',
+  'refusal',
+  'messages',
+  'noScript',
+  'noise',
+  'force',
+] as const
+export type FaultKind = (typeof faultKinds)[number]
+
+/** After these a live waiter may fall out of the queue for a while, so that a later one is served before it. */
+const disorderly: readonly FaultKind[] = ['cut', 'stall', 'partition', 'freeze', 'dataLoss', 'serverDown', 'serverPause', 'refusal']
+
+export interface Call {
+  readonly at: number
+  readonly client: number
+  readonly key: string
+  readonly request: Omit<Request, 'signal'>
+  /** ms after which the caller aborts. */
+  readonly abort: number | undefined
+  /** ms for which the lock is held. */
+  readonly hold: number
+  readonly ending: 'release' | 'twice' | 'never'
+  /** ms for which `lease.renew` asks in the middle of the hold. */
+  readonly renew: number | undefined
+}
+
+export interface Fault {
+  readonly at: number
+  readonly kind: FaultKind
+  readonly client: number
+  /** How long it lasts, where it does. */
+  readonly ms: number
+  /** Chooses among the variants of its kind. */
+  readonly variant: number
+  readonly key: string
+}
+
+export interface Plan {
+  readonly clients: number
+  readonly keys: readonly string[]
+  readonly settings: Settings
+  readonly weather: Weather
+  readonly kinds: ReadonlySet<FaultKind>
+  readonly calls: readonly Call[]
+  readonly faults: readonly Fault[]
+  /** When faults and new calls are over, ms. */
+  readonly healed: number
+  /** From here on a free lock is taken within `bound`. */
+  readonly calm: number
+  readonly bound: number
+  /** When everything must be over. */
+  readonly end: number
+  /** No live waiter ever falls out of the queue, so the order is that of the first tickets. */
+  readonly orderly: boolean
+}
+
+export function planOf(seed: number): Plan {
+  const random = new Random(seed, 0)
+  const kinds = new Set(faultKinds.filter(() => random.chance(0.25)))
+  const clients = random.int(2, 4)
+  const keys = random.chance(0.7) ? ['k'] : ['k', 'l']
+  const lease = random.pick([60, 300, 1_000, 3_000])
+  const settings = settingsOf({
+    lease,
+    waiterTtl: random.pick([300, 900, 3_000]),
+    outageTimeout: random.pick([600, 2_000, 5_000]),
+    tokenMemory: random.pick([1_000, 60_000]),
+    label: 'sim',
+  })
+  const most = random.pick([0.3, 3, 20])
+  const spike = random.pick([20, 400])
+  const delay = { least: 0.05, most, spike, spikes: random.pick([0, 0.01, 0.05]) }
+  const worst = delay.spikes > 0 ? most + spike : most
+  const healed = random.pick([600, 2_000, 5_000])
+  const calls = random.int(2, 24)
+  const answerLimit = Math.min(5_000, Math.max(1_000, settings.outageTimeout / 3))
+  // The next heartbeat, and the few round trips that it may take to get from there to a grant.
+  const bound = settings.waiterTtl / 3 + 10 * worst + 50
+  const quiet = kinds.size === 0 || (kinds.size === 1 && kinds.has('messages'))
+  const grace = quiet ? 0 : 2 * answerLimit + 2_500 + 2 * Math.max(500, settings.waiterTtl / 3)
+  const faultCount = kinds.size === 0 ? 0 : random.int(1, 10)
+  return {
+    clients,
+    keys,
+    settings,
+    kinds,
+    healed,
+    calm: quiet ? 0 : healed + grace,
+    bound,
+    end: healed + grace + (calls + 1) * (lease * 2 + 1_000 + bound) + settings.outageTimeout,
+    orderly: !disorderly.some(kind => kinds.has(kind)) && settings.waiterTtl / 2 > 4 * worst,
+    weather: {
+      delay,
+      messageLoss: kinds.has('messages') ? random.pick([0, 0.2, 1]) : 0,
+      messageEcho: kinds.has('messages') ? random.pick([0, 0.3]) : 0,
+      noScript: kinds.has('noScript') ? 0.2 : 0,
+      refusal: undefined,
+      unreachable: new Map(),
+    },
+    calls: Array.from({ length: calls }, () => callOf(random, clients, keys, healed, settings)),
+    faults: Array.from({ length: faultCount }, () => ({
+      at: random.between(20, healed),
+      kind: random.pick([...kinds]),
+      client: random.int(0, clients - 1),
+      ms: random.pick([1, 10, 100, lease, 2 * lease, settings.waiterTtl, 1.3 * settings.outageTimeout]),
+      variant: random.int(0, 5),
+      key: random.pick(keys),
+    })),
+  }
+}
+
+function callOf(random: Random, clients: number, keys: readonly string[], until: number, settings: Settings): Call {
+  const fair = random.chance(0.5)
+  const fixed = random.chance(0.3)
+  const queues = fair || random.chance(0.2)
+  const options = {
+    fair,
+    fairAfter: !fair && queues ? random.int(0, 300) : undefined,
+    headStart: queues && random.chance(0.1) ? random.int(1, 500) : undefined,
+    lease: fixed ? random.pick([40, 150, 1_000]) : undefined,
+    maxHold: !fixed && random.chance(0.1) ? random.int(1, 500) : undefined,
+    timeout: random.pick([undefined, undefined, undefined, 0, 1, 30, 200, 1_500]),
+    owner: random.chance(0.2) ? random.pick(['x', 'y']) : undefined,
+  }
+  const { signal, ...request } = requestOf(options, settings)
+  const endless = !fixed && options.maxHold === undefined
+  const ending = random.pick(['release', 'release', 'twice', endless ? 'release' : 'never'] as const)
+  return {
+    // Often several at about the same moment.
+    at: random.chance(0.5) ? random.between(1, until) : random.int(0, 3) * (until / 4) + random.between(1, 3),
+    client: random.int(0, clients - 1),
+    key: random.pick(keys),
+    request,
+    abort: random.chance(0.15) ? random.pick([0, 1, 20, random.int(1, 400)]) : undefined,
+    hold: random.pick([0, 0, 1, 10, 50, random.int(1, 400), random.int(1, 2 * settings.lease)]),
+    ending,
+    renew: random.chance(0.15) ? random.pick([20, 500, 2_000]) : undefined,
+  }
+}

@@ -1,0 +1,85 @@
+/** I6 and I4: every promise that a caller was given, until when it has to settle, and who waits for which lock. */
+import type { SimulatedClient } from './client.ts'
+import type { Plan } from './plan.ts'
+import type { Server } from './server.ts'
+
+/** Timers are late by up to 1 ms, and some ends are two timers away; a clock may run slow by 0.1 %. */
+const LATE = 5
+
+interface Open {
+  readonly what: string
+  readonly client: SimulatedClient
+  /** Virtual time. */
+  readonly begun: number
+  /** Virtual time by which it has to be settled, unless the process was stopped meanwhile. */
+  due: number
+  /** The lock it waits for, by its key. */
+  readonly waitsFor: string | undefined
+}
+
+export class Promises {
+  readonly #plan: Plan
+  readonly #failed: (invariant: string, what: string) => void
+  readonly #open = new Set<Open>()
+  /** Since when each lock is free although somebody waits. */
+  readonly #idleSince = new Map<string, number>()
+
+  constructor(plan: Plan, failed: (invariant: string, what: string) => void) {
+    this.#plan = plan
+    this.#failed = failed
+  }
+
+  /** Those that are not settled, but for the ones of dead processes. */
+  get open(): string[] {
+    for (const open of this.#open) if (open.client.process.dead) this.#open.delete(open)
+    return [...this.#open].map(({ what, begun }) => `${what} since ${begun.toFixed(3)}`)
+  }
+
+  /** `limit`: ms. */
+  begin(what: string, client: SimulatedClient, now: number, limit: number, waitsFor?: string): Open {
+    const open = { what, client, begun: now, due: now + limit * 1.001 + LATE, waitsFor }
+    this.#open.add(open)
+    return open
+  }
+
+  /** It has to settle within `ms` from now. */
+  hurry(open: Open, now: number, ms: number): void {
+    open.due = Math.min(open.due, now + ms + LATE)
+  }
+
+  settle(open: Open): void {
+    this.#open.delete(open)
+  }
+
+  /** After each event, at its time. */
+  look(now: number, server: Server): void {
+    const outage = this.#plan.settings.outageTimeout * 1.001 + LATE
+    for (const open of this.#open) {
+      const { process, outOfReach } = open.client
+      if (!process.awake || process.dead) continue
+      const from = Math.max(open.begun, outOfReach ?? Number.POSITIVE_INFINITY)
+      const due = Math.max(Math.min(open.due, from + outage), process.thawedAt + LATE)
+      if (now > due) {
+        this.#failed('I6', `${open.what} of ${process.name}, begun at ${open.begun.toFixed(3)}, was due at ${due.toFixed(3)}`)
+      }
+    }
+    if (now >= this.#plan.calm) this.#lookForProgress(now, server)
+  }
+
+  #lookForProgress(now: number, server: Server): void {
+    for (const key of this.#plan.keys) {
+      const waiting = [...this.#open].filter(({ waitsFor, client }) => waitsFor === key && client.open)
+      const first = waiting[0]
+      if (!first || server.keysOf(first.client.lockOf(key)).holds(server.now).length > 0) {
+        this.#idleSince.delete(key)
+        continue
+      }
+      const longest = Math.min(...waiting.map(({ begun }) => begun))
+      const since = Math.max(this.#idleSince.get(key) ?? now, longest, this.#plan.calm)
+      this.#idleSince.set(key, since)
+      if (now - since > this.#plan.bound) {
+        this.#failed('I4', `${key} is free since ${since.toFixed(3)}, and ${first.what} of ${first.client.process.name} waits`)
+      }
+    }
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * Virtual time: the events of one history in the order of their times, and the clocks of the processes in it.
+ *
+ * Nothing waits: the next event comes as soon as the one before it is over. An event may belong to a process. Those of
+ * a dead process are dropped; those of a frozen one are kept, and run one by one when it goes on, either its timers
+ * first or what its sockets have received, as the event loop of Node may have it.
+ */
+import type { Clock, Timer } from '../../src/clock.ts'
+import type { Random } from './random.ts'
+
+export type Kind = 'timer' | 'input'
+
+export interface Event {
+  time: number
+  readonly order: number
+  readonly kind: Kind
+  readonly process: Process | undefined
+  readonly run: () => void
+  cancelled: boolean
+}
+
+export class Timeline {
+  now = 0
+  /** Events that have run. */
+  count = 0
+  readonly #heap: Event[] = []
+  #order = 0
+
+  get idle(): boolean {
+    return this.#heap.length === 0
+  }
+
+  /** Plans an event, of the process if one is given. Never in the past. */
+  at(time: number, run: () => void, process?: Process, kind: Kind = 'input'): Event {
+    const event = { time: Math.max(time, this.now), order: this.#order++, kind, process, run, cancelled: false }
+    this.#push(event)
+    return event
+  }
+
+  /** The event that runs next, or undefined if there is none; the time is its time from now on. */
+  next(): Event | undefined {
+    for (let event = this.#pop(); event; event = this.#pop()) {
+      if (event.cancelled || event.process?.dead) continue
+      this.now = event.time
+      if (event.process?.frozen) {
+        event.process.deferred.push(event)
+        continue
+      }
+      this.count += 1
+      return event
+    }
+    return undefined
+  }
+
+  /** Puts back what was kept for a frozen process. */
+  resume(events: readonly Event[]): void {
+    for (const event of events) if (!event.cancelled) this.at(this.now, event.run, event.process, event.kind)
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap
+    let child = heap.length
+    heap.push(event)
+    while (child > 0) {
+      const parent = (child - 1) >> 1
+      if (!before(event, heap[parent]!)) break
+      heap[child] = heap[parent]!
+      child = parent
+    }
+    heap[child] = event
+  }
+
+  #pop(): Event | undefined {
+    const heap = this.#heap
+    const first = heap[0]
+    const last = heap.pop()
+    if (!last || heap.length === 0) return first
+    let parent = 0
+    for (;;) {
+      let child = 2 * parent + 1
+      if (child >= heap.length) break
+      if (child + 1 < heap.length && before(heap[child + 1]!, heap[child]!)) child += 1
+      if (!before(heap[child]!, last)) break
+      heap[parent] = heap[child]!
+      parent = child
+    }
+    heap[parent] = last
+    return first
+  }
+}
+
+function before(a: Event, b: Event): boolean {
+  return a.time < b.time || (a.time === b.time && a.order < b.order)
+}
+
+/** A process: it runs, is stopped for a while, or is gone. Its clock is monotonic and may be a little fast or slow. */
+export class Process implements Clock {
+  readonly name: string
+  dead = false
+  frozen = false
+  /** Until when it was last frozen, in virtual time. */
+  thawedAt = Number.NEGATIVE_INFINITY
+  readonly deferred: Event[] = []
+  readonly #timeline: Timeline
+  readonly #random: Random
+  readonly #offset: number
+  readonly #rate: number
+  readonly #armed = new Set<Event>()
+
+  constructor(name: string, timeline: Timeline, random: Random) {
+    this.name = name
+    this.#timeline = timeline
+    this.#random = random
+    this.#offset = random.between(0, 10_000)
+    // Two clocks may differ by 0.1 % (src/clock.ts); the server's is exact here.
+    this.#rate = 1 + random.between(-0.0009, 0.0009)
+  }
+
+  now(): number {
+    return this.#offset + this.#timeline.now * this.#rate
+  }
+
+  /** Timers fire late, by up to a millisecond. */
+  after(delay: number, fire: () => void): Timer {
+    const due = this.#timeline.now + Math.max(0, delay) / this.#rate + this.#random.between(0.01, 1)
+    const run = () => {
+      this.#armed.delete(event)
+      fire()
+    }
+    const event = this.#timeline.at(due, run, this, 'timer')
+    this.#armed.add(event)
+    return {
+      cancel: () => {
+        event.cancelled = true
+        this.#armed.delete(event)
+      },
+    }
+  }
+
+  /** Timers that have neither fired nor been cancelled. */
+  get armed(): number {
+    return this.#armed.size
+  }
+
+  /** Whether everything that was due in it has run: neither frozen nor just thawed. */
+  get awake(): boolean {
+    return !this.frozen && this.#timeline.now > this.thawedAt
+  }
+
+  freeze(): void {
+    this.frozen = true
+  }
+
+  thaw(): void {
+    if (!this.frozen) return
+    this.frozen = false
+    this.thawedAt = this.#timeline.now
+    const events = this.deferred.splice(0)
+    const timers = events.filter(({ kind }) => kind === 'timer')
+    const input = events.filter(({ kind }) => kind === 'input')
+    this.#timeline.resume(this.#random.chance(0.5) ? [...timers, ...input] : [...input, ...timers])
+  }
+
+  kill(): void {
+    this.dead = true
+  }
+}

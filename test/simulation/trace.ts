@@ -1,0 +1,17 @@
+/** What happened in one history. Costs nothing unless it is kept. */
+import type { Timeline } from './timeline.ts'
+
+export class Trace {
+  readonly lines: string[] = []
+  readonly #timeline: Timeline
+  readonly #kept: boolean
+
+  constructor(timeline: Timeline, kept: boolean) {
+    this.#timeline = timeline
+    this.#kept = kept
+  }
+
+  note(who: string, what: () => string): void {
+    if (this.#kept) this.lines.push(`${this.#timeline.now.toFixed(3).padStart(10)}  ${who.padEnd(8)} ${what()}`)
+  }
+}

@@ -1,0 +1,225 @@
+/**
+ * One history: a few clients, a server and the network between them, from a seed.
+ *
+ *      plan ──▶ calls ──▶ SimulatedClient ──▶ SimulatedRedis ══ pipes ══▶ Server ──▶ scripts
+ *           └─▶ faults        │   ▲                                          │
+ *                             │   └────────────── messages ◀─────────────────┤
+ *                             ▼                                              ▼
+ *                       Checks, Promises: what clients believe, against what the scripts decided
+ *
+ * Real is everything from the engine's wiring down to what the library hands to ioredis; simulated are the socket, Redis
+ * and time. Every choice (delays, losses, lateness of timers, the order after a freeze) is drawn from the seed, so a seed
+ * is a history, and the trace of two runs is the same to the letter.
+ *
+ * Time is a queue of events. An event that belongs to a client runs in that client's code, and everything that it sets
+ * off there by promises runs before the next event; that takes a turn of the real event loop (run.ts). Events of the
+ * server need none: they run to their end at once, and their effects are events again. So two things are never
+ * interleaved finer than reality allows, and everything that reality interleaves is: every arrival and every timer is an
+ * event of its own.
+ *
+ * A history has four parts:
+ *   1. calls and faults                              until plan.healed
+ *   2. no more of either; everybody gets on          until every promise has settled and every lease has ended (I4, I6)
+ *   3. nobody does anything                          long enough for stale timers; then no client has anything left (I7)
+ *   4. all clients close, and keys expire            then there are no timers and no keys at all (I7)
+ */
+import type { Lease } from '../../src/lease/lease.ts'
+import { Checks } from './checks.ts'
+import { SimulatedClient } from './client.ts'
+import { heal, type Stage, strike } from './faults.ts'
+import type { Weather } from './network.ts'
+import { type Call, type Plan, planOf } from './plan.ts'
+import { Promises } from './promises.ts'
+import { Random } from './random.ts'
+import { Server } from './server.ts'
+import { Process, Timeline } from './timeline.ts'
+import { Trace } from './trace.ts'
+
+/** How often part 2 asks whether it is over, ms. */
+const POLL = 25
+/** How long nobody does anything: longer than a channel lingers and a cleaner pauses. */
+const REST = 2_500
+/** Longest that a client may take to close: its own patience, and the pause of a cleaner. */
+const CLOSING = 3_200
+
+export class World implements Stage {
+  readonly seed: number
+  readonly timeline = new Timeline()
+  readonly random: Random
+  readonly trace: Trace
+  readonly server: Server
+  readonly weather: Weather
+  readonly clients: SimulatedClient[]
+  failure: string | undefined
+  readonly #plan: Plan
+  readonly #checks: Checks
+  readonly #promises: Promises
+  readonly #jitter: Random
+
+  constructor(seed: number, traced = false) {
+    this.seed = seed
+    this.random = new Random(seed, 1)
+    this.#jitter = new Random(seed, 2)
+    this.trace = new Trace(this.timeline, traced)
+    this.#plan = planOf(seed)
+    this.weather = this.#plan.weather
+    const failed = (invariant: string, what: string) => this.#fail(`${invariant}: ${what}`)
+    this.#checks = new Checks(this.#plan, failed)
+    this.#promises = new Promises(this.#plan, failed)
+    this.server = new Server(this.timeline, this.#checks)
+    const { settings, clients, calls, faults, healed } = this.#plan
+    this.clients = Array.from({ length: clients }, (_, i) => {
+      const process = new Process(`c${i}`, this.timeline, new Random(seed, 3 + i))
+      const client = new SimulatedClient(this, process, settings, this.#checks)
+      this.#checks.know(client)
+      return client
+    })
+    for (const call of calls) {
+      const client = this.clients[call.client] as SimulatedClient
+      this.timeline.at(call.at, () => this.#call(client, call), client.process)
+    }
+    for (const fault of faults) this.timeline.at(fault.at, () => strike(this, fault))
+    this.timeline.at(healed, () => {
+      heal(this)
+      this.#awaitEnd()
+    })
+  }
+
+  /** For Math.random, while an event of this history runs. */
+  readonly jitter = () => this.#jitter.fraction()
+
+  /** Runs up to the next event that needs a turn of the event loop after it. False: the history is over. */
+  step(): boolean {
+    for (;;) {
+      const event = this.failure === undefined ? this.timeline.next() : undefined
+      if (!event) return false
+      try {
+        event.run()
+      } catch (error) {
+        this.#fail(`thrown: ${error instanceof Error ? error.stack : error}`)
+      }
+      if (event.process) return true
+    }
+  }
+
+  /** After that turn. */
+  look(): void {
+    this.#checks.look(this.server)
+    this.#promises.look(this.timeline.now, this.server)
+  }
+
+  close(client: SimulatedClient): void {
+    if (!client.closing) this.#watch(`close`, client, CLOSING, client.close())
+  }
+
+  forceRelease(client: SimulatedClient, key: string): void {
+    if (client.open) this.#watch(`forceRelease ${key}`, client, Number.POSITIVE_INFINITY, client.forceRelease(key))
+  }
+
+  #call(client: SimulatedClient, call: Call): void {
+    if (!client.open) return
+    const { key, request, abort } = call
+    const { outageTimeout } = this.#plan.settings
+    const controller = abort === undefined ? undefined : new AbortController()
+    const limit = request.timeout === 0 ? outageTimeout : (request.timeout ?? Number.POSITIVE_INFINITY)
+    const waitsFor = request.timeout === 0 ? undefined : key
+    const open = this.#promises.begin(`lock ${key}`, client, this.timeline.now, limit, waitsFor)
+    this.trace.note(client.process.name, () => `asks ${JSON.stringify({ ...call, at: undefined })}`)
+    const timer = controller && client.process.after(abort!, () => {
+      this.#promises.hurry(open, this.timeline.now, 0)
+      controller.abort(new Error('aborted by the caller'))
+    })
+    client
+      .lock(key, { ...request, signal: controller?.signal })
+      .then(
+        lease => lease && this.#use(client, lease, call),
+        error => this.trace.note(client.process.name, () => `rejects: ${error.message}`),
+      )
+      .finally(() => {
+        timer?.cancel()
+        this.#promises.settle(open)
+      })
+  }
+
+  #use(client: SimulatedClient, lease: Lease, { hold, ending, renew }: Call): void {
+    const { process } = client
+    if (renew !== undefined) {
+      process.after(hold / 2, () => {
+        if (client.open) this.#watch(`renew ${lease.id}`, client, this.#plan.settings.outageTimeout, lease.renew(renew))
+      })
+    }
+    if (ending !== 'never') process.after(hold, () => this.#release(client, lease, ending === 'twice'))
+  }
+
+  #release(client: SimulatedClient, lease: Lease, twice: boolean): void {
+    this.trace.note(client.process.name, () => `releases ${lease.id}`)
+    const told = lease.release().then(live => this.#checks.released(lease, live))
+    this.#watch(`release ${lease.id}`, client, this.#plan.settings.outageTimeout, told)
+    if (!twice) return
+    const again = lease.release().then(live => {
+      if (live) this.#fail(`I5: the second release of ${lease.id} says that it ended it`)
+    })
+    this.#watch(`second release ${lease.id}`, client, this.#plan.settings.outageTimeout, again)
+  }
+
+  #watch(what: string, client: SimulatedClient, limit: number, promise: Promise<unknown>): void {
+    const open = this.#promises.begin(what, client, this.timeline.now, limit)
+    const done = (outcome: unknown) => {
+      this.trace.note(client.process.name, () => `${what}: ${outcome instanceof Error ? outcome.message : 'done'}`)
+      this.#promises.settle(open)
+    }
+    promise.then(done, done)
+  }
+
+  /** Part 2. */
+  #awaitEnd(): void {
+    const { timeline } = this
+    const open = this.#promises.open
+    if (open.length === 0 && this.#checks.openLeases === 0) {
+      this.trace.note('world', () => 'rests')
+      timeline.at(timeline.now + REST, () => this.#closeAll())
+    } else if (timeline.now < this.#plan.end) {
+      timeline.at(timeline.now + POLL, () => this.#awaitEnd())
+    } else {
+      this.#fail(`I4: not over by ${timeline.now.toFixed(0)}: ${open.join('; ')}; leases: ${this.#checks.openLeases}`)
+    }
+  }
+
+  /** Parts 3 and 4. */
+  #closeAll(): void {
+    for (const client of this.clients) {
+      if (!client.open) continue
+      this.#lookForResidue(client)
+      this.timeline.at(this.timeline.now, () => this.close(client), client.process)
+    }
+    const expired = this.timeline.now + 10_000 + 2 * this.#plan.settings.tokenMemory
+    this.timeline.at(expired, () => this.#lookForRemains())
+  }
+
+  #lookForResidue({ acquirer, renewal, heard, process }: SimulatedClient): void {
+    const residue = { waiting: acquirer.waiting, leases: renewal.size, channels: [...heard], timers: process.armed - 1 }
+    const { waiting, leases, channels, timers } = residue
+    // One timer is left while a client is open: that of the beat.
+    if (waiting + leases + channels.length > 0 || timers > 0) {
+      this.#fail(`I7: ${process.name} is idle and keeps ${JSON.stringify(residue)}`)
+    }
+  }
+
+  #lookForRemains(): void {
+    for (const client of this.clients) {
+      const { dead, name, armed } = client.process
+      if (!dead && !client.closed) this.#fail(`I6: ${name} has not closed`)
+      if (!dead && armed > 0) this.#fail(`I7: ${name} is closed and keeps ${armed} timers`)
+    }
+    const unsettled = this.#promises.open
+    if (unsettled.length > 0) this.#fail(`I6: never settled: ${unsettled.join('; ')}`)
+    if (this.server.locks.size > 0) this.#fail(`I7: keys are left: ${[...this.server.locks.keys()].join(' ')}`)
+  }
+
+  #fail(what: string): void {
+    if (this.failure !== undefined) return
+    this.failure = what
+    this.trace.note('world', () => `FAILS ${what}`)
+  }
+}
+
