@@ -8,7 +8,7 @@
  *                                     └────────────────────────────────────────────┘
  */
 import pTimeout from 'p-timeout'
-import { systemClock } from './clock.ts'
+import { systemClock, type Timer } from './clock.ts'
 import { LockClosedError, LockConnectionError } from './errors.ts'
 import { inside, type Keeper, Lease } from './lease/lease.ts'
 import { Renewal } from './lease/renewal.ts'
@@ -27,6 +27,9 @@ import type { Waiter } from './wait/waiters.ts'
 /** How long `close` waits for Redis to take its releases, in ms; what it did not take ends with its lease. */
 const CLOSE_PATIENCE = 2_000
 
+/** A hold that ran out here is ended in Redis this many ms later, and 0.1 % of its lease. */
+const AFTER_LAPSE = 30
+
 const clock = systemClock
 
 export class Engine {
@@ -42,6 +45,8 @@ export class Engine {
     release: lease => this.#release(lease),
     renew: (lease, ms) => this.#renew(lease, ms),
   }
+  /** Holds that ran out and are still to be ended in Redis. */
+  readonly #ending = new Set<Timer>()
   #closing: Promise<void> | undefined
 
   constructor(redis: RedisSource, settings: Settings, announcer: Announcer) {
@@ -84,11 +89,7 @@ export class Engine {
         this.#stats.held(clock.now() - inside.terms(lease).since)
         announcer.tell('lost', () => ({ key, fencingToken, error }))
       },
-      // An owner by name may have re-entered, or may do so before the lease ends in Redis, too. Then this hold, which
-      // nobody will release any more, would keep the lock after the other's release: so it is ended.
-      ranOut: lease => {
-        if (lease.owner !== lease.id) this.#endHold(inside.terms(lease).hold).catch(error => this.#failed(error))
-      },
+      ranOut: lease => this.#endLater(lease),
     })
     this.#acquirer.disconnected(new Error('there is no connection yet'))
     this.#link.open()
@@ -149,6 +150,7 @@ export class Engine {
   }
 
   async #close(): Promise<void> {
+    for (const timer of this.#ending) timer.cancel()
     const { up } = this.#link.commands
     const left = [this.#acquirer.close(), ...this.#renewal.leases.map(lease => this.releaseQuietly(lease))]
     if (up) await pTimeout(Promise.all(left), { milliseconds: CLOSE_PATIENCE, message: false })
@@ -208,6 +210,20 @@ export class Engine {
       return ended
     })
     return about(key, released)
+  }
+
+  /**
+   * A lease that ran out here lives a moment longer in Redis. If its owner re-enters in that moment, the hold, which
+   * nobody will release any more, would keep the lock even after the other's release: so it is ended behind. A little
+   * later, so that the lock is seen to lapse first, which is what happened to it.
+   */
+  #endLater(lease: Lease): void {
+    const { hold, lease: length } = inside.terms(lease)
+    const timer = clock.after(AFTER_LAPSE + length / 1000, () => {
+      this.#ending.delete(timer)
+      this.#endHold(hold).catch(error => this.#failed(error))
+    })
+    this.#ending.add(timer)
   }
 
   /** Ends the hold in Redis; whether it was live there. The lock may have gone to a waiter of this client. */

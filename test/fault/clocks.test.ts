@@ -42,7 +42,7 @@ test.each([DAY, -DAY])(
 describe('the time of day of Redis steps', () => {
   const options = { lease: 3_000, waiterTtl: 1_500 }
 
-  // Break: `math.max(clock + 1, micros)` to `micros` in lua/include/clock.lua.
+  // Break: `math.max(clock + 1, micros)` to `micros` in lua/include/clock.lua and promote.lua.
   test.each([STEP, -STEP])('by %i ms, and back, and again: I2, tokens increase', async step => {
     const { url, step: stepTo } = await steppedServer()
     const key = freshKey()
@@ -60,7 +60,7 @@ describe('the time of day of Redis steps', () => {
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
   })
 
-  // Break: `#lose(lease, 'Redis does not know …')` of #learn in src/lease/renewal.ts. The limit of I1: the lease ends early on
+  // Break: `return this.#lose(lease, …)` of #learn in src/lease/renewal.ts to `return`. The limit of I1: the lease ends early on
   // the server, and its holder is told by its next renewal only.
   test.each(ways)(
     'forward, while somebody holds: I2 I4 I8, the next is granted, the holder is told (fair: %s)',
@@ -103,7 +103,7 @@ describe('the time of day of Redis steps', () => {
     await nothingLeft(redis, holder!, key)
   })
 
-  // Break: `clock = math.max(clock + 1, micros)` to `clock = micros` in lua/include/clock.lua: the later ticket is smaller.
+  // Break: `math.max(clock + 1, micros)` to `micros` in lua/include/clock.lua: the later ticket is smaller.
   test('back, while some wait: I1 I3 I4, a release hands on at once, in order of arrival', async () => {
     const { url, redis, step } = await steppedServer()
     const key = freshKey()
@@ -124,7 +124,7 @@ describe('the time of day of Redis steps', () => {
     await nothingLeft(redis, holder!, key)
   })
 
-  // Break: `promote(how, …)` in lua/tend.lua. The limit: what a dead holder leaves lasts for its lease *and* the step.
+  // Break: the call of `promote` in lua/tend.lua: found too late, or never. The limit: what a dead holder leaves lasts for its lease *and* the step.
   test('back, while a dead process holds: I4, its lease is longer by the step, no more; and can be taken', async () => {
     const { url, step } = await steppedServer()
     const [key, taken] = [freshKey(), freshKey('taken')]

@@ -38,7 +38,7 @@ async function scene() {
 }
 
 describe('failover to a replica that missed the grant', () => {
-  // Break: `math.max(clock + 1, micros)` to `clock + 1` in lua/include/clock.lua: the same token twice.
+  // Break: `math.max(clock + 1, micros)` to `clock + 1` in lua/include/clock.lua and promote.lua: the same token twice.
   // The limit of I1: until the old holder hears of the new master, two hold; only the token tells them apart.
   test('I2: the new grant has a larger token, though two hold', async () => {
     const { replica, theirs, holder, other, key, loseWrites, promote } = await scene()
@@ -72,7 +72,7 @@ describe('failover to a replica that missed the grant', () => {
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `waiters[i + 2]` to `digits(micros)` as the score in lua/tend.lua: who joins again is behind newcomers.
+  // Break: `waiters[i + 2]` to `digits(micros + i)` as the score in lua/tend.lua: places follow the heartbeats.
   test('I3 I4: waiters that the replica never heard of join again, with the places they had', async () => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()
     const held = await holder.lock(key)

@@ -11,7 +11,7 @@ const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
 
 describe('a request arrives after its client has gone on', () => {
-  // Break: the line `if not (state[1] == id …` in lua/renew.lua: whoever holds is prolonged.
+  // Break: `not (state[1] == id or state[5]) or` in lua/renew.lua: whoever holds is prolonged.
   test('a renewal, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -43,7 +43,7 @@ describe('a request arrives after its client has gone on', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `if (!this.#acquirer.grantedByMessage(…)) this.#granted(id, lock)` in src/client.ts: the grant is not given back.
+  // Break: `this.#strayGrant(id, lock)` of `granted` in src/engine.ts: the grant is not given back.
   test('a queued acquire, after its caller has left: I4 I7, its grant is given back at once', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)

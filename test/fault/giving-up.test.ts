@@ -39,7 +39,7 @@ async function at(moment: number): Promise<void> {
 }
 
 describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
-  // Break: `else if (waiter.state === 'ended') …` of #grant in src/wait, or `if (waiter.leavesTrace) this.#leave(waiter)` of #end:
+  // Break: `if (waiter.leavesTrace) this.leave(waiter)` in src/wait/ending.ts, and for unfair ones also that of takeBack:
   // the grant stays with nobody, until its lease is over.
   test.each(Object.keys(giveUps).flatMap(way => ways.map(fair => ({ way, fair }))))(
     'a waiter that $way: I4 I6 I7, the lock goes on, nothing stays (fair: $fair)',

@@ -41,8 +41,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     }
   }
 
-  // Break: `up: () => this.#subscriber.restore()` in src/redis/link.ts to `up: () => {}`: a client stays deaf; or
-  // `if (!this.#closed) this.#ears.heard()` in src/redis/subscriber.ts: nobody looks again after a reconnect.
+  // Break: `if (!this.#closed) this.#ears.heard()` in src/redis/subscriber.ts: nobody looks again after a reconnect.
   test.each([
     ['fair', () => true],
     ['unfair', () => false],

@@ -31,8 +31,8 @@ const losses: Record<string, Loss> = {
 }
 
 describe.each(Object.entries(losses))('%s', (_, lose) => {
-  // Break I2: `math.max(clock + 1, micros)` to `clock + 1` in lua/include/clock.lua. Break I4: in lua/tend.lua, the line of
-  // ZADD 'NX'. Break I8: `#lose(lease, 'Redis does not know …')` of #learn in src/lease/renewal.ts.
+  // Break I2: `math.max(clock + 1, micros)` to `clock + 1` in lua/include/clock.lua and promote.lua. Break I4: in lua/tend.lua, the line of
+  // ZADD 'NX'. Break I8: `return this.#lose(lease, …)` of #learn in src/lease/renewal.ts.
   test.each(ways)(
     'I2 I4 I5 I8: the next is granted with a larger token, the holder is told and harms nobody (fair: %s)',
     async fair => {
@@ -64,7 +64,7 @@ describe.each(Object.entries(losses))('%s', (_, lose) => {
 })
 
 test('only the queue is lost: I3 I4, waiters join again with the places they had', async () => {
-  // Break: `waiters[i + 2]` to `digits(micros)` as the score in lua/tend.lua: places follow the heartbeats.
+  // Break: `waiters[i + 2]` to `digits(micros + i)` as the score in lua/tend.lua: places follow the heartbeats.
   const { url } = await ownServer()
   const redis = plainRedis(url)
   const key = freshKey()
@@ -99,7 +99,7 @@ test('a restart without data: I2 I4 I8, processes are told, and go on', async ()
 })
 
 describe.each(['', ':queue'])('a key of the wrong type is in the place of <lock>%s', suffix => {
-  // Break: `this.#clock.now() - (waiter.seen …) >= this.#outage` in src/wait to `false`: the fair waiter is never told.
+  // Break: `if (silence >= this.#outage)` to `if (false)` in src/wait/heartbeat.ts: the fair waiter is never told.
   test('I6 I8: holder and waiters settle, with a clear error; nothing of it is touched; it works when it is gone', async () => {
     const { url } = await ownServer()
     const redis = plainRedis(url)
@@ -133,7 +133,7 @@ describe.each(['', ':queue'])('a key of the wrong type is in the place of <lock>
 })
 
 test('a key expires by hand (PEXPIRE): I4 I8, as if it were deleted', async () => {
-  // Break: `#lose(lease, 'Redis does not know …')` of #learn in src/lease/renewal.ts.
+  // Break: `return this.#lose(lease, …)` of #learn in src/lease/renewal.ts.
   const key = freshKey()
   const redis = plainRedis()
   const [holder, other] = [client(options), client(options)]

@@ -97,7 +97,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     }
   })
 
-  // Break: in src/redis/connection.ts, `repeated = true` to `return call.fail(new LockConnectionError('', error))`.
+  // Break: in src/redis/connection.ts, `repeated = true` to `return call.fail(…)`: what is unknown is not asked again.
   test('of a renewal: the lease stays held, and its deadline is not later than that of Redis', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)

@@ -48,7 +48,7 @@ describe.each([
     },
   )
 
-  // Break: `Math.max(0, this.#deadline - …)` to `this.#deadline` in src/lease/lease.ts: it believes what timers say.
+  // Break: `Math.max(0, this.#deadline - …)` of remaining() to `this.#deadline` in src/lease/lease.ts: it believes what timers say.
   test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
     const key = freshKey()
     const peer = await Peer.start()
@@ -67,7 +67,7 @@ describe.each([
   })
 })
 
-// Break: the line `if not (state[1] == id …` in lua/renew.lua: the lease of another is prolonged.
+// Break: `not (state[1] == id or state[5]) or` in lua/renew.lua: the lease of another is prolonged.
 test('requests of a stopped holder were on their way, and arrive when another holds: I5, they change nothing', async () => {
   const key = freshKey()
   const proxy = await FrameProxy.before(redisUrl())
@@ -84,11 +84,12 @@ test('requests of a stopped holder were on their way, and arrive when another ho
   expect(fencingToken).toBe(next.fencingToken)
   expect(ttl).toBeLessThanOrEqual(5_000)
   peer.signal('SIGCONT')
-  for (const { error, value } of await Promise.all(outcomes)) expect(`${error?.message ?? value}`).toMatch(/LockLostError|false/)
+  for (const { error, value } of await Promise.all(outcomes))
+    expect(`${error?.message ?? value}`).toMatch(/LockLostError|false/)
   expect(await next.release()).toBe(true)
 })
 
-// Break: `joins[#joins + 1] = waiters[i + 2]` … of lua/tend.lua: it never comes back into the queue.
+// Break: the ZADD 'NX' of lua/tend.lua: it never comes back into the queue.
 test('a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and goes on waiting when it runs', async () => {
   const key = freshKey()
   const [peer, holder, next] = [await Peer.start({ waiterTtl: 900 }), client(), client({ waiterTtl: 900 })]

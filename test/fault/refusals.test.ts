@@ -79,7 +79,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, free)
   })
 
-  // Break: in src/lease/renewal.ts, `if (answers) this.#learn(entry, answers[i], …)` to `this.#learn(entry, answers?.[i], …)`:
+  // Break: in src/lease/renewal.ts, `if (answers) this.#learn(entry, answers[i], …)` to `this.#learn(entry, answers?.[i], …)` in any case:
   // a renewal that was refused is taken for a lost lock.
   test('I1 I4 I8: for less than a lease, holder and fair waiter see it through', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
@@ -95,7 +95,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, key)
   })
 
-  // Break: `#runOut(entry)` of #wake in src/lease/renewal.ts: nobody says that the lease has ended.
+  // Break: `else this.#lose(…)` of #runOut in src/lease/renewal.ts: nobody says that the lease has ended.
   test('I1 I4 I6 I8: for longer than a lease, the holder is told, and the next is granted when it is over', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()
     const [mine, theirs] = [new Holds(holder), new Holds(queuing)]
@@ -126,7 +126,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
 describe('maxmemory is reached', () => {
   const full = (redis: Redis) => redis.config('SET', 'maxmemory', 1)
 
-  // Break: `redis.call('PEXPIREAT', lock, keep)` of lua/renew.lua to after the HSET: the first write is refused.
+  // Break: `redis.call('PEXPIREAT', lock, keep)` in lua/renew.lua: the first write is HSET, which is refused.
   test('I1 I8: a lease goes on being renewed', async () => {
     const { redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
@@ -137,7 +137,7 @@ describe('maxmemory is reached', () => {
     expect(await held.release()).toBe(true)
   })
 
-  // Break: in lua/include/drop.lua, a HSET before `open(mine)`; or in lua/include/open.lua HDEL to HSET: refused as a whole.
+  // Break: a HSET before `open(mine)` in lua/include/drop.lua: the release is refused as a whole.
   test('I4: a release works, hands on to fair waiters in order, and wakes unfair ones', async () => {
     const { redis, key, holder, queuing, parking } = await scene()
     const held = await holder.lock(key)
@@ -168,7 +168,7 @@ describe('maxmemory is reached', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `redis.call('ZREM', queue, entry) == 1` in lua/leave.lua to a ZADD with XX before it: refused, and repeated.
+  // Break: a HSET before the first ZREM in lua/leave.lua: the leave is refused, again and again.
   test('I7: a waiter can leave', async () => {
     const { redis, key, holder, queuing } = await scene()
     await holder.lock(key)

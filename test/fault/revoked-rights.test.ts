@@ -46,8 +46,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await redis.call('CLIENT', 'KILL', 'USER', 'limited').catch(() => {})
   }
 
-  // Break: `throw new LockConnectionError(…)`/`call.fail(new LockConnectionError('Redis refused', error))` in
-  // src/redis/connection.ts without its cause: the error names nothing; and its `passing.test` to true: it comes too late.
+  // Break: `call.fail(new LockConnectionError('Redis refused', error))` in src/redis/connection.ts without its cause: the
+  // error names nothing. The refused login: `this.#refuseAll(error)` there: it comes after outageTimeout only.
   test('I6: every call is rejected soon, and the error names what is missing', async () => {
     const { redis, limited, key } = await scene()
     const held = await limited.lock(key)
@@ -70,8 +70,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await within(3_000, limited.close())
   })
 
-  // Break: `#runOut(entry)` of #wake in src/lease/renewal.ts: the holder is not told. `this.#clock.now() - (waiter.seen …`
-  // of #tend in src/wait to `if (false)`: a fair waiter waits for ever.
+  // Break: the loss in #runOut of src/lease/renewal.ts: the holder is not told. Or `if (silence >= this.#outage)` to
+  // `if (false)` in src/wait/heartbeat.ts: a fair waiter waits for ever.
   test('I1 I6 I8: a holder is told when its lease runs out; its waiters are rejected; the lock goes to others', async () => {
     const { redis, limited, other, key } = await scene()
     const mine = await limited.lock(key)
@@ -99,7 +99,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await nothingLeft(redis, other, theirs)
   })
 
-  // Break: any `.catch(() => {})` of src/redis/subscriber.ts: the process says that a rejection was not handled.
+  // Break: `channel.pending.catch(() => {})` in src/redis/subscriber.ts: the process says that a rejection was not handled.
   test('no unhandled rejection in a process of its own, and it can be closed', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     const peer = await Peer.start(options, limitedUrl)
@@ -131,7 +131,7 @@ describe('a right that only speed depends on is revoked', () => {
     },
   )
 
-  // Break: `if (queued && not …) … promote(how, …)` of lua/tend.lua: a waiter whose inbox is not heard is never granted.
+  // Break: the second argument of `promote` in lua/tend.lua: a waiter whose inbox is not heard is passed over each time.
   test.each([
     ['the command', ['-subscribe']],
     ['the channels', ['resetchannels']],

@@ -26,7 +26,8 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
 }
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (_, begin) => {
-  // Break: `return sent + ttl - …` to `return sent + ttl + 1_500` in src/clock.ts: the holder believes in it until the next has it.
+  // Break: `return sent + ttl - …` to `return sent + ttl + 1_500` in src/clock.ts: the holder believes for too long.
+  // Or the second `this.#primitive.attempt(…)` of #attempt in src/wait/acquire.ts: the newcomer's lease is over on arrival.
   test.each(ways)(
     'I1 I4 I8: the holder is told in time, the next is granted when it is over (fair: %s)',
     async fair => {
@@ -139,7 +140,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `#runOut(entry)` of #wake in src/lease/renewal.ts.
+  // Break: `else this.#lose(…)` of #runOut in src/lease/renewal.ts.
   test('I1 I4 I8: a lease that runs out meanwhile is lost, and the next is granted when it is over', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other] = [client(options, url), client(options, url)]

@@ -15,6 +15,8 @@ interface Open {
   readonly lease: Lease
   readonly client: SimulatedClient
   readonly lock: string
+  /** Its grant was under way for longer than its lease: nobody ever believed in it, and the timer will say so. */
+  readonly stillborn: boolean
 }
 
 export class Checks implements Watcher, ClientWatcher {
@@ -91,7 +93,8 @@ export class Checks implements Watcher, ClientWatcher {
     if (!this.#tokens.get(lease.id)?.has(lease.fencingToken)) {
       this.#failed('I2', `${lease.id} has the token ${lease.fencingToken}, which it was never granted`)
     }
-    this.#open.set(lease.id, { lease, client, lock: client.lockOf(lease.key) })
+    const stillborn = !lease.held
+    this.#open.set(lease.id, { lease, client, lock: client.lockOf(lease.key), stillborn })
   }
 
   lost(lease: Lease, error: LockLostError): void {
@@ -118,8 +121,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /** The server grants to another owner. */
-  #mayEnd({ lease, client }: Open, id: string): void {
-    if (client.process.dead || this.#taken.has(lease.id)) return
+  #mayEnd({ lease, client, stillborn }: Open, id: string): void {
+    if (client.process.dead || stillborn || this.#taken.has(lease.id)) return
     if (lease.held) this.#failed('I1', `${id} is granted while ${lease.id} holds for ${lease.remaining().toFixed(3)} ms`)
     if (inside.state(lease) === 'held' && client.process.awake && !client.closed) {
       this.#failed('I8', `${id} is granted before the loss of ${lease.id} was told`)

@@ -57,7 +57,8 @@ export class Promises {
     for (const open of this.#open) {
       const { process, outOfReach } = open.client
       if (!process.awake || process.dead) continue
-      const from = Math.max(open.begun, outOfReach ?? Number.POSITIVE_INFINITY)
+      const waits = open.waitsFor !== undefined
+      const from = Math.max(open.begun, (waits ? outOfReach : undefined) ?? Number.POSITIVE_INFINITY)
       const due = Math.max(Math.min(open.due, from + outage), process.thawedAt + LATE)
       if (now > due) {
         this.#failed('I6', `${open.what} of ${process.name}, begun at ${open.begun.toFixed(3)}, was due at ${due.toFixed(3)}`)

@@ -1,10 +1,65 @@
+/**
+ * Seeded histories of the client's code over a server, a network and a time that are simulated (world.ts).
+ *
+ *   npx vitest run test/simulation                     the seeds that are always run, then new ones
+ *   BATON_SEED=123 npx vitest run test/simulation      one history, with its whole trace in case of a failure
+ *   BATON_SECONDS=600 npx vitest run test/simulation   new seeds for longer
+ */
 import { expect, test } from 'vitest'
-import { runAll, traceOf } from './run.ts'
-test('x', async () => {
-  const seed = process.env['BATON_SEED']
-  if (seed) { const t = await traceOf(Number(seed)); console.log(t.lines.slice(-Number(process.env['N'] ?? 60)).join('\n'), t.failure); return }
-  function* seeds() { for (let i = 1; ; i++) yield i }
-  const r = await runAll(seeds(), 10)
-  console.log(r, r.histories / r.seconds, r.events / r.seconds)
-  expect(r.failed).toBeUndefined()
-}, 60000)
+import { type Result, runAll, traceOf } from './run.ts'
+
+const { BATON_SEED, BATON_SECONDS } = process.env
+const one = BATON_SEED === undefined ? undefined : Number(BATON_SEED)
+const SECONDS = Number(BATON_SECONDS ?? 15)
+const ALWAYS = 500
+/** How much of a trace is shown. */
+const SHOWN = 60
+
+function* from(first: number, last = Number.POSITIVE_INFINITY): Generator<number> {
+  for (let seed = first; seed <= last; seed++) yield seed
+}
+
+function report({ histories, events, seconds }: Result): void {
+  const rate = (count: number) => `${count} (${Math.round(count / seconds)} per second)`
+  console.log(`simulation: ${rate(histories)} histories, ${rate(events)} interleaved events, in ${seconds.toFixed(1)} s`)
+}
+
+async function explain(seed: number, shown = SHOWN): Promise<string> {
+  const { lines, failure } = await traceOf(seed)
+  return `${failure}\n\nBATON_SEED=${seed} npx vitest run test/simulation\n\n${lines.slice(-shown).join('\n')}\n`
+}
+
+async function expectNoFailure(result: Result): Promise<void> {
+  report(result)
+  if (result.failed) throw new Error(await explain(result.failed.seed))
+  expect(result.histories).toBeGreaterThan(0)
+}
+
+test.runIf(one !== undefined)('the history of BATON_SEED', async () => {
+  const { lines, failure } = await traceOf(one!)
+  if (failure !== undefined) throw new Error(await explain(one!, lines.length))
+})
+
+test.skipIf(one !== undefined)('I1 to I8 hold in the histories of the seeds that are always run', async () => {
+  await expectNoFailure(await runAll(from(1, ALWAYS)))
+}, 120_000)
+
+test.skipIf(one !== undefined)('I1 to I8 hold in the histories of new seeds', async () => {
+  const first = 1_000_000 + (Date.now() % 1_000_000_000)
+  await expectNoFailure(await runAll(from(first), SECONDS))
+}, (SECONDS + 60) * 1_000)
+
+test.skipIf(one !== undefined)('the same seed is the same history, in any company', async () => {
+  for (const seed of from(1, 20)) {
+    const { lines } = await traceOf(seed)
+    expect((await traceOf(seed)).lines).toEqual(lines)
+  }
+  const [alone, together] = [await eventsOf(7), await runAll(from(1, 40))]
+  let sum = 0
+  for (const seed of from(1, 40)) sum += seed === 7 ? alone : await eventsOf(seed)
+  expect(together.events).toBe(sum)
+}, 60_000)
+
+async function eventsOf(seed: number): Promise<number> {
+  return (await runAll(from(seed, seed))).events
+}

@@ -37,8 +37,8 @@ import { Trace } from './trace.ts'
 
 /** How often part 2 asks whether it is over, ms. */
 const POLL = 25
-/** How long nobody does anything: longer than a channel lingers and a cleaner pauses. */
-const REST = 2_500
+/** How long nobody does anything: longer than the longest lease, a channel’s lingering and a cleaner’s pause. */
+const REST = 4_000
 /** Longest that a client may take to close: its own patience, and the pause of a cleaner. */
 const CLOSING = 3_200
 
@@ -81,7 +81,7 @@ export class World implements Stage {
     for (const fault of faults) this.timeline.at(fault.at, () => strike(this, fault))
     this.timeline.at(healed, () => {
       heal(this)
-      this.#awaitEnd()
+      this.timeline.at(healed + POLL, () => this.#awaitEnd())
     })
   }
 
@@ -143,12 +143,16 @@ export class World implements Stage {
 
   #use(client: SimulatedClient, lease: Lease, { hold, ending, renew }: Call): void {
     const { process } = client
+    const use = this.#promises.begin(`use of ${lease.id}`, client, this.timeline.now, Number.POSITIVE_INFINITY)
     if (renew !== undefined) {
       process.after(hold / 2, () => {
         if (client.open) this.#watch(`renew ${lease.id}`, client, this.#plan.settings.outageTimeout, lease.renew(renew))
       })
     }
-    if (ending !== 'never') process.after(hold, () => this.#release(client, lease, ending === 'twice'))
+    process.after(hold, () => {
+      this.#promises.settle(use)
+      if (ending !== 'never') this.#release(client, lease, ending === 'twice')
+    })
   }
 
   #release(client: SimulatedClient, lease: Lease, twice: boolean): void {

@@ -23,6 +23,7 @@ export class Leases {
   /** Ids of the leases of which it was told. */
   readonly renewed: string[] = []
   readonly lost: string[] = []
+  readonly ranOut: string[] = []
   readonly renewal: Renewal
   readonly #keeper: Keeper
   #granted = 0
@@ -32,7 +33,7 @@ export class Leases {
     this.renewal = new Renewal(primitive, clock, {
       renewed: lease => this.renewed.push(lease.id),
       lost: lease => this.lost.push(lease.id),
-      ranOut: () => {},
+      ranOut: lease => this.ranOut.push(lease.id),
     })
     this.#keeper = {
       clock,

@@ -211,6 +211,18 @@ describe('a grant by message, proven from an older request', () => {
   })
 })
 
+test('I7 only a hold that ran out here is told as such: Redis may still have it, and nobody else will end it', async () => {
+  const at = new Leases()
+  const [out, gone, releasing] = [at.grant({ renew: false, lease: 500 }), at.grant(), at.grant()]
+  void releasing.release()
+  at.renewal.check([gone])
+  await at.clock.advance(0)
+  await at.primitive.renewals.next.answer([undefined])
+  await at.clock.advance(2 * LENGTH)
+  expect(at.lost.sort()).toEqual([gone.id, out.id].sort())
+  expect(at.ranOut).toEqual([out.id])
+})
+
 describe('holds of one holder', () => {
   test('live as long as the longest of them', async () => {
     const at = new Leases()
