@@ -13,6 +13,8 @@ interface Open {
   readonly begun: number
   /** Virtual time by which it has to be settled, unless the process was stopped meanwhile. */
   due: number
+  /** Its patience ends `outageTimeout` after Redis went out of reach. */
+  readonly isLock: boolean
   /** The lock it waits for, by its key. */
   readonly waitsFor: string | undefined
 }
@@ -37,7 +39,7 @@ export class Promises {
 
   /** `limit`: ms. */
   begin(what: string, client: SimulatedClient, now: number, limit: number, waitsFor?: string): Open {
-    const open = { what, client, begun: now, due: now + limit * 1.001 + LATE, waitsFor }
+    const open = { what, client, begun: now, due: now + limit * 1.001 + LATE, isLock: what.startsWith('lock'), waitsFor }
     this.#open.add(open)
     return open
   }
@@ -57,8 +59,7 @@ export class Promises {
     for (const open of this.#open) {
       const { process, outOfReach } = open.client
       if (!process.awake || process.dead) continue
-      const waits = open.waitsFor !== undefined
-      const from = Math.max(open.begun, (waits ? outOfReach : undefined) ?? Number.POSITIVE_INFINITY)
+      const from = Math.max(open.begun, (open.isLock ? outOfReach : undefined) ?? Number.POSITIVE_INFINITY)
       const due = Math.max(Math.min(open.due, from + outage), process.thawedAt + LATE)
       if (now > due) {
         this.#failed('I6', `${open.what} of ${process.name}, begun at ${open.begun.toFixed(3)}, was due at ${due.toFixed(3)}`)

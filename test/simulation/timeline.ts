@@ -12,7 +12,7 @@ export type Kind = 'timer' | 'input'
 
 export interface Event {
   time: number
-  readonly order: number
+  order: number
   readonly kind: Kind
   readonly process: Process | undefined
   readonly run: () => void
@@ -54,7 +54,11 @@ export class Timeline {
 
   /** Puts back what was kept for a frozen process. */
   resume(events: readonly Event[]): void {
-    for (const event of events) if (!event.cancelled) this.at(this.now, event.run, event.process, event.kind)
+    for (const event of events) {
+      event.time = this.now
+      event.order = this.#order++
+      this.#push(event)
+    }
   }
 
   #push(event: Event): void {

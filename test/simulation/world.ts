@@ -121,7 +121,8 @@ export class World implements Stage {
     const { key, request, abort } = call
     const { outageTimeout } = this.#plan.settings
     const controller = abort === undefined ? undefined : new AbortController()
-    const limit = request.timeout === 0 ? outageTimeout : (request.timeout ?? Number.POSITIVE_INFINITY)
+    // A single attempt asks a second time where its grant was under way for longer than the lease (acquire.ts).
+    const limit = request.timeout === 0 ? 2 * outageTimeout : (request.timeout ?? Number.POSITIVE_INFINITY)
     const waitsFor = request.timeout === 0 ? undefined : key
     const open = this.#promises.begin(`lock ${key}`, client, this.timeline.now, limit, waitsFor)
     this.trace.note(client.process.name, () => `asks ${JSON.stringify({ ...call, at: undefined })}`)
