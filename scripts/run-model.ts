@@ -133,12 +133,12 @@ function runIn(folder: string, file: string, args: readonly string[]): Promise<s
   })
 }
 
-async function check({ spin, cc }: Tools, { defines }: Subject, folder: string, shortest: boolean): Promise<Outcome> {
+async function check({ spin, cc }: Tools, { defines }: Subject, folder: string, shortest = false): Promise<Outcome> {
   const progress = defines.includes('PROGRESS')
   await copyFile(model, join(folder, 'baton.pml'))
   await runIn(folder, spin, [...defines.map(define => `-D${define}`), '-a', 'baton.pml'])
   // The processes share all they have, so partial-order reduction would find nothing and cost time.
-  const flags = ['-O2', '-w', '-DNOREDUCE', '-DMEMLIM=4000', ...(progress ? [] : ['-DSAFETY'])]
+  const flags = [shortest ? '-O1' : '-O2', '-w', '-DNOREDUCE', '-DMEMLIM=4000', ...(progress ? [] : ['-DSAFETY'])]
   await runIn(folder, cc, [...flags, ...(shortest ? ['-DREACH'] : []), '-o', 'pan', 'pan.c'])
   const begin = performance.now()
   // -f: weak fairness, what stays possible happens. -i: goes on to the shortest counterexample.

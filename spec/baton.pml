@@ -1,8 +1,9 @@
 /*
- * The protocol of redis-baton, for the model checker Spin. `npm run model` checks it; docs/model.md says what that shows.
+ * The protocol of redis-baton, for the model checker Spin. `npm run model` checks it; docs/model.md says what that
+ * shows.
  *
- * Clients take one lock, several rounds each. Some of them are fair (they queue), the others try when they are woken. The
- * checker follows every order in which the steps below can happen, and every choice of what goes wrong.
+ * Clients take one lock, several rounds each. Some of them are fair (they queue), the others try when they are woken.
+ * The checker follows every order in which the steps below can happen, and every choice of what goes wrong.
  *
  *      Client(c)                    Network                                  Redis
  *      ─────────                    ───────                                  ─────
@@ -15,31 +16,31 @@
  *      lua/release.lua          release       lua/include/open.lua       open
  *      lua/tend.lua             tend          lua/include/grant.lua      grant
  *      lua/leave.lua            leave         lua/include/enqueue.lua    join
- *      lua/renew.lua            confirm       lua/include/drop.lua       in release and leave
+ *      lua/renew.lua            check         lua/include/drop.lua       in release and leave
  *      lua/force-release.lua    open, called by Network at any moment
  *      lua/inspect.lua          not here: it writes nothing
  *
- * A request and its reply are two steps, so a message may overtake a reply, and a leave may cross a grant. The requests of
- * one client run in the order in which they were sent; with REPEATS a request may also run once more, at any time later,
- * which is what sending it again after a lost reply amounts to.
+ * A request and its reply are two steps, so a message may overtake a reply, and a leave may cross a grant. The requests
+ * of one client run in the order in which they were sent. With REPEATS a request may also run once more, at any time
+ * later: that is what sending it again after a lost reply amounts to.
  *
  * An id (0 … IDS-1) is one round of one client: it names the waiter and then the hold, as in lua/. Tickets are ranks; a
  * fencing token is the age of a grant compared with the last look of its waiter (`inbox`).
  *
- * TIME is not counted. A lease has a step "lapse" instead, and the one rule of time that the clients rely on is built in:
- * a client's own deadline is earlier than the server's. So
- *   - a hold lapses only while its client does not count itself as the holder (it has lost, ended, or not heard of it);
+ * TIME is not counted. A lease has a step "lapse" instead, and the one rule of time that the clients rely on is built
+ * in: a client's own deadline is earlier than the server's. So
+ *   - a hold lapses only while its client does not count itself as the holder (it has lost or ended it, or not heard);
  *   - a lapse ends what earlier looks have proved (`doubt`), for src/clock.ts counts from the time of the look;
  *   - a reply that was under way when its grant lapsed arrives too late to be used (`late`).
  * That src/clock.ts keeps this rule is shown by its tests, not here.
- * A hold of a client that lives and goes on does not lapse, unless LAPSES allows it: such a client renews. Progress (I4)
- * is checked with LAPSES 0, so it says: nobody ever has to wait for the lease of somebody who is alive.
+ * A hold of a client that lives and goes on does not lapse, unless LAPSES allows it: such a client renews. Progress
+ * (I4) is checked with LAPSES 0, so it says: nobody ever has to wait for the lease of somebody who is alive and well.
  *
  * What goes wrong is bounded by a number for each kind:
  *   LOSSES    messages of a script that nobody gets
  *   CUTS      a live waiter passed over by promote, because its inbox was not heard or its expiry had passed
- *   CRASHES   a client ends for good; what it sent may still run, or is lost. Its inbox may still be counted as heard, so
- *             that its waiter gets the lock; its lease lapses
+ *   CRASHES   a client ends for good; what it sent may still run, or is lost. Its inbox may still be counted as heard:
+ *             then its waiter gets the lock. Its lease lapses
  *   QUITS     a waiter gives up
  *   LATES     a holder is paused, or cannot renew: its local deadline passes
  *   LAPSES    the lease of a live client's hold lapses while its client does not count itself as the holder
@@ -49,7 +50,7 @@
  *
  * Properties:
  *   I1  become(): never two clients that count themselves as holders. UNGUARDED switches it off where the library does
- *       not promise it: all data lost, force-release
+ *       not promise it: after all data was lost, and between a force-release and the news of it
  *   I3  grant(): nobody gets the lock ahead of a live waiter that is queued and has a smaller ticket, or that is queued
  *       while the other is not
  *   I4  ltl progress: it never stays so that nobody holds and somebody waits. Rounds are bounded and holders release,
@@ -134,7 +135,7 @@ mtype = { idle, waiting, holding, done, quit };
 mtype = { nothing, sent, refused, stale, granted, late };
 mtype = { plain, lost, cut, counted };
 
-/* ---- Redis ---------------------------------------------------------------------------------------------------------- */
+/* ---- Redis ------------------------------------------------------------------------------------------------------- */
 
 byte hold = NONE;      /* the field `hold`; NONE: no owner */
 bool lapsed;           /* `until` has passed; `hold` is still there */
@@ -154,10 +155,10 @@ byte scores;
 byte unwritten;        /* grants that have been published, and not been written yet */
 #endif
 
-/* ---- clients -------------------------------------------------------------------------------------------------------- */
+/* ---- clients ----------------------------------------------------------------------------------------------------- */
 
-mtype st[IDS] = idle;         /* of the round: idle, waiting, holding, then done (or quit, where a mutant needs to know) */
-mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply. stale: refused, but proves no time any more */
+mtype st[IDS] = idle;         /* of the round: idle, waiting, holding, done (quit: where a mutant has to know) */
+mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply; stale: refused, but too late as a proof */
 mtype confirm[IDS] = nothing; /* the reply of a renew that asked whether a message is true: granted, late */
 byte known;                   /* waiters that know their ticket: they tend, the others acquire */
 byte doubt;                   /* waiters whose last look is too long ago to prove a grant by message */
@@ -165,7 +166,7 @@ byte overdue;                 /* holds whose client has passed its own deadline 
 byte hears;                   /* clients that are subscribed to the unlock channel */
 byte crashed;
 
-/* ---- under way ------------------------------------------------------------------------------------------------------ */
+/* ---- under way --------------------------------------------------------------------------------------------------- */
 
 #define NEW 1          /* a grant that is newer than the last look that ran */
 #define MID 2          /* older than a look whose reply is under way */
@@ -175,14 +176,14 @@ byte unlocked;         /* "free" messages to clients */
 byte releases;
 byte leaves;
 
-/* ---- what may still go wrong, and what is chosen for the next script ----------------------------------------------- */
+/* ---- what may still go wrong, and what is chosen for the next script --------------------------------------------- */
 
 byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LATES, lapses = LAPSES, repeats = REPEATS,
   wipes = WIPES, forces = FORCES;
 mtype fate = plain;    /* lost: its messages; cut: the first live waiter; counted: a dead one's inbox */
 bool again;            /* the request stays under way and will run once more */
 
-/* ---- for the properties --------------------------------------------------------------------------------------------- */
+/* ---- for the properties ------------------------------------------------------------------------------------------ */
 
 byte holders, waiters;
 
@@ -199,7 +200,7 @@ inline become(i, state) {
 #endif
 }
 
-/* ---- states that differ in nothing that matters are made one ------------------------------------------------------- */
+/* ---- states that differ in nothing that matters are made one ----------------------------------------------------- */
 
 /* Ranks above a forgotten one move down. */
 inline strike(i) {
@@ -242,7 +243,7 @@ inline tidy() {
   fate = plain; again = false
 }
 
-/* ---- scripts: include/ --------------------------------------------------------------------------------------------- */
+/* ---- scripts: include/ ------------------------------------------------------------------------------------------- */
 
 inline grant(i) {
   k = 0;
@@ -268,9 +269,9 @@ inline firstOf() {
 }
 
 /*
- * `asker`, and with `mates` its client's other waiters, need no message. Whoever is passed over is dropped: a dead client's
- * waiter, unless its inbox is still counted; a live one's by a cut; and, freely, one whose wait has ended (it has expired).
- * Sets `won` to the new holder. The PUBLISH stands before the write, as in promote.lua; inside a script nobody sees that.
+ * `asker`, and with `mates` its client's other waiters, need no message. Whoever is passed over is dropped: a dead
+ * client's waiter, unless its inbox is still counted; by a cut a live one, or one whose wait is over.
+ * Sets `won` to the new holder. PUBLISH stands before the write, as in promote.lua: inside a script nobody sees that.
  */
 inline promote() {
   won = NONE;
@@ -349,7 +350,7 @@ inline join(i) {
   queued = true; blank = false
 }
 
-/* ---- scripts -------------------------------------------------------------------------------------------------------- */
+/* ---- scripts ----------------------------------------------------------------------------------------------------- */
 
 /* The reply. A look that finds its waiter queued is newer than every message under way. */
 inline answer(i) {
@@ -476,7 +477,7 @@ inline request(i) {
   tidy()
 }
 
-/* ---- clients: src/wait/, src/lease/ -------------------------------------------------------------------------------- */
+/* ---- clients: src/wait/, src/lease/ ------------------------------------------------------------------------------ */
 
 /* The next round begins; its request leaves behind the release of this one. */
 inline next() {
@@ -564,7 +565,7 @@ end:
   od
 }
 
-/* ---- network and time ----------------------------------------------------------------------------------------------- */
+/* ---- network and time -------------------------------------------------------------------------------------------- */
 
 /*
  * All that happens to a client besides what it does itself. None of it goes on for ever, so weak fairness of this one
@@ -623,6 +624,7 @@ inline strayReply(i) {
 }
 
 #define LAPSES_NOW(i) (hold == i && !lapsed && st[i] != holding && (dead(i) || in(overdue, i) || lapses > 0))
+#define PROVEN(i) (NEWER(i) && !in(doubt, i))
 
 inline lapse(i) {
   printf("redis: the lease of %d.%d lapses\n", client(i), i % ROUNDS);
@@ -643,28 +645,37 @@ inline lapse(i) {
   tidy()
 }
 
-#define NETWORK(i) \
-  :: atomic { in(releases, i) && IN_ORDER(i) -> choose(); \
-       d_step { releases = releases & ~(!again << i); release(i); tidy() } } \
-  :: atomic { in(leaves, i) && IN_ORDER(i) -> choose(); \
-       d_step { leaves = leaves & ~(!again << i); leave(i); tidy() } } \
-  :: atomic { st[i] != waiting && ask[i] == sent -> choose(); d_step { request(i) } } \
-  :: d_step { st[i] != waiting && ask[i] != nothing && ask[i] != sent -> strayReply(i) } \
-  :: d_step { st[i] == waiting && inbox[i] != 0 && NEWER(i) && !in(doubt, i) -> unwrap(i); become(i, holding); tidy() } \
-  :: d_step { st[i] == waiting && inbox[i] != 0 && !(NEWER(i) && !in(doubt, i)) -> check(i) } \
-  :: d_step { st[i] != waiting && inbox[i] != 0 -> strayGrant(i) } \
-  :: d_step { confirm[i] != nothing -> confirmed(i) } \
-  :: d_step { LAPSES_NOW(i) -> lapse(i) }
+#define RELEASES(i) (in(releases, i) && IN_ORDER(i))
+#define LEAVES(i) (in(leaves, i) && IN_ORDER(i))
+#define STRAY(i) (st[i] != waiting && ask[i] != nothing)
+#define WORK(i) (RELEASES(i) || LEAVES(i) || STRAY(i) || inbox[i] != 0 || confirm[i] != nothing || LAPSES_NOW(i))
 
 proctype Network() {
+  byte i;
+
 end:
   do
-  NETWORK(0)
-  NETWORK(1)
-  NETWORK(2)
-  NETWORK(3)
-  NETWORK(4)
-  NETWORK(5)
+  :: atomic {
+       if
+       :: WORK(0) -> i = 0
+       :: WORK(1) -> i = 1
+       :: WORK(2) -> i = 2
+       :: WORK(3) -> i = 3
+       :: WORK(4) -> i = 4
+       :: WORK(5) -> i = 5
+       fi;
+       if
+       :: RELEASES(i) -> choose(); d_step { releases = releases & ~(!again << i); release(i); tidy(); i = 0 }
+       :: LEAVES(i) -> choose(); d_step { leaves = leaves & ~(!again << i); leave(i); tidy(); i = 0 }
+       :: STRAY(i) && ask[i] == sent -> choose(); d_step { request(i); i = 0 }
+       :: d_step { STRAY(i) && ask[i] != sent -> strayReply(i); i = 0 }
+       :: d_step { inbox[i] != 0 && st[i] != waiting -> strayGrant(i); i = 0 }
+       :: d_step { inbox[i] != 0 && st[i] == waiting && PROVEN(i) -> unwrap(i); become(i, holding); tidy(); i = 0 }
+       :: d_step { inbox[i] != 0 && st[i] == waiting && !PROVEN(i) -> check(i); i = 0 }
+       :: d_step { confirm[i] != nothing -> confirmed(i); i = 0 }
+       :: d_step { LAPSES_NOW(i) -> lapse(i); i = 0 }
+       fi
+     }
 #ifdef PUBLISH_FIRST
   :: d_step { unwritten != 0 ->
        w = 0;
@@ -685,7 +696,9 @@ end:
        tidy() }
 #endif
 #if FORCES
-  :: atomic { forces > 0 && !free -> forces--; choose(); d_step { asker = NONE; mates = false; open(); tidy() } }
+  :: atomic { forces > 0 && !free ->
+       forces--; choose();
+       d_step { printf("redis: force-release\n"); asker = NONE; mates = false; open(); tidy() } }
 #endif
   od
 }

@@ -125,7 +125,7 @@ export class Acquirer {
       this.#ending.grant(waiter, { granted: true, token, deadline, via })
     } else {
       // Too little of the lease is proven, because we last looked too long ago, or nothing at all.
-      this.#confirm(waiter, token, via)
+      this.#lookFirst(waiter)
     }
     return true
   }
@@ -184,7 +184,9 @@ export class Acquirer {
     if (answer.granted || waiter.state !== 'waiting') return
     waiter.ticket = answer.ticket
     waiter.seen = answer.sent
-    this.#heartbeat.schedule(room, answer.ttl)
+    // A message that could not be believed came before this reply, when there was no ticket to look with.
+    if (waiter.told) this.#heartbeat.beat(room)
+    else this.#heartbeat.schedule(room, answer.ttl)
   }
 
   #line(waiter: Waiter): void {
@@ -278,21 +280,18 @@ export class Acquirer {
   /** A grant by a reply; one that was under way for longer than its lease is asked about before it is used. */
   #receive(waiter: Waiter, grant: Granted): void {
     const dead = waiter.state === 'waiting' && grant.deadline <= this.#clock.now()
-    if (dead) this.#confirm(waiter, grant.token, grant.via)
+    if (dead) this.#lookFirst(waiter)
     else this.#ending.grant(waiter, grant)
   }
 
-  /** Asks Redis whether the queued waiter has the grant that it was told of, and for its full lease from now. */
-  #confirm(waiter: Waiter, token: number, via: Via): void {
-    const { key, id, lease } = waiter.claim
-    const look = () => {
-      const room = this.#waiters.room(key)
-      if (room) this.#heartbeat.beat(room)
-    }
-    this.#primitive.renew([{ hold: { key, id }, ms: lease }]).then(([until]) => {
-      if (until === undefined) look()
-      else this.#ending.grant(waiter, { granted: true, token, deadline: until, via })
-    }, look)
+  /**
+   * The waiter was told of a grant that may have lapsed: looks at the truth before it is used. The look, not the message,
+   * says with which token it holds, for it may have been granted anew since.
+   */
+  #lookFirst(waiter: Waiter): void {
+    waiter.told = true
+    const room = this.#waiters.room(waiter.claim.key)
+    if (room) this.#heartbeat.beat(room)
   }
 
   /** From now on the caller knows that it waits. */

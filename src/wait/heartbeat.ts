@@ -52,7 +52,8 @@ export class Heartbeat {
     room.timer?.cancel()
     room.due = NEVER
     this.schedule(room, NEVER)
-    if (room.queued.size > 0 && !room.tending) this.#tend(room)
+    if (room.tending) room.tendAgain = true
+    else if (room.queued.size > 0) this.#tend(room)
     if (room.line.size > 0) this.#finds.tryLine(room)
   }
 
@@ -92,7 +93,10 @@ export class Heartbeat {
       }
     } finally {
       room.tending = false
-      this.#ending.closeIfEmpty(room)
+      const again = room.tendAgain && room.queued.size > 0
+      room.tendAgain = false
+      if (again) this.#tend(room)
+      else this.#ending.closeIfEmpty(room)
     }
   }
 }

@@ -32,6 +32,8 @@ export class Waiter {
   refusal: Refused | undefined
   /** When the last request that found it waiting was sent, or before that the first one: any grant is later. */
   seen: number | undefined
+  /** Whether it was told of a grant that has to be looked at before it is used. */
+  told = false
   /** Its place in the fair queue, to join again with. */
   ticket: string | undefined
   /** Whether it has been refused, or stands behind somebody who has: the caller knows that it waits. */
@@ -76,6 +78,8 @@ export class Room {
   woken = false
   contending = false
   tending = false
+  /** Somebody has asked for a look that has to be newer than the one under way. */
+  tendAgain = false
   /** The last refusal of the line's head: why everybody behind it waits, too. */
   refusal: Refused | undefined
   /** When this client called its release of the lock that the room waits for. */

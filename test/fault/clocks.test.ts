@@ -60,8 +60,8 @@ describe('the time of day of Redis steps', () => {
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
   })
 
-  // Break: `return this.#lose(lease, …)` of #learn in src/lease/renewal.ts to `return`. The limit of I1: the lease ends early on
-  // the server, and its holder is told by its next renewal only.
+  // Break: `return this.#lose(lease, …)` of #learn in src/lease/renewal.ts to `return`. The limit of I1: the lease ends
+  // early on the server, and its holder is told by its next renewal only.
   test.each(ways)(
     'forward, while somebody holds: I2 I4 I8, the next is granted, the holder is told (fair: %s)',
     async fair => {
@@ -124,7 +124,8 @@ describe('the time of day of Redis steps', () => {
     await nothingLeft(redis, holder!, key)
   })
 
-  // Break: the call of `promote` in lua/tend.lua: found too late, or never. The limit: what a dead holder leaves lasts for its lease *and* the step.
+  // Break: the call of `promote` in lua/tend.lua: found too late, or never. The limit: what a dead holder leaves lasts
+  // for its lease *and* the step.
   test('back, while a dead process holds: I4, its lease is longer by the step, no more; and can be taken', async () => {
     const { url, step } = await steppedServer()
     const [key, taken] = [freshKey(), freshKey('taken')]

@@ -4,6 +4,7 @@ import { FaultProxy } from '../support/proxy.ts'
 import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { FrameProxy } from './support/frame-proxy.ts'
+import { bluntRedis } from './support/servers.ts'
 import { nothingLeft, parkQuietly, warm, within } from './support/steps.ts'
 
 const patient = { lease: 60_000, waiterTtl: 3_000 }
@@ -25,7 +26,7 @@ async function scene() {
   async function loseWrites(): Promise<void> {
     const offset = async (name: string, from: typeof redis) =>
       new RegExp(`${name}:(\\d+)`).exec(await from.info('replication'))?.[1]
-    const old = plainRedis(master.url)
+    const old = bluntRedis(master.url)
     await eventually(
       async () => (await offset('master_repl_offset', old)) === (await offset('slave_repl_offset', redis)),
     )

@@ -41,7 +41,9 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     }
   }
 
-  // Break: `if (!this.#closed) this.#ears.heard()` in src/redis/subscriber.ts: nobody looks again after a reconnect.
+  // Break: messages: `if (!this.#closed) this.#ears.heard()` in src/redis/subscriber.ts: nobody looks after the
+  // reconnect. Commands, and both: `repeated = true` to `return call.fail(…)` in src/redis/connection.ts: calls are
+  // rejected.
   test.each([
     ['fair', () => true],
     ['unfair', () => false],
@@ -68,7 +70,8 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     await nothingLeft(plainRedis(url), client({}, url), key)
   })
 
-  // Break: `waiters[i + 2]` as the score in lua/tend.lua to `digits(micros + i)`: places follow the heartbeats. (Commands alone: nobody joins again.)
+  // Break: `waiters[i + 2]` as the score in lua/tend.lua to `digits(micros + i)`: places follow the heartbeats.
+  // (Seen with messages alone; in the other two everybody is back before the release is.)
   test('I3: fair waiters are granted in the order of their tickets, but for those that were cut off at the time', async () => {
     const { url } = await ownServer()
     const key = freshKey()
@@ -138,9 +141,9 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
       const held = await holder.lock(key)
       const { wait } = await parkQuietly(locks, key, { fair })
       const subscribers = (await backlogs(redis)).length
-      const lock = `lock:{${key}}`
-      const [{ id = held.id } = {}] = (await holder.inspect(key)).waiters
-      const channel = fair ? `lock:inbox:${id.slice(0, 12)}` : `${lock}:unlock`
+      // Its inbox, for a message on the unlock channel, any message, would wake it.
+      const inboxes = (await redis.pubsub('CHANNELS', 'lock:inbox:*')) as string[]
+      const channel = inboxes.find(name => !held.id.startsWith(name.slice('lock:inbox:'.length))) as string
       const flood = async (until: () => Promise<boolean>) => {
         await eventually(async () => {
           const messages = redis.pipeline()

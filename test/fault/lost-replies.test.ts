@@ -9,7 +9,8 @@ import { clientBehindProxy, nothingLeft, outcomeOf, parkOne, parkQuietly, warm, 
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
-  // Break: `if hold == id then return { 'granted', …` in lua/acquire.lua: the second execution re-enters, and holds twice.
+  // Break: `if hold == id then return { 'granted', …` in lua/acquire.lua: the second execution re-enters, and holds
+  // twice.
   test.each(ways)('of an acquire: I1 I5, one hold, and nothing of it after one release (fair: %s)', async fair => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -22,7 +23,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     await nothingLeft(plainRedis(), client(), key)
   })
 
-  // Break: the 'NX' of ZADD in lua/acquire.lua: the second execution gives the waiter a new ticket, behind the later one.
+  // Break: the 'NX' of ZADD in lua/acquire.lua: the second execution gives the waiter a new ticket, behind the later
+  // one.
   test('of an acquire that was queued: I3, one place, the old one', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -129,7 +131,8 @@ test('a leave that is lost itself is sent again: I7, no place in the queue stays
   expect(lost.count).toBe(2)
 })
 
-// Break: as above, in src/redis/connection.ts: calls are rejected. Or src/locks/mutex.ts, `|| repeated`: "false" appears.
+// Break: as above, in src/redis/connection.ts: calls are rejected. Or src/locks/mutex.ts, `|| repeated`: "false"
+// appears.
 test('I1 I2 I5: replies of all kinds are lost all the time; every release says "true" once', async () => {
   const keys = [freshKey('a'), freshKey('b')]
   const parties = await Promise.all(Array.from({ length: 3 }, () => clientBehindProxy()))

@@ -18,7 +18,8 @@ function allMessages(proxy: FrameProxy, deed: 'drop' | 'hold' | 'twice') {
 describe('messages are lost', () => {
   const waiterTtl = 1_800
 
-  // Break: `Math.min(ttl + AFTER_LAPSE, …)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks before the lease ends.
+  // Break: `Math.min(ttl + AFTER_LAPSE, …)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks before the
+  // lease ends.
   test.each(ways)('that of a release: I4, its waiter finds it within a heartbeat (fair: %s)', async fair => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ waiterTtl })
@@ -48,6 +49,7 @@ describe('messages are lost', () => {
 
 describe('every message comes twice', () => {
   // Break: `if (!this.#renewal.find(id))` in #strayGrant of src/engine.ts: the second telling gives back what is held.
+  // (Unfair: each message may be doubled and only costs a request.)
   test.each(ways)('I1 I5: it is one grant (fair: %s)', async fair => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
@@ -71,7 +73,8 @@ describe('every message comes twice', () => {
   })
 })
 
-// Break: `if (!waiter) return false` to `if (!waiter?.refusal) return false` in grantedByMessage of src/wait/acquire.ts.
+// Break: `if (!waiter) return false` to `if (!waiter?.refusal) return false` in grantedByMessage of
+// src/wait/acquire.ts.
 test('a grant comes before the reply that its waiter is queued: I4, it is a grant at once', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
@@ -232,8 +235,9 @@ describe('messages are forged', () => {
     expect(await (await within(1_000, wait)).release()).toBe(true)
   })
 
-  // Break: `if (deadline === undefined) return this.#lose(…)` to a plain `return` in src/lease/renewal.ts: it stays. A limit:
-  // `inspect` shows the ids of waiters, so who may read the queue *and* publish can make a waiter believe in a grant.
+  // Break: `if (deadline === undefined) return this.#lose(…)` to a plain `return` in src/lease/renewal.ts: it stays. A
+  // limit: `inspect` shows the ids of waiters, so who may read the queue *and* publish can make a waiter believe in a
+  // grant.
   test('with the true id of a waiter: I8, the forged hold is noticed by its first renewal', async () => {
     const { key, locks, redis, held, lock } = await scene()
     const lease = 1_500

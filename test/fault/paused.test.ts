@@ -5,7 +5,7 @@ import { eventually, sleep } from '../support/time.ts'
 import { FrameProxy } from './support/frame-proxy.ts'
 import { Holds, violations } from './support/holds.ts'
 import { Peer } from './support/peer.ts'
-import { nothingLeft, outcomeOf, parkQuietly, ways, within } from './support/steps.ts'
+import { nothingLeft, outcomeOf, parkQuietly, warm, ways, within } from './support/steps.ts'
 
 const lease = 900
 
@@ -13,8 +13,8 @@ describe.each([
   ['renewed', { lease, renew: true }],
   ['fixed', { lease }],
 ])('the holder of a %s lease is stopped', (_, terms) => {
-  // Break: `drop(id, client)` to `drop(hold or id, client)` in lua/release.lua with `surelyUntil` + 5 s in src/clock.ts (it does
-  // not know that it is over); the second alone: I1.
+  // Break: `drop(id, client)` to `drop(hold or id, client)` in lua/release.lua with `surelyUntil` + 5 s in src/clock.ts
+  // (it does not know that it is over); the second alone: I1.
   test.each(ways)(
     'by SIGSTOP: I1 I2 I8, replaced when its lease is over; late operations change nothing (fair: %s)',
     async fair => {
@@ -48,7 +48,8 @@ describe.each([
     },
   )
 
-  // Break: `Math.max(0, this.#deadline - …)` of remaining() to `this.#deadline` in src/lease/lease.ts: it believes what timers say.
+  // Break: `Math.max(0, this.#deadline - …)` of remaining() to `this.#deadline` in src/lease/lease.ts: it believes what
+  // timers say.
   test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
     const key = freshKey()
     const peer = await Peer.start()
@@ -72,6 +73,8 @@ test('requests of a stopped holder were on their way, and arrive when another ho
   const key = freshKey()
   const proxy = await FrameProxy.before(redisUrl())
   const [peer, other] = [await Peer.start({}, proxy.url), client()]
+  // Or the request that arrives would only be answered with NOSCRIPT.
+  await warm(other)
   const hold = await peer.lock(key, { lease })
   const sent = (['renew', 'release'] as const).map(name => proxy.rule({ direction: 'up', name }, 'hold'))
   const outcomes = [outcomeOf(peer.renew(hold.id, 60_000)), outcomeOf(peer.release(hold.id))]

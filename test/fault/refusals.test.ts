@@ -51,7 +51,8 @@ async function scene() {
 }
 
 describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
-  // Break: in src/redis/connection.ts, `if (isReply(error) && !passing.test(…))` to `if (false)`: calls wait for what is final.
+  // Break: in src/redis/connection.ts, `if (isReply(error) && !passing.test(…))` to `if (false)`: calls wait for what
+  // is final.
   test('I6: every call is answered at once, with the words of the server, and writes nothing', async () => {
     const { dir, redis, key, holder } = await scene()
     const held = await holder.lock(key)
@@ -79,8 +80,8 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, free)
   })
 
-  // Break: in src/lease/renewal.ts, `if (answers) this.#learn(entry, answers[i], …)` to `this.#learn(entry, answers?.[i], …)` in any case:
-  // a renewal that was refused is taken for a lost lock.
+  // Break: in src/lease/renewal.ts, `if (answers) this.#learn(entry, answers[i], …)` to `this.#learn(entry,
+  // answers?.[i], …)` in any case: a renewal that was refused is taken for a lost lock.
   test('I1 I4 I8: for less than a lease, holder and fair waiter see it through', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
@@ -104,9 +105,10 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     const { wait } = await parkQuietly(queuing, key, { fair: true })
     const { wait: unfair } = await parkQuietly(parking, key)
     const settled = outcomeOf(unfair)
+    const released = await holder.lock(freshKey())
     await begin(redis, dir)
-    expect(reasonOf((await outcomeOf(held.release())).error)).toMatch(words)
-    await Promise.race([told, sleep(options.lease + 300)])
+    expect(reasonOf((await outcomeOf(released.release())).error)).toMatch(words)
+    await within(options.lease + 300, told)
     expect(held.held).toBe(false)
     await sleep(300)
     await end(redis)

@@ -46,8 +46,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await redis.call('CLIENT', 'KILL', 'USER', 'limited').catch(() => {})
   }
 
-  // Break: `call.fail(new LockConnectionError('Redis refused', error))` in src/redis/connection.ts without its cause: the
-  // error names nothing. The refused login: `this.#refuseAll(error)` there: it comes after outageTimeout only.
+  // Break: `call.fail(new LockConnectionError('Redis refused', error))` in src/redis/connection.ts without its cause:
+  // the error names nothing. The refused login: `this.#refuseAll(error)` there: it comes after outageTimeout only.
   test('I6: every call is rejected soon, and the error names what is missing', async () => {
     const { redis, limited, key } = await scene()
     const held = await limited.lock(key)
@@ -99,7 +99,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await nothingLeft(redis, other, theirs)
   })
 
-  // Break: `channel.pending.catch(() => {})` in src/redis/subscriber.ts: the process says that a rejection was not handled.
+  // Break: `.catch(() => {})` of connect() in src/redis/connection.ts (where it cannot log in): the process says that a
+  // rejection was not handled.
   test('no unhandled rejection in a process of its own, and it can be closed', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     const peer = await Peer.start(options, limitedUrl)
@@ -131,7 +132,8 @@ describe('a right that only speed depends on is revoked', () => {
     },
   )
 
-  // Break: the second argument of `promote` in lua/tend.lua: a waiter whose inbox is not heard is passed over each time.
+  // Break: the second argument of `promote` in lua/tend.lua: a waiter whose inbox is not heard is passed over each
+  // time. (Seen with the command.)
   test.each([
     ['the command', ['-subscribe']],
     ['the channels', ['resetchannels']],
@@ -153,8 +155,11 @@ describe('a right that only speed depends on is revoked', () => {
     await nothingLeft(redis, other, key)
   })
 
+  // Break: `?? this.#subscribe(name, channel)` in src/redis/subscriber.ts: once refused, never asked for again.
   test('it comes back when it is given back: I4, waiters hear again', async () => {
-    const { redis, limited, other, key } = await scene()
+    const { redis, limitedUrl, other, key } = await scene()
+    // No heartbeat can help in the time of the test.
+    const limited = client({ waiterTtl: 60_000 }, limitedUrl)
     await redis.acl('SETUSER', 'limited', '-subscribe')
     await redis.client('KILL', 'TYPE', 'PUBSUB')
     await sleep(200)

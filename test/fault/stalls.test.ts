@@ -26,8 +26,9 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
 }
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (_, begin) => {
-  // Break: `return sent + ttl - …` to `return sent + ttl + 1_500` in src/clock.ts: the holder believes for too long.
-  // Or the second `this.#primitive.attempt(…)` of #attempt in src/wait/acquire.ts: the newcomer's lease is over on arrival.
+  // Break: `return sent + ttl - …` to `return sent + ttl + 1_500` in src/clock.ts: the holder believes for too long. Or
+  // the second `this.#primitive.attempt(…)` of #attempt in src/wait/acquire.ts: the newcomer's lease is over on
+  // arrival.
   test.each(ways)(
     'I1 I4 I8: the holder is told in time, the next is granted when it is over (fair: %s)',
     async fair => {
@@ -68,7 +69,8 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (_, begin)
   )
 })
 
-// Break: `if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error` to `throw error` in src/redis/scripts.ts.
+// Break: `if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error` to `throw error` in
+// src/redis/scripts.ts.
 test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, nobody notices (fair: %s)', async fair => {
   const { url } = await ownServer()
   const redis = plainRedis(url)

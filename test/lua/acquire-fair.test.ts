@@ -237,17 +237,6 @@ test('I5: re-entrant holds of a lapsed holder are gone when a waiter gets the lo
   expect(fields).toEqual(['hold'])
 })
 
-test('I2: a refusal names a clock that every later token is above', async () => {
-  const lock = await sharedLock()
-  const ada = caller('ada')
-  const token = await lock.grant(ada)
-  const { clock } = await lock.acquire(caller('ben'))
-  await lock.release(ada)
-
-  expect(clock).toBeGreaterThanOrEqual(token)
-  expect(await lock.grant(caller('cyd'))).toBeGreaterThan(clock!)
-})
-
 describe('a queue that was left behind when its lock was deleted', () => {
   test('I3: is found: its first waiter gets the lock', async () => {
     const lock = await sharedLock()

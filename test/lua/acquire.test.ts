@@ -92,6 +92,17 @@ describe('fencing tokens', () => {
     expect(life).toBeGreaterThan(3_600_000 + MEMORY - SLACK)
     expect(life).toBeLessThanOrEqual(3_600_000 + 1.25 * MEMORY + 1) // µs are rounded up to ms
   })
+
+  test('I2: a refusal names a clock that every later token is above', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const token = await lock.grant(ada)
+    const { clock } = await lock.acquire(caller('ben'))
+    await lock.release(ada)
+
+    expect(clock).toBeGreaterThanOrEqual(token)
+    expect(await lock.grant(caller('cyd'))).toBeGreaterThan(clock!)
+  })
 })
 
 describe('a held lock', () => {

@@ -32,6 +32,9 @@ export class Checks implements Watcher, ClientWatcher {
   readonly #tickets = new Map<string, Set<number>>()
   /** For each lock the waiters that have joined and are not yet served, with the ticket they had first. */
   readonly #queued = new Map<string, Map<string, number>>()
+  readonly #abandoned = new Set<string>()
+  /** Since when the server keeps something for nobody, by id. */
+  #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
 
   constructor(plan: Plan, failed: (invariant: string, what: string) => void) {
@@ -53,7 +56,6 @@ export class Checks implements Watcher, ClientWatcher {
     if (token! <= (this.#lastToken.get(lock) ?? 0)) this.#failed('I2', `${token} after ${this.#lastToken.get(lock)}`)
     this.#lastToken.set(lock, token!)
     this.#issued(id, token!)
-    this.#taken.delete(id)
     for (const open of this.#open.values()) {
       if (open.lock === lock && open.lease.owner !== owner) this.#mayEnd(open, id)
     }
@@ -63,7 +65,6 @@ export class Checks implements Watcher, ClientWatcher {
 
   reentered({ lock, token }: LockScript, id: string): void {
     this.#issued(id, token!)
-    this.#taken.delete(id)
     this.#queued.get(lock)?.delete(id)
   }
 
@@ -109,21 +110,51 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  /** After each event: no client believes in a hold that the server does not know. */
-  look(server: Server): void {
+  /** A release that failed, or whose answer did not matter any more: what the server has ends with its lease. */
+  abandoned(lease: Lease): void {
+    this.#abandoned.add(lease.id)
+  }
+
+  /** After each event: no client believes in a hold that the server does not know, and the reverse not for long. */
+  look(now: number, server: Server, refusing: boolean): void {
+    this.#lookForOrphans(now, server, refusing)
     for (const [id, { lease, client, lock }] of this.#open) {
       const state = inside.state(lease)
       if (client.process.dead || state === 'released' || state === 'lost') this.#open.delete(id)
       else if (lease.held && !this.#taken.has(id) && !server.keysOf(lock).holds(server.now).includes(id)) {
-        this.#failed('I1', `${id} believes to hold for another ${lease.remaining().toFixed(3)} ms, unknown to the server`)
+        this.#failed(
+          'I1',
+          `${id} believes to hold for another ${lease.remaining().toFixed(3)} ms, unknown to the server`,
+        )
       }
     }
+  }
+
+  /** I7: holds and live places in the queue that nobody wants, of clients that could have taken them back. */
+  #lookForOrphans(now: number, server: Server, refusing: boolean): void {
+    if (now < this.#plan.tidyFrom) return
+    if (refusing) this.#orphans.clear()
+    const found = new Map<string, number>()
+    for (const keys of server.locks.values()) {
+      const places = keys.queue.map(({ entry, ticket }) => ({ ...parseEntry(entry), ticket }))
+      const live = places.filter(place => isLive(keys, place, place.ticket, server.now)).map(({ id }) => id)
+      for (const id of [...keys.holds(server.now), ...live]) {
+        const client = this.#clientOf(id)
+        if (!client?.open || !client.process.awake || client.wants(id) || this.#abandoned.has(id)) continue
+        const since = this.#orphans.get(id) ?? now
+        found.set(id, since)
+        if (now - since > this.#plan.forgotten)
+          this.#failed('I7', `the server keeps ${id} since ${since.toFixed(3)} for nobody`)
+      }
+    }
+    this.#orphans = found
   }
 
   /** The server grants to another owner. */
   #mayEnd({ lease, client, stillborn }: Open, id: string): void {
     if (client.process.dead || stillborn || this.#taken.has(lease.id)) return
-    if (lease.held) this.#failed('I1', `${id} is granted while ${lease.id} holds for ${lease.remaining().toFixed(3)} ms`)
+    if (lease.held)
+      this.#failed('I1', `${id} is granted while ${lease.id} holds for ${lease.remaining().toFixed(3)} ms`)
     if (inside.state(lease) === 'held' && client.process.awake && !client.closed) {
       this.#failed('I8', `${id} is granted before the loss of ${lease.id} was told`)
     }
@@ -140,7 +171,8 @@ export class Checks implements Watcher, ClientWatcher {
     }
     if (!this.#plan.orderly) return
     for (const [other, ticket] of queued ?? []) {
-      if (ticket < own && this.#clientOf(other)?.open) this.#failed('I3', `${id} is granted before ${other}, which waits longer`)
+      if (ticket < own && this.#clientOf(other)?.open)
+        this.#failed('I3', `${id} is granted before ${other}, which waits longer`)
     }
   }
 
@@ -149,6 +181,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   #issued(id: string, token: number): void {
+    // A lease that was made of the earlier grant learns of its end all the same.
+    if (!this.#open.has(id)) this.#taken.delete(id)
     const tokens = this.#tokens.get(id)
     if (tokens) tokens.add(token)
     else this.#tokens.set(id, new Set([token]))

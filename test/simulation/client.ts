@@ -19,6 +19,7 @@ import { type Net, SimulatedRedis } from './network.ts'
 import type { Process } from './timeline.ts'
 
 const CLOSE_PATIENCE = 2_000
+const AFTER_LAPSE = 30
 
 export interface ClientWatcher {
   /** A lease has been made. */
@@ -34,6 +35,8 @@ export class SimulatedClient {
   readonly renewal: Renewal
   /** Channels heard, less those dropped, by name. */
   readonly heard = new Map<string, number>()
+  /** Ids of calls that have not settled. */
+  readonly calling = new Set<string>()
   /** Virtual time since which Redis is out of reach, as the client knows it. */
   outOfReach: number | undefined
   closing: Promise<void> | undefined
@@ -44,6 +47,7 @@ export class SimulatedClient {
   readonly #inspection: Inspection
   readonly #watcher: ClientWatcher
   readonly #keeper: Keeper
+  readonly #ending = new Set<Timer>()
   #ids = 0
 
   constructor(net: Net, process: Process, settings: Settings, watcher: ClientWatcher) {
@@ -110,9 +114,7 @@ export class SimulatedClient {
         net.trace.note(process.name, () => `lost ${lease.id}: ${error.message}`)
         watcher.lost(lease, error)
       },
-      ranOut: lease => {
-        if (lease.owner !== lease.id) this.#endHold(inside.terms(lease).hold).catch(() => {})
-      },
+      ranOut: lease => this.#endLater(lease),
     })
     this.#down(new Error('there is no connection yet'))
     this.#link.open()
@@ -129,6 +131,15 @@ export class SimulatedClient {
     request.signal?.throwIfAborted()
     const once = request.timeout === 0
     const id = `${this.#link.clientId}${String(++this.#ids).padStart(16, '_')}`
+    this.calling.add(id)
+    try {
+      return await this.#acquire(key, id, request, once)
+    } finally {
+      this.calling.delete(id)
+    }
+  }
+
+  async #acquire(key: string, id: string, request: Request, once: boolean): Promise<Lease | undefined> {
     const waiter = this.acquirer.start({
       claim: { key, id, owner: request.owner ?? id, lease: request.lease, headStart: request.headStart },
       mode: once ? 'once' : request.fair ? 'queue' : 'line',
@@ -157,6 +168,11 @@ export class SimulatedClient {
     return !this.process.dead && !this.closing
   }
 
+  /** Whether anybody in this process wants what the server has under this id. */
+  wants(id: string): boolean {
+    return this.calling.has(id) || this.renewal.find(id) !== undefined
+  }
+
   /** The process is killed. */
   crash(): void {
     this.process.kill()
@@ -165,6 +181,7 @@ export class SimulatedClient {
   }
 
   async #close(): Promise<void> {
+    for (const timer of this.#ending) timer.cancel()
     const { up } = this.#link.commands
     const releases = this.renewal.leases.map(lease => lease.release().catch(() => {}))
     const left = [this.acquirer.close(), ...releases]
@@ -207,6 +224,15 @@ export class SimulatedClient {
   #release(lease: Lease): Promise<boolean> {
     this.acquirer.releasing(lease.key)
     return this.renewal.end(lease, () => this.#endHold(inside.terms(lease).hold))
+  }
+
+  #endLater(lease: Lease): void {
+    const { hold, lease: length } = inside.terms(lease)
+    const timer = this.process.after(AFTER_LAPSE + length / 1000, () => {
+      this.#ending.delete(timer)
+      this.#endHold(hold).catch(() => {})
+    })
+    this.#ending.add(timer)
   }
 
   async #endHold(hold: Hold): Promise<boolean> {

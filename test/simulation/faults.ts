@@ -74,7 +74,12 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
 
   /** The server says "not now", or "no". */
   refusal(stage, { ms, variant }) {
-    const texts = ['BUSY Redis is busy running a script', 'LOADING Redis is loading', 'READONLY You can’t write', 'OOM no memory']
+    const texts = [
+      'BUSY Redis is busy running a script',
+      'LOADING Redis is loading',
+      'READONLY You can’t write',
+      'OOM no memory',
+    ]
     stage.weather.refusal = texts[variant % texts.length]
     later(stage, ms, () => {
       stage.weather.refusal = undefined

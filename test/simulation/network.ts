@@ -1,7 +1,7 @@
 /**
  * The ways between clients and the server. A connection is two pipes, each in order, each with delays of its own; a pipe
- * may stall (what is in it waits, for as long as it takes) and be cut (what is in it is lost). Beyond that, messages may
- * be lost and doubled singly: no real network does so, but nothing may depend on it.
+ * may stall (what is in it waits, for as long as it takes) and be cut (what is in it is lost). Beyond that, single messages
+ * may be lost, doubled and overtaken: no real network does so, but nothing may depend on it.
  */
 import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
@@ -24,9 +24,10 @@ const scriptNames = new Map(
 export interface Weather {
   /** One way, ms: at least, at most, and now and then. */
   readonly delay: { readonly least: number; readonly most: number; readonly spike: number; readonly spikes: number }
-  /** How many messages are lost, and doubled, from 0 to 1. */
+  /** How many messages are lost, doubled, and late beyond all order, from 0 to 1. */
   messageLoss: number
-  messageEcho: number
+  readonly messageEcho: number
+  readonly messageLate: number
   /** The server has forgotten its scripts: so often, from 0 to 1. */
   noScript: number
   /** The server's reply to any script, instead of running it. */
@@ -128,8 +129,10 @@ class Session implements Listener {
       trace.note(process.name, () => `hears ${text}`)
       this.#redis.emit('message', channel, text)
     }
-    if (random.chance(weather.messageEcho)) timeline.at(timeline.now + random.between(0, 2_000), deliver, process)
-    if (random.chance(weather.messageLoss)) trace.note('network', () => `loses ${text}`)
+    const later = () => timeline.at(timeline.now + random.between(0, random.pick([100, 2_000])), deliver, process)
+    if (random.chance(weather.messageEcho)) later()
+    if (random.chance(weather.messageLate)) later()
+    else if (random.chance(weather.messageLoss)) trace.note('network', () => `loses ${text}`)
     else this.toClient.push(deliver)
   }
 

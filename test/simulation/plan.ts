@@ -24,8 +24,21 @@ export const faultKinds = [
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
+/** These leave the connections and the server as they are. */
+const harmless: readonly FaultKind[] = ['close', 'crash', 'force', 'noise', 'noScript', 'refusal']
+
 /** After these a live waiter may fall out of the queue for a while, so that a later one is served before it. */
-const disorderly: readonly FaultKind[] = ['cut', 'stall', 'partition', 'freeze', 'dataLoss', 'serverDown', 'serverPause', 'refusal']
+const disorderly: readonly FaultKind[] = [
+  'cut',
+  'stall',
+  'partition',
+  'freeze',
+  'dataLoss',
+  'serverDown',
+  'serverPause',
+  'refusal',
+  'messages',
+]
 
 export interface Call {
   readonly at: number
@@ -65,6 +78,11 @@ export interface Plan {
   /** From here on a free lock is taken within `bound`. */
   readonly calm: number
   readonly bound: number
+  /** No message is lost and no connection fails: a lock that is released is taken by its next holder within `prompt` ms. */
+  readonly prompt: number
+  /** No connection fails from here on: what nobody wants any more is gone after `forgotten` ms. */
+  readonly tidyFrom: number
+  readonly forgotten: number
   /** When everything must be over. */
   readonly end: number
   /** No live waiter ever falls out of the queue, so the order is that of the first tickets. */
@@ -73,7 +91,9 @@ export interface Plan {
 
 export function planOf(seed: number): Plan {
   const random = new Random(seed, 0)
-  const kinds = new Set(faultKinds.filter(() => random.chance(0.25)))
+  // Without any fault much more is promised, so it is worth a part of its own.
+  const often = random.chance(0.2) ? 0 : 0.25
+  const kinds = new Set(faultKinds.filter(() => random.chance(often)))
   const clients = random.int(2, 4)
   const keys = random.chance(0.7) ? ['k'] : ['k', 'l']
   const lease = random.pick([60, 300, 1_000, 3_000])
@@ -88,6 +108,8 @@ export function planOf(seed: number): Plan {
   const spike = random.pick([20, 400])
   const delay = { least: 0.05, most, spike, spikes: random.pick([0, 0.01, 0.05]) }
   const worst = delay.spikes > 0 ? most + spike : most
+  // Otherwise a slow answer is taken for a dead connection, now and then and without any fault.
+  const steady = 2 * worst < Math.max(100, settings.outageTimeout / 3)
   const healed = random.pick([600, 2_000, 5_000])
   const calls = random.int(2, 24)
   const answerLimit = Math.min(5_000, Math.max(1_000, settings.outageTimeout / 3))
@@ -105,11 +127,20 @@ export function planOf(seed: number): Plan {
     calm: quiet ? 0 : healed + grace,
     bound,
     end: healed + grace + (calls + 1) * (lease * 2 + 1_000 + bound) + settings.outageTimeout,
-    orderly: !disorderly.some(kind => kinds.has(kind)) && settings.waiterTtl / 2 > 4 * worst,
+    prompt: !steady || [...kinds].some(kind => kind !== 'noScript') ? Number.POSITIVE_INFINITY : 10 * worst + 50,
+    tidyFrom: !steady
+      ? Number.POSITIVE_INFINITY
+      : [...kinds].every(kind => harmless.includes(kind))
+        ? 0
+        : healed + grace,
+    // A refused cleaner pauses for a second.
+    forgotten: 10 * worst + (kinds.has('refusal') ? 1_300 : 200),
+    orderly: steady && !disorderly.some(kind => kinds.has(kind)) && settings.waiterTtl / 2 > 4 * worst,
     weather: {
       delay,
       messageLoss: kinds.has('messages') ? random.pick([0, 0.2, 1]) : 0,
       messageEcho: kinds.has('messages') ? random.pick([0, 0.3]) : 0,
+      messageLate: kinds.has('messages') ? random.pick([0, 0.3, 0.7]) : 0,
       noScript: kinds.has('noScript') ? 0.2 : 0,
       refusal: undefined,
       unreachable: new Map(),

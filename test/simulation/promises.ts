@@ -39,7 +39,14 @@ export class Promises {
 
   /** `limit`: ms. */
   begin(what: string, client: SimulatedClient, now: number, limit: number, waitsFor?: string): Open {
-    const open = { what, client, begun: now, due: now + limit * 1.001 + LATE, isLock: what.startsWith('lock'), waitsFor }
+    const open = {
+      what,
+      client,
+      begun: now,
+      due: now + limit * 1.001 + LATE,
+      isLock: what.startsWith('lock'),
+      waitsFor,
+    }
     this.#open.add(open)
     return open
   }
@@ -62,7 +69,10 @@ export class Promises {
       const from = Math.max(open.begun, (open.isLock ? outOfReach : undefined) ?? Number.POSITIVE_INFINITY)
       const due = Math.max(Math.min(open.due, from + outage), process.thawedAt + LATE)
       if (now > due) {
-        this.#failed('I6', `${open.what} of ${process.name}, begun at ${open.begun.toFixed(3)}, was due at ${due.toFixed(3)}`)
+        this.#failed(
+          'I6',
+          `${open.what} of ${process.name}, begun at ${open.begun.toFixed(3)}, was due at ${due.toFixed(3)}`,
+        )
       }
     }
     if (now >= this.#plan.calm) this.#lookForProgress(now, server)
@@ -72,15 +82,21 @@ export class Promises {
     for (const key of this.#plan.keys) {
       const waiting = [...this.#open].filter(({ waitsFor, client }) => waitsFor === key && client.open)
       const first = waiting[0]
-      if (!first || server.keysOf(first.client.lockOf(key)).holds(server.now).length > 0) {
+      const keys = first && server.keysOf(first.client.lockOf(key))
+      if (!first || !keys || keys.holds(server.now).length > 0) {
         this.#idleSince.delete(key)
         continue
       }
+      // A release is told to whoever waits; a lease that lapses is not.
+      const bound = keys.hash?.owner === undefined ? Math.min(this.#plan.bound, this.#plan.prompt) : this.#plan.bound
       const longest = Math.min(...waiting.map(({ begun }) => begun))
       const since = Math.max(this.#idleSince.get(key) ?? now, longest, this.#plan.calm)
       this.#idleSince.set(key, since)
-      if (now - since > this.#plan.bound) {
-        this.#failed('I4', `${key} is free since ${since.toFixed(3)}, and ${first.what} of ${first.client.process.name} waits`)
+      if (now - since > bound) {
+        this.#failed(
+          'I4',
+          `${key} is free since ${since.toFixed(3)}, and ${first.what} of ${first.client.process.name} waits`,
+        )
       }
     }
   }

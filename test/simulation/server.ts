@@ -20,13 +20,16 @@ export class Server implements Host {
   readonly #locks = new Map<string, LockKeys>()
   readonly #channels = new Map<string, Set<Listener>>()
 
-  constructor(timeline: Timeline, watcher: Watcher) {
+  readonly #epoch: number
+
+  constructor(timeline: Timeline, watcher: Watcher, epoch = EPOCH) {
     this.#timeline = timeline
     this.watcher = watcher
+    this.#epoch = epoch
   }
 
   get micros(): number {
-    return Math.floor((EPOCH + this.#timeline.now) * 1000)
+    return Math.floor((this.#epoch + this.#timeline.now) * 1000)
   }
 
   get now(): number {

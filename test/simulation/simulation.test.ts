@@ -21,7 +21,9 @@ function* from(first: number, last = Number.POSITIVE_INFINITY): Generator<number
 
 function report({ histories, events, seconds }: Result): void {
   const rate = (count: number) => `${count} (${Math.round(count / seconds)} per second)`
-  console.log(`simulation: ${rate(histories)} histories, ${rate(events)} interleaved events, in ${seconds.toFixed(1)} s`)
+  console.log(
+    `simulation: ${rate(histories)} histories, ${rate(events)} interleaved events, in ${seconds.toFixed(1)} s`,
+  )
 }
 
 async function explain(seed: number, shown = SHOWN): Promise<string> {
@@ -40,25 +42,37 @@ test.runIf(one !== undefined)('the history of BATON_SEED', async () => {
   if (failure !== undefined) throw new Error(await explain(one!, lines.length))
 })
 
-test.skipIf(one !== undefined)('I1 to I8 hold in the histories of the seeds that are always run', async () => {
-  await expectNoFailure(await runAll(from(1, ALWAYS)))
-}, 120_000)
+test.skipIf(one !== undefined)(
+  'I1 to I8 hold in the histories of the seeds that are always run',
+  async () => {
+    await expectNoFailure(await runAll(from(1, ALWAYS)))
+  },
+  120_000,
+)
 
-test.skipIf(one !== undefined)('I1 to I8 hold in the histories of new seeds', async () => {
-  const first = 1_000_000 + (Date.now() % 1_000_000_000)
-  await expectNoFailure(await runAll(from(first), SECONDS))
-}, (SECONDS + 60) * 1_000)
+test.skipIf(one !== undefined)(
+  'I1 to I8 hold in the histories of new seeds',
+  async () => {
+    const first = 1_000_000 + (Date.now() % 1_000_000_000)
+    await expectNoFailure(await runAll(from(first), SECONDS))
+  },
+  (SECONDS + 60) * 1_000,
+)
 
-test.skipIf(one !== undefined)('the same seed is the same history, in any company', async () => {
-  for (const seed of from(1, 20)) {
-    const { lines } = await traceOf(seed)
-    expect((await traceOf(seed)).lines).toEqual(lines)
-  }
-  const [alone, together] = [await eventsOf(7), await runAll(from(1, 40))]
-  let sum = 0
-  for (const seed of from(1, 40)) sum += seed === 7 ? alone : await eventsOf(seed)
-  expect(together.events).toBe(sum)
-}, 60_000)
+test.skipIf(one !== undefined)(
+  'the same seed is the same history, in any company',
+  async () => {
+    for (const seed of from(1, 20)) {
+      const { lines } = await traceOf(seed)
+      expect((await traceOf(seed)).lines).toEqual(lines)
+    }
+    const [alone, together] = [await eventsOf(7), await runAll(from(1, 40))]
+    let sum = 0
+    for (const seed of from(1, 40)) sum += seed === 7 ? alone : await eventsOf(seed)
+    expect(together.events).toBe(sum)
+  },
+  60_000,
+)
 
 async function eventsOf(seed: number): Promise<number> {
   return (await runAll(from(seed, seed))).events

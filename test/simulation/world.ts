@@ -104,7 +104,7 @@ export class World implements Stage {
 
   /** After that turn. */
   look(): void {
-    this.#checks.look(this.server)
+    this.#checks.look(this.timeline.now, this.server, this.weather.refusal !== undefined)
     this.#promises.look(this.timeline.now, this.server)
   }
 
@@ -126,10 +126,12 @@ export class World implements Stage {
     const waitsFor = request.timeout === 0 ? undefined : key
     const open = this.#promises.begin(`lock ${key}`, client, this.timeline.now, limit, waitsFor)
     this.trace.note(client.process.name, () => `asks ${JSON.stringify({ ...call, at: undefined })}`)
-    const timer = controller && client.process.after(abort!, () => {
-      this.#promises.hurry(open, this.timeline.now, 0)
-      controller.abort(new Error('aborted by the caller'))
-    })
+    const timer =
+      controller &&
+      client.process.after(abort!, () => {
+        this.#promises.hurry(open, this.timeline.now, 0)
+        controller.abort(new Error('aborted by the caller'))
+      })
     client
       .lock(key, { ...request, signal: controller?.signal })
       .then(
@@ -158,7 +160,10 @@ export class World implements Stage {
 
   #release(client: SimulatedClient, lease: Lease, twice: boolean): void {
     this.trace.note(client.process.name, () => `releases ${lease.id}`)
-    const told = lease.release().then(live => this.#checks.released(lease, live))
+    const told = lease.release().then(
+      live => this.#checks.released(lease, live),
+      () => this.#checks.abandoned(lease),
+    )
     this.#watch(`release ${lease.id}`, client, this.#plan.settings.outageTimeout, told)
     if (!twice) return
     const again = lease.release().then(live => {
@@ -190,24 +195,21 @@ export class World implements Stage {
     }
   }
 
-  /** Parts 3 and 4. */
+  /** Parts 3 and 4. What is taken back behind callers that have given up may have to wait for the network. */
   #closeAll(): void {
+    const residue = this.clients.filter(({ open }) => open).flatMap(client => residueOf(client) ?? [])
+    if (residue.length > 0) {
+      if (this.timeline.now > this.#plan.calm + 2 * REST)
+        return this.#fail(`I7: idle clients keep ${residue.join('; ')}`)
+      this.timeline.at(this.timeline.now + REST / 4, () => this.#closeAll())
+      return
+    }
     for (const client of this.clients) {
       if (!client.open) continue
-      this.#lookForResidue(client)
       this.timeline.at(this.timeline.now, () => this.close(client), client.process)
     }
     const expired = this.timeline.now + 10_000 + 2 * this.#plan.settings.tokenMemory
     this.timeline.at(expired, () => this.#lookForRemains())
-  }
-
-  #lookForResidue({ acquirer, renewal, heard, process }: SimulatedClient): void {
-    const residue = { waiting: acquirer.waiting, leases: renewal.size, channels: [...heard], timers: process.armed - 1 }
-    const { waiting, leases, channels, timers } = residue
-    // One timer is left while a client is open: that of the beat.
-    if (waiting + leases + channels.length > 0 || timers > 0) {
-      this.#fail(`I7: ${process.name} is idle and keeps ${JSON.stringify(residue)}`)
-    }
   }
 
   #lookForRemains(): void {
@@ -228,3 +230,9 @@ export class World implements Stage {
   }
 }
 
+/** What a client that does nothing keeps all the same. One timer is in order while it is open: that of the beat. */
+function residueOf({ acquirer, renewal, heard, process }: SimulatedClient): string | undefined {
+  const residue = { waiting: acquirer.waiting, leases: renewal.size, channels: heard.size, timers: process.armed - 1 }
+  const nothing = Object.values(residue).every(count => count <= 0)
+  return nothing ? undefined : `${process.name} ${JSON.stringify(residue)}`
+}

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
-import { KEY, NOTHING, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, NOTHING, Waiting } from './waiting.ts'
 
 test('I4 a fair waiter hears its inbox before it asks', async () => {
   const at = new Waiting()
@@ -82,7 +82,7 @@ test('I1 a late message of a grant that had ended before the waiter joined again
   await at.primitive.tends.next.answer(at.tended([1], { clock: 200 }))
   at.acquirer.grantedByMessage('A', 200, 'handoff')
   expect(await now(waiter.outcome)).toBe('pending')
-  await at.primitive.renewals.next.answer([undefined])
+  await at.primitive.tends.next.answer(at.tended([1], { clock: 200 }))
   expect(await now(waiter.outcome)).toBe('pending')
   at.acquirer.grantedByMessage('A', 201, 'handoff')
   expect(await now(waiter.outcome)).toMatchObject({ token: 201 })
@@ -98,35 +98,60 @@ async function hardlyProven() {
   return { at, waiter }
 }
 
-test('I1 a grant by message with too little of its lease proven is confirmed before it is used', async () => {
+test('I1 a grant by message with too little of its lease proven is looked at before it is used', async () => {
   const { at, waiter } = await hardlyProven()
-  expect(at.primitive.renewals.next.args).toEqual([[{ hold: { key: KEY, id: 'A' }, ms: 4_000 }]])
-  const deadline = at.clock.now() + 3_900
-  await at.primitive.renewals.next.answer([deadline])
-  expect(await now(waiter.outcome)).toMatchObject({ token: 100, via: 'handoff', deadline })
+  const grant = at.granted({ token: 100, via: 'handoff' })
+  await at.primitive.tends.next.answer(at.tended([grant]))
+  expect(await now(waiter.outcome)).toEqual(grant)
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I1 a grant that turns out to be gone is not used; its waiter looks at the truth', async () => {
+test('I2 the look says with which token it holds, for it may have been granted anew since the message', async () => {
   const { at, waiter } = await hardlyProven()
-  await at.primitive.renewals.next.answer([undefined])
+  await at.primitive.tends.next.answer(at.tended([at.granted({ token: 300, via: 'handoff' })]))
+  expect(await now(waiter.outcome)).toMatchObject({ token: 300 })
+})
+
+test('I4 a look that was under way when the message came is followed by another', async () => {
+  const at = new Waiting()
+  const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
+  await at.clock.advance(HEARTBEAT)
+  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  await at.primitive.tends.next.answer(at.tended([1], { sent: at.clock.now() - 3_000 }))
+  await at.primitive.tends.next.answer(at.tended([at.granted({ token: 100, via: 'handoff' })]))
+  expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
+})
+
+test('I4 a message that has to be looked at before there is a ticket to look with is not forgotten', async () => {
+  const at = new Waiting()
+  const waiter = await at.start({ id: 'A', mode: 'queue', lease: 4_000 })
+  await at.clock.advance(2_100)
+  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: 'ticket of A' }))
+  await at.primitive.tends.next.answer(at.tended([at.granted({ token: 100, via: 'handoff' })]))
+  expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
+})
+
+test('I1 a grant that turns out to be gone is not used', async () => {
+  const { at, waiter } = await hardlyProven()
   await at.primitive.tends.next.answer(at.tended([1]))
   expect(await now(waiter.outcome)).toBe('pending')
 })
 
-test('I4 a grant that cannot be confirmed is found by looking at the truth', async () => {
+test('I4 a look that fails is repeated by the heartbeat', async () => {
   const { at, waiter } = await hardlyProven()
-  await at.primitive.renewals.next.fail(new LockConnectionError('refused'))
+  await at.primitive.tends.next.fail(new LockConnectionError('refused'))
+  await at.clock.advance(HEARTBEAT)
   const grant = at.granted({ token: 100, via: 'handoff' })
   await at.primitive.tends.next.answer(at.tended([grant]))
   expect(await now(waiter.outcome)).toEqual(grant)
 })
 
-test('I7 a grant whose waiter gives up while it is being confirmed is given back', async () => {
+test('I7 a grant whose waiter gives up while it is being looked at is given back', async () => {
   const { at, waiter } = await hardlyProven()
   at.acquirer.quit(waiter)
   await at.primitive.leaves.next.answer()
-  await at.primitive.renewals.next.answer([at.clock.now() + 3_900])
+  await at.primitive.tends.next.answer(at.tended([at.granted({ token: 100 })]))
   expect(at.left).toEqual(['A', 'A'])
 })
 
@@ -194,10 +219,10 @@ describe('I5 a grant that is told again never gives the live lease back:', () =>
     expect(at.left).toEqual([])
   })
 
-  test('by two messages that both have to be confirmed', async () => {
+  test('by two messages that both have to be looked at', async () => {
     const { at, waiter } = await hardlyProven()
     at.acquirer.grantedByMessage('A', 100, 'handoff')
-    for (const call of at.primitive.renewals.open) await call.answer([at.clock.now() + 3_900])
+    for (const call of at.primitive.tends.open) await call.answer(at.tended([at.granted({ token: 100 })]))
     await at.clock.advance(100)
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
     expect(at.left).toEqual([])

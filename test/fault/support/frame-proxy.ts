@@ -18,7 +18,10 @@ export type Direction = 'up' | 'down'
 export type Kind = 'commands' | 'messages'
 export type Deed = 'drop' | 'hold' | 'cut' | 'sever' | 'twice' | { readonly delay: number }
 
-/** What a rule fits; what is left out fits all. `name`: of a script or command, of what is replied to, or first word of a message. */
+/**
+ * What a rule fits; what is left out fits all. `name`: of a script or command, of what is replied to, or the first word
+ * of a message.
+ */
 export interface Where {
   readonly direction?: Direction
   readonly kind?: Kind
