@@ -81,8 +81,8 @@ export class Checks implements Watcher, ClientWatcher {
     if (again && !known?.has(ticket)) this.#failed('I3', `${id} joins again with another ticket: ${ticket}`)
     if (known) known.add(ticket)
     else this.#tickets.set(id, new Set([ticket]))
-    let queue = this.#queued.get(lock)
-    if (!queue) this.#queued.set(lock, (queue = new Map()))
+    const queue = this.#queued.get(lock) ?? new Map<string, number>()
+    this.#queued.set(lock, queue)
     if (!queue.has(id)) queue.set(id, ticket)
   }
 
