@@ -81,8 +81,8 @@ export function leave(host: Host, lock: string, keys: LockKeys, args: Args): unk
   if (entry !== undefined) {
     keys.expiry.delete(id)
     wasQueued = keys.remove(entry)
+    host.watcher.left(id)
   }
-  host.watcher.left(id)
   if (at.drop(id).dropped) return ['returned']
   return [wasQueued ? 'left' : 'absent']
 }
