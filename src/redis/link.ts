@@ -53,6 +53,8 @@ export class Link {
   readonly #beatEvery: number
   #beatTimer: Timer | undefined
   #beat = { sent: 0, heard: 0 }
+  /** Every channel is subscribed on the present connection: "connected" alone is not "heard". */
+  #hears = false
   #whole = false
   #reported = false
 
@@ -77,6 +79,7 @@ export class Link {
     this.#subscriptions = new Connection(clients.make(), clock, settings.outageTimeout, {
       up: () => this.#subscriber.restore(),
       down: error => {
+        this.#hears = false
         this.#subscriber.deafen()
         this.#broken(error)
       },
@@ -85,6 +88,7 @@ export class Link {
       message: (channel, text) => this.#message(channel, text),
       heard: () => {
         this.#beat.heard = this.#beat.sent
+        this.#hears = true
         this.#changed()
         listener.heard()
       },
@@ -160,7 +164,7 @@ export class Link {
   }
 
   #changed(): void {
-    this.#whole = this.commands.up && this.#subscriptions.up
+    this.#whole = this.commands.up && this.#hears
     if (!this.#whole || !this.#reported) return
     this.#reported = false
     this.#listener.reconnected()
