@@ -55,7 +55,6 @@ export class Link {
   #beat = { sent: 0, heard: 0 }
   /** Every channel is subscribed on the present connection: "connected" alone is not "heard". */
   #hears = false
-  #whole = false
   #reported = false
 
   constructor(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener) {
@@ -156,15 +155,18 @@ export class Link {
     })
   }
 
+  /** Whether both ways are open: that of commands, and that of messages. */
+  get #whole(): boolean {
+    return this.commands.up && this.#hears
+  }
+
   #broken(error: Error): void {
-    this.#whole = false
     if (this.#reported) return
     this.#reported = true
     this.#listener.disconnected(error)
   }
 
   #changed(): void {
-    this.#whole = this.commands.up && this.#hears
     if (!this.#whole || !this.#reported) return
     this.#reported = false
     this.#listener.reconnected()
