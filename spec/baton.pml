@@ -16,8 +16,9 @@
  *      lua/release.lua          release       lua/include/open.lua       open
  *      lua/tend.lua             tend          lua/include/grant.lua      grant
  *      lua/leave.lua            leave         lua/include/enqueue.lua    join
- *      lua/renew.lua            check         lua/include/drop.lua       in release and leave
- *      lua/force-release.lua    open, called by Network at any moment
+ *      lua/force-release.lua    open, called  lua/include/drop.lua       in release and leave
+ *                               by Network
+ *      lua/renew.lua            not here: a renewed hold is one that does not lapse
  *      lua/inspect.lua          not here: it writes nothing
  *
  * A request and its reply are two steps, so a message may overtake a reply, and a leave may cross a grant. The requests
@@ -31,7 +32,7 @@
  * in: a client's own deadline is earlier than the server's. So
  *   - a hold lapses only while its client does not count itself as the holder (it has lost or ended it, or not heard);
  *   - a lapse ends what earlier looks have proved (`doubt`), for src/clock.ts counts from the time of the look;
- *   - a reply that was under way when its grant lapsed arrives too late to be used (`late`).
+ *   - a reply that was under way when its grant lapsed arrives too late to be used (`late`): its client asks again.
  * That src/clock.ts keeps this rule is shown by its tests, not here.
  * A hold of a client that lives and goes on does not lapse, unless LAPSES allows it: such a client renews. Progress
  * (I4) is checked with LAPSES 0, so it says: nobody ever has to wait for the lease of somebody who is alive and well.
@@ -54,10 +55,11 @@
  *   I3  grant(): nobody gets the lock ahead of a live waiter that is queued and has a smaller ticket, or that is queued
  *       while the other is not
  *   I4  ltl progress: it never stays so that nobody holds and somebody waits. Rounds are bounded and holders release,
- *       so this is also: every wait of a live client ends
+ *       so this is also: every wait of a live client ends. No fairness is assumed. What could go on for ever are looks
+ *       that change nothing; MATTERS leaves them out, so a run goes on until nothing is left that could happen
  *
- * Mutants, each a rule taken away: NO_TIMER, NO_HANDBACK, PUBLISH_FIRST, UNOWNED_RELEASE, BELIEVE_OLD, IGNORE_REPLY,
- * BARGE, NEW_TICKET. scripts/run-model.ts says what each of them breaks.
+ * Mutants, each a rule taken away: NO_TIMER, NO_HANDBACK, PUBLISH_FIRST, UNOWNED_RELEASE, BELIEVE_OLD, BELIEVE_LATE,
+ * IGNORE_REPLY, IGNORE_REFUSAL, BARGE, NEW_TICKET. scripts/run-model.ts says what each of them breaks.
  */
 
 #ifndef FAIR
@@ -118,12 +120,22 @@
 #else
 #define NEWER(i) (inbox[i] < OLD)
 #endif
+#ifdef BELIEVE_LATE
+#define IN_TIME(i) true
+#else
+#define IN_TIME(i) (!in(doubt, i))
+#endif
 #ifdef IGNORE_REPLY
 #define GIVEN_UP quit
 #define TAKEN_BACK(i) (st[i] == quit)
 #else
+#ifdef IGNORE_REFUSAL
+#define GIVEN_UP quit
+#define TAKEN_BACK(i) (st[i] == quit || ask[i] == granted || ask[i] == late)
+#else
 #define GIVEN_UP done
 #define TAKEN_BACK(i) true
+#endif
 #endif
 #if REPEATS
 #define IN_ORDER(i) true
@@ -159,9 +171,9 @@ byte unwritten;        /* grants that have been published, and not been written 
 
 mtype st[IDS] = idle;         /* of the round: idle, waiting, holding, done (quit: where a mutant has to know) */
 mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply; stale: refused, but too late as a proof */
-mtype confirm[IDS] = nothing; /* the reply of a renew that asked whether a message is true: granted, late */
 byte known;                   /* waiters that know their ticket: they tend, the others acquire */
 byte doubt;                   /* waiters whose last look is too long ago to prove a grant by message */
+byte unsure;                  /* waiters that look once more as soon as their reply has come */
 byte overdue;                 /* holds whose client has passed its own deadline */
 byte hears;                   /* clients that are subscribed to the unlock channel */
 byte crashed;
@@ -216,7 +228,7 @@ inline strike(i) {
 inline forget(i) {
   if
   :: st[i] != waiting && st[i] != idle && ask[i] != sent ->
-     take(known, i); take(doubt, i);
+     take(known, i); take(doubt, i); take(unsure, i);
      if
      :: !in(queue, i) && ticket[i] != 0 -> strike(i)
      :: else
@@ -226,7 +238,7 @@ inline forget(i) {
      :: else
      fi;
      if
-     :: hold != i && st[i] == quit && inbox[i] == 0 && ask[i] == nothing && confirm[i] == nothing -> st[i] = done
+     :: hold != i && st[i] == quit && inbox[i] == 0 && ask[i] == nothing -> st[i] = done
      :: else
      fi
   :: else
@@ -352,12 +364,15 @@ inline join(i) {
 
 /* ---- scripts ----------------------------------------------------------------------------------------------------- */
 
+/* A refusal tells that grants from now on are proved, or that messages under way are old. */
+#define TELLS(i) (in(doubt, i) || (inbox[i] & (NEW | MID)))
+
 /* The reply. A look that finds its waiter queued is newer than every message under way. */
 inline answer(i) {
   if
   :: hold == i && !lapsed -> ask[i] = granted
-  /* A heartbeat that tells its client nothing new: the client may as well have its answer now. */
-  :: !(hold == i && !lapsed) && in(known, i) && !in(doubt, i) && inbox[i] == 0 -> ask[i] = nothing
+  /* A heartbeat that tells a waiter nothing new: its client may as well have the answer now. */
+  :: !(hold == i && !lapsed) && st[i] == waiting && in(known, i) && !TELLS(i) && !in(unsure, i) -> ask[i] = nothing
   :: else ->
      ask[i] = refused;
      if
@@ -487,11 +502,22 @@ inline next() {
   fi
 }
 
+/*
+ * The waiter was told of a grant that may have lapsed: a look, with which the timer has nothing to do. If one is under
+ * way it may have run before the grant; then another follows (`told` and `tendAgain` in src/wait/).
+ */
+inline lookFirst(i) {
+  if
+  :: ask[i] == nothing -> ask[i] = sent
+  :: else -> put(unsure, i)
+  fi
+}
+
 /* The reply to a waiter that still waits. */
 inline receive() {
   if
   :: ask[i] == granted -> ask[i] = nothing; become(i, holding)
-  :: ask[i] == late -> ask[i] = nothing; become(i, done); next()
+  :: ask[i] == late -> ask[i] = nothing; lookFirst(i)
   :: else ->
      put(known, i);
      doubt = doubt & ~((ask[i] == refused) << i);
@@ -502,6 +528,7 @@ inline receive() {
      if
      /* The first refusal: it subscribes, and tries once more. */
      :: !fair(i) && !in(hears, c) -> put(hears, c); ask[i] = sent
+     :: in(unsure, i) -> take(unsure, i); ask[i] = sent
      :: else -> ask[i] = nothing
      fi
   fi;
@@ -509,7 +536,7 @@ inline receive() {
 }
 
 inline giveUp() {
-  quits--;
+  quits--; printf("client %d gives up\n", c);
   if
   :: fair(i) || ask[i] != nothing -> put(leaves, i)
   :: else
@@ -528,7 +555,7 @@ inline crash(stays) {
      :: st[w] != idle -> become(w, done)
      :: else
      fi;
-     inbox[w] = 0; confirm[w] = nothing;
+     inbox[w] = 0;
      if
      :: ask[w] == sent && stays
      :: else -> ask[w] = nothing
@@ -543,10 +570,21 @@ inline crash(stays) {
   tidy()
 }
 
+/*
+ * Whether a look now would change anything. Whether this leaves out too much is easily seen: with EVERY_LOOK and without
+ * PROGRESS, each configuration must have as many states as it has without EVERY_LOOK.
+ */
+#ifdef EVERY_LOOK
+#define MATTERS(i) true
+#else
+#define MATTERS(i) (free || hold == i || in(unlocked, c) || TELLS(i) || (fair(i) && !in(queue, i)))
+#endif
 /* A first request, one that runs again, the slow timer's, or a wake-up's. */
 #define ASKS \
   (st[i] == waiting && ((ask[i] == sent && (i == first(c) || !in(releases, i - 1))) || \
-    (ask[i] == nothing && (TIMER || in(unlocked, c)))))
+    (ask[i] == nothing && (in(unlocked, c) || (TIMER && MATTERS(i))))))
+/* A look that would change nothing, but for being sent again. */
+#define ASKS_TWICE (st[i] == waiting && ask[i] == nothing && TIMER && !MATTERS(i) && repeats > 0)
 #define ENDS (!in(crashed, c) && (st[i] == waiting || st[i] == holding))
 
 proctype Client(byte c) {
@@ -555,6 +593,9 @@ proctype Client(byte c) {
 end:
   do
   :: atomic { ASKS -> choose(); d_step { request(i) } }
+#if REPEATS
+  :: d_step { ASKS_TWICE -> repeats--; again = true; request(i) }
+#endif
   :: d_step { st[i] == waiting && ask[i] != nothing && ask[i] != sent -> receive() }
   :: d_step { st[i] == waiting && quits > 0 -> giveUp() }
   :: d_step { st[i] == holding -> become(i, done); put(releases, i); next(); tidy() }
@@ -567,10 +608,7 @@ end:
 
 /* ---- network and time -------------------------------------------------------------------------------------------- */
 
-/*
- * All that happens to a client besides what it does itself. None of it goes on for ever, so weak fairness of this one
- * process is enough to make every single step happen that stays possible.
- */
+/* All that happens to a client besides what it does itself. */
 
 /* Takes the oldest message to `i`: a channel keeps its order. */
 inline unwrap(i) {
@@ -582,24 +620,12 @@ inline unwrap(i) {
   printf("client %d hears that %d.%d is granted\n", client(i), client(i), i % ROUNDS)
 }
 
-/* The message is not proof enough: renew, with its reply under way. "Gone" is left to the slow timer. */
-inline check(i) {
-  unwrap(i);
-  if
-  :: hold == i && !lapsed -> confirm[i] = granted
-  :: else
-  fi;
-  tidy()
-}
-
-inline confirmed(i) {
-  if
-  :: st[i] == waiting && confirm[i] == granted -> become(i, holding)
-  :: st[i] == waiting && confirm[i] == late -> become(i, done)
-  :: st[i] != waiting && st[i] != holding -> put(leaves, i)
-  :: else
-  fi;
-  confirm[i] = nothing; tidy()
+/*
+ * The message is not proof enough: it is dropped, and the grant counts only if a look finds it. The token is that look's,
+ * too, for the lock may have been granted anew since. A look joins again, if the grant has lapsed.
+ */
+inline doubtful(i) {
+  unwrap(i); lookFirst(i); tidy()
 }
 
 /* A message about a wait that is over: a second telling, or a grant to be given back. */
@@ -624,7 +650,7 @@ inline strayReply(i) {
 }
 
 #define LAPSES_NOW(i) (hold == i && !lapsed && st[i] != holding && (dead(i) || in(overdue, i) || lapses > 0))
-#define PROVEN(i) (NEWER(i) && !in(doubt, i))
+#define PROVEN(i) (NEWER(i) && IN_TIME(i))
 
 inline lapse(i) {
   printf("redis: the lease of %d.%d lapses\n", client(i), i % ROUNDS);
@@ -638,17 +664,13 @@ inline lapse(i) {
   :: ask[i] == refused -> ask[i] = stale
   :: else
   fi;
-  if
-  :: confirm[i] == granted -> confirm[i] = late
-  :: else
-  fi;
   tidy()
 }
 
 #define RELEASES(i) (in(releases, i) && IN_ORDER(i))
 #define LEAVES(i) (in(leaves, i) && IN_ORDER(i))
 #define STRAY(i) (st[i] != waiting && ask[i] != nothing)
-#define WORK(i) (RELEASES(i) || LEAVES(i) || STRAY(i) || inbox[i] != 0 || confirm[i] != nothing || LAPSES_NOW(i))
+#define WORK(i) (RELEASES(i) || LEAVES(i) || STRAY(i) || inbox[i] != 0 || LAPSES_NOW(i))
 
 proctype Network() {
   byte i;
@@ -671,8 +693,7 @@ end:
        :: d_step { STRAY(i) && ask[i] != sent -> strayReply(i); i = 0 }
        :: d_step { inbox[i] != 0 && st[i] != waiting -> strayGrant(i); i = 0 }
        :: d_step { inbox[i] != 0 && st[i] == waiting && PROVEN(i) -> unwrap(i); become(i, holding); tidy(); i = 0 }
-       :: d_step { inbox[i] != 0 && st[i] == waiting && !PROVEN(i) -> check(i); i = 0 }
-       :: d_step { confirm[i] != nothing -> confirmed(i); i = 0 }
+       :: d_step { inbox[i] != 0 && st[i] == waiting && !PROVEN(i) -> doubtful(i); i = 0 }
        :: d_step { LAPSES_NOW(i) -> lapse(i); i = 0 }
        fi
      }

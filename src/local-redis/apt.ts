@@ -1,27 +1,26 @@
 /**
- * Fetching a server package with apt, as any user and without changing the system.
+ * Fetching a package with apt, as any user and without changing the system.
  *
  * apt is given folders of its own for all it writes: lists, caches, logs. What it reads stays the system's: the
  * sources with their keys, and dpkg's record of what is installed. From that record apt itself works out which
- * libraries are missing here; those are downloaded with the server, the rest of the machine's are used.
+ * libraries are missing here; those are downloaded with the package, the rest of the machine's are used.
  */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from './command.ts'
 import { messageOf } from './error-message.ts'
 
-/** Each server with the tools package that holds its binary (the server's own package has a link to it). */
-const packages = [
-  ['redis-server', 'redis-tools'],
-  ['valkey-server', 'valkey-tools'],
-] as const
-
 const updateWithinMs = 180_000
 const downloadWithinMs = 180_000
 const unpackWithinMs = 30_000
 
-/** Unpacks the first package that `works` into `tree`. The workshop is a folder that the caller removes. */
-export async function fetchServerPackage(workshop: string, tree: string, works: () => Promise<boolean>): Promise<void> {
+/** Unpacks the first choice, which may be several packages, that `works` into `tree`. The caller removes the workshop. */
+export async function fetchPackages(
+  choices: readonly (readonly string[])[],
+  workshop: string,
+  tree: string,
+  works: () => Promise<boolean>,
+): Promise<void> {
   const config = await configure(workshop)
   const apt = (timeoutMs: number, ...args: string[]) =>
     run('apt-get', ['--config-file', config, ...args], { timeoutMs })
@@ -30,7 +29,7 @@ export async function fetchServerPackage(workshop: string, tree: string, works: 
   const troubles: string[] = []
   await apt(updateWithinMs, 'update').catch(error => troubles.push(messageOf(error)))
 
-  for (const names of packages) {
+  for (const names of choices) {
     try {
       // --reinstall: named packages are fetched even where the system has them, e.g. outside the PATH.
       const flags = ['--yes', '--download-only', '--reinstall', '--no-install-recommends']

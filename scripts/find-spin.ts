@@ -1,0 +1,29 @@
+/** Spin from the PATH; or the distribution's package, which is one binary that needs nothing but the C library. */
+import { join } from 'node:path'
+import which from 'which'
+import { run } from '../src/local-redis/command.ts'
+import { messageOf } from '../src/local-redis/error-message.ts'
+import { unpackPackages } from '../src/local-redis/packages.ts'
+
+export interface Spin {
+  readonly binary: string
+  readonly version: string
+}
+
+export async function findSpin(): Promise<Spin> {
+  const onPath = await which('spin', { nothrow: true })
+  const spin = onPath ? await spinAt(onPath) : undefined
+  if (spin) return spin
+
+  const wanted = { name: 'spin', choices: [['spin']], find: (tree: string) => spinAt(join(tree, 'usr', 'bin', 'spin')) }
+  const unpacked = await unpackPackages(wanted, process.env).catch(error => ({ unavailable: messageOf(error) }))
+  if ('found' in unpacked) return unpacked.found
+  const help = 'Spin is needed (Debian, Ubuntu: apt-get install spin; macOS: brew install spin)'
+  throw new Error(`${help}\n${unpacked.unavailable}`)
+}
+
+/** There are other programs of that name. */
+async function spinAt(binary: string): Promise<Spin | undefined> {
+  const printed = await run(binary, ['-V'], { timeoutMs: 10_000 }).catch(() => '')
+  return printed.startsWith('Spin Version') ? { binary, version: printed.trim() } : undefined
+}

@@ -1,0 +1,87 @@
+/**
+ * Something from the distribution's own packages on Debian and Ubuntu, unpacked into a cache folder. Nothing is
+ * installed.
+ *
+ *   <cache>/redis/debian-12-x64/       one unpacked tree per distribution release and processor
+ *   <cache>/redis/debian-12-x64.lock   the kernel's lock, held while that tree is looked at and rebuilt
+ *   <cache>/redis/debian-12-x64.building-XXXXXX/   where a tree grows, until a rename gives it its name
+ *
+ * A tree counts only when what is wanted of it runs. A good tree is used without taking the lock, without apt and
+ * without the network. A missing or broken one is rebuilt under the lock, so of several processes that come at once,
+ * one fetches and the others find the result.
+ */
+import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import which from 'which'
+import { fetchPackages } from './apt.ts'
+import { cacheFolder } from './cache-folder.ts'
+import { withFileLock } from './file-lock.ts'
+
+const tools = ['apt-get', 'dpkg-deb', 'flock'] as const
+
+export interface Wanted<T> {
+  /** Its folder in the cache. */
+  readonly name: string
+  /** Names of packages; of several choices the first that gives a good tree. */
+  readonly choices: readonly (readonly string[])[]
+  /** What is wanted of an unpacked tree, where it is there and runs. */
+  find(tree: string): Promise<T | undefined>
+}
+
+export type Unpacked<T> = { readonly found: T; readonly distribution: string } | { readonly unavailable: string }
+
+export async function unpackPackages<T>(wanted: Wanted<T>, env: NodeJS.ProcessEnv): Promise<Unpacked<T>> {
+  const release = await distribution()
+  if (!release) return { unavailable: 'this is not Debian or Ubuntu' }
+  const { PATH = '' } = env
+  for (const tool of tools) {
+    if ((await which(tool, { path: PATH, nothrow: true })) === null)
+      return { unavailable: `there is no ${tool} on the PATH` }
+  }
+
+  const folder = join(await cacheFolder(env), wanted.name)
+  const tree = join(folder, release.key)
+  const found = (await wanted.find(tree)) ?? (await rebuild(wanted, folder, tree))
+  return { found, distribution: release.name }
+}
+
+/** What /etc/os-release says, where it is Debian or derived from it. */
+async function distribution(): Promise<{ name: string; key: string } | undefined> {
+  const text = await readFile('/etc/os-release', 'utf8').catch(() => '')
+  const fields = new Map([...text.matchAll(/^(\w+)="?(.*?)"?$/gm)].map(([, key, value]) => [key, value ?? '']))
+  const id = fields.get('ID') ?? ''
+  const family = [id, ...(fields.get('ID_LIKE') ?? '').split(' ')]
+  if (!family.includes('debian')) return undefined
+  const version = fields.get('VERSION_ID') ?? fields.get('VERSION_CODENAME') ?? 'rolling'
+  const key = `${id}-${version}-${process.arch}`.replaceAll(/[^\w.-]/g, '_')
+  return { name: `${fields.get('NAME') ?? id} ${version}`, key }
+}
+
+async function rebuild<T>(wanted: Wanted<T>, folder: string, tree: string): Promise<T> {
+  await mkdir(folder, { recursive: true })
+  return withFileLock(`${tree}.lock`, async () => {
+    const theirs = await wanted.find(tree)
+    if (theirs !== undefined) return theirs
+
+    await removeAbandoned(folder, `${basename(tree)}.building-`)
+    const workshop = await mkdtemp(`${tree}.building-`)
+    try {
+      const grown = join(workshop, 'tree')
+      await fetchPackages(wanted.choices, workshop, grown, async () => (await wanted.find(grown)) !== undefined)
+      await rm(tree, { recursive: true, force: true })
+      await rename(grown, tree)
+    } finally {
+      await rm(workshop, { recursive: true, force: true })
+    }
+    const ours = await wanted.find(tree)
+    if (ours === undefined) throw new Error(`what is in ${tree} runs no longer`)
+    return ours
+  })
+}
+
+/** Workshops whose process was killed; the lock says that nobody works in them now. */
+async function removeAbandoned(folder: string, prefix: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (name.startsWith(prefix)) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5 })
+  }
+}
