@@ -1,7 +1,7 @@
 /** A master dies before its replica has its last writes; the replica becomes the master. */
-import { describe, expect, test } from 'vitest'
-import { FaultProxy } from '../support/proxy.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { Replication } from '../support/replication.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { FrameProxy } from './support/frame-proxy.ts'
 import { bluntRedis } from './support/servers.ts'
@@ -12,29 +12,21 @@ const patient = { lease: 60_000, waiterTtl: 3_000 }
 /** Two clients that find the master each by a name of its own, and a replica behind a link that can be cut. */
 async function scene() {
   const master = await ownServer()
-  const link = await FaultProxy.before(master.url)
-  const replica = await ownServer('--replicaof', '127.0.0.1', new URL(link.url).port)
+  const replica = await ownServer()
   const redis = plainRedis(replica.url)
-  await eventually(async () => /master_link_status:up/.test(await redis.info('replication')), 15_000)
+  const replication = await Replication.begin(
+    { url: master.url, redis: bluntRedis(master.url) },
+    { url: replica.url, redis },
+  )
+  onTestFinished(() => replication.close())
   const [mine, theirs] = [await FrameProxy.before(master.url), await FrameProxy.before(master.url)]
   const [holder, other] = [client(patient, mine.url), client(patient, theirs.url)]
   await warm(holder)
   await warm(other)
 
   const key = freshKey()
-  /** The replica has everything, and gets nothing from now on. */
-  async function loseWrites(): Promise<void> {
-    const offset = async (name: string, from: typeof redis) =>
-      new RegExp(`${name}:(\\d+)`).exec(await from.info('replication'))?.[1]
-    const old = bluntRedis(master.url)
-    await eventually(
-      async () => (await offset('master_repl_offset', old)) === (await offset('slave_repl_offset', redis)),
-    )
-    link.swallow('down')
-  }
-  async function promote(): Promise<void> {
-    await redis.replicaof('NO', 'ONE')
-  }
+  const loseWrites = () => replication.loseWrites()
+  const promote = () => replication.promote()
   return { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote }
 }
 

@@ -1,51 +1,7 @@
 /** Hand-made histories: what counts as a violation, what is excused, and how far the excuse goes. */
 import { describe, expect, test } from 'vitest'
+import { at, found, granted, lost, queue, released, run, WALL } from './by-hand.ts'
 import { check, eventsBefore } from './check.ts'
-import type { Fields, HistoryEvent, Kind } from './events.ts'
-
-const WALL = 1_800_000_000_000
-const events: HistoryEvent[] = []
-const at = <K extends Kind>(t: number, kind: K, fields: Fields<K>) => ({ t, kind, ...fields }) as HistoryEvent
-const run = [
-  at(0, 'run', { seed: 1, waiterTtl: 3_000, longestLease: 3_000, outageTimeout: 4_000 }),
-  at(0, 'clock', { wall: WALL }),
-]
-const found = (...list: (HistoryEvent | HistoryEvent[])[]) =>
-  check([...run, ...events, ...list.flat()]).violations.map(({ invariant }) => invariant)
-
-/** A request that was granted: `issued` by the server, heard of a moment later. */
-function granted(
-  id: string,
-  issued: number,
-  fields: { lease?: number; owner?: string; via?: 'reentry'; worker?: string } = {},
-) {
-  const { lease = 1_000, owner = id, via = 'immediate' as const, worker = `w-${id}` } = fields
-  const grant = {
-    worker,
-    attempt: id,
-    key: 'k',
-    id,
-    owner,
-    token: (WALL + issued) * 1000,
-    via,
-    deadline: issued + lease - 3,
-  }
-  return [
-    at(issued - 1, 'request', { worker, attempt: id, key: 'k', mode: 'fair', owner }),
-    at(issued + 1, 'grant', grant),
-  ]
-}
-
-function released(id: string, t: number, result = true): HistoryEvent[] {
-  return [
-    at(t, 'release', { worker: `w-${id}`, id, held: result }),
-    at(t + 1, 'released', { worker: `w-${id}`, id, result }),
-  ]
-}
-
-const lost = (id: string, t: number) => at(t, 'lost', { worker: `w-${id}`, id })
-const queue = (t: number, ...ids: string[]) =>
-  at(t, 'queue', { key: 'k', from: t - 1, entries: ids.map(id => [id, String(ids.indexOf(id)), `w-${id}`, id]) })
 
 describe('I1', () => {
   test('one after the other', () => {
@@ -77,7 +33,7 @@ describe('I1', () => {
 
   test('a taking cuts what had been granted before it, and nothing else', () => {
     const taken = at(200, 'taken', { key: 'k', from: 190, how: 'DEL' })
-    const old = [...granted('a', 10), lost('a', 400), ...released('a', 401, false)]
+    const old = [...granted('a', 10, { lease: 393 }), lost('a', 400), ...released('a', 401, false)]
     expect(found(old, taken, granted('b', 300), released('b', 310))).toEqual([])
     expect(found(old, granted('b', 100), released('b', 110), taken)).toEqual(['I1'])
     expect(found(taken, granted('b', 300), granted('c', 350), released('b', 360), released('c', 370))).toEqual(['I1'])
@@ -142,6 +98,23 @@ describe('I4', () => {
   })
 })
 
+describe('I5', () => {
+  const early = [...granted('a', 10), lost('a', 400), ...released('a', 401, false)]
+
+  test('a hold that is lost before its time, with nothing that took it away', () => {
+    expect(found(early)).toEqual(['I5'])
+    expect(found(granted('a', 10, { lease: 393 }), early.slice(2))).toEqual([])
+    expect(found(early, at(200, 'taken', { key: 'k', from: 190, how: 'DEL' }))).toEqual([])
+    expect(found(early, at(200, 'taken', { key: 'other', from: 190, how: 'DEL' }))).toEqual(['I5'])
+    expect(found(early, at(600, 'taken', { key: 'k', from: 590, how: 'DEL' }))).toEqual(['I5'])
+  })
+
+  test('a renewal moves the deadline that counts', () => {
+    const renewed = at(300, 'renewed', { worker: 'w-a', id: 'a', deadline: 900 })
+    expect(found(granted('a', 10, { lease: 393 }), renewed, lost('a', 400), released('a', 401, false))).toEqual(['I5'])
+  })
+})
+
 describe('I6 and I8', () => {
   const waiting = at(10, 'request', { worker: 'w', attempt: 'a', key: 'k', mode: 'fair', patience: 100 })
   const end = at(5_000, 'end', { worker: 'w', attempt: 'a', how: 'timeout' })
@@ -160,7 +133,7 @@ describe('I6 and I8', () => {
   test('a hold that is never ended, and one whose end was not signalled', () => {
     expect(found(granted('a', 10))).toEqual(['I8'])
     expect(found(granted('a', 10), released('a', 20, false))).toEqual(['I8'])
-    expect(found(granted('a', 10), lost('a', 15), released('a', 20, false))).toEqual([])
+    expect(found(granted('a', 10, { lease: 8 }), lost('a', 15), released('a', 20, false))).toEqual([])
   })
 
   test('a hold that ran out while its release was under way was not lost', () => {

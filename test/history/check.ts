@@ -3,19 +3,20 @@
  *
  *   I1  exclusion.ts   witness.ts        I4  progress.ts          I7  residue.ts
  *   I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
- *   I3  order.ts
+ *   I3  order.ts                         I5  settlement.ts
  *
- * What it cannot decide: I5 shows only through the others (a foreign release that works makes an overlap); I9 is a matter
- * of counting commands; and of I3 it sees the order of those waiters that were seen together in a queue.
+ * What it cannot decide: of I5 it sees only that a hold was lost without a cause, and what shows through the others (a
+ * foreign release that works makes an overlap); I9 is a matter of counting commands; and of I3 it sees the order of those
+ * waiters that were seen together in a queue.
  */
 import type { HistoryEvent } from './events.ts'
-import { checkExclusion } from './exclusion.ts'
+import { checkExclusion, excusedOverlaps } from './exclusion.ts'
 import { checkFencing } from './fencing.ts'
 import { History, type Violation } from './history.ts'
 import { checkOrder, type OrderReport } from './order.ts'
 import { checkProgress } from './progress.ts'
 import { checkResidue } from './residue.ts'
-import { checkNotice, checkSettlement } from './settlement.ts'
+import { checkNotice, checkOwnership, checkSettlement } from './settlement.ts'
 import { checkWitnesses } from './witness.ts'
 
 export type { Violation } from './history.ts'
@@ -25,6 +26,11 @@ export interface Verdict {
   readonly grants: ReadonlyMap<string, number>
   readonly faults: ReadonlyMap<string, number>
   readonly ends: ReadonlyMap<string, number>
+  /**
+   * What was excused, so that one sees how much: overlaps of holds that had been taken away, grants that were forged and
+   * believed, and what the witnesses said of either.
+   */
+  readonly excused: { readonly overlaps: number; readonly forged: number; readonly witnesses: number }
   /** How much of I3 was decided. */
   readonly order: Omit<OrderReport, 'violations'>
   readonly events: number
@@ -41,9 +47,18 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
     ...checkSettlement(history),
     ...checkResidue(history),
     ...checkNotice(history),
+    ...checkOwnership(history),
   ]
+  const witnesses = checkWitnesses(history, found)
+  const said = history.all('met').length + history.all('fenced').length
   return {
-    violations: [...found, ...checkWitnesses(history, found)],
+    violations: [...found, ...witnesses],
+    excused: {
+      overlaps: excusedOverlaps(history),
+      forged: [...history.holdById.values()].filter(({ forged }) => forged).length,
+      witnesses:
+        said - witnesses.filter(({ events: [event] }) => event?.kind === 'met' || event?.kind === 'fenced').length,
+    },
     grants: count(history.all('grant'), ({ via }) => via),
     faults: count(
       history.all('fault').filter(({ phase }) => phase === 'begin'),

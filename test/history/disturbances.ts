@@ -1,6 +1,6 @@
 /**
- * When a process, or all of them, may have lost their place in a queue through no fault of the lock: the times of faults
- * that reach waiters, of stalled event loops and of lost connections.
+ * When waiters of a process, of a lock, or all of them may have lost their place in a queue through no fault of the lock:
+ * the times of faults that reach waiters, of stalled event loops and of lost connections.
  *
  * Each lasts a little longer than the fault itself. What was missed is made up for by the next heartbeats: after
  * `waiterTtl` each live waiter has had three of them, so a place in the queue that is seen later than that stands by
@@ -17,6 +17,7 @@ export interface Span {
 export class Disturbances {
   #ofAll: Span[] = []
   readonly #ofWorker = new Map<string, Span[]>()
+  readonly #ofKey = new Map<string, Span[]>()
   /** Of a process; of the orchestrator under undefined. */
   readonly #stalls = new Map<string | undefined, Span[]>()
 
@@ -29,37 +30,34 @@ export class Disturbances {
       if (event.kind === 'fault' && event.reach !== 'nothing') {
         if (event.phase === 'begin') faults.set(event.fault, event)
         else {
-          this.#add(
-            event.reach === 'worker' ? event.worker : undefined,
-            faults.get(event.fault)?.t ?? 0,
-            event.t + waiterTtl,
-          )
+          this.#add(event, faults.get(event.fault)?.t ?? 0, event.t + waiterTtl)
           faults.delete(event.fault)
         }
       } else if (event.kind === 'stall') {
-        this.#add(event.worker, event.from, event.t + waiterTtl)
+        this.#addTo(event.worker, event.from, event.t + waiterTtl)
         const stalls = this.#stalls.get(event.worker) ?? []
         stalls.push({ from: event.from, to: event.t })
         this.#stalls.set(event.worker, stalls)
       } else if (event.kind === 'taken' && event.key === undefined) {
         // The queues are lost too; where one lock is taken away, its queue stays.
-        this.#add(undefined, event.from, event.t + waiterTtl)
-      } else if (event.kind === 'died') this.#add(event.worker, event.t, never)
+        this.#addTo(event.worker, event.from, event.t + waiterTtl)
+      } else if (event.kind === 'died') this.#addTo(event.worker, event.t, never)
       else if (event.kind === 'link' && !event.up) offline.set(event.worker, event.t)
       else if (event.kind === 'link') {
-        this.#add(event.worker, offline.get(event.worker) ?? event.t, event.t + heartbeat)
+        this.#addTo(event.worker, offline.get(event.worker) ?? event.t, event.t + heartbeat)
         offline.delete(event.worker)
       }
     }
-    for (const fault of faults.values()) this.#add(fault.reach === 'worker' ? fault.worker : undefined, fault.t, never)
-    for (const [worker, from] of offline) this.#add(worker, from, never)
+    for (const fault of faults.values()) this.#add(fault, fault.t, never)
+    for (const [worker, from] of offline) this.#addTo(worker, from, never)
     this.#ofAll = merged(this.#ofAll)
-    for (const [worker, spans] of this.#ofWorker) this.#ofWorker.set(worker, merged(spans))
+    for (const spans of [this.#ofWorker, this.#ofKey]) for (const [of, list] of spans) spans.set(of, merged(list))
   }
 
-  /** Whether anything may have reached the waiters of this process in this time. */
-  touch(worker: string, from: number, to: number): boolean {
-    return overlaps(this.#ofAll, from, to) || overlaps(this.#ofWorker.get(worker) ?? [], from, to)
+  /** Whether anything may have reached the waiters of this process for this lock in this time. */
+  touch(worker: string, key: string, from: number, to: number): boolean {
+    const lists = [this.#ofAll, this.#ofWorker.get(worker) ?? [], this.#ofKey.get(key) ?? []]
+    return lists.some(spans => overlaps(spans, from, to))
   }
 
   /** ms of this time in which the process, or the way from it to the server, surely stood still. */
@@ -67,12 +65,21 @@ export class Disturbances {
     return covered(this.#stalls.get(undefined) ?? [], from, to) + covered(this.#stalls.get(worker) ?? [], from, to)
   }
 
-  #add(worker: string | undefined, from: number, to: number): void {
-    const span = { from, to }
-    if (worker === undefined) this.#ofAll.push(span)
-    else if (this.#ofWorker.has(worker)) this.#ofWorker.get(worker)?.push(span)
-    else this.#ofWorker.set(worker, [span])
+  #add({ reach, worker, key }: EventOf<'fault'>, from: number, to: number): void {
+    if (reach === 'key' && key !== undefined) append(this.#ofKey, key, { from, to })
+    else this.#addTo(reach === 'worker' ? worker : undefined, from, to)
   }
+
+  #addTo(worker: string | undefined, from: number, to: number): void {
+    if (worker === undefined) this.#ofAll.push({ from, to })
+    else append(this.#ofWorker, worker, { from, to })
+  }
+}
+
+function append(lists: Map<string, Span[]>, of: string, span: Span): void {
+  const list = lists.get(of)
+  if (list) list.push(span)
+  else lists.set(of, [span])
 }
 
 function merged(spans: readonly Span[]): Span[] {

@@ -12,13 +12,13 @@ import type { Via } from '../../src/index.ts'
 
 export type Mode = 'fair' | 'unfair' | 'fairAfter' | 'once'
 
-/** What a fault can do to waiters: 'worker': to those of one process; 'server': to all; 'nothing': to none. */
-export type Reach = 'worker' | 'server' | 'nothing'
+/** What a fault can do to waiters: 'worker': to those of one process; 'key': of one lock; 'server': to all; 'nothing': to none. */
+export type Reach = 'worker' | 'key' | 'server' | 'nothing'
 
 interface Kinds {
   /** The terms of the run, in ms: what the checker's bounds are made of. */
   run: { seed: number; waiterTtl: number; longestLease: number; outageTimeout: number }
-  /** The time of day at this moment: tokens are counted in it. */
+  /** The server's time of day at this moment: tokens are counted in it. It runs on from here until the next such event. */
   clock: { wall: number }
 
   started: { worker: string }
@@ -57,8 +57,10 @@ interface Kinds {
 
   /** The fair queue of a key as Redis had it: id, ticket and label (the process) of each waiter, by ticket. */
   queue: { key: string; from: number; entries: [id: string, ticket: string, worker: string, owner: string][] }
-  /** What Redis knew of the holds of a key (of all keys) was taken away from outside. */
-  taken: { key?: string; from: number; how: string }
+  /** What Redis knew of the holds of a key (of a process; of all) was taken away from outside. */
+  taken: { key?: string; worker?: string; from: number; how: string }
+  /** A message is sent that tells a waiter of a grant which Redis has not made. */
+  forged: { key: string; id: string; token: number }
   fault: { fault: number; name: string; phase: 'begin' | 'end'; reach: Reach; worker?: string; key?: string }
   /** From here until the next storm no fault is active. */
   calm: object

@@ -13,13 +13,22 @@ interface Counted {
 }
 
 export function checkExclusion(history: History): Violation[] {
+  return overlaps(history, hold => countedUntil(history, hold))
+}
+
+/** How many overlaps there are that only takings excuse: what I1 would say if data were never lost. */
+export function excusedOverlaps(history: History): number {
+  return overlaps(history, ({ end }) => end).length - checkExclusion(history).length
+}
+
+function overlaps(history: History, endOf: (hold: Hold) => number): Violation[] {
   const violations: Violation[] = []
   for (const [key, holds] of history.holds) {
     let last: Counted | undefined
     let other: Counted | undefined
     for (const hold of holds) {
       const { owner, t } = hold.grant
-      const end = countedUntil(history, hold)
+      const end = endOf(hold)
       if (end <= t) continue
       const rival = last && last.hold.grant.owner !== owner ? last : other
       if (rival && rival.end > t) violations.push(overlap(key, rival, { hold, end }))
@@ -36,7 +45,7 @@ export function checkExclusion(history: History): Violation[] {
 
 /** Until when I1 protects the hold: its end, or the moment from which it may have been taken away. */
 export function countedUntil(history: History, hold: Hold): number {
-  return Math.min(hold.end, history.takings.cut(hold.grant))
+  return Math.min(hold.end, history.takings.cut(hold.grant, hold.request?.t))
 }
 
 function overlap(key: string, first: Counted, second: Counted): Violation {

@@ -17,6 +17,8 @@ export interface Hold {
   readonly release: EventOf<'release'> | undefined
   readonly released: EventOf<'released'> | undefined
   readonly lost: EventOf<'lost'> | undefined
+  /** Its process was told of it by a forged message that named its own waiter, and this token. */
+  readonly forged: boolean
 }
 
 export interface Attempt {
@@ -37,9 +39,11 @@ export interface Violation {
 export class History {
   readonly events: readonly HistoryEvent[]
   readonly attempts: readonly Attempt[]
-  /** Of each key, by the time of the grant. */
+  /** Of each key, by the time of the grant; but for forged ones, which Redis has not granted. */
   readonly holds: ReadonlyMap<string, readonly Hold[]>
   readonly holdById: ReadonlyMap<string, Hold>
+  /** Tokens of forged grants, as "<token> <key>", whether or not anybody believed in them. */
+  readonly forgedTokens: ReadonlySet<string>
   readonly takings: Takings
   readonly disturbances: Disturbances
   /** Killed processes, and when. */
@@ -52,9 +56,13 @@ export class History {
     this.deaths = new Map(this.all('died').map(({ worker, t }) => [worker, t]))
     this.takings = new Takings(this.all('taken'), this.all('clock'))
     this.disturbances = new Disturbances(this.events, this.terms)
+    this.forgedTokens = new Set(this.all('forged').map(({ token, key }) => `${token} ${key}`))
     const holds = this.#holds()
     this.holdById = new Map(holds.map(hold => [hold.grant.id, hold]))
-    this.holds = groupBy(holds, hold => hold.grant.key)
+    this.holds = groupBy(
+      holds.filter(({ forged }) => !forged),
+      hold => hold.grant.key,
+    )
     this.attempts = this.#attempts(holds)
   }
 
@@ -67,6 +75,7 @@ export class History {
     const releases = new Map(this.all('release').map(event => [event.id, event]))
     const answers = new Map(this.all('released').map(event => [event.id, event]))
     const losses = new Map(this.all('lost').map(event => [event.id, event]))
+    const forged = new Set(this.all('forged').map(({ id, token }) => `${id} ${token}`))
     const deadlines = new Map<string, number>()
     for (const { id, deadline } of this.all('renewed')) {
       deadlines.set(id, Math.max(deadline, deadlines.get(id) ?? 0))
@@ -83,6 +92,7 @@ export class History {
         release,
         released: answers.get(grant.id),
         lost,
+        forged: forged.has(`${grant.id} ${grant.token}`),
       }
     })
   }

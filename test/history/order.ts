@@ -43,13 +43,14 @@ export function checkOrder(history: History): OrderReport {
     for (const entry of [...sight.entries].reverse()) {
       const [id, , worker, owner] = entry
       const hold = history.holdById.get(id)
-      // What was granted before it was seen has come back as a ghost, and is given back when its turn comes.
-      if (hold && (hold.grant.t < sight.t || hold.grant.via === 'reentry')) continue
+      // What was granted before it was seen has come back as a ghost, and is given back when its turn comes. A forged grant
+      // says nothing of the turn.
+      if (hold && (hold.grant.t < sight.t || hold.grant.via === 'reentry' || hold.forged)) continue
       const waitedUntil = hold?.grant.t ?? byOwner.get(owner)?.end?.t ?? Number.NEGATIVE_INFINITY
       const overtaken = first && (hold ? hold.grant.token > first.hold.grant.token : waitedUntil > first.hold.grant.t)
       if (first) {
         compared.add(id)
-        const excuse = history.disturbances.touch(worker, sight.from, first.hold.grant.t)
+        const excuse = history.disturbances.touch(worker, sight.key, sight.from, first.hold.grant.t)
         if (!excuse) decided.add(id)
         else if (overtaken) excused.add(id)
         if (overtaken && !excuse && !reported.has(id)) {
@@ -94,7 +95,7 @@ function changedTickets(history: History): Violation[] {
       const before = seen.get(id)
       seen.set(id, { ticket, sight })
       if (!before || before.ticket === ticket) continue
-      if (history.disturbances.touch(worker, before.sight.from - LONGEST_JOIN, sight.t)) continue
+      if (history.disturbances.touch(worker, sight.key, before.sight.from - LONGEST_JOIN, sight.t)) continue
       violations.push({
         invariant: 'I3',
         key: sight.key,

@@ -19,7 +19,7 @@ function met(history: History, found: readonly Violation[]): Violation[] {
   return history.all('met').flatMap(event => {
     const { id, other, key, t } = event
     const holds = [id, other].map(each => history.holdById.get(each)).filter(hold => hold !== undefined)
-    if (holds.some(hold => wasTaken(history, hold, t))) return []
+    if (holds.some(hold => hold.forged || wasTaken(history, hold, t))) return []
     return {
       invariant: 'I1',
       key,
@@ -29,12 +29,19 @@ function met(history: History, found: readonly Violation[]): Violation[] {
   })
 }
 
-/** A newer token written while the writer of the older one held: two holders, or tokens out of step. */
+/**
+ * A newer token written while the writer of the older one held: two holders, or tokens out of step. It may be the newer
+ * one whose hold was taken away: at a failover the old master goes on granting to those who still find it. And a token
+ * that was forged, and believed, stays the newest in the register until Redis has issued a larger one.
+ */
 function fenced(history: History, found: readonly Violation[]): Violation[] {
   return history.all('fenced').flatMap(event => {
     const { id, key, token, newer, t } = event
     const hold = history.holdById.get(id)
-    if (hold && wasTaken(history, hold, t)) return []
+    if (hold && (hold.forged || wasTaken(history, hold, t))) return []
+    if (history.forgedTokens.has(`${newer} ${key}`)) return []
+    const newest = history.holds.get(key)?.find(({ grant }) => grant.token === newer)
+    if (newest && wasTaken(history, newest, t)) return []
     const text = `by the register: ${newer} was written while ${id} held with ${token}${verdict(found, ['I1', 'I2'], key)}`
     return { invariant: 'I2', key, text, events: [event] }
   })
@@ -42,7 +49,7 @@ function fenced(history: History, found: readonly Violation[]): Violation[] {
 
 /** Whether the hold may have been taken away by then, so that the next holder was in its right. */
 function wasTaken(history: History, hold: Hold, at: number): boolean {
-  return history.takings.cut(hold.grant) <= at
+  return history.takings.cut(hold.grant, hold.request?.t) <= at
 }
 
 /** Writes and grants tell the same story, in tokens that never go back. */

@@ -1,5 +1,4 @@
 /** Looks at the fair queues in Redis all the time, and at its own event loop, through which all proxies go. */
-import type { Recorder } from '../history/recorder.ts'
 import { now } from '../history/recorder.ts'
 import type { Stage } from './stage.ts'
 import { lockName } from './terms.ts'
@@ -20,20 +19,18 @@ interface Sight {
 
 export class Eyes {
   readonly #stage: Stage
-  readonly #keys: readonly string[]
   readonly #seen = new Map<string, Sight>()
   readonly #timers: NodeJS.Timeout[] = []
   #looking = false
 
-  constructor(stage: Stage, keys: readonly string[]) {
+  constructor(stage: Stage) {
     this.#stage = stage
-    this.#keys = keys
   }
 
   open(): void {
     const { recorder } = this.#stage
-    compareClocks(recorder)
-    this.#timers.push(setInterval(() => compareClocks(recorder), COMPARE))
+    this.#stage.readClock()
+    this.#timers.push(setInterval(() => this.#stage.readClock(), COMPARE))
     let last = now()
     this.#timers.push(
       setInterval(() => {
@@ -55,11 +52,11 @@ export class Eyes {
     const from = now()
     try {
       const pipeline = this.#stage.eyes.pipeline()
-      for (const key of this.#keys) pipeline.zrange(`${lockName(key)}:queue`, '0', '-1', 'WITHSCORES')
+      for (const key of this.#stage.keys) pipeline.zrange(`${lockName(key)}:queue`, '0', '-1', 'WITHSCORES')
       const replies = (await pipeline.exec()) ?? []
       const t = now()
       for (const [i, [error, reply]] of replies.entries()) {
-        if (!error) this.#saw(this.#keys[i]!, reply as string[], from, t)
+        if (!error) this.#saw(this.#stage.keys[i]!, reply as string[], from, t)
       }
     } catch {
       // Out of reach: there is nothing to see.
@@ -82,8 +79,4 @@ export class Eyes {
     }
     this.#stage.recorder.record('queue', { key, from, entries }, t)
   }
-}
-
-function compareClocks(recorder: Recorder): void {
-  recorder.record('clock', { wall: Date.now() })
 }

@@ -16,9 +16,14 @@ import type { HistoryEvent } from '../history/events.ts'
 import { now, readEvents } from '../history/recorder.ts'
 import { Director } from './director.ts'
 import { Eyes } from './eyes.ts'
+import { keyFaults } from './key-faults.ts'
+import { processFaults } from './process-faults.ts'
 import { reportLines } from './report.ts'
+import { serverFaults } from './server-faults.ts'
 import { Stage } from './stage.ts'
-import { keyNames, LONGEST_LEASE, OUTAGE_TIMEOUT, type Terms, WAITER_TTL } from './terms.ts'
+import { LONGEST_LEASE, OUTAGE_TIMEOUT, type Terms, WAITER_TTL } from './terms.ts'
+
+const kinds = [processFaults, serverFaults, keyFaults].flatMap(Object.keys)
 
 /** Between two lines of progress, ms. */
 const PROGRESS = 10_000
@@ -46,7 +51,7 @@ async function judge(file: string): Promise<boolean> {
   for await (const event of readEvents(file)) events.push(event)
   const verdict = check(events)
   const seed = events.find(event => event.kind === 'run')?.seed ?? 0
-  for (const line of reportLines(verdict, events, seed)) console.log(line)
+  for (const line of reportLines(verdict, events, seed, kinds)) console.log(line)
   return verdict.violations.length === 0
 }
 
@@ -62,7 +67,7 @@ async function play(terms: Terms): Promise<readonly string[]> {
     longestLease: LONGEST_LEASE,
     outageTimeout: OUTAGE_TIMEOUT,
   })
-  const eyes = new Eyes(stage, keyNames(terms.keys))
+  const eyes = new Eyes(stage)
   const director = new Director(stage, terms)
   const progress = setInterval(() => {
     console.log(`${String(Math.round((now() - start) / 1000)).padStart(4)} s  ${director.faults} faults so far`)

@@ -6,7 +6,8 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Recorder } from '../history/recorder.ts'
-import { FaultProxy } from '../support/fault-proxy.ts'
+import { FrameProxy } from '../support/frame-proxy.ts'
+import { plainEnvironment } from '../support/stepped-clock.ts'
 import type { Terms } from './terms.ts'
 import type { Orders, ToWorker } from './worker.ts'
 
@@ -19,7 +20,7 @@ export interface Places {
 }
 
 export class Post {
-  readonly proxy: FaultProxy
+  readonly proxy: FrameProxy
   readonly #terms: Terms
   readonly #places: Places
   readonly #recorder: Recorder
@@ -29,7 +30,7 @@ export class Post {
   #drained = false
   #turn: Promise<void> = Promise.resolve()
 
-  private constructor(terms: Terms, places: Places, recorder: Recorder, number: number, proxy: FaultProxy) {
+  private constructor(terms: Terms, places: Places, recorder: Recorder, number: number, proxy: FrameProxy) {
     this.#terms = terms
     this.#places = places
     this.#recorder = recorder
@@ -39,12 +40,22 @@ export class Post {
   }
 
   static async open(terms: Terms, places: Places, recorder: Recorder, number: number): Promise<Post> {
-    return new Post(terms, places, recorder, number, await FaultProxy.open(places.url))
+    return new Post(terms, places, recorder, number, await FrameProxy.open(places.url))
   }
 
   /** The present process. */
   get worker(): string {
-    return `w${this.#number}.${this.#generation}`
+    return this.workers.at(-1)!
+  }
+
+  /** All processes that have worked here, the present one last. */
+  get workers(): string[] {
+    return Array.from({ length: this.#generation }, (_, i) => `w${this.#number}.${i + 1}`)
+  }
+
+  /** The channel of the present process's grants, as soon as it listens. */
+  get inbox(): string | undefined {
+    return this.proxy.channels().find(name => name.startsWith('lock:inbox:'))
   }
 
   get drained(): boolean {
@@ -63,6 +74,11 @@ export class Post {
 
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     this.#child.kill(signal)
+  }
+
+  /** Its way leads to another server from now on. */
+  moveTo(url: string): void {
+    this.proxy.switchTo(url)
   }
 
   /** SIGKILL, and a new process. */
@@ -104,7 +120,10 @@ export class Post {
       worker: this.worker,
       stream: this.#number * 1_000 + this.#generation,
     }
-    this.#child = fork(program, [JSON.stringify(orders)], { execArgv: ['--import', 'tsx'] })
+    this.#child = fork(program, [JSON.stringify(orders)], {
+      execArgv: ['--import', 'tsx'],
+      env: plainEnvironment(),
+    })
     this.#child.on('message', message => {
       if (message === 'drained') this.#drained = true
     })

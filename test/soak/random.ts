@@ -23,6 +23,11 @@ export class Random {
     return list[this.int(0, list.length - 1)] as T
   }
 
+  shuffled<T>(list: readonly T[]): T[] {
+    const left = [...list]
+    return list.map(() => left.splice(this.int(0, left.length - 1), 1)[0] as T)
+  }
+
   /** One of the names, each as often as its weight says. */
   weighted<N extends string>(weights: Readonly<Record<N, number>>): N {
     const entries = Object.entries(weights) as [N, number][]

@@ -7,14 +7,23 @@ import type { HistoryEvent } from '../history/events.ts'
 const SHOWN = 3
 const LISTED = 20
 
-export function reportLines(verdict: Verdict, events: readonly HistoryEvent[], seed: number): string[] {
-  const { violations, grants, ends, faults, order } = verdict
+/** `kinds`: the names of all faults, so that it says which ones never came. */
+export function reportLines(
+  verdict: Verdict,
+  events: readonly HistoryEvent[],
+  seed: number,
+  kinds: readonly string[],
+): string[] {
+  const { violations, grants, ends, faults, order, excused } = verdict
+  const missing = kinds.filter(name => !faults.has(name))
   const lines = [
     `events      ${verdict.events}`,
     `grants      ${total(grants)}: ${counts(grants)}`,
     `ungranted   ${total(ends)}: ${counts(ends)}`,
     `faults      ${total(faults)}: ${counts(faults)}`,
+    ...(missing.length > 0 ? [`never came  ${missing.join(', ')}`] : []),
     `order       ${order.compared} waiters compared, ${order.decided} of them without any excuse; ${order.excused} overtaken with one`,
+    `excused     ${excused.overlaps} overlaps of holds that were taken away, ${excused.forged} forged grants, ${excused.witnesses} reports of witnesses about these`,
     `violations  ${violations.length}`,
   ]
   for (const { invariant, key, text } of violations.slice(0, LISTED)) lines.push(`  ${invariant} ${key ?? ''}: ${text}`)

@@ -1,32 +1,29 @@
-/** Faults of the server and of single locks in it. Those that take holds away record when (`taken`). */
-import { randomBytes } from 'node:crypto'
+/** Faults of the server in which it keeps its data: it is slow, refuses, or ends connections. The others: data-faults.ts. */
+import { mkdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Reach } from '../history/events.ts'
-import { now } from '../history/recorder.ts'
-import type { KeyFault, ServerFault } from './plan.ts'
+import { eventually } from '../support/time.ts'
+import { clockFaults } from './clock-faults.ts'
+import { dataFaults, notSaving } from './data-faults.ts'
+import { call, type Fault } from './fault.ts'
+import type { ServerFault } from './plan.ts'
 import type { Stage } from './stage.ts'
-import { lockName } from './terms.ts'
 
-interface Fault<Args extends unknown[]> {
-  readonly reach: Reach
-  readonly run: (stage: Stage, ...args: Args) => Promise<void>
-}
-
-export const serverFaults: Readonly<Record<ServerFault, Fault<[duration: number]>>> = {
+export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
+  ...dataFaults,
+  ...clockFaults,
   'client kill normal': { reach: 'server', run: stage => call(stage, 'CLIENT', 'KILL', 'TYPE', 'normal') },
   'client kill pubsub': { reach: 'server', run: stage => call(stage, 'CLIENT', 'KILL', 'TYPE', 'pubsub') },
-  'script flush': { reach: 'nothing', run: stage => call(stage, 'SCRIPT', 'FLUSH') },
-  pause: {
+  'client kill both': {
     reach: 'server',
-    async run(stage, duration) {
-      await call(stage, 'CLIENT', 'PAUSE', String(duration), 'ALL')
-      await sleep(duration)
-    },
+    run: stage => Promise.all(['pubsub', 'normal'].map(type => call(stage, 'CLIENT', 'KILL', 'TYPE', type))),
   },
-  sleep: { reach: 'server', run: (stage, duration) => call(stage, 'DEBUG', 'SLEEP', String(duration / 1000)) },
+  'script flush': { reach: 'nothing', run: stage => call(stage, 'SCRIPT', 'FLUSH') },
+  pause: pause('ALL'),
+  'pause writes': pause('WRITE'),
+  sleep: { reach: 'server', run: (stage, { duration }) => call(stage, 'DEBUG', 'SLEEP', String(duration / 1000)) },
   busy: {
     reach: 'server',
-    async run(stage, duration) {
+    async run(stage, { duration }) {
       // Ends with the error that says it was killed.
       const script = stage.second.eval('while true do end', 0).catch(() => {})
       await sleep(duration)
@@ -34,100 +31,65 @@ export const serverFaults: Readonly<Record<ServerFault, Fault<[duration: number]
       await script
     },
   },
-  'out of memory': setting('maxmemory', '1', '0'),
-  'no replicas': setting('min-replicas-to-write', '1', '0'),
-  readonly: {
+  'out of memory': between(['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']),
+  'no replicas': between(
+    ['CONFIG', 'SET', 'min-replicas-to-write', '1'],
+    ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
+  ),
+  // A replica of nobody refuses writes and keeps its data.
+  readonly: between(['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE']),
+  misconf: {
     reach: 'server',
-    async run(stage, duration) {
-      // A replica of nobody refuses writes and keeps its data.
-      await call(stage, 'REPLICAOF', '127.0.0.1', '1')
+    async run(stage, { duration }) {
+      await notSaving(stage)
+      await stage.forgetDump()
+      // A folder in the place of its file: it cannot save any more, and refuses writes.
+      await mkdir(stage.dump)
+      await call(stage, 'CONFIG', 'SET', 'save', '3600 1', 'stop-writes-on-bgsave-error', 'yes')
+      await call(stage, 'BGSAVE')
+      await eventually(async () => /rdb_last_bgsave_status:err/.test(await stage.admin.info('persistence')))
       await sleep(duration)
-      await call(stage, 'REPLICAOF', 'NO', 'ONE')
+      await call(stage, 'CONFIG', 'SET', 'save', '', 'stop-writes-on-bgsave-error', 'no')
+      await stage.forgetDump()
     },
   },
-  'rights revoked': {
-    reach: 'server',
-    async run(stage, duration) {
-      await call(stage, 'ACL', 'SETUSER', 'default', '-@scripting')
-      await sleep(duration)
-      await call(stage, 'ACL', 'SETUSER', 'default', '+@all')
-    },
-  },
-  flushall: { reach: 'server', run: stage => taking(stage, undefined, 'FLUSHALL', () => call(stage, 'FLUSHALL')) },
-  'restart empty': {
-    reach: 'server',
-    run: (stage, duration) =>
-      taking(stage, undefined, 'restart', async () => {
-        await stage.server.kill()
-        await sleep(duration)
-        await stage.server.restart()
-      }),
-  },
+  'scripts revoked': revoked(['-@scripting']),
+  'keys revoked': revoked(['resetkeys', '~others:*']),
+  'login revoked': revoked(['off'], stage => call(stage, 'CLIENT', 'KILL', 'USER', 'default')),
+  'publish revoked': revoked(['-publish']),
+  'subscribe revoked': revoked(['-subscribe'], stage => call(stage, 'CLIENT', 'KILL', 'TYPE', 'pubsub')),
 }
 
-export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string, duration: number]>>> = {
-  delete: { reach: 'nothing', run: (stage, key) => taking(stage, key, 'DEL', () => call(stage, 'DEL', lockName(key))) },
-  'force release': {
-    reach: 'nothing',
-    run: (stage, key) =>
-      taking(stage, key, 'forceRelease', async () => {
-        await stage.locks.forceRelease(key)
-      }),
-  },
-  'wrong type': {
-    // While it lasts, no heartbeat of this lock's waiters is answered.
-    reach: 'server',
-    run: (stage, key, duration) =>
-      taking(stage, key, 'wrong type', async () => {
-        await call(stage, 'SET', lockName(key), 'a string')
-        await sleep(duration)
-        await call(stage, 'DEL', lockName(key))
-      }),
-  },
-  'forge messages': { reach: 'nothing', run: forge },
-}
-
-/** Says everything that can be said without knowing a waiter's id, which is all that makes a grant. */
-async function forge({ admin }: Stage, key: string): Promise<void> {
-  const lock = lockName(key)
-  const stranger = randomBytes(12).toString('base64url')
-  for (const channel of [`unlock:${lock}`, `${lock}:unlock`]) await admin.publish(channel, 'free')
-  const holder = await admin.hget(lock, 'hold')
-  for (const inbox of (await admin.pubsub('CHANNELS', 'lock:inbox:*')) as string[]) {
-    const client = inbox.slice('lock:inbox:'.length)
-    await admin.publish(inbox, `handoff ${client}${stranger} 1 ${lock}`)
-    await admin.publish(inbox, `expiry ${client}${stranger} 99999999999999999 ${lock}`)
-    if (holder?.startsWith(client)) await admin.publish(inbox, `lost ${holder} 1 ${lock}`)
-    await admin.publish(inbox, 'beat 0')
-    await admin.publish(inbox, '')
-  }
-}
-
-function setting(name: string, bad: string, good: string): Fault<[duration: number]> {
+function pause(mode: 'ALL' | 'WRITE'): Fault {
   return {
     reach: 'server',
-    async run(stage, duration) {
-      await call(stage, 'CONFIG', 'SET', name, bad)
+    async run(stage, { duration }) {
+      await call(stage, 'CLIENT', 'PAUSE', String(duration), mode)
       await sleep(duration)
-      await call(stage, 'CONFIG', 'SET', name, good)
     },
   }
 }
 
-async function taking(
-  { recorder }: Stage,
-  key: string | undefined,
-  how: string,
-  take: () => Promise<void>,
-): Promise<void> {
-  const from = now()
-  try {
-    await take()
-  } finally {
-    recorder.record('taken', { ...(key !== undefined && { key }), from, how })
+function between([begin, ...beginning]: [string, ...string[]], [end, ...ending]: [string, ...string[]]): Fault {
+  return {
+    reach: 'server',
+    async run(stage, { duration }) {
+      await call(stage, begin, ...beginning)
+      await sleep(duration)
+      await call(stage, end, ...ending)
+    },
   }
 }
 
-async function call({ admin }: Stage, command: string, ...args: string[]): Promise<void> {
-  await admin.call(command, ...args)
+/** From everybody but the keeper. `noticed`: what makes the server mind it on connections that are there already. */
+function revoked(rules: string[], noticed: (stage: Stage) => Promise<unknown> = async () => {}): Fault {
+  return {
+    reach: 'server',
+    async run(stage, { duration }) {
+      await call(stage, 'ACL', 'SETUSER', 'default', ...rules)
+      await noticed(stage)
+      await sleep(duration)
+      await call(stage, 'ACL', 'SETUSER', 'default', 'on', 'allkeys', 'allchannels', '+@all')
+    },
+  }
 }

@@ -3,11 +3,14 @@
  * from its first moment; the messages 'drain' (no more requests) and 'close' end it. Nothing but its own work keeps it
  * alive after that: that it ends by itself is part of what is tested.
  */
+// Before anything that might keep the time of day as it finds it.
+import '../support/time-of-day.ts'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { LockClient } from '../../src/index.ts'
 import { now, Recorder } from '../history/recorder.ts'
+import { jump } from '../support/time-of-day.ts'
 import { Caller } from './caller.ts'
 import { Random } from './random.ts'
 import { keyNames, LONGEST_LEASE, OUTAGE_TIMEOUT, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
@@ -23,7 +26,7 @@ export interface Orders extends Terms {
   readonly history: string
 }
 
-export type ToWorker = 'drain' | 'close' | { readonly block: number }
+export type ToWorker = 'drain' | 'close' | { readonly block: number } | { readonly jump: number }
 
 const CALLERS = 10
 /** How often the event loop is looked at, and from which delay on it counts as having stood still, in ms. */
@@ -82,6 +85,7 @@ const callers = Array.from({ length: CALLERS }, async (_, i) => {
 process.on('message', (message: ToWorker) => {
   if (message === 'drain') drain()
   else if (message === 'close') close()
+  else if ('jump' in message) jump(message.jump)
   else {
     const end = now() + message.block
     while (now() < end);

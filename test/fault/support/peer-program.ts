@@ -1,17 +1,9 @@
 /** A client in a process of its own, which the test drives by messages (peer.ts). Arguments: URL, client options as JSON. */
+
 import type { ClientOptions, Lease, LockOptions } from '../../../src/index.ts'
+import { jump } from '../../support/time-of-day.ts'
 
 const [url = '', options = '{}'] = process.argv.slice(2)
-
-/** Its time of day is what the test makes it; set up before the library is loaded. */
-const TrueDate = Date
-let dateOffset = 0
-globalThis.Date = class extends TrueDate {
-  constructor(...args: [number?]) {
-    super(...((args.length > 0 ? args : [TrueDate.now() + dateOffset]) as [number]))
-  }
-  static override now = () => TrueDate.now() + dateOffset
-} as DateConstructor
 
 const tell = (message: object) => process.send?.(message)
 for (const event of ['unhandledRejection', 'uncaughtException']) {
@@ -66,10 +58,7 @@ const deeds = {
     return { held: leaseOf(id).held, remaining: leaseOf(id).remaining() }
   },
   /** Moves the time of day by this many ms. */
-  jump(ms: number) {
-    dateOffset += ms
-    return Date.now()
-  },
+  jump,
   spans: () => holds.spans,
   close: () => locks.close(),
 }

@@ -1,6 +1,6 @@
 /** Redis's frames, found in a stream of bytes: commands on the way up, replies and messages on the way down. */
 import { createHash } from 'node:crypto'
-import { scripts } from '../../../src/redis/scripts.generated.ts'
+import { scripts } from '../../src/redis/scripts.generated.ts'
 
 const CRLF = Buffer.from('\r\n')
 
@@ -73,6 +73,11 @@ export function commandOf(frame: Buffer): string {
   if (name === 'evalsha') return bySha.get(script) ?? name
   if (name === 'eval') return bySha.get(createHash('sha1').update(script).digest('hex')) ?? name
   return name
+}
+
+/** The first channel that a SUBSCRIBE names. */
+export function channelOf(frame: Buffer): string {
+  return words(frame, 2)[1] ?? ''
 }
 
 /** The first word of a message of a channel: 'handoff', 'expiry', 'lost', 'beat', 'free'; undefined: it is a reply. */

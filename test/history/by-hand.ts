@@ -1,0 +1,68 @@
+/** Pieces of hand-made histories: one key, one server whose time of day is WALL at monotonic 0. */
+import { check } from './check.ts'
+import type { Fields, HistoryEvent, Kind } from './events.ts'
+
+export const WALL = 1_800_000_000_000
+
+export function at<K extends Kind>(t: number, kind: K, fields: Fields<K>): HistoryEvent {
+  return { t, kind, ...fields } as HistoryEvent
+}
+
+export const run: readonly HistoryEvent[] = [
+  at(0, 'run', { seed: 1, waiterTtl: 3_000, longestLease: 3_000, outageTimeout: 4_000 }),
+  at(0, 'clock', { wall: WALL }),
+]
+
+/** What is violated. */
+export function found(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
+  return check([...run, ...list.flat()]).violations.map(({ invariant }) => invariant)
+}
+
+/** A request that was granted: `issued` by the server, heard of a moment later. */
+export function granted(
+  id: string,
+  issued: number,
+  fields: {
+    lease?: number
+    owner?: string
+    via?: 'reentry'
+    worker?: string
+    /** ms by which the server's clock, and so the token, is off. */
+    off?: number
+    asked?: number
+    heard?: number
+  } = {},
+): HistoryEvent[] {
+  const { lease = 1_000, owner = id, via = 'immediate' as const, worker = `w-${id}`, off = 0 } = fields
+  const { asked = issued - 1, heard = issued + 1 } = fields
+  const grant = {
+    worker,
+    attempt: id,
+    key: 'k',
+    id,
+    owner,
+    token: tokenOf(issued + off),
+    via,
+    deadline: issued + lease - 3,
+  }
+  return [at(asked, 'request', { worker, attempt: id, key: 'k', mode: 'fair', owner }), at(heard, 'grant', grant)]
+}
+
+export function tokenOf(t: number): number {
+  return (WALL + t) * 1000
+}
+
+export function released(id: string, t: number, result = true): HistoryEvent[] {
+  return [
+    at(t, 'release', { worker: `w-${id}`, id, held: result }),
+    at(t + 1, 'released', { worker: `w-${id}`, id, result }),
+  ]
+}
+
+export function lost(id: string, t: number): HistoryEvent {
+  return at(t, 'lost', { worker: `w-${id}`, id })
+}
+
+export function queue(t: number, ...ids: string[]): HistoryEvent {
+  return at(t, 'queue', { key: 'k', from: t - 1, entries: ids.map(id => [id, String(ids.indexOf(id)), `w-${id}`, id]) })
+}

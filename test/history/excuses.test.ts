@@ -1,0 +1,194 @@
+/** Faults that break I1 by their nature: what each of them excuses, and that it excuses nothing else. */
+import { describe, expect, test } from 'vitest'
+import { at, found, granted, lost, queue, released, run, tokenOf, WALL } from './by-hand.ts'
+import { check } from './check.ts'
+import type { HistoryEvent } from './events.ts'
+
+const taken = (t: number, fields: { key?: string; worker?: string; how?: string } = {}) =>
+  at(t, 'taken', { from: t - 2, how: 'a fault', ...fields })
+const clock = (t: number, off: number) => at(t, 'clock', { wall: WALL + t + off })
+/** Believes until 400, is told then. */
+const old = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
+  ...granted('a', issued, { lease: 403 - issued, ...fields }),
+  lost('a', 400),
+  ...released('a', 401, false),
+]
+const next = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
+  ...granted('b', issued, fields),
+  ...released('b', issued + 10),
+]
+
+describe('a failover that lost the last writes', () => {
+  const failover = (...workers: string[]) => workers.map(worker => taken(200, { worker, how: 'failover' }))
+
+  test('excuses what the old master had granted, to the processes that were on their way to the new one', () => {
+    expect(found(old(10), failover('w-a', 'w-b'), next(300))).toEqual([])
+    expect(found(old(10), failover('w-b'), next(300))).toEqual(['I1'])
+  })
+
+  test('excuses nothing before the promotion, and nothing that the new master grants', () => {
+    expect(found(old(10), failover('w-a', 'w-b'), next(100))).toEqual(['I1'])
+    expect(found(old(260), failover('w-a', 'w-b'), next(300))).toEqual(['I1'])
+  })
+
+  test('who is led to the new master later has had its grants from the old one until then', () => {
+    const late = at(500, 'taken', { worker: 'w-a', from: 198, how: 'failover' })
+    expect(found(old(300), late, taken(200, { worker: 'w-b' }), next(350))).toEqual([])
+    expect(found(old(300), taken(200, { worker: 'w-a' }), taken(200, { worker: 'w-b' }), next(350))).toEqual(['I1'])
+  })
+
+  test('of two masters that both grant, either may have the newer token in the register', () => {
+    // The new master grants to b at 300; the old one to a at 350, for a is led to the new one at 500 only.
+    const holds = [...old(350), ...granted('b', 300), lost('b', 1_300), ...released('b', 1_301, false)]
+    const fenced = at(370, 'fenced', { worker: 'w-b', key: 'k', id: 'b', token: tokenOf(300), newer: tokenOf(350) })
+    const led = (worker: string, t: number) => at(t, 'taken', { worker, from: 198, how: 'failover' })
+    expect(found(holds, fenced, led('w-b', 200), led('w-a', 500))).toEqual([])
+    expect(found(holds, fenced, led('w-b', 200), led('w-a', 200))).toEqual(['I1', 'I2'])
+  })
+
+  test('excuses no token: of two masters neither may repeat one nor fall behind', () => {
+    expect(found(old(10), failover('w-a', 'w-b'), next(300, { off: -295 }))).toContain('I2')
+    expect(found(old(10), failover('w-a', 'w-b'), next(300, { off: -290 }))).toContain('I2')
+    const behind = at(310, 'register', {
+      key: 'k',
+      entries: [
+        [tokenOf(300), 'b'],
+        [tokenOf(10), 'a'],
+      ],
+    })
+    expect(found(old(10), failover('w-a', 'w-b'), next(300), behind)).toEqual(['I2'])
+  })
+
+  test('excuses no loss that nobody was told of', () => {
+    const silent = [...granted('a', 10), ...released('a', 401, false)]
+    expect(found(silent, failover('w-a', 'w-b'), next(300))).toEqual(['I8'])
+  })
+})
+
+describe("the server's clock steps", () => {
+  const forward = [clock(199, 0), clock(200, 60_000), taken(200, { how: 'clock' })]
+
+  test('forward: excuses what had been granted before, and nothing else', () => {
+    expect(found(old(10), forward, next(300, { off: 60_000 }))).toEqual([])
+    expect(found(old(10), forward, next(100))).toEqual(['I1'])
+    expect(found(old(260, { off: 60_000 }), forward, next(300, { off: 60_000 }))).toEqual(['I1'])
+  })
+
+  test('forward: when a grant was made is read from the clock as it was then, however late it was heard of', () => {
+    expect(found(old(150, { heard: 290 }), forward, next(285, { off: 60_000 }))).toEqual([])
+    expect(found(old(260, { off: 60_000, heard: 284 }), forward, next(285, { off: 60_000 }))).toEqual(['I1'])
+    // A taking long before is no excuse, though the clock of that time would say so with the step in between.
+    const before = [taken(100), clock(5_099, 0), clock(5_100, 5_000)]
+    const first = granted('a', 5_120, { off: 5_000, lease: 183 })
+    const both = [...first, lost('a', 5_300), ...released('a', 5_301, false), ...next(5_200, { off: 5_000 })]
+    expect(found(before, both)).toEqual(['I1'])
+  })
+
+  test('back: excuses nothing; tokens run ahead of the clock, and go on increasing', () => {
+    const back = [clock(199, 0), clock(200, -60_000)]
+    expect(found(granted('a', 190), released('a', 250), back, next(300, { off: -100 }))).toEqual([])
+    expect(found(granted('a', 190), released('a', 250), back, next(300, { off: -60_000 }))).toContain('I2')
+    expect(found(old(190), back, next(300, { off: -100 }))).toEqual(['I1'])
+  })
+
+  test('back, and forward again: what was granted in between is known by its request', () => {
+    const excursion = [clock(199, 0), clock(200, -60_000), clock(599, -60_000), clock(600, 0), taken(600)]
+    const ahead = (issued: number) => ({ off: 199.001 - issued, heard: 700, lease: 803 - issued })
+    const late = [...granted('a', 500, ahead(500)), lost('a', 800), ...released('a', 801, false)]
+    expect(found(excursion, late, next(695))).toEqual([])
+    const after = [...granted('a', 670, { heard: 700, lease: 133 }), lost('a', 800), ...released('a', 801, false)]
+    expect(found(excursion, after, next(695))).toEqual(['I1', 'I2'])
+  })
+})
+
+describe('data that is lost otherwise', () => {
+  test.each(['evict', 'restart', 'FLUSHALL'])('%s excuses what had been granted before', how => {
+    expect(found(old(10), taken(200, { how }), next(300))).toEqual([])
+    expect(found(old(10), taken(200, { how }), next(100))).toEqual(['I1'])
+    expect(found(old(260), taken(200, { how }), next(300))).toEqual(['I1'])
+  })
+
+  test.each(['loading', 'misconf', 'output buffer', 'wall clock', 'late requests', 'early messages', 'delete queue'])(
+    '%s takes nothing, and excuses no overlap',
+    name => {
+      const fault = (t: number, phase: 'begin' | 'end') => at(t, 'fault', { fault: 1, name, phase, reach: 'server' })
+      expect(found(old(10), fault(150, 'begin'), fault(250, 'end'), next(300))).toEqual(['I1'])
+    },
+  )
+
+  test('a fault of one lock excuses the order of its own waiters only', () => {
+    const fault = (t: number, key: string) => [
+      at(t, 'fault', { fault: 1, name: 'delete queue', phase: 'begin', reach: 'key', key }),
+      at(t + 10, 'fault', { fault: 1, name: 'delete queue', phase: 'end', reach: 'key', key }),
+    ]
+    const overtaken = [...next(110, { asked: 10 }), ...granted('a', 130, { asked: 10 }), ...released('a', 140)]
+    expect(found(queue(100, 'a', 'b'), overtaken, fault(105, 'k'))).toEqual([])
+    expect(found(queue(100, 'a', 'b'), overtaken, fault(105, 'other'))).toEqual(['I3'])
+    const failed = [
+      at(10, 'request', { worker: 'w', attempt: 'a', key: 'k', mode: 'fair' }),
+      at(30, 'end', { worker: 'w', attempt: 'a', how: 'failed', error: 'Redis refused' }),
+    ]
+    expect(found(failed, fault(15, 'k'))).toEqual([])
+    expect(found(failed, fault(15, 'other'))).toEqual(['I6'])
+  })
+})
+
+describe('a forged grant that names a waiter', () => {
+  /** `a` holds from 10 to 400; `f` waits, and is told at 200 that it holds. */
+  const holder = [...granted('a', 10), ...released('a', 400)]
+  const believer = (told: HistoryEvent[] = [lost('f', 230)]) => [
+    ...granted('f', 200, { asked: 5, lease: 33 }),
+    ...told,
+    ...released('f', 260, false),
+  ]
+  const forged = (id = 'f', t = 200, key = 'k') => at(199, 'forged', { key, id, token: tokenOf(t) })
+
+  test('is excused for that waiter and that token', () => {
+    expect(found(holder, believer(), forged())).toEqual([])
+    expect(found(holder, believer())).toEqual(['I1'])
+    expect(found(holder, believer(), forged('another'))).toEqual(['I1'])
+    expect(found(holder, believer(), forged('f', 201))).toEqual(['I1'])
+  })
+
+  test('excuses nothing of other grants', () => {
+    expect(found(holder, believer(), forged(), next(300))).toEqual(['I1'])
+    expect(found(holder, believer(), forged(), granted('b', 410, { off: -405 }), released('b', 420))).toContain('I2')
+  })
+
+  test('has to be found out, and its holder told', () => {
+    expect(found(holder, believer([]), forged())).toEqual(['I8'])
+    expect(found(holder, granted('f', 200, { asked: 5, lease: 33 }), forged())).toEqual(['I8'])
+  })
+
+  test('is no progress, and its place in the queue says nothing of the order of others', () => {
+    expect(found(queue(100, 'b', 'f'), holder, believer(), forged(), next(410, { asked: 7 }))).toEqual([])
+    const calm = at(1_000, 'calm', {})
+    const waiting = [
+      at(990, 'request', { worker: 'w', attempt: 'x', key: 'k', mode: 'fair' }),
+      at(9_000, 'end', { worker: 'w', attempt: 'x', how: 'timeout' }),
+    ]
+    const at4000 = [...granted('f', 4_000, { lease: 33 }), lost('f', 4_030), ...released('f', 4_060, false)]
+    expect(found(calm, waiting, at4000)).toEqual([])
+    expect(found(calm, waiting, at4000, forged('f', 4_000))).toEqual(['I4'])
+  })
+
+  test('the witnesses met it, and only it', () => {
+    const met = (id: string, other: string) => at(210, 'met', { worker: `w-${id}`, key: 'k', id, other })
+    expect(found(holder, believer(), forged(), met('f', 'a'))).toEqual([])
+    expect(found(holder, believer(), forged(), next(500), met('b', 'a'))).toEqual(['I1'])
+    const fenced = (newer: number) => at(220, 'fenced', { worker: 'w-a', key: 'k', id: 'a', token: tokenOf(10), newer })
+    expect(found(holder, believer(), forged(), fenced(tokenOf(200)))).toEqual([])
+    expect(found(holder, believer(), forged(), fenced(tokenOf(205)))).toEqual(['I2'])
+    const register = (...entries: [number, string][]) => at(500, 'register', { key: 'k', entries })
+    expect(found(holder, believer(), forged(), register([tokenOf(10), 'a'], [tokenOf(200), 'f']))).toEqual([])
+    expect(found(holder, believer(), forged(), register([tokenOf(200), 'f'], [tokenOf(10), 'a']))).toEqual(['I2'])
+  })
+})
+
+test('what was excused is counted', () => {
+  const met = at(305, 'met', { worker: 'w-b', key: 'k', id: 'b', other: 'a' })
+  const believer = [...granted('f', 200, { asked: 5, lease: 33 }), lost('f', 230), ...released('f', 260, false)]
+  const forged = at(199, 'forged', { key: 'k', id: 'f', token: tokenOf(200) })
+  const events = [...run, ...old(10), taken(290), ...next(300), met, ...believer, forged]
+  expect(check(events)).toMatchObject({ violations: [], excused: { overlaps: 1, forged: 1, witnesses: 1 } })
+})

@@ -1,0 +1,272 @@
+/**
+ * A TCP proxy that knows Redis's frames, and so can treat a single one of them: the reply of a release, the message of a
+ * grant. It tells a client's two connections apart by the SUBSCRIBE that goes up one of them.
+ *
+ * What happens to a frame is decided by the first rule that fits it, when it comes:
+ *   drop    it is lost, and the connection goes on: half-open, where a rule drops everything
+ *   hold    it waits until the rule is lifted, and all that follows on its connection waits behind it, as in TCP
+ *   cut     it is lost, and its connection is cut
+ *   sever   it stays on its way to the server, but the client's side is cut: it may arrive when nobody waits for it
+ *   twice   it arrives twice
+ *   { delay } it arrives that many ms later
+ */
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { channelOf, commandOf, Frames, messageOf } from './frames.ts'
+
+export type Direction = 'up' | 'down'
+export type Kind = 'commands' | 'messages'
+export type Deed = 'drop' | 'hold' | 'cut' | 'sever' | 'twice' | { readonly delay: number }
+
+/**
+ * What a rule fits; what is left out fits all. `name`: of a script or command, of what is replied to, or the first word
+ * of a message.
+ */
+export interface Where {
+  readonly direction?: Direction
+  readonly kind?: Kind
+  readonly name?: string
+  /** How many frames it fits; default: all. */
+  readonly times?: number
+}
+
+export class Rule {
+  readonly where: Where
+  readonly deed: Deed
+  /** Resolves when the first frame was treated so. */
+  readonly happened: Promise<void>
+  count = 0
+  lifted = false
+  readonly #lifted: () => void
+  #happen!: () => void
+
+  constructor(where: Where, deed: Deed, lifted: () => void) {
+    this.where = where
+    this.deed = deed
+    this.#lifted = lifted
+    this.happened = new Promise(resolve => {
+      this.#happen = resolve
+    })
+  }
+
+  fits(direction: Direction, kind: Kind, name: string): boolean {
+    const { where } = this
+    if (this.lifted || this.count >= (where.times ?? Number.POSITIVE_INFINITY)) return false
+    if (direction !== (where.direction ?? direction) || kind !== (where.kind ?? kind)) return false
+    if (name !== (where.name ?? name)) return false
+    this.count += 1
+    this.#happen()
+    return true
+  }
+
+  /** From now on it fits nothing, and lets go what it has held. */
+  lift(): void {
+    this.lifted = true
+    this.#lifted()
+  }
+}
+
+interface Parcel {
+  readonly data: Buffer
+  readonly due: number
+  readonly holder: Rule | undefined
+}
+
+/** One connection of a client, and what is on its way. */
+class Wire {
+  readonly client: Socket
+  readonly server: Socket
+  kind: Kind = 'commands'
+  /** What it has subscribed. */
+  readonly channels = new Set<string>()
+  /** Directions in which nothing passes this connection any more, whatever the rules say. */
+  readonly dead = new Set<Direction>()
+  /** Names of the commands that are not answered yet. */
+  readonly #asked: string[] = []
+  readonly #queues = { up: [] as Parcel[], down: [] as Parcel[] }
+  readonly #rules: readonly Rule[]
+  #severed = false
+
+  constructor(client: Socket, server: Socket, rules: readonly Rule[], gone: () => void) {
+    this.client = client
+    this.server = server
+    this.#rules = rules
+    this.#read('up', client)
+    this.#read('down', server)
+    const end = () => {
+      if (this.#severed && !server.destroyed) return
+      gone()
+      this.cut()
+    }
+    for (const socket of [client, server]) socket.setNoDelay(true).on('error', end).on('close', end)
+  }
+
+  cut(): void {
+    this.client.destroy()
+    this.server.destroy()
+  }
+
+  pump(direction: Direction): void {
+    const queue = this.#queues[direction]
+    const to = direction === 'up' ? this.server : this.client
+    const now = performance.now()
+    while (queue[0] && queue[0].due <= now && (queue[0].holder?.lifted ?? true)) {
+      const { data } = queue.shift()!
+      if (!to.destroyed) to.write(data)
+    }
+    if (queue[0] && queue[0].due > now) setTimeout(() => this.pump(direction), queue[0].due - now)
+    // The client is gone, and what it had sent has arrived: nobody else would end the server's side.
+    if (this.#severed && direction === 'up' && queue.length === 0) this.server.end()
+  }
+
+  #read(direction: Direction, from: Socket): void {
+    const frames = new Frames()
+    from.on('data', data => {
+      for (const frame of frames.take(data)) {
+        if (from.destroyed) return
+        this.#treat(direction, frame)
+      }
+      this.pump(direction)
+    })
+  }
+
+  #treat(direction: Direction, data: Buffer): void {
+    const name = this.#nameOf(direction, data)
+    if (this.dead.has(direction)) return
+    const rule = this.#rules.find(each => each.fits(direction, this.kind, name))
+    const deed = rule?.deed
+    const delay = typeof deed === 'object' ? deed.delay : 0
+    const parcel = {
+      data,
+      due: performance.now() + delay,
+      holder: deed === 'hold' || deed === 'sever' ? rule : undefined,
+    }
+    if (deed === 'drop') return
+    if (deed === 'cut') return this.cut()
+    this.#queues[direction].push(parcel)
+    if (deed === 'twice') this.#queues[direction].push(parcel)
+    if (deed === 'sever') {
+      this.#severed = true
+      this.client.destroy()
+    }
+  }
+
+  #nameOf(direction: Direction, data: Buffer): string {
+    if (direction === 'up') {
+      const name = commandOf(data)
+      if (name === 'subscribe') {
+        this.kind = 'messages'
+        this.channels.add(channelOf(data))
+      }
+      this.#asked.push(name)
+      return name
+    }
+    const message = messageOf(data)
+    if (message !== undefined) return message
+    const asked = this.#asked.shift() ?? ''
+    return data.toString('latin1', 0, 9) === '-NOSCRIPT' ? 'noscript' : asked
+  }
+}
+
+export class FrameProxy {
+  readonly #server: Server
+  readonly #wires = new Set<Wire>()
+  readonly #rules: Rule[] = []
+  #target: number
+  #refusing = false
+  url = ''
+
+  protected constructor(target: string) {
+    this.#target = portOf(target)
+    this.#server = createServer(client => {
+      if (this.#refusing) return client.destroy()
+      const server = connect(this.#target, '127.0.0.1')
+      const wire: Wire = new Wire(client, server, this.#rules, () => this.#wires.delete(wire))
+      this.#wires.add(wire)
+    })
+  }
+
+  /** A proxy in front of `target`. */
+  static async open(target: string): Promise<FrameProxy> {
+    const proxy = new FrameProxy(target)
+    await proxy.listen()
+    return proxy
+  }
+
+  protected async listen(): Promise<void> {
+    await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
+    const { port } = this.#server.address() as { port: number }
+    this.url = `redis://127.0.0.1:${port}`
+  }
+
+  close(): Promise<void> {
+    this.cut()
+    return new Promise(resolve => this.#server.close(() => resolve()))
+  }
+
+  rule(where: Where, deed: Deed): Rule {
+    const rule = new Rule(where, deed, () => this.#pump())
+    this.#rules.push(rule)
+    return rule
+  }
+
+  /** Lifts every rule and lets connections in. What was held arrives now; what was dropped is lost. */
+  heal(): void {
+    this.#refusing = false
+    for (const rule of this.#rules.splice(0)) rule.lift()
+  }
+
+  cut(kind?: Kind): void {
+    for (const wire of this.#wiresOf(kind)) wire.cut()
+  }
+
+  /** Refuses new connections, or lets them in again. */
+  refuse(refusing = true): void {
+    this.#refusing = refusing
+  }
+
+  /** The present connections are half-open from now on, until their client gives them up. Those made later are not. */
+  halfOpen(direction: Direction, kind?: Kind): { readonly noticed: () => boolean } {
+    const dead = this.#wiresOf(kind)
+    for (const wire of dead) wire.dead.add(direction)
+    return { noticed: () => dead.every(wire => !this.#wires.has(wire)) }
+  }
+
+  /** Nothing is taken from the server any more: its output piles up there. */
+  stopReading(kind: Kind): void {
+    for (const wire of this.#wiresOf(kind)) wire.server.pause()
+  }
+
+  readOn(): void {
+    for (const wire of this.#wires) wire.server.resume()
+  }
+
+  /** Another server is behind the name from now on; connections to the old one are cut. */
+  switchTo(target: string): void {
+    this.#target = portOf(target)
+    this.cut()
+  }
+
+  connections(kind?: Kind): number {
+    return this.#wiresOf(kind).length
+  }
+
+  /** What the present connections have subscribed. */
+  channels(): string[] {
+    return this.#wiresOf('messages').flatMap(({ channels }) => [...channels])
+  }
+
+  #wiresOf(kind?: Kind): Wire[] {
+    return [...this.#wires].filter(wire => wire.kind === (kind ?? wire.kind))
+  }
+
+  #pump(): void {
+    for (const wire of this.#wires) {
+      wire.pump('up')
+      wire.pump('down')
+    }
+  }
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port)
+}

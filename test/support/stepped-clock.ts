@@ -1,0 +1,73 @@
+/**
+ * A time of day for servers, set at will: a small library, compiled here and preloaded into them, adds an offset to the
+ * machine's. All servers that are launched under it share it. Needs gcc, and servers that are processes of this machine.
+ */
+import { execFile } from 'node:child_process'
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const source = fileURLToPath(new URL('clock-shim.c', import.meta.url))
+const variables = ['LD_PRELOAD', 'BATON_CLOCK_OFFSET'] as const
+
+export class SteppedClock {
+  readonly #shim: string
+  readonly #file: string
+  readonly #open: number
+  #offset = 0
+
+  private constructor(shim: string, file: string) {
+    this.#shim = shim
+    this.#file = file
+    this.#open = openSync(file, 'r+')
+  }
+
+  /** In this folder, which has to stay as long as the clock is used. */
+  static async make(dir: string): Promise<SteppedClock> {
+    const [shim, file] = [join(dir, 'clock-shim.so'), join(dir, 'clock-offset')]
+    await promisify(execFile)('gcc', ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl'])
+    await writeFile(file, Buffer.alloc(8))
+    return new SteppedClock(shim, file)
+  }
+
+  /** Its time of day now, in ms. */
+  now(): number {
+    return Date.now() + this.#offset
+  }
+
+  /** What is added to the true time of day, in ms. */
+  get offset(): number {
+    return this.#offset
+  }
+
+  /** Sets the offset, at once. */
+  set(ms: number): void {
+    const bytes = Buffer.alloc(8)
+    bytes.writeBigInt64LE(BigInt(ms) * 1_000n)
+    writeSync(this.#open, bytes, 0, 8, 0)
+    this.#offset = ms
+  }
+
+  /** Whatever is launched meanwhile has this clock: `plainEnvironment` is for what must not. */
+  async under<T>(launch: () => Promise<T>): Promise<T> {
+    Object.assign(process.env, { LD_PRELOAD: this.#shim, BATON_CLOCK_OFFSET: this.#file })
+    try {
+      return await launch()
+    } finally {
+      for (const name of variables) delete process.env[name]
+    }
+  }
+
+  close(): void {
+    closeSync(this.#open)
+  }
+}
+
+/** The environment without a clock of ours. */
+export function plainEnvironment(): NodeJS.ProcessEnv {
+  const environment = { ...process.env }
+  for (const name of variables) delete environment[name]
+  return environment
+}
