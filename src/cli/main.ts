@@ -2,6 +2,7 @@
 /** The program `baton`: one file per command, each of which adds itself. */
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { addBench } from './bench.ts'
 import { addDemo } from './demo.ts'
 
 /** Unusable arguments, as in sysexits.h. */
@@ -15,6 +16,7 @@ const program = new Command('baton')
   .exitOverride() // before the commands: they inherit it
 
 addDemo(program)
+addBench(program)
 
 try {
   await program.parseAsync()

@@ -1,0 +1,106 @@
+package baton;
+
+import com.sun.management.OperatingSystemMXBean;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+
+/**
+ * Waiters that ask, hold and release, and what came of it. Each step runs on the thread on which Redisson tells the end of
+ * the step before. Between two looks at the clock there is nothing but the call.
+ */
+final class Round {
+  /** A server that is gone refuses at once: no loop that does nothing but be refused. */
+  private static final double AFTER_ERROR = 10;
+
+  /** Waiters that have not finished. */
+  private final CountDownLatch left;
+  private final double hold;
+  private final double endAt;
+  private final Samples samples = new Samples();
+  private final AtomicInteger errors = new AtomicInteger();
+  private final AtomicReference<String> firstError = new AtomicReference<>();
+  private final long cpuBefore = cpu();
+
+  /** Each waiter asks again until {@code endAt}; where that is past, each asks once. */
+  Round(int waiters, double hold, double endAt) {
+    left = new CountDownLatch(waiters);
+    this.hold = hold;
+    this.endAt = endAt;
+  }
+
+  void start(int waiter, Locks.Contender contender) {
+    new Waiter(waiter, contender).ask();
+  }
+
+  void await(double giveUpAt) throws InterruptedException {
+    left.await((long) ((giveUpAt - Clock.now()) * 1e6), TimeUnit.NANOSECONDS);
+  }
+
+  /** µs that the process has used since the round began. */
+  long cpuUsed() {
+    return cpu() - cpuBefore;
+  }
+
+  Report.Drained report(String op, String file, long cpu) throws IOException {
+    long unfinished = left.getCount();
+    int written = samples.writeTo(Path.of(file));
+    return new Report.Drained(op, written, unfinished, errors.get(), firstError.get(), cpu);
+  }
+
+  private static long cpu() {
+    return ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class).getProcessCpuTime() / 1000;
+  }
+
+  private final class Waiter {
+    private final int index;
+    private final Locks.Contender contender;
+    private double asked;
+    private double acquired;
+
+    Waiter(int index, Locks.Contender contender) {
+      this.index = index;
+      this.contender = contender;
+    }
+
+    void ask() {
+      asked = Clock.now();
+      contender.acquire().whenComplete((none, error) -> {
+        acquired = Clock.now();
+        if (error != null) refused(error);
+        else if (hold > 0) Clock.in(hold, this::release);
+        else release();
+      });
+    }
+
+    private void release() {
+      double released = Clock.now();
+      int sample = samples.add(index, asked, acquired, released);
+      contender.release().whenComplete((none, error) -> {
+        if (error != null) {
+          refused(error);
+          return;
+        }
+        samples.finish(sample, Clock.now());
+        next();
+      });
+    }
+
+    private void refused(Throwable error) {
+      Throwable cause = error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
+      firstError.compareAndSet(null, cause.toString());
+      errors.incrementAndGet();
+      Clock.in(AFTER_ERROR, this::next);
+    }
+
+    private void next() {
+      if (Clock.now() < endAt) ask();
+      else left.countDown();
+    }
+  }
+}

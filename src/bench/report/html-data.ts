@@ -1,0 +1,111 @@
+/** What the page needs of the raw results: each rival's rounds in one scenario, put together. */
+import type { Distribution, Measure, Results, Scenario, Trial } from '../contract.ts'
+
+export type RivalEntry = Results['rivals'][number]
+
+/** Of the rounds that were measured. */
+export interface Spread {
+  readonly median: number
+  readonly low: number
+  readonly high: number
+  readonly rounds: number
+}
+
+/** One rival in one scenario. */
+export interface Entry {
+  readonly rival: RivalEntry
+  readonly trials: readonly Trial[]
+  /** Rounds that were measured. */
+  readonly measured: number
+  spread(measure: Measure): Spread | undefined
+  /** Of all rounds together. */
+  readonly handoffs: Distribution | undefined
+  /** Median of the rounds, for each tenth of the trial. */
+  readonly fairness: readonly number[] | undefined
+}
+
+/**
+ * Always in the same order, so that a place means the same rival in every plot: redis-baton, the floors to hold it
+ * against, rivals that promise order, the others. Not by value: a rank by hand-off would put those first that hand the
+ * lock back to themselves.
+ */
+export function inOrder(rivals: readonly RivalEntry[]): RivalEntry[] {
+  const rank = ({ kind, fair }: RivalEntry) => (kind === 'baton' ? 0 : kind === 'floor' ? 1 : fair ? 2 : 3)
+  return rivals.toSorted((a, b) => rank(a) - rank(b))
+}
+
+export function entriesOf(results: Results, scenario: Scenario): Entry[] {
+  const trials = results.trials.filter(trial => trial.scenario === scenario.name)
+  return inOrder(results.rivals)
+    .map(rival =>
+      entry(
+        rival,
+        trials.filter(trial => trial.rival === rival.name),
+      ),
+    )
+    .filter(({ trials }) => trials.length > 0)
+}
+
+/** Nobody to wait for, to share with, or to overtake. */
+export const isUncontended = ({ kind, processes, waiters }: Scenario): boolean =>
+  kind === 'loop' && processes * waiters === 1
+
+function entry(rival: RivalEntry, trials: readonly Trial[]): Entry {
+  const measured = trials.filter(({ outcome }) => outcome === 'measured')
+  return {
+    rival,
+    trials,
+    measured: measured.length,
+    spread: measure => spreadOf(measured.map(({ figures }) => figures[measure])),
+    handoffs: together(measured.map(({ handoffs }) => handoffs)),
+    fairness: eachTenth(measured.map(({ fairness }) => fairness)),
+  }
+}
+
+/** A figure that could not be taken is absent, and `null` where it was not a number when the JSON was written. */
+function spreadOf(values: readonly (number | null | undefined)[]): Spread | undefined {
+  const sorted = values.filter(isNumber).sort((a, b) => a - b)
+  if (sorted.length === 0) return undefined
+  const [low, high] = [sorted[0]!, sorted.at(-1)!]
+  const median = (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2
+  return { median, low, high, rounds: sorted.length }
+}
+
+const isNumber = (value: unknown): value is number => Number.isFinite(value)
+
+/** The sum of the rounds' distributions, in the buckets of the first. */
+function together(rounds: readonly (Distribution | undefined)[]): Distribution | undefined {
+  const filled = rounds.filter(round => round?.counts.some(count => count > 0)) as Distribution[]
+  const first = filled[0]
+  if (!first) return undefined
+  const counts: number[] = []
+  for (const { low, step, counts: more } of filled) {
+    more.forEach((count, i) => {
+      const middle = low * step ** (i + 0.5)
+      const bucket = Math.max(0, Math.floor(Math.log(middle / first.low) / Math.log(first.step)))
+      counts[bucket] = (counts[bucket] ?? 0) + count
+    })
+  }
+  return { low: first.low, step: first.step, counts: Array.from(counts, count => count ?? 0) }
+}
+
+function eachTenth(rounds: readonly (readonly number[] | undefined)[]): number[] | undefined {
+  const filled = rounds.filter(round => round !== undefined && round.length > 0) as (readonly number[])[]
+  const length = Math.min(...filled.map(round => round.length))
+  if (filled.length === 0) return undefined
+  const medians = Array.from({ length }, (_, i) => spreadOf(filled.map(round => round[i]))?.median)
+  return medians.every(isNumber) ? medians : undefined
+}
+
+/** Why there are fewer figures than rounds: each reason once, with its rounds where it did not concern all of them. */
+export function shortcomings({ trials }: Entry): string[] {
+  const rounds = new Map<string, number[]>()
+  for (const { outcome, reason, round } of trials) {
+    if (outcome === 'measured') continue
+    const text = `${outcome}: ${reason ?? 'no reason was given'}`
+    rounds.set(text, [...(rounds.get(text) ?? []), round])
+  }
+  return [...rounds].map(([text, which]) =>
+    which.length === trials.length ? text : `${text} (${which.length} of ${trials.length} rounds)`,
+  )
+}

@@ -1,0 +1,96 @@
+/** How each measure is called and written on the page. docs/benchmarks.md defines them. */
+import type { Measure } from '../contract.ts'
+
+export type Unit = 'µs' | 'ms' | 'per second' | 'count' | 'share' | 'index' | 'bytes'
+
+interface Words {
+  readonly title: string
+  readonly unit: Unit
+  /** Anything above 0 is an accident, not a cost, and is shown as such. */
+  readonly alarm?: true
+}
+
+export const words: Readonly<Record<Measure, Words>> = {
+  acquisitions: { title: 'Acquisitions', unit: 'count' },
+  throughput: { title: 'Acquisitions a second', unit: 'per second' },
+  handoffP50: { title: 'Hand-off p50', unit: 'µs' },
+  handoffP90: { title: 'Hand-off p90', unit: 'µs' },
+  handoffP99: { title: 'Hand-off p99', unit: 'µs' },
+  handoffMax: { title: 'Hand-off max', unit: 'µs' },
+  crossP50: { title: 'Hand-off p50 across processes', unit: 'µs' },
+  backToReleaser: { title: 'Back to the releaser', unit: 'share' },
+  cycleP50: { title: 'Cycle p50', unit: 'µs' },
+  waitP50: { title: 'Wait p50', unit: 'ms' },
+  waitMax: { title: 'Longest wait', unit: 'ms' },
+  commands: { title: 'Commands an acquisition', unit: 'count' },
+  bytes: { title: 'Bytes an acquisition', unit: 'bytes' },
+  serverCpu: { title: 'Server CPU an acquisition', unit: 'µs' },
+  clientCpu: { title: 'Client CPU an acquisition', unit: 'µs' },
+  releaseCost: { title: 'Server time of a release', unit: 'µs' },
+  jain: { title: 'Jain’s index', unit: 'index' },
+  overtaken: { title: 'Overtaken at most by', unit: 'count' },
+  starved: { title: 'Starved waiters', unit: 'count', alarm: true },
+  overlaps: { title: 'Overlaps', unit: 'count', alarm: true },
+  unfinished: { title: 'Calls that never returned', unit: 'count', alarm: true },
+  errors: { title: 'Calls that rejected', unit: 'count', alarm: true },
+  drain: { title: 'Time to drain', unit: 'ms' },
+  inversions: { title: 'Inverted pairs', unit: 'share' },
+  nextGrant: { title: 'Next grant after the crash', unit: 'ms' },
+  ordinaryHandoff: { title: 'The same without a crash', unit: 'ms' },
+  commandsPerSecond: { title: 'Commands a second while parked', unit: 'per second' },
+  residentPerWaiter: { title: 'Resident memory a waiter', unit: 'bytes' },
+  heapPerWaiter: { title: 'Heap a waiter', unit: 'bytes' },
+  redisPerWaiter: { title: 'Redis memory a waiter', unit: 'bytes' },
+}
+
+const significant = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
+
+/** Three significant digits; from a hundred on all digits before the point. */
+export function number(value: number): string {
+  return Math.abs(value) >= 100 ? whole.format(value) : significant.format(value)
+}
+
+/** Short, for the ends of an axis: 20k for 20,000. */
+export function tick(unit: Unit, value: number): string {
+  if ((unit !== 'per second' && unit !== 'count') || value < 1_000) return format(unit, value)
+  const short = value < 1_000_000 ? `${number(value / 1_000)}k` : `${number(value / 1_000_000)}M`
+  return unit === 'count' ? short : `${short}/s`
+}
+
+/** A value with its unit, in the unit in which it is best read. */
+export function format(unit: Unit, value: number): string {
+  switch (unit) {
+    case 'µs':
+      return duration(value)
+    case 'ms':
+      return duration(value * 1_000)
+    case 'per second':
+      return `${number(value)}/s`
+    case 'share':
+      return `${significant.format(value * 100)} %`
+    case 'bytes':
+      return scaled(value, 1_000, ['B', 'kB', 'MB', 'GB'])
+    case 'index':
+      return value.toFixed(2)
+    case 'count':
+      return number(value)
+  }
+}
+
+function duration(microseconds: number): string {
+  return scaled(microseconds, 1_000, ['µs', 'ms', 's'])
+}
+
+function scaled(value: number, step: number, units: readonly string[]): string {
+  let [scale, i] = [1, 0]
+  // Rounding decides, so that 999.9 µs is 1 ms and not 1,000 µs.
+  while (i < units.length - 1 && Math.abs(Math.round(value / scale)) >= step) {
+    scale *= step
+    i++
+  }
+  return `${number(value / scale)} ${units[i]}`
+}
+
+/** A title as a heading. */
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -1,0 +1,114 @@
+/** All figures as tables: they are the text alternative of the plots too. */
+import { type Measure, measures, type Results, type Scenario } from '../contract.ts'
+import { type Entry, entriesOf, isUncontended, type Spread, shortcomings } from './html-data.ts'
+import { type Markup, markup } from './html-markup.ts'
+import { capital, format, words } from './html-measures.ts'
+import { kindOf } from './plot-rows.ts'
+
+export function tableOf(scenario: Scenario, entries: readonly Entry[], rounds: number): Markup {
+  // The number of acquisitions explains the other figures, and is not one to compare: it comes last.
+  const columns = [...measures.filter(measure => measure !== 'acquisitions'), 'acquisitions' as const].filter(measure =>
+    entries.some(entry => entry.spread(measure)),
+  )
+  const body = entries.map(entry => {
+    const { rival, measured } = entry
+    const name = markup`<th scope="row"><span>${rival.name}</span></th>`
+    const why = shortcomings(entry).join('; ')
+    if (measured === 0) {
+      return markup`<tr class="${kindOf(rival)} absent">${name}<td colspan="${Math.max(1, columns.length)}"><p>${why}</p></td></tr>\n`
+    }
+    const cells = columns.map(measure => cell(measure, entry.spread(measure)))
+    const note =
+      why !== '' &&
+      markup`<tr class="absent"><td></td><td colspan="${columns.length}"><p>${rival.name}: ${why}</p></td></tr>`
+    return markup`<tr class="${kindOf(rival)}">${name}${cells}</tr>${note}\n`
+  })
+  const busiest = Math.max(0, ...entries.flatMap(({ trials }) => trials.map(({ busy }) => busy ?? 0)))
+  return markup`<div class="scroll" tabindex="0" role="region" aria-label="All figures: ${scenario.title}"><table>
+<caption><span>${capital(scenario.title)}: medians${rounds > 1 && ` of ${rounds} rounds, with the least and the greatest`}.${
+    busiest >= 0.05 && ` Other programs used up to ${format('share', busiest)} of the cores meanwhile.`
+  }</span></caption>
+<thead><tr><th scope="col">Lock</th>${columns.map(measure => markup`<th scope="col">${words[measure].title}</th>`)}</tr></thead>
+<tbody>
+${body}</tbody></table></div>`
+}
+
+function cell(measure: Measure, spread: Spread | undefined): Markup {
+  if (!spread) return markup`<td><span class="none">–</span></td>`
+  const { unit, alarm } = words[measure]
+  const [median, low, high] = [spread.median, spread.low, spread.high].map(value => format(unit, value))
+  // The range of a count that is the same in all rounds says nothing.
+  const range = spread.rounds > 1 && low !== high && markup`<small>${low} – ${high}</small>`
+  if (alarm && spread.high > 0) return markup`<td class="alarm"><strong>! ${median}</strong>${range}</td>`
+  return markup`<td>${median}${range}</td>`
+}
+
+type Headline = readonly [measure: Measure, more: boolean, unless?: Measure]
+
+/**
+ * What to compare at a glance in each kind of scenario, whether more of it is better, and what is shown instead where it
+ * is there. Hand-offs to other processes are what all locks have in common: within a process some need no Redis.
+ */
+const headlines: Readonly<Record<Scenario['kind'], readonly Headline[]>> = {
+  loop: [
+    ['throughput', true],
+    ['crossP50', false],
+    ['handoffP50', false, 'crossP50'],
+  ],
+  burst: [['drain', false]],
+  drain: [['drain', false]],
+  'crash-holder': [['nextGrant', false]],
+  'crash-waiters': [['nextGrant', false]],
+  idle: [['commandsPerSecond', false]],
+}
+
+const uncontended: readonly Headline[] = [['cycleP50', false]]
+
+/** The best of each kind, side by side. Jain's index stands beside figures that are bought with unfairness. */
+export function glance(results: Results): Markup {
+  const rows = results.scenarios.flatMap((scenario, i) => {
+    const entries = entriesOf(results, scenario)
+    const has = (measure: Measure) => entries.some(entry => entry.spread(measure))
+    const alone = isUncontended(scenario)
+    const lines = alone ? uncontended : headlines[scenario.kind]
+    const shown = lines.filter(([measure, , unless]) => has(measure) && !(unless && has(unless)))
+    return shown.map(([measure, more]) => {
+      const best = (kind: Entry['rival']['kind']) =>
+        winner(entries, kind, measure, more, scenario.kind === 'loop' && !alone)
+      return markup`<tr><th scope="row"><a href="#scenario-${i}">${capital(scenario.title)}</a><small>${words[measure].title}</small></th>
+${best('baton')}${best('rival')}${best('floor')}</tr>`
+    })
+  })
+  return markup`<div class="scroll" tabindex="0" role="region" aria-label="At a glance"><table class="glance">
+<caption><span>Medians. Where Jain’s index of the same lock is below about 0.9, the figure belongs to a few favoured waiters.</span></caption>
+<thead><tr><th scope="col">Scenario</th><th scope="col">Best redis-baton</th><th scope="col">Best rival</th><th scope="col">Best floor</th></tr></thead>
+<tbody>${rows}</tbody></table></div>`
+}
+
+function winner(
+  entries: readonly Entry[],
+  kind: Entry['rival']['kind'],
+  measure: Measure,
+  more: boolean,
+  shared: boolean,
+): Markup {
+  const found = entries
+    .flatMap(entry => (entry.rival.kind === kind ? [{ entry, spread: entry.spread(measure) }] : []))
+    .filter((each): each is { entry: Entry; spread: Spread } => each.spread !== undefined)
+    .sort((a, b) => (more ? b.spread.median - a.spread.median : a.spread.median - b.spread.median))[0]
+  if (!found) return markup`<td><span class="none">–</span></td>`
+  const jain = shared ? found.entry.spread('jain') : undefined
+  const fairness = jain && `, Jain ${format('index', jain.median)}`
+  return markup`<td class="${kind}">${format(words[measure].unit, found.spread.median)}<small>${found.entry.rival.name}${fairness}</small></td>`
+}
+
+export function rivalsTable(results: Results): Markup {
+  const rows = results.rivals.map(
+    rival => markup`<tr class="${kindOf(rival)}"><th scope="row"><span>${rival.name}</span></th><td>${rival.version ?? '–'}</td>
+<td>${rival.kind === 'baton' ? 'this project' : rival.kind}</td><td>${rival.fair ? 'yes' : 'no'}</td><td><p>${rival.note}</p></td></tr>\n`,
+  )
+  return markup`<div class="scroll" tabindex="0" role="region" aria-label="Locks"><table class="words">
+<thead><tr><th scope="col">Lock</th><th scope="col">Version</th><th scope="col">Kind</th><th scope="col">Promises order</th><th scope="col">Use</th></tr></thead>
+<tbody>
+${rows}</tbody></table></div>`
+}

@@ -1,0 +1,132 @@
+/**
+ * The results as one HTML page that needs nothing else: plots are SVG, drawn here, and there is no script in it, so it
+ * opens from a file and can be attached to a ticket. Its content policy forbids everything but its own style sheet, in
+ * case some text of a rival should ever get past the escaping.
+ */
+import type { Results } from '../contract.ts'
+import { entriesOf, shortcomings } from './html-data.ts'
+import { help } from './html-help.ts'
+import { type Markup, markup, trusted } from './html-markup.ts'
+import { capital, format, number } from './html-measures.ts'
+import { costOfWaiting, plotsOf } from './html-plots.ts'
+import { style } from './html-style.ts'
+import { glance, rivalsTable, tableOf } from './html-tables.ts'
+
+const policy = "default-src 'none'; style-src 'unsafe-inline'"
+
+export function htmlReport(results: Results): string {
+  const cost = costOfWaiting(results)
+  const page = markup`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Locks under contention: ${day(results)}</title>
+<style>${trusted(style)}</style>
+</head>
+<body>
+<header><h1>Locks under contention</h1>
+<p>${results.rivals.length} locks, ${results.scenarios.length} scenarios, ${plural(results.options.rounds, 'round')} of ${plural(results.options.seconds, 'second')}, ${day(results)}.</p>
+${warnings(results)}
+<nav aria-label="Contents"><ul>
+<li><a href="#glance">At a glance</a></li><li><a href="#reading">How to read this</a></li>
+${cost && markup`<li><a href="#cost">Cost against waiters</a></li>`}
+${results.scenarios.map(({ title }, i) => markup`<li><a href="#scenario-${i}">${capital(title)}</a></li>`)}
+<li><a href="#run">Machine, versions, options</a></li><li><a href="#locks">Locks</a></li>
+</ul></nav></header>
+<main>
+<section id="glance"><h2>At a glance</h2>
+${glance(results)}</section>
+${help}
+${cost}
+${results.scenarios.map((_, i) => scenarioSection(results, i))}
+${runSection(results)}
+<section id="locks"><h2>Locks</h2>
+${rivalsTable(results)}
+${notMeasured(results)}</section>
+</main>
+</body>
+</html>
+`
+  return page.text
+}
+
+function scenarioSection(results: Results, i: number): Markup {
+  const scenario = results.scenarios[i]!
+  const entries = entriesOf(results, scenario)
+  const { processes, waiters, keys, hold } = scenario
+  const many = [
+    plural(processes, 'process', 'processes'),
+    `${plural(waiters, 'waiter')} in each`,
+    plural(keys, 'key'),
+    `held for ${number(hold)} ms`,
+  ]
+  // What takes part in a crash or an idle hour is a story, which the title tells.
+  const about = ['loop', 'burst', 'drain'].includes(scenario.kind) ? many : []
+  return markup`<section id="scenario-${i}"><h2>${capital(scenario.title)}</h2>
+<p class="about"><code>${scenario.name}</code> ${about.join(' · ')}</p>
+${entries.length === 0 ? markup`<p>Nothing was measured here.</p>` : markup`${plotsOf(scenario, entries)}${tableOf(scenario, entries, results.options.rounds)}`}
+</section>`
+}
+
+/** What makes figures doubtful comes before them. */
+function warnings(results: Results): Markup | undefined {
+  const broken = results.trials.filter(({ figures }) => (figures.overlaps ?? 0) > 0)
+  const names = [...new Set(broken.map(({ rival, scenario }) => `${rival} in ${scenario}`))]
+  const overlaps = names.length > 0 && `Two holders at once: ${names.join(', ')}. That is a lock that does not lock.`
+  const lines = [overlaps, ...results.notes].filter(line => line !== false)
+  if (lines.length === 0) return undefined
+  return markup`<ul class="notes">${lines.map(line => markup`<li${line === overlaps && markup` class="alarm"`}>${line}</li>`)}</ul>`
+}
+
+function runSection({ machine, options, date }: Results): Markup {
+  const facts: readonly (readonly [string, string])[] = [
+    ['Date', date],
+    ['Processor', `${machine.cpu}, ${plural(machine.cores, 'core')}`],
+    ['Memory', format('bytes', machine.memory)],
+    ['System', machine.system],
+    ['Node', machine.node],
+    ['Server', machine.redis],
+    ['Rounds', `${number(options.rounds)}, the locks taking turns; ${plural(options.seconds, 'second')} each`],
+    [
+      'Cores kept awake',
+      machine.warmCores
+        ? 'yes, by one idle-priority loop each: a halted virtual core costs each wake-up 50–100 µs'
+        : 'no: on virtual machines each wake-up may cost 50–100 µs more, more often for locks that leave cores idle',
+    ],
+    [
+      'Added round trip',
+      machine.rtt > 0 ? `${number(machine.rtt)} ms, by a proxy` : 'none: loopback, which hides the cost of round trips',
+    ],
+  ]
+  return markup`<section id="run"><h2>Machine, versions, options</h2>
+<dl class="facts">${facts.map(([name, value]) => markup`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl></section>`
+}
+
+function notMeasured(results: Results): Markup {
+  const where = new Map<string, { name: string; why: string; titles: string[] }>()
+  for (const scenario of results.scenarios) {
+    for (const entry of entriesOf(results, scenario)) {
+      for (const why of shortcomings(entry)) {
+        const { name } = entry.rival
+        const same = where.get(`${name}\n${why}`) ?? { name, why, titles: [] }
+        where.set(`${name}\n${why}`, same)
+        same.titles.push(capital(scenario.title))
+      }
+    }
+  }
+  if (where.size === 0) return markup`<p>Every lock was measured in every round of its scenarios.</p>`
+  const all = (titles: readonly string[]) =>
+    titles.length === results.scenarios.length ? 'all scenarios' : titles.join(' · ')
+  return markup`<h3>Failed or skipped</h3><ul class="failures">${[...where.values()].map(
+    ({ name, why, titles }) => markup`<li><b>${name}</b>: ${why} <span>(${all(titles)})</span></li>\n`,
+  )}</ul>`
+}
+
+const day = ({ date }: Results): string => date.slice(0, 10)
+
+function plural(count: number, one: string, many = `${one}s`): string {
+  return `${number(count)} ${count === 1 ? one : many}`
+}

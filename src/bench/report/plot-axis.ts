@@ -1,0 +1,57 @@
+/**
+ * Axes in percent of the plot's width, since the page must fit any window without a script: what is drawn at a
+ * percentage moves with the window, and text keeps its size.
+ */
+import { scaleLinear, scaleLog } from 'd3-scale'
+
+export interface Axis {
+  /** Where a value stands, 0..100 (%). */
+  at(value: number): number
+  readonly ticks: readonly { readonly at: number; readonly text: string }[]
+  readonly log: boolean
+}
+
+/** Below this ratio of largest to smallest a plain axis from 0 shows differences truly. */
+const worthLog = 8
+/** Room for the marks at both ends, in percent. */
+const edge = 2
+/** Where the values 0 of a log axis stand, left of all others. */
+const room = 14
+
+/** Fits the values: from 0, or logarithmic if they span too much for that. */
+export function axisFor(values: readonly number[], write: (value: number) => string, force?: 'log' | 'linear'): Axis {
+  const positive = values.filter(value => value > 0)
+  const [least, most] = [Math.min(...positive), Math.max(...positive)]
+  if (positive.length === 0) return linear([0, 1], write)
+  if (force === 'linear' || (force !== 'log' && most / least < worthLog)) return linear([0, most], write)
+  return logarithmic(least, most, write, positive.length < values.length)
+}
+
+export function linear(domain: readonly [number, number], write: (value: number) => string, count = 3): Axis {
+  const scale = scaleLinear(domain, [edge, 100 - edge]).clamp(true)
+  const ticks = scale.ticks(count).map(value => ({ at: scale(value), text: write(value) }))
+  return { at: value => scale(value), ticks, log: false }
+}
+
+function logarithmic(least: number, most: number, write: (value: number) => string, zero: boolean): Axis {
+  const left = zero ? room : edge
+  // A single value needs some width too.
+  const domain = least < most ? [least, most] : [least / 2, most * 2]
+  const scale = scaleLog(domain, [left, 100 - edge]).clamp(true)
+  const decades = Math.log10(domain[1]! / domain[0]!)
+  const mantissas = decades > 2.2 ? [1] : decades > 1.2 ? [1, 3] : [1, 2, 5]
+  const ticks = scale
+    .ticks()
+    .filter(value => mantissas.includes(Number(value.toExponential(0)[0])))
+    .map(value => ({ at: scale(value), text: write(value) }))
+  // Of many decades every other one is labelled: all would not fit a telephone.
+  const labelled = ticks.length > 5 ? ticks.filter((_, i) => i % 2 === 0) : ticks
+  return {
+    at: value => (value > 0 ? scale(value) : edge),
+    ticks: zero ? [{ at: edge, text: write(0) }, ...labelled] : labelled,
+    log: true,
+  }
+}
+
+/** Two decimals: less than a pixel on any screen, and the same text on every machine. */
+export const percent = (at: number): string => `${Math.round(at * 100) / 100}%`

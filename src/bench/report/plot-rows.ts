@@ -1,0 +1,114 @@
+/**
+ * The plot that is used most: a line for each rival with its name, a drawing on an axis that all share, and figures.
+ *
+ *      redis-baton    ───●──│─────────│──────    93 µs
+ *      floor          ─●────│─────────│──────    70 µs
+ *                         100 µs    1 ms
+ *
+ * Names stand beside what they name: no legend has to be matched by colour. Colour only says again what the place and the
+ * form of the mark say: redis-baton, floor, rival; filled for those that promise order.
+ */
+import { area, curveStepAfter } from 'd3-shape'
+import type { Distribution } from '../contract.ts'
+import type { RivalEntry, Spread } from './html-data.ts'
+import { type Markup, markup } from './html-markup.ts'
+import { type Axis, axisFor, linear, percent } from './plot-axis.ts'
+
+export interface Row {
+  readonly rival: RivalEntry
+  readonly drawing: Markup | undefined
+  /** What the drawing shows, in words. */
+  readonly words: string
+  /** One for each head. */
+  readonly cells: readonly string[]
+}
+
+interface Plot {
+  readonly title: string
+  readonly description: string
+  readonly heads: readonly string[]
+  readonly axis: Axis
+  readonly axisTitle: string
+  readonly height?: 'tall' | 'middle'
+  readonly rows: readonly Row[]
+}
+
+export const kindOf = ({ kind, fair }: RivalEntry): string => `${kind}${fair ? ' fair' : ''}`
+
+export function rowsPlot({ title, description, heads, axis, axisTitle, height, rows }: Plot): Markup {
+  const grid = axis.ticks.map(
+    ({ at }) => markup`<line class="grid" x1="${percent(at)}" x2="${percent(at)}" y1="0" y2="100%"/>`,
+  )
+  const labels = axis.ticks.map(({ at, text }) => markup`<text x="${percent(at)}" y="14">${text}</text>`)
+  return markup`<figure class="plot ${height}${heads.length > 1 && ' many'}" style="--cells: ${heads.length}">
+<figcaption><h4>${title}</h4><p>${description}</p></figcaption>
+<div class="row head" aria-hidden="true"><span class="name"></span><span></span>${heads.map(head => markup`<span class="cell">${head}</span>`)}</div>
+${rows.map(
+  ({ rival, drawing, words, cells }) => markup`<div class="row ${kindOf(rival)}"><span class="name">${rival.name}</span>
+<svg role="img"><title>${rival.name}: ${words}</title>${grid}${drawing}</svg>
+${cells.map((cell, i) => markup`<span class="cell"><small>${heads[i]} </small>${cell}</span>`)}</div>
+`,
+)}<div class="row axis" aria-hidden="true"><span class="name"></span><svg>${labels}</svg></div>
+<div class="row axis-title"><span class="name"></span><span>${axisTitle}${axis.log && ' (logarithmic)'}</span></div>
+</figure>`
+}
+
+/** A dot at the median, a bar from the least to the greatest of the rounds; a short stroke for a second figure. */
+export function dots(spread: Spread, axis: Axis, second?: Spread): Markup {
+  const [x, low, high] = [spread.median, spread.low, spread.high].map(value => percent(axis.at(value)))
+  const at = second && percent(axis.at(second.median))
+  return markup`<line class="range" x1="${low}" x2="${high}" y1="50%" y2="50%"/>${
+    at !== undefined && markup`<line class="second" x1="${at}" x2="${at}" y1="20%" y2="80%"/>`
+  }<circle class="mark" cx="${x}" cy="50%" r="5"/>`
+}
+
+/** Drawings that are not made of percentages are stretched to the plot's width. */
+function stretched(drawing: Markup): Markup {
+  return markup`<svg width="100%" height="100%" viewBox="0 0 1000 100" preserveAspectRatio="none">${drawing}</svg>`
+}
+
+/** All of a plot's distributions fit this axis. */
+export function axisOf(distributions: readonly Distribution[], write: (value: number) => string): Axis {
+  const ends = distributions.flatMap(({ low, step, counts }) => [
+    low * step ** counts.findIndex(count => count > 0),
+    low * step ** (counts.findLastIndex(count => count > 0) + 1),
+  ])
+  return axisFor(ends, write, 'log')
+}
+
+/** The buckets as a stepped hill as high as the row, whatever the number of hand-offs, with strokes at some figures. */
+export function hill(
+  { low, step, counts }: Distribution,
+  axis: Axis,
+  strokes: readonly (number | undefined)[],
+): Markup {
+  const [first, last] = [counts.findIndex(count => count > 0), counts.findLastIndex(count => count > 0)]
+  const peak = counts.reduce((most, count) => Math.max(most, count), 0)
+  const points = counts.slice(first, last + 1).map((count, i) => [first + i, count] as const)
+  const draw = area<readonly [number, number]>(
+    ([bucket]) => axis.at(low * step ** bucket) * 10,
+    100,
+    ([, count]) => 100 - (92 * count) / peak,
+  )
+  const shape = draw.curve(curveStepAfter).digits(1)([...points, [last + 1, 0]]) ?? ''
+  return markup`${stretched(markup`<path class="hill" d="${shape}"/>`)}${strokes.map((value, i) => {
+    if (value === undefined) return undefined
+    const at = percent(axis.at(value))
+    return markup`<line class="stroke s${i}" x1="${at}" x2="${at}" y1="${['8%', '50%', '68%'][i]}" y2="100%"/>`
+  })}`
+}
+
+/** From the first tenth of a trial to the last. */
+export const tenths: Axis = linear([0, 100], value => `${value} %`, 4)
+
+/** A line through the middle of each tenth; 1 is the top of the row, 0 its bottom. */
+export function course(values: readonly number[]): Markup {
+  const x = (i: number) => tenths.at(((i + 0.5) * 100) / values.length) * 10
+  const draw = area<number>(
+    (_, i) => x(i),
+    100,
+    value => 100 - 88 * value,
+  ).digits(1)
+  return stretched(markup`<path class="ideal" d="M${x(0)},12H${x(values.length - 1)}"/>
+<path class="hill" d="${draw(values) ?? ''}"/><path class="course" d="${draw.lineY1()(values) ?? ''}"/>`)
+}

@@ -1,0 +1,157 @@
+/** The results as tables for a terminal: one a scenario, a row a rival, medians with min–max over the rounds. */
+import Table from 'cli-table3'
+import type { Measure, Results, Scenario, Trial } from '../contract.ts'
+import { floorPublish, floorSet } from '../rivals/floors.ts'
+
+interface Column {
+  readonly measure: Measure
+  readonly head: string
+  readonly unit?: 'share' | 'whole' | 'KB'
+  /** Show the ratio of the medians to this rival's instead. */
+  readonly over?: string
+}
+
+const speed: Column[] = [
+  { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
+  { measure: 'handoffP50', head: 'hand-off\np50 µs' },
+  { measure: 'handoffP50', head: '× floor', over: floorPublish.name },
+  { measure: 'handoffP99', head: 'p99 µs', unit: 'whole' },
+  { measure: 'crossP50', head: 'p50 to other\nprocess µs' },
+]
+const cost: Column[] = [
+  { measure: 'commands', head: 'commands' },
+  { measure: 'serverCpu', head: 'server\nCPU µs' },
+  { measure: 'clientCpu', head: 'client\nCPU µs' },
+]
+const fairness: Column[] = [
+  { measure: 'backToReleaser', head: 'back to\nreleaser', unit: 'share' },
+  { measure: 'jain', head: "Jain's\nindex" },
+  { measure: 'overtaken', head: 'over-\ntaken', unit: 'whole' },
+  { measure: 'waitMax', head: 'longest\nwait ms' },
+]
+
+const columnsOf: Record<Scenario['kind'] | 'uncontended', readonly Column[]> = {
+  uncontended: [
+    { measure: 'cycleP50', head: 'lock + release\np50 µs' },
+    { measure: 'cycleP50', head: '× floor', over: floorSet.name },
+    { measure: 'throughput', head: 'cycles/s', unit: 'whole' },
+    ...cost,
+    { measure: 'bytes', head: 'bytes', unit: 'whole' },
+  ],
+  loop: [...speed, ...fairness, ...cost],
+  burst: [
+    { measure: 'drain', head: 'drain ms' },
+    { measure: 'drain', head: '× floor', over: floorPublish.name },
+    { measure: 'inversions', head: 'inverted\npairs', unit: 'share' },
+    { measure: 'overtaken', head: 'over-\ntaken', unit: 'whole' },
+    { measure: 'handoffP50', head: 'hand-off\np50 µs' },
+    { measure: 'crossP50', head: 'p50 to other\nprocess µs' },
+  ],
+  drain: [
+    { measure: 'drain', head: 'drain ms' },
+    { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
+    { measure: 'releaseCost', head: 'server µs\na release' },
+    { measure: 'overtaken', head: 'over-\ntaken', unit: 'whole' },
+  ],
+  'crash-holder': [{ measure: 'nextGrant', head: 'next grant ms' }],
+  'crash-waiters': [
+    { measure: 'nextGrant', head: 'next grant ms' },
+    { measure: 'ordinaryHandoff', head: 'without the\ncrash ms' },
+  ],
+  idle: [
+    { measure: 'commandsPerSecond', head: 'commands/s' },
+    { measure: 'residentPerWaiter', head: 'client KB\na waiter', unit: 'KB' },
+    { measure: 'heapPerWaiter', head: 'of these\nJS heap', unit: 'KB' },
+    { measure: 'redisPerWaiter', head: 'Redis KB\na waiter', unit: 'KB' },
+  ],
+}
+
+/** No lines but the one under the head: the tables are wide enough without. */
+const plain = {
+  ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '' },
+  ...{ bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' },
+  ...{ left: '', 'left-mid': '', right: '', 'right-mid': '', middle: '', 'mid-mid': '' },
+}
+
+/** What must be 0, and is named only where it is not. */
+const faults: readonly (readonly [Measure, string])[] = [
+  ['overlaps', 'overlaps'],
+  ['starved', 'starved'],
+  ['unfinished', 'unfinished'],
+  ['errors', 'errors'],
+]
+
+export function tables(results: Results): string {
+  return results.scenarios.map(scenario => table(results, scenario)).join('\n\n')
+}
+
+function table({ rivals, trials }: Results, scenario: Scenario): string {
+  const columns = columnsOf[scenario.name === 'uncontended' ? 'uncontended' : scenario.kind]
+  const reasons = new Map<string, string[]>()
+  const rows = new Table({
+    head: ['', ...columns.map(({ head }) => head), 'faults'],
+    style: { head: [], border: [], compact: true },
+    chars: plain,
+  })
+  const of = (name: string) => trials.filter(trial => trial.rival === name && trial.scenario === scenario.name)
+  for (const { name } of rivals) {
+    const all = of(name)
+    const measured = all.filter(({ outcome }) => outcome === 'measured')
+    for (const { outcome, reason = '' } of all.filter(trial => trial.outcome !== 'measured')) {
+      const text = `${outcome}: ${reason}`
+      const names = reasons.get(text) ?? []
+      reasons.set(text, names.includes(name) ? names : [...names, name])
+    }
+    if (measured.length > 0) {
+      rows.push([
+        name,
+        ...columns.map(column => (column.over ? ratio(measured, column, of(column.over)) : cell(measured, column))),
+        faultsOf(measured, all.length),
+      ])
+    }
+  }
+  const left = [...reasons].map(([text, names]) => `  ${names.join(', ')}: ${text}`)
+  return [`${scenario.name}: ${scenario.title}`, ...(rows.length > 0 ? [rows.toString()] : []), ...left].join('\n')
+}
+
+function cell(trials: readonly Trial[], { measure, unit }: Column): string {
+  const values = valuesOf(trials, measure)
+  if (values.length === 0) return '–'
+  const [least, most] = [values[0]!, values.at(-1)!]
+  const range = values.length === 1 ? '' : `\n${format(least, unit)}–${format(most, unit)}`
+  return format(median(values), unit) + range
+}
+
+function ratio(trials: readonly Trial[], { measure }: Column, floor: readonly Trial[]): string {
+  const [one, other] = [valuesOf(trials, measure), valuesOf(floor, measure)]
+  return one.length === 0 || other.length === 0 ? '–' : (median(one) / median(other)).toFixed(2)
+}
+
+function faultsOf(trials: readonly Trial[], tried: number): string {
+  const found = faults.flatMap(([measure, name]) => {
+    const most = valuesOf(trials, measure).at(-1) ?? 0
+    return most > 0 ? [`${format(most, 'whole')} ${name}`] : []
+  })
+  if (trials.length < tried) found.push(`${tried - trials.length} of ${tried} failed`)
+  return found.join('\n') || '0'
+}
+
+function valuesOf(trials: readonly Trial[], measure: Measure): number[] {
+  const values = trials.map(trial => trial.figures[measure]).filter(value => value !== undefined)
+  return values.sort((a, b) => a - b)
+}
+
+/** Of sorted values. */
+export function median(values: readonly number[]): number {
+  const middle = values.length / 2
+  return (values[Math.ceil(middle) - 1]! + values[Math.floor(middle)]!) / 2
+}
+
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
+const threeDigits = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
+
+function format(value: number, unit: Column['unit']): string {
+  if (unit === 'share') return `${threeDigits.format(value * 100)} %`
+  if (unit === 'KB') return threeDigits.format(value / 1_000)
+  return unit === 'whole' || value >= 1_000 ? whole.format(value) : threeDigits.format(value)
+}

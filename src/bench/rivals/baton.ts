@@ -1,0 +1,36 @@
+import { LockClient } from '../../index.ts'
+import type { Rival, RivalClient, Setting } from '../contract.ts'
+
+export const batonFair: Rival = {
+  name: 'baton-fair',
+  kind: 'baton',
+  fair: true,
+  package: undefined,
+  note: 'redis-baton, fair: waiters stand in a queue in Redis, one LockClient a process.',
+  runtime: 'node',
+  missing: async () => undefined,
+  open: setting => open(setting, true),
+}
+
+export const batonUnfair: Rival = {
+  name: 'baton-unfair',
+  kind: 'baton',
+  fair: false,
+  package: undefined,
+  note: 'redis-baton, unfair (its default): waiters are woken by messages, one LockClient a process.',
+  runtime: 'node',
+  missing: async () => undefined,
+  open: setting => open(setting, false),
+}
+
+async function open({ url, lease, process }: Setting, fair: boolean): Promise<RivalClient> {
+  // The lease is the client's, so that it is renewed like any other; a lease of the call would be a fixed one.
+  const locks = new LockClient(url, { fair, label: `bench-${process}`, ...(lease === undefined ? {} : { lease }) })
+  const contender = {
+    async acquire(key: string) {
+      const lease = await locks.lock(key)
+      return () => lease.release()
+    },
+  }
+  return { contender: () => contender, close: () => locks.close() }
+}

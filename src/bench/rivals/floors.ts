@@ -1,0 +1,176 @@
+/**
+ * What Redis can do at all: no lease, no fencing token, no owner, no renewal, nothing on a crash. Not locks to use.
+ *
+ *   floor-blpop     A token in a list. Asking is BLPOP, releasing LPUSH: the server's own queue of blocked clients
+ *                   hands over, first come, first served. One connection a waiter, two commands an acquisition.
+ *
+ *   floor-publish   A token that goes from process to process by message, one EVALSHA an acquisition:
+ *
+ *                     process 0: release ──EVALSHA──▶ RPUSH me to my process's queue    (my next request rides along)
+ *                                                     LPOP one of the other process's   (or else of mine)
+ *                                                     PUBLISH it to its process ───message──▶ process 1: acquired
+ *
+ *                   As the token goes to the other process whenever somebody waits there, each hand-off is the way
+ *                   of one command in and one message out, and never shorter. One connection for commands and one for
+ *                   messages a process, shared by its waiters.
+ *
+ *                   A request rides along when the waiter that released asks again before its process has done
+ *                   anything else, as in the loops; otherwise asking is an EVALSHA of its own, which takes a free
+ *                   token or queues, and releasing one that only passes on. For this, release sends nothing until
+ *                   that has been seen, and resolves at once: its return says nothing about the server.
+ *
+ *   floor-set       SET NX PX, then compare-and-delete by EVALSHA: what a lock costs when nobody else wants it.
+ */
+import { randomUUID } from 'node:crypto'
+import { Redis } from 'ioredis'
+import type { Contender, Release, Rival, RivalClient, Setting } from '../contract.ts'
+import { allBut } from '../scenarios.ts'
+
+const noLease = 'a token without a lease is lost with its holder'
+const byHand = { kind: 'floor', package: undefined, runtime: 'node', missing: async () => undefined } as const
+
+export const floorBlpop: Rival = {
+  ...byHand,
+  name: 'floor-blpop',
+  fair: true,
+  note: 'Floor: a token in a list, BLPOP and LPUSH, one connection a waiter.',
+  skips: {
+    'drain-10000': 'one connection a waiter is more than a server takes',
+    'crash-holder': noLease,
+    'crash-waiters': noLease,
+  },
+  open: openBlpop,
+}
+
+async function openBlpop({ url }: Setting): Promise<RivalClient> {
+  const connections: Redis[] = []
+  /** The first to name a key puts its token there; several processes may be the first. */
+  const mint = `if redis.call('SET', KEYS[2], 1, 'NX') then redis.call('LPUSH', KEYS[1], 1) end`
+  const minted = new Set<string>()
+  return {
+    async contender(): Promise<Contender> {
+      const redis = await connect(url)
+      connections.push(redis)
+      return {
+        async acquire(key) {
+          if (!minted.has(key)) {
+            minted.add(key)
+            await redis.eval(mint, 2, key, `${key}:made`)
+          }
+          await redis.blpop(key, 0)
+          return () => redis.lpush(key, 1)
+        },
+      }
+    },
+    close: async () => disconnect(connections),
+  }
+}
+
+export const floorPublish: Rival = {
+  ...byHand,
+  name: 'floor-publish',
+  fair: true,
+  note: 'Floor: a token passed by PUBLISH in an EVALSHA, always to the other process where somebody waits there.',
+  skips: {
+    uncontended: 'there is nobody to publish to',
+    'crash-holder': noLease,
+    'crash-waiters': noLease,
+  },
+  open: openPublish,
+}
+
+/** KEYS: this process's queue, the other's, the mark that the token is out. ARGV: channel prefix, own entry or ''. */
+const pass = `
+if ARGV[2] ~= '' then redis.call('RPUSH', KEYS[1], ARGV[2]) end
+local next = redis.call('LPOP', KEYS[2]) or redis.call('LPOP', KEYS[1])
+if next then redis.call('PUBLISH', ARGV[1] .. string.sub(next, 1, 1), next) else redis.call('DEL', KEYS[3]) end`
+
+/** KEYS: this process's queue, the mark that the token is out. ARGV: own entry. Replies 1 when it is taken. */
+const ask = `
+if redis.call('SET', KEYS[2], 1, 'NX') then return 1 end
+redis.call('RPUSH', KEYS[1], ARGV[1])
+return 0`
+
+async function openPublish({ url, namespace, process: own }: Setting): Promise<RivalClient> {
+  const [redis, inbox] = await Promise.all([connect(url), connect(url)])
+  const [passSha, askSha] = (await Promise.all([redis.script('LOAD', pass), redis.script('LOAD', ask)])).map(String)
+  const channels = `${namespace}:floor:`
+  const granted = new Map<string, (release: Release) => void>()
+  /** The release that has been called last, while it may still take a request along. */
+  let held: { entry: string; key: string } | undefined
+
+  const send = (key: string, entry: string) =>
+    redis.evalsha(passSha!, 3, `${key}:q${own}`, `${key}:q${1 - own}`, `${key}:out`, channels, entry)
+  const flush = () => {
+    if (held) send(held.key, '')
+    held = undefined
+  }
+  const releaseOf = (entry: string, key: string) => async () => {
+    flush()
+    held = { entry, key }
+    process.nextTick(flush) // once all that runs without waiting has run, the loop's next request included
+  }
+  inbox.on('message', (_channel, entry: string) => {
+    const grant = granted.get(entry)
+    granted.delete(entry)
+    grant?.(releaseOf(entry, entry.slice(entry.indexOf('|') + 1)))
+  })
+  await inbox.subscribe(channels + own)
+
+  return {
+    contender: index => ({
+      acquire: key =>
+        new Promise<Release>((resolve, reject) => {
+          const entry = `${own}.${index}|${key}`
+          granted.set(entry, resolve)
+          if (held?.entry === entry) {
+            held = undefined
+            send(key, entry).catch(reject)
+            return
+          }
+          redis.evalsha(askSha!, 2, `${key}:q${own}`, `${key}:out`, entry).then(taken => {
+            if (taken !== 1) return
+            granted.delete(entry)
+            resolve(releaseOf(entry, key))
+          }, reject)
+        }),
+    }),
+    close: async () => disconnect([redis, inbox]),
+  }
+}
+
+export const floorSet: Rival = {
+  ...byHand,
+  name: 'floor-set',
+  fair: false,
+  note: 'Floor: SET NX PX and compare-and-delete by EVALSHA on one connection, for the uncontended cycle only.',
+  skips: allBut(['uncontended'], 'it does not wait'),
+  open: openSet,
+}
+
+const compareAndDelete = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+async function openSet({ url }: Setting): Promise<RivalClient> {
+  const redis = await connect(url)
+  const sha = String(await redis.script('LOAD', compareAndDelete))
+  const contender: Contender = {
+    async acquire(key) {
+      const token = randomUUID()
+      const taken = await redis.set(key, token, 'PX', 30_000, 'NX')
+      if (taken === null) throw new Error('held by somebody else')
+      return () => redis.evalsha(sha, 1, key, token)
+    },
+  }
+  return { contender: () => contender, close: async () => disconnect([redis]) }
+}
+
+async function connect(url: string): Promise<Redis> {
+  const redis = new Redis(url, { lazyConnect: true })
+  redis.on('error', () => {}) // a command that fails says so by itself
+  await redis.connect()
+  return redis
+}
+
+function disconnect(connections: readonly Redis[]): void {
+  for (const redis of connections) redis.disconnect()
+}

@@ -1,0 +1,45 @@
+import type { Redis } from 'ioredis'
+import type { Rival } from '../contract.ts'
+import { load, notInstalled } from './installed.ts'
+
+// The package has no declarations.
+interface Library {
+  default: new (options: { redis: string; namespace: string }) => Ioredfour
+}
+interface Ioredfour {
+  waitAcquireLock(id: string, ttl: number, wait: number): Promise<{ success: boolean }>
+  releaseLock(lock: { success: boolean }): Promise<unknown>
+  readonly _redisConnection: Redis
+  readonly _redisSubscriber: Redis
+}
+
+/** It has no default lease; this is the one of its README. */
+const leaseOfReadme = 60_000
+const withoutEnd = 0
+
+/** Each release is published, and every waiter tries again. */
+export const ioredfour: Rival = {
+  name: 'ioredfour',
+  kind: 'rival',
+  fair: false,
+  package: 'ioredfour',
+  note: 'waitAcquireLock without end and its defaults: woken by pub/sub, tries again when the lease should have ended.',
+  runtime: 'node',
+  missing: () => notInstalled('ioredfour'),
+  async open({ url, namespace, lease = leaseOfReadme }) {
+    const { default: Lock } = await load<Library>('ioredfour')
+    const locks = new Lock({ redis: url, namespace: `${namespace}:ioredfour` })
+    return {
+      contender: () => ({
+        async acquire(key) {
+          const lock = await locks.waitAcquireLock(key, lease, withoutEnd)
+          return () => locks.releaseLock(lock)
+        },
+      }),
+      // It has no way to close, and the connections are its own.
+      async close() {
+        await Promise.all([locks._redisConnection.quit(), locks._redisSubscriber.quit()])
+      },
+    }
+  },
+}

@@ -1,0 +1,122 @@
+/**
+ * live-mutex keeps its locks in a broker process, not in Redis. The worker that comes first starts the broker:
+ *
+ *     worker that can make the folder ── spawn ──▶ live-mutex-broker: listens, then writes `address` into the folder
+ *     every worker ◀──────── reads `address` ───── ends itself and removes the folder when nobody is connected any more
+ *
+ * The folder's name follows from the trial's namespace, so all workers of the trial meet there and no others do. The
+ * broker does not belong to the worker that started it: a trial may kill that one.
+ */
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdir, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { extname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Rival, Setting } from '../contract.ts'
+import { load, notInstalled } from './installed.ts'
+
+/** Where the broker listens. */
+export type Address = { readonly host: string; readonly port: number } | { readonly udsPath: string }
+
+// The package is not among the development dependencies, so its declarations are not here to be checked against.
+interface Library {
+  Client: new (options: Address & { ttl?: number; lockRequestTimeout: number }) => Client
+}
+interface Client {
+  readonly emitter: NodeJS.EventEmitter
+  ensure(): Promise<unknown>
+  acquire(key: string): Promise<{ key: string; id: string }>
+  release(key: string, id: string): Promise<unknown>
+  close(): void
+}
+
+/** The longest that it accepts. By default a request gives up after three times 3 s. */
+const longestWait = 800_000
+/** How long the broker may take to start, in ms. */
+const patience = 15_000
+
+const program = fileURLToPath(new URL(`./live-mutex-broker${extname(import.meta.url)}`, import.meta.url))
+
+function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string): Rival {
+  return {
+    name,
+    kind: 'rival',
+    fair: true,
+    package: 'live-mutex',
+    note,
+    runtime: 'node',
+    async missing() {
+      // Its install script downloads a shell script that the library does not need, from outside the registry.
+      return (await notInstalled('live-mutex')) && 'not installed: npm install --no-save --ignore-scripts live-mutex'
+    },
+    async open(setting) {
+      // Not the package's main file: that also loads the broker, which catches all uncaught exceptions of its process.
+      const { Client } = await load<Library>('live-mutex/dist/client.js')
+      const address = await brokerOf(setting, transport)
+      const { lease } = setting
+      const client = new Client({
+        ...address,
+        lockRequestTimeout: longestWait,
+        ...(lease !== undefined && { ttl: lease }),
+      })
+      client.emitter.on('warning', () => {}) // otherwise it prints each, with advice to listen
+      await client.ensure()
+      return {
+        contender: () => ({
+          async acquire(key) {
+            const { id } = await client.acquire(key)
+            return () => client.release(key, id)
+          },
+        }),
+        close: async () => client.close(),
+      }
+    },
+  }
+}
+
+/** The broker of this trial, started if there is none yet. */
+async function brokerOf({ namespace, url }: Setting, transport: string): Promise<Address> {
+  const trial = createHash('sha256').update(`${url} ${namespace} ${transport}`).digest('hex').slice(0, 16)
+  const folder = join(tmpdir(), `baton-live-mutex-${trial}`)
+  if (await madeNow(folder)) startBroker(folder, transport)
+  const end = performance.now() + patience
+  while (performance.now() < end) {
+    const text = await readFile(join(folder, 'address'), 'utf8').catch(() => undefined)
+    if (text !== undefined) return JSON.parse(text) as Address
+    await sleep(20)
+  }
+  throw new Error(`the broker of live-mutex did not start within ${patience / 1000} s`)
+}
+
+async function madeNow(folder: string): Promise<boolean> {
+  try {
+    await mkdir(folder, { mode: 0o700 })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+function startBroker(folder: string, transport: string): void {
+  const fromSource = extname(program) === '.ts' ? ['--import', 'tsx'] : []
+  spawn(process.execPath, [...fromSource, program, folder, transport], {
+    cwd: import.meta.dirname, // where tsx is found
+    stdio: 'ignore',
+    detached: true,
+  }).unref()
+}
+
+export const liveMutex = liveMutexOver(
+  'tcp',
+  'live-mutex',
+  'Its own broker in memory, no Redis (nor --rtt): over TCP, its default; requests wait up to 800 s instead of 9 s.',
+)
+
+export const liveMutexSocket = liveMutexOver(
+  'socket',
+  'live-mutex-socket',
+  'Its own broker in memory, no Redis (nor --rtt): over a Unix socket, which it recommends on one machine.',
+)

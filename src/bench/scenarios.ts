@@ -1,0 +1,98 @@
+import type { Scenario } from './contract.ts'
+
+/** In the order of the reports. Every further number that a trial needs is in the file of its kind, in trials/. */
+export const scenarios = [
+  {
+    name: 'uncontended',
+    title: 'one caller, nobody else: lock and release',
+    kind: 'loop',
+    processes: 1,
+    waiters: 1,
+    keys: 1,
+    hold: 0,
+  },
+  { name: '2x8', title: '2 processes × 8 waiters, hold 0', kind: 'loop', processes: 2, waiters: 8, keys: 1, hold: 0 },
+  {
+    name: '2x8-hold5',
+    title: '2 processes × 8 waiters, hold 5 ms',
+    kind: 'loop',
+    processes: 2,
+    waiters: 8,
+    keys: 1,
+    hold: 5,
+  },
+  { name: '2x100', title: '2 × 100 waiters, hold 0', kind: 'loop', processes: 2, waiters: 100, keys: 1, hold: 0 },
+  { name: '2x1000', title: '2 × 1,000 waiters, hold 0', kind: 'loop', processes: 2, waiters: 1000, keys: 1, hold: 0 },
+  {
+    name: 'keys-1000',
+    title: '1,000 keys × 2 waiters in one process',
+    kind: 'loop',
+    processes: 1,
+    waiters: 2000,
+    keys: 1000,
+    hold: 0,
+  },
+  {
+    name: 'burst-200',
+    title: '200 waiters in known order over 2 processes, 1 ms hold each',
+    kind: 'burst',
+    processes: 2,
+    waiters: 100,
+    keys: 1,
+    hold: 1,
+  },
+  {
+    name: 'drain-10',
+    title: '10 waiters queued, then drained',
+    kind: 'drain',
+    processes: 1,
+    waiters: 10,
+    keys: 1,
+    hold: 0,
+  },
+  {
+    name: 'drain-10000',
+    title: '10,000 waiters queued, then drained',
+    kind: 'drain',
+    processes: 1,
+    waiters: 10_000,
+    keys: 1,
+    hold: 0,
+  },
+  {
+    name: 'crash-holder',
+    title: 'the holder is killed: time until the next grant, with a lease of 2 s',
+    kind: 'crash-holder',
+    processes: 2,
+    waiters: 10,
+    keys: 1,
+    hold: 0,
+  },
+  {
+    name: 'crash-waiters',
+    title: 'a process with 50 queued waiters is killed, then a release: time until the next grant',
+    kind: 'crash-waiters',
+    processes: 2,
+    waiters: 50,
+    keys: 1,
+    hold: 0,
+  },
+  {
+    name: 'idle-1000',
+    title: '1,000 parked waiters of one client',
+    kind: 'idle',
+    processes: 2,
+    waiters: 1000,
+    keys: 1,
+    hold: 0,
+  },
+] as const satisfies readonly Scenario[]
+
+export type ScenarioName = (typeof scenarios)[number]['name']
+
+/** For `Rival.skips`: one reason for all scenarios but these. */
+export function allBut(names: readonly ScenarioName[], reason: string): Record<string, string> {
+  return Object.fromEntries(
+    scenarios.filter(({ name }) => !(names as readonly string[]).includes(name)).map(({ name }) => [name, reason]),
+  )
+}

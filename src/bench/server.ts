@@ -1,0 +1,108 @@
+/** What the server itself counts, read at two moments and subtracted. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { now } from './clock.ts'
+
+/** How often it is looked whether anything comes in, ms; and how much of it is nothing, in bytes. */
+const lookEvery = 50
+const quiet = 1_000
+
+export interface Snapshot {
+  /** Monotonic ms: the middle of the request. */
+  readonly at: number
+  /** User and system time of the server's process in µs. */
+  readonly cpu: number
+  readonly bytes: number
+  readonly memory: number
+  readonly calls: ReadonlyMap<string, number>
+  /** Time in each command by the server's own measure, µs; that of a script includes what it calls. */
+  readonly usec: ReadonlyMap<string, number>
+}
+
+export class Server {
+  private constructor(
+    readonly url: string,
+    readonly redis: Redis,
+    readonly version: string,
+    /** Started for this run: it may be emptied. */
+    readonly own: boolean,
+  ) {}
+
+  /** Rejects when it cannot be reached. */
+  static async reach(url: string, own: boolean): Promise<Server> {
+    const redis = new Redis(url, { lazyConnect: true, connectTimeout: 5_000, maxRetriesPerRequest: 2 })
+    let reason: Error | undefined
+    redis.on('error', error => {
+      reason = error
+    })
+    try {
+      await redis.connect()
+      const info = await redis.info('server')
+      const [, version = '?'] = /^redis_version:(\S+)/m.exec(info) ?? []
+      const [, valkey] = /^valkey_version:(\S+)/m.exec(info) ?? []
+      return new Server(url, redis, valkey ? `Valkey ${valkey}` : `Redis ${version}`, own)
+    } catch (error) {
+      redis.disconnect()
+      throw reason ?? error
+    }
+  }
+
+  async snapshot(): Promise<Snapshot> {
+    const before = now()
+    const text = await this.redis.info('all')
+    const at = (before + now()) / 2
+    const number = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(text)?.[1] ?? Number.NaN)
+    const calls = new Map<string, number>()
+    const usec = new Map<string, number>()
+    for (const [, name = '', count, time] of text.matchAll(/^cmdstat_([^:|]+)(?:\|[^:]+)?:calls=(\d+),usec=(\d+)/gm)) {
+      calls.set(name, (calls.get(name) ?? 0) + Number(count))
+      usec.set(name, (usec.get(name) ?? 0) + Number(time))
+    }
+    return {
+      at,
+      cpu: (number('used_cpu_sys') + number('used_cpu_user')) * 1e6,
+      bytes: number('total_net_input_bytes') + number('total_net_output_bytes'),
+      memory: number('used_memory'),
+      calls,
+      usec,
+    }
+  }
+
+  /** Removes what a trial has left. A server that is not ours keeps everything that is not named like the trial. */
+  async clear(namespace: string): Promise<void> {
+    if (this.own) {
+      await this.redis.flushall()
+      return
+    }
+    for await (const keys of this.redis.scanStream({ match: `*${namespace}*`, count: 1_000 })) {
+      if (keys.length > 0) await this.redis.unlink(...(keys as string[]))
+    }
+  }
+
+  /** Addresses of all clients, as MONITOR shows them. */
+  async clients(): Promise<Set<string>> {
+    const list = String(await this.redis.client('LIST'))
+    return new Set([...list.matchAll(/ addr=(\S+)/g)].map(([, address]) => address!))
+  }
+
+  /** Resolves when hardly anything more comes in, or `limit` ms are over: what was sent has arrived. */
+  async settle(least: number, limit: number): Promise<void> {
+    const deadline = now() + limit
+    await sleep(least)
+    let before = await this.#received()
+    while (now() < deadline) {
+      await sleep(lookEvery)
+      const received = await this.#received()
+      if (received - before < quiet) return
+      before = received
+    }
+  }
+
+  async #received(): Promise<number> {
+    return Number(/^total_net_input_bytes:(\d+)/m.exec(await this.redis.info('stats'))?.[1])
+  }
+
+  close(): void {
+    this.redis.disconnect()
+  }
+}

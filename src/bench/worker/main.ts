@@ -1,0 +1,65 @@
+/**
+ * A worker process: one rival, some waiters, orders on stdin and a report for each on stdout.
+ *
+ *   node --expose-gc main.js [module]      the module's default export are further rivals: how tests bring their own
+ *
+ * It ends when its stdin does, so none is left when the runner is gone.
+ */
+import { createInterface } from 'node:readline'
+import { pathToFileURL } from 'node:url'
+import type { Order, Report, Rival } from '../contract.ts'
+import { rivals } from '../rivals/index.ts'
+import { Station } from './station.ts'
+
+const further = process.argv[2]
+let station: Station | undefined
+
+const write = process.stdout.write.bind(process.stdout)
+// A library that prints must not do so between the reports.
+process.stdout.write = process.stderr.write.bind(process.stderr)
+
+function say(report: Report): void {
+  write(`${JSON.stringify(report)}\n`)
+}
+
+async function obey(order: Order): Promise<Report> {
+  if (order.op === 'open') {
+    const { setting } = order
+    const rival = (await everyRival()).find(({ name }) => name === setting.rival)
+    if (!rival) throw new Error(`there is no rival ${setting.rival}`)
+    station = await Station.open(rival, setting)
+    return { op: 'open' }
+  }
+  if (!station) throw new Error(`${order.op} before open`)
+  switch (order.op) {
+    case 'loop':
+      return station.loop(order)
+    case 'hold':
+      return station.hold()
+    case 'drop':
+      return station.drop()
+    case 'queue':
+      return station.queue(order)
+    case 'collect':
+      return station.collect(order)
+    case 'memory':
+      return station.memory()
+    case 'close':
+      return station.close()
+  }
+}
+
+async function everyRival(): Promise<readonly Rival[]> {
+  if (further === undefined) return rivals
+  const module: { default: readonly Rival[] } = await import(pathToFileURL(further).href)
+  return [...rivals, ...module.default]
+}
+
+let turn = Promise.resolve()
+const lines = createInterface({ input: process.stdin })
+lines.on('line', line => {
+  turn = turn
+    .then(() => obey(JSON.parse(line) as Order))
+    .then(say, error => say({ op: 'failed', error: error instanceof Error ? error.message : String(error) }))
+})
+lines.on('close', () => process.exit())
