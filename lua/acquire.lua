@@ -2,90 +2,110 @@
 -- when asked to queue, join the fair queue.
 --
 -- Repeating it with the same id changes nothing: an id that holds gets the same grant, an id that is queued keeps its
--- place, and is known to live. That is what makes a lost reply harmless (I5). A lapsed lease is found here, by the server's clock, not by the
--- expiry of a key (I1); where it lapsed with waiters queued, the first of them gets the lock, whoever asks (I3, I4).
+-- place, and is known to live. That is what makes a lost reply harmless (I5). A lapsed lease is found here, by the
+-- server's clock, not by the expiry of a key (I1); where it lapsed with waiters queued, the first of them gets the lock,
+-- whoever asks (I3, I4).
 -- A key that is new or was lost (clock 0) may have left its queue behind: then the queue itself is asked.
 -- HSET is the first write of a plain grant, so a server at maxmemory refuses it whole.
+-- An owner without a name is known to its own client only, which may have passed the lock on since (lua/pass.lua).
 --
 -- KEYS
 --   lock        HASH    the lock
 --   queue       ZSET    fair waiters by ticket
 --   expiry      ZSET    waiters' deadlines, ms
 -- ARGV
---   id          string  this hold, and the waiter if it has to wait
---   self        string  the owner that asks
---   tag         string  its label
---   lease       ms
+--   claim       string  who asks, and what for (include/claim.lua)
+--   lease       ms      as in the claim
 --   memory      ms      how long a free lock's clock is kept
 --   inbox       string  prefix of the grant channels
---   entry?      string  queue entry; absent: a single attempt, never queued
---   ttl?        ms      the waiter's own expiry, as in the entry
---   headStart?  µs      subtracted from the ticket, as in the entry
+--   mode?       string  'queue': join the queue if refused; a number: if granted, reserve so many tokens for hand-offs in the client
 -- Replies
---   granted     token, ttl ms: the lock was free
---   succeeded   token, ttl ms: taken over from a holder whose lease had lapsed
+--   granted     token, ttl ms, how many tokens this very call has reserved: the lock was free
+--   succeeded   the same: taken over from a holder whose lease had lapsed
 --   reentered   token, ttl ms: the owner holds it already
---   refused     ttl ms, position (0: not queued), ticket, holder's label, held for ms, clock (later grants are above it)
+--   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), holder's label
 -- Invariants: I1 I2 I3 I4 I5
 -- include: state
+-- include: holder
 -- include: time
--- include: clock
--- include: life
--- include: grant
--- include: reentries
--- include: promote
--- include: enqueue
 
-readTime()
-local held = owner and ends >= now
+-- The usual case stands before everything that it does not need.
+if not holder and not queued and clock > 0 then
+  local claimed, length, block = claim, lease, tonumber(mode)
+  -- include: clock
+  token = string.format('%.0f', clock)
+  -- include: grant
+  return 'granted ' .. token .. ' ' .. lease .. (block and ' ' .. block or '')
+end
 
-if held and owner == self then
-  if hold == id then return { 'granted', token, ends - now } end
-  if not holds or redis.call('HEXISTS', lock, 'hold:' .. id) == 0 then
-    ends = math.max(ends, now + lease)
-    redis.call('HSET', lock, 'hold:' .. id, lease, 'holds', (holds or 1) + 1, 'until', ends)
-    local life = prolongedLife(ends)
-    if life then
-      redis.call('HSET', lock, 'keep', life)
-      redis.call('PEXPIREAT', lock, life)
+local id = string.sub(claim, 1, 28)
+local held = holder and ends >= now
+if held and hold == id then return 'granted ' .. token .. ' ' .. ends - now end
+
+if held and string.sub(claim, 29, 31) ~= ' 0 ' then
+  -- include: claim
+  local size, rest = string.match(claim, '^ (%d+) %d+ %d+ %d+ (.*)$', 29)
+  local self, owner = string.sub(rest, 1, size), owned == '' and hold or owned
+  local ours, theirs = string.sub(hold, 1, 12), string.sub(owner, 1, 12)
+  if self == owner and (string.sub(id, 1, 12) == ours or theirs ~= ours) then
+    if not holds or redis.call('HEXISTS', lock, 'hold:' .. id) == 0 then
+      local deadline = math.max(ends, now + lease)
+      ends = deadline
+      holder = string.sub(holder, 1, 17) .. ends .. string.sub(holder, 31)
+      redis.call('HSET', lock, 'hold:' .. id, lease, 'holds', (holds or 1) + 1, 'holder', holder)
+      -- include: life
+      if life then
+        redis.call('HSET', lock, 'keep', life)
+        redis.call('PEXPIREAT', lock, life)
+      end
+      if mode == 'queue' and queued then redis.call('ZREM', queue, claim) end
     end
-    if entry and queued then redis.call('ZREM', queue, entry) end
+    return 'reentered ' .. token .. ' ' .. ends - now
   end
-  return { 'reentered', token, ends - now }
 end
 
 local leftBehind = clock == 0 and redis.call('EXISTS', queue) == 1
 if leftBehind then queued = 0 end
-local taken = owner and 'succeeded' or 'granted'
-
-if not held and not queued then
-  forgetReentries()
-  grant(id, self, tag, tonumber(lease))
-  return { taken, token, ends - now }
-end
 
 local ticket, position = '0', 0
-if entry then
-  ticket = digits(tick() - headStart)
-  local joined = redis.call('ZADD', queue, 'NX', ticket, entry) == 1
-  position = redis.call('ZRANK', queue, entry) + 1
-  keepQueue(ttl, position == 1)
+if mode == 'queue' and (held or queued) then
+  local ttl, headStart = string.match(claim, '^ %d+ %d+ (%d+) (%d+) ', 29)
+  -- include: clock
+  ticket = string.format('%.0f', clock - headStart)
+  local joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
+  position = redis.call('ZRANK', queue, claim) + 1
+  local fresh = position == 1
+  -- include: enqueue
   if not joined then
-    ticket = digits(redis.call('ZSCORE', queue, entry))
+    ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
     redis.call('ZADD', expiry, now + ttl, id)
     redis.call('PEXPIREAT', expiry, queued)
   end
 end
 
 if not held then
-  forgetReentries()
-  if not promote(owner and 'expiry' or 'handoff', id) then grant(id, self, tag, tonumber(lease)) end
-  if hold == id then return { taken, token, ends - now } end
-  if leftBehind and not entry then redis.call('HSET', lock, 'queued', queued) end
-  if entry then position = redis.call('ZRANK', queue, entry) + 1 end
+  local taken, reserved = holder and 'succeeded ' or 'granted ', ''
+  -- include: forget
+  if queued then
+    local reason, mine = holder and 'expiry' or 'handoff', id
+    -- include: promote
+    holder = successor and holder
+  else
+    holder = false
+  end
+  if not holder then
+    local claimed, length, block = claim, lease, tonumber(mode)
+    -- include: clock
+    token = string.format('%.0f', clock)
+    -- include: grant
+    reserved = block and ' ' .. block or ''
+  end
+  if hold == id then return taken .. token .. ' ' .. ends - now .. reserved end
+  if leftBehind and mode ~= 'queue' then redis.call('HSET', lock, 'queued', queued) end
+  if mode == 'queue' then position = redis.call('ZRANK', queue, claim) + 1 end
 end
 
-return {
-  'refused', ends - now, position, ticket, label, math.max(0, now - math.floor(token / 1000)),
-  digits(math.max(clock, micros)),
-}
+-- Not the clock: a release may give reserved tokens back.
+local since, known = math.max(0, now - math.floor(token / 1000)), string.format('%.0f', math.max(token, micros))
+-- include: claim
+return 'refused ' .. ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. label

@@ -16,21 +16,17 @@
 --   changed   it was not the holder any more
 -- Invariants: I4 I5 I8
 -- include: state
+-- include: holder
 -- include: time
--- include: clock
--- include: life
--- include: grant
--- include: reentries
--- include: promote
+
+if not holder or token ~= seen or ends < now then return 'changed' end
+
+local lost = {}
+if string.sub(hold, 13) ~= string.rep('-', 16) then lost[1] = hold end
+local mine
 -- include: open
-
-readTime()
-if not owner or token ~= seen or ends < now then return { 'changed' } end
-
-local lost = { hold or nil }
-for _, field in ipairs(reentries()) do lost[#lost + 1] = string.sub(field, 6) end
-open()
+for _, field in ipairs(forgotten) do lost[#lost + 1] = string.sub(field, 6) end
 for _, id in ipairs(lost) do
   redis.pcall('PUBLISH', inbox .. string.sub(id, 1, 12), 'lost ' .. id .. ' ' .. seen .. ' ' .. lock)
 end
-return { 'released' }
+return 'released'

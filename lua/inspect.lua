@@ -7,13 +7,12 @@
 -- ARGV
 --   queued?  string  '1': with the queue; absent: only the holder
 -- Replies
---   state    now µs, {owner, label, token, until ms, hold, holds}, {entry, ticket, …}, {waiter, deadline ms, …}
+--   state    now µs, holder, holds, {claim, ticket, …}, {waiter, deadline ms, …}
 -- include: time
 
-readTime()
-local lockState = redis.call('HMGET', lock, 'owner', 'label', 'token', 'until', 'hold', 'holds')
+local lockState = redis.call('HMGET', lock, 'holder', 'holds')
 return {
-  'state', string.format('%.0f', micros), lockState,
+  'state', string.format('%.0f', micros), lockState[1], lockState[2],
   queued and redis.call('ZRANGE', queue, 0, -1, 'WITHSCORES') or {},
   queued and redis.call('ZRANGE', expiry, 0, -1, 'WITHSCORES') or {},
 }

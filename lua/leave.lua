@@ -11,26 +11,24 @@
 --   id        string  the waiter, and the hold it may have become
 --   inbox     string  prefix of the grant channels
 --   memory    ms      how long a free lock's clock is kept
---   entry?    string  its queue entry, if it may have joined
+--   entry?    string  its claim, if it may have joined the queue
 -- Replies
 --   left      it was queued
 --   returned  it was the holder; the lock has gone on
 --   absent    it was neither
 -- Invariants: I4 I5 I7
 -- include: state
--- include: time
--- include: clock
--- include: life
--- include: grant
--- include: reentries
--- include: promote
--- include: open
--- include: drop
+-- include: holder
 
-local wasQueued = false
+local outcome = 'absent'
 if entry then
   redis.call('ZREM', expiry, id)
-  wasQueued = redis.call('ZREM', queue, entry) == 1
+  if redis.call('ZREM', queue, entry) == 1 then outcome = 'left' end
 end
-if drop(id) then return { 'returned' } end
-return { wasQueued and 'left' or 'absent' }
+-- The usual case stands before everything that it does not need.
+if hold ~= id and not holds then return outcome end
+
+-- include: time
+local mine
+-- include: drop
+return dropped and 'returned' or outcome

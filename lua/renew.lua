@@ -16,22 +16,21 @@
 -- Invariants: I1 I5 I8
 -- include: time
 
-readTime()
-
 local function renew(lock, id, lease)
-  local state = redis.pcall('HMGET', lock, 'hold', 'until', 'clock', 'keep', 'hold:' .. id)
+  local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'hold:' .. id)
   if state.err then
     if string.find(state.err, 'WRONGTYPE') then return false end
     return error(state.err)
   end
-  local ends, clock, keep = tonumber(state[2] or nil), tonumber(state[3] or 0), tonumber(state[4] or 0)
-  if not (state[1] == id or state[5]) or not ends or ends < now then return false end
+  local holder, clock, keep = state[1], tonumber(state[2] or 0), tonumber(state[3] or 0)
+  -- include: holder
+  if not holder or not (hold == id or state[4]) or ends < now then return false end
   if ends >= now + lease then return ends - now end
 
+  local deadline = now + lease
   -- include: life
-  prolongedLife(now + lease)
   redis.call('PEXPIREAT', lock, keep)
-  redis.call('HSET', lock, 'until', now + lease, 'keep', keep)
+  redis.call('HSET', lock, 'holder', token .. ' ' .. now + lease .. string.sub(holder, 31), 'keep', keep)
   return lease
 end
 

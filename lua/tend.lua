@@ -14,54 +14,52 @@
 --   inbox       string  prefix of the grant channels
 --   memory      ms      how long a free lock's clock is kept
 --   ttl         ms      the waiters' own expiry
---   waiters...  id, entry, ticket: the client's waiters, 500 at most
+--   waiters...  claim, ticket: the client's waiters, 500 at most
 -- Replies
---   tended      ttl ms, holder's label, held for ms, clock, then for each waiter: its position, or {token, ttl ms, how} if it holds
+--   tended      ttl ms, holder's label, held for ms, clock; then for each waiter: its position, or {token, ttl ms, how} if it holds
 -- Invariants: I3 I4 I7
 -- include: state
+-- include: holder
 -- include: time
--- include: clock
--- include: life
--- include: grant
--- include: reentries
--- include: promote
--- include: enqueue
 
-readTime()
 redis.call('ZREMRANGEBYSCORE', expiry, '-inf', '(' .. now)
 
 local joins, deadlines = {}, {}
-for i = 1, #waiters, 3 do
-  if hold ~= waiters[i] or ends < now then
-    joins[#joins + 1] = waiters[i + 2]
-    joins[#joins + 1] = waiters[i + 1]
+for i = 1, #waiters, 2 do
+  local claim, ticket = waiters[i], waiters[i + 1]
+  local id = string.sub(claim, 1, 28)
+  if hold ~= id or ends < now then
+    joins[#joins + 1] = ticket
+    joins[#joins + 1] = claim
     deadlines[#deadlines + 1] = now + ttl
-    deadlines[#deadlines + 1] = waiters[i]
-    clock = math.max(clock, tonumber(waiters[i + 2]))
+    deadlines[#deadlines + 1] = id
+    clock = math.max(clock, tonumber(ticket))
   end
 end
 if #joins > 0 then
   redis.call('ZADD', queue, 'NX', unpack(joins))
   redis.call('ZADD', expiry, unpack(deadlines))
-  keepQueue(ttl, true)
+  local fresh = true
+  -- include: enqueue
   redis.call('PEXPIREAT', expiry, queued)
 end
 
 local how = 'handoff'
-if queued and not (owner and ends >= now) then
-  forgetReentries()
-  how = owner and 'expiry' or 'handoff'
-  promote(how, string.sub(waiters[1], 1, 12))
+if queued and not (holder and ends >= now) then
+  how = holder and 'expiry' or 'handoff'
+  -- include: forget
+  local reason, mine = how, string.sub(waiters[1], 1, 12)
+  -- include: promote
 end
 
-local reply = {
-  'tended', ends - now, label, math.max(0, now - math.floor(token / 1000)), digits(math.max(clock, micros)),
-}
-for i = 1, #waiters, 3 do
-  if hold == waiters[i] then
+local since, known = math.max(0, now - math.floor(token / 1000)), string.format('%.0f', math.max(clock, micros))
+-- include: claim
+local reply = { 'tended', ends - now, label, since, known }
+for i = 1, #waiters, 2 do
+  if hold == string.sub(waiters[i], 1, 28) then
     reply[#reply + 1] = { token, ends - now, how }
   else
-    reply[#reply + 1] = redis.call('ZRANK', queue, waiters[i + 1]) + 1
+    reply[#reply + 1] = redis.call('ZRANK', queue, waiters[i]) + 1
   end
 end
 return reply

@@ -6,7 +6,7 @@
  * body and caller cannot disagree about positions; what could still be wrong is checked here, on the syntax tree:
  *   - every name of the header is used, and nothing is a global that Redis does not offer;
  *   - KEYS and ARGV are not touched by hand;
- *   - the first words of the replies are those that the header lists.
+ *   - the first words of the replies, arrays or texts, are those that the header lists.
  *
  * `-- include: name` inserts lua/include/name.lua in place. A trailing `?` marks an argument that may be absent, a
  * trailing `...` the rest of the list. Comments and indentation are left out of what Redis is sent.
@@ -67,7 +67,7 @@ function body(source: string): string[] {
   })
 }
 
-/** Walks the syntax tree: the first words of returned tables at the top level of the script. */
+/** Walks the syntax tree: the first words of tables, and of returned texts, at the top level of the script. */
 function replyWords(node: unknown, words = new Set<string>()): Set<string> {
   if (Array.isArray(node)) {
     for (const item of node) replyWords(item, words)
@@ -77,15 +77,19 @@ function replyWords(node: unknown, words = new Set<string>()): Set<string> {
     if (it.type === 'TableConstructorExpression') {
       const first = (it['fields'] as { value?: Record<string, unknown> }[])[0]?.value
       for (const word of literals(first)) words.add(word)
+    } else if (it.type === 'ReturnStatement') {
+      for (const text of it['arguments'] as Record<string, unknown>[])
+        for (const word of literals(text)) words.add(word)
     }
     for (const value of Object.values(it)) replyWords(value, words)
   }
   return words
 }
 
-/** The string literals that an expression may evaluate to. */
+/** The words that the texts which an expression may evaluate to begin with, as far as they are written there. */
 function literals(node: Record<string, unknown> | undefined): string[] {
-  if (node?.['type'] === 'StringLiteral') return [String(node['raw']).slice(1, -1)]
+  if (node?.['type'] === 'StringLiteral') return [String(node['raw']).slice(1, -1).split(' ', 1)[0]!]
+  if (node?.['type'] === 'BinaryExpression') return literals(node['left'] as Record<string, unknown>)
   if (node?.['type'] === 'LogicalExpression') {
     const sides = [node['left'], node['right']] as Record<string, unknown>[]
     return sides.flatMap(literals)
@@ -122,7 +126,8 @@ function compile(name: string) {
   const given = replyWords(tree.body)
   const known = new Set(promised)
   for (const word of given) if (!known.has(word)) fail(`replies "${word}", which the header does not list`)
-  for (const word of promised) if (!text.includes(`'${word}'`)) fail(`the header's reply "${word}" is never given`)
+  for (const word of promised)
+    if (!text.includes(`'${word}'`) && !text.includes(`'${word} `)) fail(`the header's reply "${word}" is never given`)
 
   const commands = new Set([...text.matchAll(/redis\.p?call\('(\w+)'/g)].map(match => match[1]!))
   return { name, lua, keys, args, replies: promised, commands: [...commands].sort() }

@@ -19,6 +19,7 @@
  *      lua/force-release.lua    open, called  lua/include/drop.lua       in release and leave
  *                               by Network
  *      lua/renew.lua            not here: a renewed hold is one that does not lapse
+ *      lua/pass.lua             not here: it changes the name under a hold that stays (docs/model.md: left out)
  *      lua/inspect.lua          not here: it writes nothing
  *
  * A request and its reply are two steps, so a message may overtake a reply, and a leave may cross a grant. The requests

@@ -1,7 +1,7 @@
 /** What a user of the library works with: every call of the contract, its arguments checked, its errors named. */
 import { EventEmitter } from 'eventemitter3'
-import { about, Engine } from './engine.ts'
-import { LockArgumentError, LockClosedError, LockTimeoutError } from './errors.ts'
+import { Engine } from './engine.ts'
+import { about, LockArgumentError, LockClosedError, LockTimeoutError } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
 import { inside, Lease } from './lease/lease.ts'
 import type { LockState } from './locks/state.ts'

@@ -2,33 +2,30 @@
  * The composition root: makes the parts of a client, connects them, and takes a request from its call to its lease.
  *
  *      LockClient ──▶ Engine ─┬─▶ Acquirer ─┐
- *                             ├─▶ Renewal ──┼─▶ Mutex (Primitive) ──▶ Scripts ──▶ Link ──▶ Redis
+ *                             ├─▶ Holding ──┼─▶ Mutex (Primitive) ──▶ Scripts ──▶ Link ──▶ Redis
  *                             └─▶ Inspection┘                                      │
  *                                     ▲                     messages, up, down     │
  *                                     └────────────────────────────────────────────┘
  */
 import pTimeout from 'p-timeout'
-import { systemClock, type Timer } from './clock.ts'
-import { LockClosedError, LockConnectionError } from './errors.ts'
-import { inside, type Keeper, Lease } from './lease/lease.ts'
-import { Renewal } from './lease/renewal.ts'
+import { systemClock } from './clock.ts'
+import { LockClosedError, named } from './errors.ts'
+import { Holding } from './lease/holding.ts'
+import type { Lease } from './lease/lease.ts'
 import { Inspection } from './locks/inspection.ts'
 import { Mutex } from './locks/mutex.ts'
 import type { Announcer } from './observe/announce.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
-import { checkRenewal, type Request, type Settings } from './options.ts'
-import type { Granted, Hold } from './primitive.ts'
+import type { Request, Settings } from './options.ts'
+import type { Granted } from './primitive.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { newHoldId } from './redis/ids.ts'
 import { Link } from './redis/link.ts'
 import { Acquirer } from './wait/acquire.ts'
-import type { Waiter } from './wait/waiters.ts'
+import type { Waiter, Wish } from './wait/waiters.ts'
 
 /** How long `close` waits for Redis to take its releases, in ms; what it did not take ends with its lease. */
 const CLOSE_PATIENCE = 2_000
-
-/** A hold that ran out here is ended in Redis this many ms later, and 0.1 % of its lease. */
-const AFTER_LAPSE = 30
 
 const clock = systemClock
 
@@ -37,16 +34,9 @@ export class Engine {
   readonly #link: Link
   readonly #mutex: Mutex
   readonly #acquirer: Acquirer
-  readonly #renewal: Renewal
+  readonly #holding: Holding<Waiter>
   readonly #stats = new Stats()
   readonly #announcer: Announcer
-  readonly #keeper: Keeper = {
-    clock,
-    release: lease => this.#release(lease),
-    renew: (lease, ms) => this.#renew(lease, ms),
-  }
-  /** Holds that ran out and are still to be ended in Redis. */
-  readonly #ending = new Set<Timer>()
   #closing: Promise<void> | undefined
 
   constructor(redis: RedisSource, settings: Settings, announcer: Announcer) {
@@ -55,41 +45,46 @@ export class Engine {
       granted: (id, token, via, lock) => {
         if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, lock)
       },
-      lost: id => {
-        const lease = this.#renewal.find(id)
-        if (lease) this.#renewal.check([lease])
+      lost: id => this.#holding.doubt(id),
+      unlocked: (key, by) => {
+        // Of our own releases the reply tells.
+        if (by !== this.#link.clientId) this.#acquirer.unlocked(key)
       },
-      unlocked: key => this.#acquirer.unlocked(key),
       down: error => this.#acquirer.disconnected(error),
       up: () => this.#acquirer.reconnected(),
       heard: () => {
         this.#acquirer.lookAgain()
-        this.#renewal.check(this.#renewal.leases)
+        this.#holding.doubtAll()
       },
       disconnected: error => announcer.tell('disconnected', () => ({ error })),
       reconnected: () => announcer.tell('reconnected', () => ({})),
-      busy: () => this.#acquirer.waiting > 0 || this.#renewal.size > 0,
+      busy: () => this.#acquirer.waiting > 0 || this.#holding.size > 0,
     })
-    this.#mutex = new Mutex(this.#link.scripts, this.#link.keys, { ...settings, clientId: this.#link.clientId })
+    this.#mutex = new Mutex(this.#link.scripts, this.#link.keys, settings)
     this.inspection = new Inspection(this.#link, settings.tokenMemory)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#acquirer = new Acquirer(this.#mutex, this.#link, clock, patience, {
       waiting: waiter => this.#waiting(waiter),
-      holds: id => this.#renewal.find(id) !== undefined,
+      holds: id => this.#holding.has(id),
+      ours: key => this.#holding.ours(key),
       failed: error => this.#failed(error),
     })
-    this.#renewal = new Renewal(this.#mutex, clock, {
+    this.#holding = new Holding(this.#mutex, clock, settings.label, this.#acquirer, {
       renewed: ({ key, fencingToken }) => {
         this.#stats.renewed += 1
         announcer.tell('renewed', () => ({ key, fencingToken }))
       },
-      lost: (lease, error) => {
-        const { key, fencingToken } = lease
+      released: ({ key, fencingToken }, held) => {
+        this.#stats.released += 1
+        this.#stats.held(held)
+        announcer.tell('released', () => ({ key, fencingToken, held }))
+      },
+      lost: ({ key, fencingToken }, error, held) => {
         this.#stats.lost += 1
-        this.#stats.held(clock.now() - inside.terms(lease).since)
+        this.#stats.held(held)
         announcer.tell('lost', () => ({ key, fencingToken, error }))
       },
-      ranOut: lease => this.#endLater(lease),
+      failed: error => this.#failed(error),
     })
     this.#acquirer.disconnected(new Error('there is no connection yet'))
     this.#link.open()
@@ -112,36 +107,41 @@ export class Engine {
     if (this.closed) throw new LockClosedError(key)
     request.signal?.throwIfAborted()
     const id = newHoldId(this.#link.clientId)
-    const waiter = this.#acquirer.start({
+    const wish: Wish = {
       claim: { key, id, owner: owner ?? id, lease: request.lease, headStart: request.headStart },
       mode: once ? 'once' : request.fair ? 'queue' : 'line',
       fairAfter: request.fairAfter,
       mayReenter: owner !== undefined,
+      after: owner === undefined ? undefined : this.#holding.record(key),
+    }
+    let waiter!: Waiter
+    let lease: Lease | undefined
+    const outcome = new Promise<Lease | undefined>((resolve, reject) => {
+      waiter = this.#acquirer.start(wish, (end, waiting) => {
+        if (end instanceof Error) return reject(end)
+        lease = end && this.#take(waiting, end, request)
+        resolve(lease)
+      })
     })
-    let grant: Granted | undefined
+    const giveUp = () => (lease ? void this.releaseQuietly(lease) : this.#acquirer.quit(waiter))
     try {
-      grant = await about(key, this.#patiently(waiter, request, once))
+      const granted = await patiently(outcome, request, once, giveUp)
+      if (granted) return granted
     } catch (error) {
       this.#stats.failed += 1
-      throw error
+      throw named(key, error)
     }
-    if (grant && this.closed) {
-      // Granted while the client was closing: nobody else will release it.
-      this.#giveBack(this.#link.keys.of(key).lock, id)
-      throw new LockClosedError(key)
-    }
-    if (grant) return this.#hold(waiter, grant, request)
     this.#stats[once ? 'refused' : 'timedOut'] += 1
     return waiter
   }
 
   /** For releases whose failure must not hide something more important: it becomes an event. */
-  async releaseQuietly(lease: Lease): Promise<void> {
-    await lease.release().catch(error => this.#failed(error))
+  releaseQuietly(lease: Lease): Promise<void> {
+    return this.#holding.releaseQuietly(lease)
   }
 
   stats(): ClientStats {
-    return this.#stats.snapshot(this.#acquirer.waiting, this.#renewal.size)
+    return this.#stats.snapshot(this.#acquirer.waiting, this.#holding.size)
   }
 
   close(): Promise<void> {
@@ -150,39 +150,16 @@ export class Engine {
   }
 
   async #close(): Promise<void> {
-    for (const timer of this.#ending) timer.cancel()
     const { up } = this.#link.commands
-    const left = [this.#acquirer.close(), ...this.#renewal.leases.map(lease => this.releaseQuietly(lease))]
-    if (up) await pTimeout(Promise.all(left), { milliseconds: CLOSE_PATIENCE, message: false })
+    const left = Promise.all([this.#acquirer.close(), this.#holding.releaseAll()])
+    if (up) await pTimeout(left, { milliseconds: CLOSE_PATIENCE, message: false })
     this.#link.close()
-    this.#renewal.close()
-    await Promise.all(left)
+    this.#holding.close()
+    await left
   }
 
-  /** The outcome of the wait, or the end of the caller's patience, whichever is first. */
-  #patiently(waiter: Waiter, { signal, timeout }: Request, once: boolean): Promise<Granted | undefined> {
-    const milliseconds = once || timeout === undefined ? Number.POSITIVE_INFINITY : timeout
-    if (!signal && milliseconds === Number.POSITIVE_INFINITY) return waiter.outcome
-    const giveUp = () => this.#acquirer.quit(waiter)
-    const wait = pTimeout(waiter.outcome, { milliseconds, fallback: giveUp, ...(signal && { signal }) })
-    return wait.catch(error => {
-      giveUp()
-      throw signal?.aborted ? signal.reason : error
-    }) as Promise<Granted | undefined>
-  }
-
-  #hold({ claim, since: called, handoff }: Waiter, grant: Granted, request: Request): Lease {
-    const since = clock.now()
-    const terms = {
-      hold: { key: claim.key, id: claim.id },
-      owner: claim.owner,
-      lease: claim.lease,
-      renewUntil: request.renew ? since + request.maxHold : since,
-      since,
-      waited: since - called,
-    }
-    const lease = new Lease(terms, grant, this.#keeper)
-    this.#renewal.add(lease)
+  #take({ claim, since, handoff }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
+    const lease = this.#holding.take({ claim, since, renew, maxHold }, grant)
     const { key, owner, fencingToken, waited, via } = lease
     this.#stats.acquired(via, waited)
     if (handoff !== undefined) this.#stats.handedOff(handoff)
@@ -190,64 +167,11 @@ export class Engine {
     return lease
   }
 
-  async #renew(lease: Lease, ms: number): Promise<void> {
-    checkRenewal(ms)
-    await about(lease.key, this.#renewal.renew(lease, Math.floor(ms)))
-  }
-
-  async #release(lease: Lease): Promise<boolean> {
-    const { key, fencingToken } = lease
-    const { hold, since } = inside.terms(lease)
-    this.#acquirer.releasing(key)
-    const released = this.#renewal.end(lease, async () => {
-      const ended = await this.#endHold(hold)
-      if (ended) {
-        const held = clock.now() - since
-        this.#stats.released += 1
-        this.#stats.held(held)
-        this.#announcer.tell('released', () => ({ key, fencingToken, held }))
-      }
-      return ended
-    })
-    return about(key, released)
-  }
-
-  /**
-   * A lease that ran out here lives a moment longer in Redis. If its owner re-enters in that moment, the hold, which
-   * nobody will release any more, would keep the lock even after the other's release: so it is ended behind. A little
-   * later, so that the lock is seen to lapse first, which is what happened to it.
-   */
-  #endLater(lease: Lease): void {
-    const { hold, lease: length } = inside.terms(lease)
-    const timer = clock.after(AFTER_LAPSE + length / 1000, () => {
-      this.#ending.delete(timer)
-      this.#endHold(hold).catch(error => this.#failed(error))
-    })
-    this.#ending.add(timer)
-  }
-
-  /** Ends the hold in Redis; whether it was live there. The lock may have gone to a waiter of this client. */
-  async #endHold(hold: Hold): Promise<boolean> {
-    const { ended, successor } = await this.#mutex.release(hold)
-    if (successor && !this.#acquirer.grantedByReply(successor.id, successor.grant)) {
-      this.#giveBack(this.#link.keys.of(hold.key).lock, successor.id)
-    }
-    return ended
-  }
-
-  /**
-   * A grant for an id that nobody waits for. It may be the second telling of a grant that has just been taken, whose
-   * lease is made a few microtasks later: so this looks once more after the present turn before it gives the lock back.
-   */
+  /** A grant for an id that nobody waits for: given back, unless it is the second telling of a grant that was taken. */
   #strayGrant(id: string, lock: string): void {
-    if (this.#link.keys.keyOf(lock) === undefined) return
-    clock.after(0, () => {
-      if (!this.#renewal.find(id)) this.#giveBack(lock, id)
-    })
-  }
-
-  #giveBack(lock: string, id: string): void {
-    this.#mutex.giveBack(lock, id).catch(error => this.#failed(error))
+    const key = this.#link.keys.keyOf(lock)
+    if (key !== undefined && !this.#holding.has(id))
+      this.#mutex.giveBack({ key, id }).catch(error => this.#failed(error))
   }
 
   #waiting({ claim, refusal }: Waiter): void {
@@ -264,11 +188,19 @@ export class Engine {
   }
 }
 
-/** The same outcome; an error of the connection says which lock it was about, and has the stack of the call. */
-export async function about<T>(key: string, call: Promise<T>): Promise<T> {
+/** The outcome of the wait, or the end of the caller's patience, whichever is first. */
+async function patiently(
+  outcome: Promise<Lease | undefined>,
+  { signal, timeout }: Request,
+  once: boolean,
+  giveUp: () => void,
+): Promise<Lease | undefined> {
+  const milliseconds = once || timeout === undefined ? Number.POSITIVE_INFINITY : timeout
+  if (!signal && milliseconds === Number.POSITIVE_INFINITY) return outcome
   try {
-    return await call
+    return (await pTimeout(outcome, { milliseconds, fallback: giveUp, ...(signal && { signal }) })) as Lease | undefined
   } catch (error) {
-    throw error instanceof LockConnectionError || error instanceof LockClosedError ? error.of(key) : error
+    giveUp()
+    throw signal?.aborted ? signal.reason : error
   }
 }

@@ -90,6 +90,20 @@ export class LockClosedError extends LockError {
   }
 }
 
+/** An error of the connection as the caller of a lock sees it: it says which lock it was about, and has the stack of the call. */
+export function named(key: string, error: unknown): unknown {
+  return error instanceof LockConnectionError || error instanceof LockClosedError ? error.of(key) : error
+}
+
+/** The same outcome, with errors that are named. */
+export async function about<T>(key: string, call: Promise<T>): Promise<T> {
+  try {
+    return await call
+  } catch (error) {
+    throw named(key, error)
+  }
+}
+
 /** A bad key or option, found before anything was sent. Names the option, the value and what is accepted. */
 export class LockArgumentError extends LockError {
   override readonly name = 'LockArgumentError'

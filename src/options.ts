@@ -140,7 +140,8 @@ function check(what: string, options: unknown, checks: Readonly<Record<string, C
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new LockArgumentError(what, options, 'an object')
   }
-  for (const [name, value] of Object.entries(options)) {
+  for (const name of Object.keys(options)) {
+    const value: unknown = options[name as keyof typeof options]
     const known = Object.hasOwn(checks, name) ? checks[name] : undefined
     if (!known) throw new LockArgumentError(name, value, `no such option; known are ${Object.keys(checks).join(', ')}`)
     if (value !== undefined) known(name, value)
@@ -175,7 +176,7 @@ export function settingsOf(options: ClientOptions): Settings {
   })
 }
 
-/** A call's options with the client's defaults, frozen. */
+/** A call's options with the client's defaults. */
 export function requestOf(options: LockOptions, settings: Settings): Request {
   check('options', options, lockChecks)
   const fair = options.fair ?? settings.fair
@@ -187,7 +188,7 @@ export function requestOf(options: LockOptions, settings: Settings): Request {
       'only with fair: true or fairAfter, because only the queue has an order',
     )
   }
-  return Object.freeze({
+  return {
     timeout: options.timeout ?? settings.timeout,
     signal: options.signal,
     lease: Math.floor(options.lease ?? settings.lease),
@@ -197,5 +198,5 @@ export function requestOf(options: LockOptions, settings: Settings): Request {
     fairAfter,
     headStart: options.headStart ?? 0,
     owner: options.owner,
-  })
+  }
 }

@@ -32,6 +32,8 @@ export interface Granted {
   /** Until when the hold is surely ours. */
   readonly deadline: number
   readonly via: Via
+  /** Tokens after `token` that are reserved for hand-offs within this client. */
+  readonly block?: number
 }
 
 export interface Refused {
@@ -65,9 +67,18 @@ export interface Tended {
   readonly waiters: (number | Granted)[]
 }
 
+/** The tokens that were reserved with a grant, and how many of them have been issued. */
+export interface Block {
+  readonly first: number
+  readonly size: number
+  readonly used: number
+}
+
 export interface Released {
   /** Whether this call ended a live hold. */
   readonly ended: boolean
+  /** How many clients were told that the lock is free, this one included if it listens. */
+  readonly heard: number
   /** A waiter of this client that became the holder by this very release. */
   readonly successor?: { readonly id: string; readonly grant: Granted }
 }
@@ -77,14 +88,29 @@ export interface Hold {
   readonly id: string
 }
 
+/** What Redis says when it is told of a hand-off within the client. */
+export interface Passed {
+  readonly deadline: number
+  /** Whether fair waiters are queued. */
+  readonly queued: boolean
+}
+
 export interface Primitive {
-  /** One attempt; with `queue`, joins the fair queue where it is refused. */
-  attempt(claim: Claim, queue: boolean): Promise<Granted | Refused>
+  /**
+   * One attempt; with 'queue' it joins the fair queue where it is refused, with a number it reserves so many tokens where
+   * it is granted.
+   */
+  attempt(claim: Claim, mode?: 'queue' | number): Promise<Granted | Refused>
   /** Heartbeat of waiters of one key; finds grants whose message was lost, joins again those that are missing. */
   tend(key: string, waiters: readonly Queued[]): Promise<Tended>
   /** Takes back whatever became of a claim. */
   leave(claim: Claim): Promise<void>
-  release(hold: Hold): Promise<Released>
+  /** Gives back a grant that came for an id that nobody waits for any more. */
+  giveBack(hold: Hold): Promise<void>
+  /** Ends a hold, and gives back what is not used of its block. */
+  release(hold: Hold, block?: Block): Promise<Released>
+  /** Records who holds under `hold` since a hand-off within the client; undefined: that hold is gone. */
+  pass(hold: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined>
   /** Prolongs holds by `ms` from now (0: confirms); for each its new deadline, or undefined if it is gone. */
   renew(holds: readonly { readonly hold: Hold; readonly ms: number }[]): Promise<(number | undefined)[]>
 }

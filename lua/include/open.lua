@@ -1,9 +1,14 @@
--- The end of a holder: the lock goes to the next fair waiter, or is opened and the unfair ones are woken.
--- Returns the id of the new holder, if there is one.
-local function open(mine)
-  forgetReentries()
-  local successor = queued and promote('handoff', mine)
-  if successor then return successor end
-  redis.call('HDEL', lock, 'owner', 'hold')
-  redis.pcall('PUBLISH', lock .. ':unlock', 'free')
+-- The end of a holder: the lock goes to the next fair waiter, or is opened and the unfair ones are woken. Expects `mine`,
+-- as include/promote.lua. Sets `next` to the id of the new holder, or nil, and `heard` to how many were told that the lock
+-- is free.
+local next, heard
+-- include: forget
+if queued then
+  local reason = 'handoff'
+  -- include: promote
+  next = successor
+end
+if not next then
+  redis.call('HDEL', lock, 'holder')
+  heard = tonumber(redis.pcall('PUBLISH', lock .. ':unlock', mine and 'free ' .. mine or 'free'))
 end

@@ -1,7 +1,8 @@
--- Makes the first live waiter of the fair queue the holder (I3, I4) and tells its inbox.
+-- Makes the first live waiter of the fair queue the holder (I3, I4) and tells its inbox. Expects `reason`, the first word
+-- of the message, and `mine`. Sets `successor` to the id of the new holder, or nil: nobody was left, and `queued` is cleared.
 --
--- A queue entry is everything a grant needs: "<id> <lease ms> <waiterTtl ms> <headStart µs> <owner bytes> <owner><label>",
--- and an id begins with the 12 characters that name its client's inbox. The score is the ticket.
+-- A queue entry is the waiter's claim, and an id begins with the 12 characters that name its client's inbox. The score
+-- is the ticket.
 --
 -- A waiter is passed over, and so dropped, when
 --   * its own expiry has passed: its ticket is older than its waiterTtl and no heartbeat has recorded a later deadline;
@@ -12,32 +13,34 @@
 -- The message stands between the end of the old hold and the write of the new one because its count decides; ZPOPMIN is
 -- the first write, and frees memory, so a server at maxmemory still lets the rest through.
 -- A PUBLISH that the server refuses (ACL) does not undo the choice: the waiter learns of it by its next heartbeat.
--- Returns the id of the new holder, or nil when nobody was left (then `queued` is cleared).
-local function promote(reason, mine)
-  while true do
-    local first = redis.call('ZPOPMIN', queue)
-    local entry = first[1]
-    if not entry then
-      redis.call('HDEL', lock, 'queued')
-      queued = nil
-      return nil
+local successor
+repeat
+  local first = redis.call('ZPOPMIN', queue)
+  local claimed = first[1]
+  if not claimed then
+    redis.call('HDEL', lock, 'queued')
+    queued = nil
+    break
+  end
+  local waiter = string.sub(claimed, 1, 28)
+  local length, ttl, headStart = string.match(claimed, '^ %d+ (%d+) (%d+) (%d+) ', 29)
+  local live = (first[2] + headStart) / 1000 + ttl >= now
+  if not live then
+    local deadline = redis.call('ZSCORE', expiry, waiter)
+    live = deadline and tonumber(deadline) >= now
+  end
+  if live then
+    -- include: clock
+    local offered = string.format('%.0f', clock)
+    local heard = 1
+    if not mine or string.sub(waiter, 1, #mine) ~= mine then
+      local inboxOf = inbox .. string.sub(waiter, 1, 12)
+      heard = redis.pcall('PUBLISH', inboxOf, reason .. ' ' .. waiter .. ' ' .. offered .. ' ' .. lock)
     end
-    local id, lease, ttl, headStart, bytes, rest = string.match(entry, '^(%S+) (%d+) (%d+) (%d+) (%d+) (.*)$')
-    local live = (first[2] + headStart) / 1000 + ttl >= now
-    if not live then
-      local deadline = redis.call('ZSCORE', expiry, id)
-      live = deadline and tonumber(deadline) >= now
-    end
-    if live then
-      local newToken = digits(math.max(clock + 1, micros))
-      local heard = 1
-      if not mine or string.sub(id, 1, #mine) ~= mine then
-        heard = redis.pcall('PUBLISH', inbox .. string.sub(id, 1, 12), reason .. ' ' .. id .. ' ' .. newToken .. ' ' .. lock)
-      end
-      if heard ~= 0 then
-        grant(id, string.sub(rest, 1, bytes), string.sub(rest, bytes + 1), tonumber(lease))
-        return id
-      end
+    if heard ~= 0 then
+      successor, token = waiter, offered
+      local block
+      -- include: grant
     end
   end
-end
+until successor

@@ -9,7 +9,9 @@
  */
 import type { Clock } from '../clock.ts'
 import type { LockLostError } from '../errors.ts'
+import { checkRenewal } from '../options.ts'
 import type { Granted, Hold, Via } from '../primitive.ts'
+import type { Tenure } from './tenure.ts'
 
 /** What a lease asks of the client that granted it. */
 export interface Keeper {
@@ -21,7 +23,12 @@ export interface Keeper {
 }
 
 export interface Terms {
+  /** Unguessable; that of the waiter before it. */
+  readonly id: string
+  /** What Redis knows: its id is the lease's own, unless the lock came from another lease of this client. */
   readonly hold: Hold
+  /** The run of hand-offs within this client that the lease may continue. */
+  readonly tenure?: Tenure | undefined
   readonly owner: string
   /** Length of the lease, in ms. */
   readonly lease: number
@@ -52,6 +59,8 @@ export type State = 'held' | 'releasing' | 'released' | 'lost'
 
 export let inside: Inside
 
+const no = () => false
+
 /**
  * One hold of a lock, from its grant to its end. Made by a `LockClient`; `await using` releases it.
  */
@@ -81,7 +90,7 @@ export class Lease implements AsyncDisposable {
   constructor(terms: Terms, grant: Granted, keeper: Keeper) {
     this.key = terms.hold.key
     this.owner = terms.owner
-    this.id = terms.hold.id
+    this.id = terms.id
     this.fencingToken = grant.token
     this.waited = terms.waited
     this.via = grant.via
@@ -117,7 +126,8 @@ export class Lease implements AsyncDisposable {
    * @throws LockArgumentError
    */
   async renew(ms: number = this.#terms.lease): Promise<void> {
-    await this.#keeper.renew(this, ms)
+    checkRenewal(ms)
+    await this.#keeper.renew(this, Math.floor(ms))
   }
 
   /**
@@ -125,11 +135,8 @@ export class Lease implements AsyncDisposable {
    * @returns true: this call ended a live hold; false: it had ended already (released, expired, lost)
    * @throws LockConnectionError when Redis could not be reached; the lock is then free at the end of the lease
    */
-  async release(): Promise<boolean> {
-    if (this.#releasing) {
-      await this.#releasing.catch(() => {})
-      return false
-    }
+  release(): Promise<boolean> {
+    if (this.#releasing) return this.#releasing.then(no, no)
     this.#releasing = this.#keeper.release(this)
     return this.#releasing
   }

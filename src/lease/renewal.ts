@@ -38,6 +38,11 @@ interface Entry {
   overdue?: () => void
 }
 
+interface Question {
+  readonly ms: number
+  readonly doubts: number
+}
+
 /** Renewals that fall due within this part of their lease's length are sent together. */
 const TOGETHER = 1 / 20
 /**
@@ -53,7 +58,7 @@ export class Renewal {
   readonly #clock: Clock
   readonly #listener: RenewalListener
   readonly #entries = new Map<string, Entry>()
-  readonly #byKey = new Map<string, Set<Lease>>()
+  readonly #byKey = new Map<string, Lease[]>()
   #timer: Timer | undefined
   #wakeAt = NEVER
 
@@ -72,18 +77,44 @@ export class Renewal {
     return [...this.#entries.values()].map(entry => entry.lease)
   }
 
+  /** The lease under this hold. */
   find(id: string): Lease | undefined {
     return this.#entries.get(id)?.lease
   }
 
   add(lease: Lease): void {
     const entry: Entry = { lease, due: this.#firstDue(lease), asking: false, doubts: 0 }
-    this.#entries.set(lease.id, entry)
+    this.#entries.set(idOf(lease), entry)
     const siblings = this.#byKey.get(lease.key)
-    if (siblings) siblings.add(lease)
-    else this.#byKey.set(lease.key, new Set([lease]))
+    if (siblings) siblings.push(lease)
+    else this.#byKey.set(lease.key, [lease])
     this.#share(lease)
     this.#wakeBy(entry)
+  }
+
+  /**
+   * Ends a lease that is handed on within the client: nothing is sent. False if that cannot be: it is not held, it is not
+   * the only lease of its key, or something is being asked about it, the answer to which its heir would miss.
+   */
+  handOn(lease: Lease): boolean {
+    this.expire(lease)
+    const entry = this.#entryOf(lease)
+    if (!entry || entry.asking || entry.doubts > 0) return false
+    if (this.#byKey.get(lease.key)?.length !== 1 || !inside.leave(lease)) return false
+    inside.finish(lease)
+    this.#remove(lease)
+    return true
+  }
+
+  /** Redis has said that the hold of this lease lasts at least until then. */
+  prolong(lease: Lease, deadline: number): void {
+    inside.prolong(lease, deadline)
+    this.#share(lease)
+  }
+
+  /** The oldest lease of the key. */
+  ofKey(key: string): Lease | undefined {
+    return this.#byKey.get(key)?.[0]
   }
 
   /**
@@ -92,7 +123,7 @@ export class Renewal {
    */
   end(lease: Lease, release: () => Promise<boolean>): Promise<boolean> {
     this.expire(lease)
-    const entry = this.#entries.get(lease.id)
+    const entry = this.#entryOf(lease)
     if (!entry || !inside.leave(lease)) return Promise.resolve(false)
     return new Promise<boolean>((resolve, reject) => {
       entry.overdue = () => resolve(false)
@@ -110,7 +141,7 @@ export class Renewal {
   /** Asks Redis about these leases now: something said that they may be gone, or a message saying so may have been missed. */
   check(leases: Iterable<Lease>): void {
     for (const lease of leases) {
-      const entry = this.#entries.get(lease.id)
+      const entry = this.#entryOf(lease)
       if (!entry) continue
       entry.due = Math.min(entry.due, this.#clock.now())
       entry.doubts += 1
@@ -121,7 +152,7 @@ export class Renewal {
   /** Prolongs one lease by `ms` from now. Rejects with LockLostError, or with the LockConnectionError of the attempt. */
   async renew(lease: Lease, ms: number): Promise<void> {
     this.expire(lease)
-    const entry = this.#entries.get(lease.id)
+    const entry = this.#entryOf(lease)
     if (!entry || inside.state(lease) !== 'held') throw new LockLostError(lease.key, 'it is not held any more')
     const question = { ms, doubts: entry.doubts }
     const asked = this.#primitive.renew([{ hold: holdOf(lease), ms }])
@@ -132,7 +163,7 @@ export class Renewal {
 
   /** Declares the lease lost if its deadline has passed. For callers that cannot wait for the timer. */
   expire(lease: Lease): void {
-    const entry = this.#entries.get(lease.id)
+    const entry = this.#entryOf(lease)
     if (entry && this.#clock.now() >= inside.deadline(lease)) this.#runOut(entry)
   }
 
@@ -188,20 +219,23 @@ export class Renewal {
       entry.asking = false
       if (answers) this.#learn(entry, answers[i], questions[i]!)
       else entry.due = this.#clock.now() + Math.min(1_000, inside.terms(entry.lease).lease / 10)
-      if (this.#entries.has(entry.lease.id)) this.#wakeBy(entry)
+      if (this.#entryOf(entry.lease)) this.#wakeBy(entry)
     }
   }
 
   /** Takes in what Redis said of a lease, unless it has ended in the meantime. */
-  #learn(entry: Entry, deadline: number | undefined, { ms, doubts }: { ms: number; doubts: number }): void {
+  #learn(entry: Entry, deadline: number | undefined, { ms, doubts }: Question): void {
     const { lease } = entry
     if (inside.state(lease) !== 'held') return
     if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')
-    inside.prolong(lease, deadline)
-    this.#share(lease)
+    this.prolong(lease, deadline)
     const { lease: length, renewUntil } = inside.terms(lease)
     if (doubts === entry.doubts) {
-      entry.due = renewUntil > this.#clock.now() ? inside.deadline(lease) - (length * 2) / 3 : NEVER
+      const now = this.#clock.now()
+      // Within a third of its length from now, however long it lasts: while the server's clock stands back, it seems to
+      // last for the step and its length, but only until the clock is set right.
+      const due = Math.min(inside.deadline(lease) - (length * 2) / 3, now + length / 3)
+      entry.due = renewUntil > now ? due : NEVER
     }
     if (ms > 0) this.#listener.renewed(lease)
   }
@@ -209,7 +243,7 @@ export class Renewal {
   /** The holds of one holder live as long as the longest of them: re-entry raises the expiry of the lock, for all. */
   #share(lease: Lease): void {
     const siblings = this.#byKey.get(lease.key)
-    if (!siblings || siblings.size < 2) return
+    if (!siblings || siblings.length < 2) return
     for (const sibling of siblings) {
       if (sibling.fencingToken !== lease.fencingToken) continue
       inside.prolong(sibling, inside.deadline(lease))
@@ -232,12 +266,24 @@ export class Renewal {
     if (inside.lose(lease, error)) this.#listener.lost(lease, error)
   }
 
-  #remove(lease: Lease): void {
-    if (!this.#entries.delete(lease.id)) return
-    const siblings = this.#byKey.get(lease.key)
-    siblings?.delete(lease)
-    if (siblings?.size === 0) this.#byKey.delete(lease.key)
+  /** Undefined: it has ended, though another lease may have followed it under the same hold. */
+  #entryOf(lease: Lease): Entry | undefined {
+    const entry = this.#entries.get(idOf(lease))
+    return entry?.lease === lease ? entry : undefined
   }
+
+  #remove(lease: Lease): void {
+    if (!this.#entryOf(lease)) return
+    this.#entries.delete(idOf(lease))
+    const siblings = this.#byKey.get(lease.key)
+    if (siblings?.length === 1) this.#byKey.delete(lease.key)
+    else siblings?.splice(siblings.indexOf(lease), 1)
+  }
+}
+
+/** A lease is known by its hold, which is what Redis talks about; two that follow each other may have the same. */
+function idOf(lease: Lease): string {
+  return inside.terms(lease).hold.id
 }
 
 function holdOf(lease: Lease): Hold {

@@ -2,13 +2,23 @@
  * The mutual-exclusion lock: what the scripts of lua/ say, in the terms of `Primitive`. No waiting and no time-outs here.
  */
 import { surelyUntil } from '../clock.ts'
-import type { Claim, Granted, Hold, Primitive, Queued, Refused, Released, Tended, Via } from '../primitive.ts'
-import { type Keys, namesOf } from '../redis/keys.ts'
+import type {
+  Block,
+  Claim,
+  Granted,
+  Hold,
+  Passed,
+  Primitive,
+  Queued,
+  Refused,
+  Released,
+  Tended,
+  Via,
+} from '../primitive.ts'
+import type { Keys } from '../redis/keys.ts'
 import type { Scripts } from '../redis/scripts.ts'
 
 export interface MutexSettings {
-  /** The client's inbox name, with which all its ids begin. */
-  readonly clientId: string
   readonly label: string
   /** ms */
   readonly tokenMemory: number
@@ -32,26 +42,32 @@ export class Mutex implements Primitive {
     this.#settings = settings
   }
 
-  async attempt(claim: Claim, queue: boolean): Promise<Granted | Refused> {
-    const { label, tokenMemory, waiterTtl } = this.#settings
+  async attempt(claim: Claim, mode?: 'queue' | number): Promise<Granted | Refused> {
     const names = this.#keys.of(claim.key)
     const { status, values, sent } = await this.#scripts.run('acquire', names, {
-      id: claim.id,
-      self: claim.owner,
-      tag: label,
+      claim: this.#text(claim),
       lease: claim.lease,
-      memory: tokenMemory,
+      memory: this.#settings.tokenMemory,
       inbox: this.#keys.inboxPrefix(names.lock),
-      entry: queue ? this.#entry(claim) : undefined,
-      ttl: queue ? waiterTtl : undefined,
-      headStart: queue ? micros(claim.headStart) : undefined,
+      mode,
     })
     if (status !== 'refused') {
-      const [token, ttl] = values as [string, number]
-      return grantedUntil(token, surelyUntil(sent, ttl), grantedVia[status])
+      const [token, ttl] = values.map(Number) as [number, number]
+      // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back.
+      const lasts = status === 'reentered' ? ttl : Math.min(ttl, claim.lease)
+      const grant = grantedUntil(token, surelyUntil(sent, lasts), grantedVia[status])
+      return values[2] === undefined ? grant : { ...grant, block: Number(values[2]) }
     }
-    const [ttl, position, ticket, of, heldFor, clock] = values as [number, number, string, string, number, string]
-    return { granted: false, sent, ttl, position, ticket, holder: { label: of, heldFor }, clock: Number(clock) }
+    const [ttl, position, ticket, heldFor, clock, ...label] = values as [string, string, string, string, ...string[]]
+    return {
+      granted: false,
+      sent,
+      ttl: Number(ttl),
+      position: Number(position),
+      ticket,
+      holder: { label: label.join(' '), heldFor: Number(heldFor) },
+      clock: Number(clock),
+    }
   }
 
   async tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
@@ -71,7 +87,7 @@ export class Mutex implements Primitive {
       inbox: this.#keys.inboxPrefix(names.lock),
       memory: tokenMemory,
       ttl: waiterTtl,
-      waiters: waiters.flatMap(({ claim, ticket }) => [claim.id, this.#entry(claim), ticket]),
+      waiters: waiters.flatMap(({ claim, ticket }) => [this.#text(claim), ticket]),
     })
     type Place = number | [token: string, ttl: number, via: Via]
     const [ttl, label, heldFor, clock, ...places] = values as [number, string, number, string, ...Place[]]
@@ -80,41 +96,60 @@ export class Mutex implements Primitive {
       ttl,
       holder: { label, heldFor },
       clock: Number(clock),
-      waiters: places.map(place =>
-        typeof place === 'number' ? place : grantedUntil(place[0], surelyUntil(sent, place[1]), place[2]),
-      ),
+      waiters: places.map((place, i) => {
+        if (typeof place === 'number') return place
+        const lasts = Math.min(place[1], (waiters[i] as Queued).claim.lease)
+        return grantedUntil(place[0], surelyUntil(sent, lasts), place[2])
+      }),
     }
   }
 
   async leave(claim: Claim): Promise<void> {
-    await this.#leave(this.#keys.of(claim.key).lock, claim.id, this.#entry(claim))
+    await this.#leave(claim.key, claim.id, this.#text(claim))
   }
 
-  /** Gives back a grant that came for an id nobody knows, on a lock that is known by its key in Redis only. */
-  async giveBack(lock: string, id: string): Promise<void> {
-    await this.#leave(lock, id, undefined)
+  async giveBack({ key, id }: Hold): Promise<void> {
+    await this.#leave(key, id, undefined)
   }
 
-  async #leave(lock: string, id: string, entry: string | undefined): Promise<void> {
+  async #leave(key: string, id: string, entry: string | undefined): Promise<void> {
+    const names = this.#keys.of(key)
     const memory = this.#settings.tokenMemory
-    await this.#scripts.run('leave', namesOf(lock), { id, inbox: this.#keys.inboxPrefix(lock), memory, entry })
+    await this.#scripts.run('leave', names, { id, inbox: this.#keys.inboxPrefix(names.lock), memory, entry })
   }
 
-  async release(hold: Hold): Promise<Released> {
-    const { clientId, tokenMemory } = this.#settings
+  async release(hold: Hold, block?: Block): Promise<Released> {
     const names = this.#keys.of(hold.key)
     const { status, values, sent, repeated } = await this.#scripts.run('release', names, {
       id: hold.id,
-      client: clientId,
+      memory: this.#settings.tokenMemory,
       inbox: this.#keys.inboxPrefix(names.lock),
-      memory: tokenMemory,
+      used: block && block.first + block.used,
+      reserved: block && block.first + block.size,
     })
     if (status === 'passed') {
-      const [id, token, ttl] = values as [string, string, number]
-      return { ended: true, successor: { id, grant: grantedUntil(token, surelyUntil(sent, ttl), 'handoff') } }
+      const [id, token, ttl] = values as [string, string, string]
+      const grant = grantedUntil(token, surelyUntil(sent, Number(ttl)), 'handoff')
+      return { ended: true, heard: 0, successor: { id, grant } }
     }
     // A repeated call that finds nothing: the earlier one, whose answer was lost, has ended the hold.
-    return { ended: status === 'released' || repeated }
+    return { ended: status === 'released' || repeated, heard: Number(values[0] ?? 0) }
+  }
+
+  async pass({ key, id }: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined> {
+    const { status, values, sent } = await this.#scripts.run(
+      'pass',
+      { lock: this.#keys.of(key).lock },
+      {
+        id,
+        claim: this.#text({ key, id, owner, lease, headStart: 0 }),
+        issued: token,
+        lease,
+        memory: this.#settings.tokenMemory,
+      },
+    )
+    if (status === 'gone') return undefined
+    return { deadline: surelyUntil(sent, Math.min(Number(values[0]), lease)), queued: values[1] === '1' }
   }
 
   async renew(holds: readonly { readonly hold: Hold; readonly ms: number }[]): Promise<(number | undefined)[]> {
@@ -137,16 +172,18 @@ export class Mutex implements Primitive {
     })
   }
 
-  /** A waiter's entry in the queue: everything that a grant needs. lua/include/promote.lua takes it apart. */
-  #entry({ id, owner, lease, headStart }: Claim): string {
+  /** A claim as Redis has it, in the queue and of the holder: lua/include/claim.lua has its form. */
+  #text({ id, owner, lease, headStart }: Claim): string {
     const { label, waiterTtl } = this.#settings
-    return `${id} ${lease} ${waiterTtl} ${micros(headStart)} ${Buffer.byteLength(owner)} ${owner}${label}`
+    const named = owner !== id
+    const terms = `${lease} ${waiterTtl} ${headStart && micros(headStart)}`
+    return named ? `${id} ${Buffer.byteLength(owner)} ${terms} ${owner}${label}` : `${id} 0 ${terms} ${label}`
   }
 }
 
 const grantedVia = { granted: 'immediate', succeeded: 'expiry', reentered: 'reentry' } as const
 
-function grantedUntil(token: string, deadline: number, via: Via): Granted {
+function grantedUntil(token: unknown, deadline: number, via: Via): Granted {
   return { granted: true, token: Number(token), deadline, via }
 }
 

@@ -30,18 +30,20 @@ export interface LockState {
 }
 
 export function decodeState(key: string, values: unknown[]): LockState {
-  const [nowText, holder, queue, deadlineList] = values as [string, (string | null)[], string[], string[]]
+  const [nowText, holder, holds, queue, deadlines] = values as [string, string?, string?, string[]?, string[]?]
   const nowMicros = Number(nowText)
   const now = Math.floor(nowMicros / 1000)
-  const waiters = decodeQueue(queue, new Map(pairs(deadlineList)), nowMicros)
-  const [owner, label, token, until, , holds] = holder
+  const waiters = decodeQueue(queue ?? [], new Map(pairs(deadlines ?? [])), nowMicros)
+  const [, token, until, text] = /^(\d+) (\d+) ([\s\S]*)$/.exec(holder ?? '') ?? []
   const ttl = Number(until) - now
-  if (typeof owner !== 'string' || ttl < 0) return { key, locked: false, holds: 0, waiters }
+  const claim = text === undefined || ttl < 0 ? undefined : decodeClaim(text)
+  if (!claim) return { key, locked: false, holds: 0, waiters }
+  const { owner, label } = claim
   return {
     key,
     locked: true,
     owner,
-    label: label ?? '',
+    label,
     holds: holds ? Number(holds) : 1,
     fencingToken: Number(token),
     ttl,
@@ -49,24 +51,37 @@ export function decodeState(key: string, values: unknown[]): LockState {
   }
 }
 
-/** Takes the entries apart (lua/include/promote.lua has their form) and leaves out those that would be passed over. */
+/** Takes the claims apart, and leaves out those that would be passed over. */
 function decodeQueue(queue: string[], deadlines: Map<string, string>, nowMicros: number): WaiterState[] {
   const waiters: WaiterState[] = []
-  for (const [entry, ticket] of pairs(queue)) {
-    const parts = /^(\S+) (\d+) (\d+) (\d+) (\d+) ([\s\S]*)$/.exec(entry)
-    if (!parts) continue
-    const [, id, , ttl, headStart, bytes, rest] = parts as unknown as string[]
-    const joined = Number(ticket) + Number(headStart)
-    const deadline = Math.max(joined / 1000 + Number(ttl), Number(deadlines.get(id!) ?? 0))
+  for (const [text, ticket] of pairs(queue)) {
+    const claim = decodeClaim(text)
+    if (!claim) continue
+    const { id, ttl, headStart, owner, label } = claim
+    const joined = Number(ticket) + headStart
+    const deadline = Math.max(joined / 1000 + ttl, Number(deadlines.get(id) ?? 0))
     const expiresIn = Math.floor(deadline - nowMicros / 1000)
     if (expiresIn < 0) continue
-    const text = Buffer.from(rest!)
-    const owner = text.toString('utf8', 0, Number(bytes))
-    const label = text.toString('utf8', Number(bytes))
     const waited = Math.max(0, Math.floor((nowMicros - joined) / 1000))
-    waiters.push({ id: id!, owner, label, position: waiters.length + 1, waited, expiresIn })
+    waiters.push({ id, owner, label, position: waiters.length + 1, waited, expiresIn })
   }
   return waiters
+}
+
+/** lua/include/claim.lua has its form. */
+function decodeClaim(text: string) {
+  const parts = /^(\S+) (\d+) \d+ (\d+) (\d+) ([\s\S]*)$/.exec(text)
+  if (!parts) return undefined
+  const [, id, bytes, ttl, headStart, rest] = parts as unknown as string[]
+  const names = Buffer.from(rest!)
+  const length = Number(bytes)
+  return {
+    id: id!,
+    ttl: Number(ttl),
+    headStart: Number(headStart),
+    owner: length === 0 ? id! : names.toString('utf8', 0, length),
+    label: names.toString('utf8', length),
+  }
 }
 
 function pairs(flat: string[]): [string, string][] {

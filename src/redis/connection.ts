@@ -41,13 +41,19 @@ export interface Answer<T> {
   readonly repeated: boolean
 }
 
+/** A call that is not settled. */
 interface Call {
   readonly begun: number
-  settled: boolean
+  /** When it was last sent. */
+  sent: number
+  /** Sent, and neither answered nor failed: never twice at a time. */
+  underway: boolean
+  /** Whether an earlier sending of it has an unknown outcome. */
+  repeated: boolean
   /** Why it is not answered yet. */
   error: Error | undefined
-  /** Ends its waiting for the connection. */
-  resume: (() => void) | undefined
+  send(redis: Redis | Cluster): Promise<unknown>
+  answer(reply: unknown): void
   fail(error: Error): void
 }
 
@@ -75,6 +81,8 @@ export class Connection {
   /** Why we have torn down the connection ourselves; what ioredis says of that is only its consequence. */
   #torn: Error | undefined
   #unanswered = 0
+  /** What is written now is held back until the end of this turn. */
+  #gathering = false
   #lastAnswer = 0
 
   constructor(redis: Redis | Cluster, clock: Clock, outageTimeout: number, listener: ConnectionListener) {
@@ -98,6 +106,7 @@ export class Connection {
   /** Starts to connect, and keeps the connection until `close`. */
   open(): void {
     if (this.#closed || this.redis.status === 'connecting' || this.redis.status === 'ready') return
+    this.#torn = undefined
     // ioredis limits the time for the TCP connection, but not for the answer to its greeting.
     const limit = Math.max(SHORTEST_GREETING, this.#answerLimit)
     this.#greeting = this.#clock.after(limit, () => {
@@ -111,31 +120,26 @@ export class Connection {
   run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<Answer<T>> {
     if (this.#closed) return Promise.reject(new LockClosedError())
     return new Promise((resolve, reject) => {
+      const begun = this.#clock.now()
       const call: Call = {
-        begun: this.#clock.now(),
-        settled: false,
+        begun,
+        sent: begun,
+        underway: false,
+        repeated: false,
         error: undefined,
-        resume: undefined,
-        fail: error => {
-          call.settled = true
-          this.#calls.delete(call)
-          call.resume?.()
-          reject(error)
-        },
+        send,
+        answer: reply => resolve({ reply: reply as T, sent: call.sent, repeated: call.repeated }),
+        fail: reject,
       }
       this.#calls.add(call)
       this.#armSweep()
-      this.#pursue(call, send, answer => {
-        if (call.settled) return
-        call.settled = true
-        this.#calls.delete(call)
-        resolve(answer)
-      })
+      if (this.#up) this.#send(call)
     })
   }
 
   /** Drops the socket; the loop connects again. For a connection that is known to be deaf. */
   reset(reason: Error): void {
+    if (this.#torn) return
     this.#torn = reason
     this.redis.disconnect()
   }
@@ -147,37 +151,62 @@ export class Connection {
     this.#sweep?.cancel()
     this.#reconnect?.cancel()
     this.#greeting?.cancel()
-    for (const call of this.#calls) call.fail(new LockClosedError())
+    for (const call of this.#calls) this.#fail(call, new LockClosedError())
     // On one that has ended already, ioredis would start a timer and keep the process alive for it.
     if (this.redis.status !== 'end') this.redis.disconnect()
   }
 
-  async #pursue<T>(call: Call, send: (redis: Redis | Cluster) => Promise<T>, answered: (answer: Answer<T>) => void) {
-    for (let repeated = false; !call.settled; ) {
-      if (!this.#up) {
-        await new Promise<void>(resolve => {
-          call.resume = resolve
-        })
-        continue
-      }
-      const sent = this.#clock.now()
-      if (this.#unanswered++ === 0) this.#lastAnswer = sent
-      try {
-        const reply = await send(this.redis)
-        return answered({ reply, sent, repeated })
-      } catch (error) {
-        if (call.settled) return
-        if (isReply(error) && !passing.test(error.message)) {
-          return call.fail(new LockConnectionError('Redis refused', error))
-        }
-        call.error = this.#torn ?? (error as Error)
-        repeated = true
-        if (this.#up) await new Promise<void>(resolve => this.#clock.after(PAUSE, resolve))
-      } finally {
-        this.#unanswered -= 1
-        this.#lastAnswer = this.#clock.now()
-      }
+  #send(call: Call): void {
+    if (call.underway) return
+    call.underway = true
+    call.sent = this.#clock.now()
+    if (this.#unanswered++ === 0) this.#lastAnswer = call.sent
+    this.#writeTogether()
+    call.send(this.redis).then(
+      reply => {
+        this.#answered(call)
+        if (this.#calls.delete(call)) call.answer(reply)
+      },
+      error => {
+        this.#answered(call)
+        if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
+      },
+    )
+  }
+
+  #answered(call: Call): void {
+    call.underway = false
+    this.#unanswered -= 1
+    this.#lastAnswer = this.#clock.now()
+  }
+
+  #unknownOrRefused(call: Call, error: Error): void {
+    if (isReply(error) && !passing.test(error.message)) {
+      return this.#fail(call, new LockConnectionError('Redis refused', error))
     }
+    call.error = this.#torn ?? error
+    call.repeated = true
+    // Without a connection, the next one takes it up.
+    if (!this.#up) return
+    this.#clock.after(PAUSE, () => {
+      if (this.#up && this.#calls.has(call)) this.#send(call)
+    })
+  }
+
+  #fail(call: Call, error: Error): void {
+    if (this.#calls.delete(call)) call.fail(error)
+  }
+
+  /** What is sent in one turn of the event loop leaves in one write: a system call costs as much as all the rest. */
+  #writeTogether(): void {
+    const { stream } = this.redis as Redis
+    if (this.#gathering || !stream) return
+    this.#gathering = true
+    stream.cork()
+    process.nextTick(() => {
+      this.#gathering = false
+      stream.uncork()
+    })
   }
 
   #wentUp(): void {
@@ -186,7 +215,7 @@ export class Connection {
     this.#attempts = 0
     this.#lastError = undefined
     this.#torn = undefined
-    for (const call of this.#calls) call.resume?.()
+    for (const call of this.#calls) this.#send(call)
     this.#listener.up()
   }
 
@@ -204,7 +233,7 @@ export class Connection {
   /** A server that refuses the connection itself (password, rights) will refuse it again: nobody has to wait for that. */
   #refuseAll(error: Error): void {
     if (passing.test(error.message)) return
-    for (const call of this.#calls) call.fail(new LockConnectionError('Redis refused', error))
+    for (const call of this.#calls) this.#fail(call, new LockConnectionError('Redis refused', error))
   }
 
   /** Calls begin in order and have one patience, so the oldest is always the next to be given up. */
@@ -213,7 +242,7 @@ export class Connection {
     const [oldest] = this.#calls
     if (!oldest) return
     const now = this.#clock.now()
-    const silentSince = this.#unanswered > 0 ? this.#lastAnswer : now
+    const silentSince = this.#unanswered > 0 && !this.#torn ? this.#lastAnswer : now
     const due = Math.min(oldest.begun + this.#outageTimeout, silentSince + this.#answerLimit)
     this.#sweep = this.#clock.after(Math.max(1, due - now), () => {
       this.#sweep = undefined
@@ -227,7 +256,7 @@ export class Connection {
     for (const call of this.#calls) {
       if (now - call.begun < this.#outageTimeout) break
       const error = this.#up ? call.error : (this.#lastError ?? call.error)
-      call.fail(new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`, error))
+      this.#fail(call, new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`, error))
     }
     if (this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit) {
       this.reset(new Error(`Redis left a command unanswered for ${Math.round(now - this.#lastAnswer)} ms`))

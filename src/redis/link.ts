@@ -5,7 +5,7 @@
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> is the holder now
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
  *            "beat <n>"                             our own, to ourselves: the way is open
- *   unlock   anything                               the lock is free
+ *   unlock   "free <client>", or anything            the lock is free; released by that client
  *
  * A subscriber cannot see that its connection is half-open, for it only listens. So while anything depends on messages
  * the client sends itself one every few seconds, through the whole way that a grant would take; if it has not come by
@@ -24,7 +24,8 @@ import { Subscriber } from './subscriber.ts'
 export interface LinkListener {
   granted(id: string, token: number, via: Via, lock: string): void
   lost(id: string): void
-  unlocked(key: string): void
+  /** `by`: the client that released the lock, where it is known. */
+  unlocked(key: string, by: string | undefined): void
   /** The connection for commands is gone, or there again. */
   down(error: Error): void
   up(): void
@@ -131,7 +132,7 @@ export class Link {
   #message(channel: string, text: string): void {
     const lock = lockOfChannel(channel)
     const key = lock === undefined ? undefined : this.keys.keyOf(lock)
-    if (key !== undefined) return this.#listener.unlocked(key)
+    if (key !== undefined) return this.#listener.unlocked(key, text.split(' ', 2)[1])
     const [, word, id, number, of] = /^(\w+) (\S+) ?(\d*) ?([\s\S]*)$/.exec(text) ?? []
     if (word === 'beat') this.#beat.heard = Math.max(this.#beat.heard, Number(id))
     else if (word === 'lost') this.#listener.lost(id!)

@@ -1,68 +1,61 @@
 /**
  * Waiting for a lock: the blocking loop, once for every kind of lock and both modes.
  *
- * A waiter parks on a promise. What un-parks it is a message (a grant to its inbox, or "unlocked"), a reply (a grant that
- * a heartbeat found, or that this client's own release made), or the end of its patience. Messages are hints: each may
- * be lost, late, early, doubled or forged, and then the slow timer, which re-reads the truth, costs time but never a
- * lock (I4).
+ * A waiter parks. What un-parks it is a message (a grant to its inbox, or "unlocked"), a reply (a grant that a heartbeat
+ * found, or that this client's own release made), or the end of its patience. Messages are hints: each may be lost, late,
+ * early, doubled or forged, and then the slow timer, which re-reads the truth, costs time but never a lock (I4).
  *
- * Fair (queue):                                     Unfair (line):
- *   1. hear the inbox                                 1. stand in the client's own line; only its head goes on
- *   2. put the waiter in the table                    2. try
- *   3. ask, to be queued if refused                   3. refused: hear the unlock channel, and try once more
- *   4. refused: park                                  4. refused: park until a wake-up or the timer, then try again
+ * Fair (queue):                                     Unfair (line): see line.ts
+ *   1. hear the inbox
+ *   2. put the waiter in the table
+ *   3. ask, to be queued if refused
+ *   4. refused: park
  *
- * Each list is "announce, re-check, park" in its order. A lost wake-up would need a release between the re-check and the
+ * The order is "announce, re-check, park" in both. A lost wake-up would need a release between the re-check and the
  * park: but that release finds the waiter announced (its entry in the queue; its subscription), so the message is on
  * its way, and the message finds the waiter in the table, because that was written before the request left: message
  * and reply come over two connections and in any order.
  *
- * The line has one contender for each client and key, so a release wakes one request a process, not one a waiter (I9).
- * A wake-up belongs to the room, not to the head: if the head is cancelled, the next head uses it.
- *
- * Beside this loop: ending.ts (the end of every wait, and what is taken back behind it), heartbeat.ts (the slow timer),
- * outage.ts (the end of patience without Redis), waiters.ts (the table, without I/O).
+ * Beside this loop: asking.ts (one attempt), line.ts (the unfair waiters), ending.ts (the end of every wait, and what is
+ * taken back behind it), heartbeat.ts (the slow timer), outage.ts (the end of patience without Redis), waiters.ts (the
+ * table, without I/O).
  */
 import { type Clock, surelyUntil } from '../clock.ts'
 import { LockClosedError } from '../errors.ts'
-import type { Channel, Granted, Primitive, Refused, Via } from '../primitive.ts'
+import type { Granted, Primitive, Refused, Via } from '../primitive.ts'
+import { Asking, type Channels } from './asking.ts'
 import { Ending } from './ending.ts'
 import { Heartbeat, type Patience } from './heartbeat.ts'
+import { Line } from './line.ts'
 import { Outage } from './outage.ts'
-import { type Room, Waiter, Waiters, type Wish } from './waiters.ts'
-
-/** The channels of a key, as far as waiting needs them. Each `hear` is matched by one `drop`. */
-export interface Channels {
-  /** Undefined: heard already. A promise: heard when it resolves. */
-  hear(key: string, channel: Channel): Promise<void> | undefined
-  drop(key: string, channel: Channel): void
-}
+import { type Settle, Waiter, Waiters, type Wish } from './waiters.ts'
 
 export interface WaitListener {
   /** The waiter goes on waiting: it was refused, or stands behind one that was. */
   waiting(waiter: Waiter): void
-  /** Whether the client has made a lease of the grant to this id, and it has not ended. */
+  /** Whether the client has a lease under this hold, and it has not ended. */
   holds(id: string): boolean
+  /**
+   * What Redis would say of a lock that this client holds itself and may hand on without asking, with the time for which
+   * that is so in place of the ttl; undefined: it is not so.
+   */
+  ours(key: string): Refused | undefined
   /** Something failed that no promise reports. */
   failed(error: unknown): void
 }
 
 export class Acquirer {
-  readonly #primitive: Primitive
-  readonly #channels: Channels
   readonly #clock: Clock
-  readonly #listener: WaitListener
   readonly #waiters = new Waiters()
+  readonly #asking: Asking
+  readonly #line: Line
   readonly #ending: Ending
   readonly #heartbeat: Heartbeat
   readonly #outage: Outage
   #closed = false
 
   constructor(primitive: Primitive, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
-    this.#primitive = primitive
-    this.#channels = channels
     this.#clock = clock
-    this.#listener = listener
     this.#ending = new Ending(this.#waiters, primitive, clock, patience.waiterTtl, {
       holds: id => listener.holds(id),
       failed: error => listener.failed(error),
@@ -70,10 +63,12 @@ export class Acquirer {
       left: key => this.unlocked(key),
       drop: (key, channel) => channels.drop(key, channel),
     })
+    this.#asking = new Asking(primitive, channels, clock, this.#ending, waiter => listener.waiting(waiter))
     this.#heartbeat = new Heartbeat(primitive, clock, this.#ending, patience, {
       granted: (waiter, grant) => this.#receive(waiter, grant),
-      tryLine: room => this.#tryLine(room),
+      tryLine: room => this.#line.tryAll(room),
     })
+    this.#line = new Line(this.#asking, clock, this.#ending, this.#heartbeat, key => listener.ours(key))
     this.#outage = new Outage(this.#waiters, clock, patience.outage, (waiter, error) => this.#ending.end(waiter, error))
   }
 
@@ -87,29 +82,46 @@ export class Acquirer {
     return this.#outage.error
   }
 
-  /** Begins to wait; `outcome` of the result tells the rest. */
-  start(wish: Wish): Waiter {
-    const waiter = new Waiter(wish, this.#clock.now())
-    this.#pursue(waiter).catch(error => this.#ending.end(waiter, error))
+  /** Begins to wait; `settle` is told the end, once and in the moment when it happens. */
+  start(wish: Wish, settle: Settle): Waiter {
+    const waiter = new Waiter(wish, this.#clock.now(), settle)
+    this.#pursue(waiter)?.catch(error => this.#ending.end(waiter, error))
     return waiter
   }
 
-  /** The caller gives up: whatever became of the wish is taken back, even a grant that it has not seen yet. */
+  /** The caller gives up: whatever became of the wish is taken back. */
   quit(waiter: Waiter): void {
-    if (waiter.state === 'granted') this.#ending.leave(waiter)
-    else this.#ending.end(waiter, undefined)
+    this.#ending.end(waiter, undefined)
   }
 
   /** "The lock is free": wakes the head of the line. */
   unlocked(key: string): void {
     const room = this.#waiters.room(key)
-    if (room && room.line.size > 0) this.#wake(room)
+    if (room && room.line.size > 0) this.#line.wake(room)
   }
 
   /** This client releases the lock now: the next grant of it is a hand-off. */
   releasing(key: string): void {
     const room = this.#waiters.room(key)
     if (room) room.releasedAt = this.#clock.now()
+  }
+
+  /** This client has released the lock, and so many clients were told, this one included if it listens. */
+  released(key: string, heard: number): void {
+    const room = this.#waiters.room(key)
+    if (room && room.line.size > 0) this.#line.released(room, heard)
+  }
+
+  /** The waiter that a lease of this length may be handed to without asking Redis: nobody is ahead of it, here. */
+  heir(key: string, lease: number): Waiter | undefined {
+    const room = this.#waiters.room(key)
+    const head = room?.queued.size === 0 ? room.head : undefined
+    return head && !head.wish.mayReenter && head.claim.lease === lease ? head : undefined
+  }
+
+  /** Hands the lock to a waiter of this client. */
+  inherit(heir: Waiter, grant: Granted): void {
+    this.#ending.grant(heir, grant)
   }
 
   /** A grant by message. False: no waiter of this client has that id. */
@@ -160,27 +172,37 @@ export class Acquirer {
     this.#closed = true
     this.#outage.over()
     for (const room of this.#waiters.rooms) {
-      for (const waiter of [...room.line, ...room.queued]) this.#ending.end(waiter, new LockClosedError(room.key))
+      for (const waiter of [...room.line, ...room.queued]) this.#ending.end(waiter, new LockClosedError())
     }
     await this.#ending.close()
   }
 
-  async #pursue(waiter: Waiter): Promise<void> {
+  /** Undefined where there is nothing to wait for here. */
+  #pursue(waiter: Waiter): Promise<void> | undefined {
     const { mode, mayReenter } = waiter.wish
     if (mode === 'queue') return this.#queue(waiter)
-    if (mode === 'once' || mayReenter) {
-      await this.#attempt(waiter, false)
-      if (waiter.state !== 'waiting') return
-      if (mode === 'once') return this.#ending.end(waiter, undefined)
-    }
-    this.#line(waiter)
+    if (mode === 'once' || mayReenter) return this.#tryFirst(waiter)
+    this.#stand(waiter)
+    return undefined
+  }
+
+  /** Not behind others: a single attempt, and one that may re-enter. */
+  async #tryFirst(waiter: Waiter): Promise<void> {
+    const { after } = waiter.wish
+    if (after) await after
+    if (waiter.state !== 'waiting') return
+    await this.#asking.attempt(waiter)
+    if (waiter.state !== 'waiting') return
+    if (waiter.wish.mode === 'once') this.#ending.end(waiter, undefined)
+    else this.#stand(waiter)
   }
 
   async #queue(waiter: Waiter): Promise<void> {
     const room = this.#waiters.queue(waiter)
-    await this.#hear(room, 'inbox')
+    await this.#asking.hear(room, 'inbox')
+    await waiter.wish.after
     if (waiter.state !== 'waiting') return
-    const answer = await this.#attempt(waiter, true)
+    const answer = await this.#asking.attempt(waiter, 'queue')
     if (answer.granted || waiter.state !== 'waiting') return
     waiter.ticket = answer.ticket
     waiter.seen = answer.sent
@@ -189,99 +211,25 @@ export class Acquirer {
     else this.#heartbeat.schedule(room, answer.ttl)
   }
 
-  #line(waiter: Waiter): void {
+  #stand(waiter: Waiter): void {
     const { fairAfter } = waiter.wish
-    const room = this.#waiters.line(waiter)
     if (fairAfter !== undefined) {
-      const timer = this.#clock.after(waiter.since + fairAfter - this.#clock.now(), () => {
-        if (waiter.state === 'waiting') this.#queue(waiter).catch(error => this.#ending.end(waiter, error))
+      waiter.fairTimer = this.#clock.after(waiter.since + fairAfter - this.#clock.now(), () => {
+        this.#queue(waiter).catch(error => this.#ending.end(waiter, error))
       })
-      const cancel = () => timer.cancel()
-      waiter.outcome.then(cancel, cancel)
     }
-    // Behind a head that is parked there is nothing to ask: its wake-ups are ours.
-    if (room.head === waiter) return this.#wake(room)
-    if (!room.refusal) return
-    waiter.refusal ??= room.refusal
-    this.#park(waiter)
+    this.#line.join(this.#waiters.line(waiter), waiter)
   }
 
-  #wake(room: Room): void {
-    room.woken = true
-    if (!room.contending) this.#contend(room)
-  }
-
-  /** The head of the line tries, as long as there are wake-ups to use. Never two attempts of one room at a time. */
-  async #contend(room: Room): Promise<void> {
-    room.contending = true
-    for (let head = room.head; head && room.woken; head = room.head) {
-      room.woken = false
-      try {
-        const answer = await this.#attempt(head, false)
-        this.#heartbeat.schedule(room, answer.granted ? head.claim.lease : answer.ttl)
-        if (!answer.granted) this.#shareRefusal(room, answer)
-        if (room.heard.has('unlock') || room.line.size === 0) continue
-        await this.#hear(room, 'unlock')
-      } catch (error) {
-        this.#ending.end(head, error as Error)
-      }
-      room.woken = true
-    }
-    room.contending = false
-    this.#ending.closeIfEmpty(room)
-  }
-
-  /** A look at the truth for the line: its head tries, and so does everybody whom the head's attempts cannot stand for. */
-  #tryLine(room: Room): void {
-    for (const waiter of room.line) {
-      // Re-entry is open to an owner who may hold the lock elsewhere, and to nobody else.
-      if (waiter.wish.mayReenter && waiter !== room.head) this.#attempt(waiter, false).catch(() => {})
-    }
-    this.#wake(room)
-  }
-
-  /** Resolves when the room hears the channel. One that cannot be heard is not counted as heard by the next waiter. */
-  #hear(room: Room, channel: Channel): Promise<void> | undefined {
-    const known = room.heard.get(channel)
-    if (known) return known
-    const hearing = this.#channels.hear(room.key, channel) ?? Promise.resolve()
-    room.heard.set(channel, hearing)
-    hearing.catch(() => {
-      if (room.heard.get(channel) !== hearing) return
-      room.heard.delete(channel)
-      this.#channels.drop(room.key, channel)
-    })
-    return hearing
-  }
-
-  async #attempt(waiter: Waiter, queue: boolean): Promise<Granted | Refused> {
-    waiter.seen ??= this.#clock.now()
-    waiter.unanswered += 1
-    if (queue) waiter.askedToQueue = true
-    // An attempt that fails stays unanswered: it may run yet.
-    let answer = await this.#primitive.attempt(waiter.claim, queue)
-    // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the same
-    // grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
-    if (answer.granted && answer.deadline <= this.#clock.now() && waiter.state === 'waiting') {
-      answer = await this.#primitive.attempt(waiter.claim, queue)
-    }
-    waiter.unanswered -= 1
-    if (answer.granted) {
-      this.#ending.grant(waiter, { ...answer, via: arrival(answer.via, waiter.parked) })
-    } else if (waiter.state === 'ended') {
-      if (queue) this.#ending.leave(waiter)
-    } else if (waiter.state === 'waiting' && (queue || !waiter.askedToQueue)) {
-      waiter.refusal = answer
-      this.#park(waiter)
-    }
-    return answer
-  }
-
-  /** A grant by a reply; one that was under way for longer than its lease is asked about before it is used. */
+  /**
+   * A grant by a reply; one that was under way for longer than its lease is asked about before it is used. Once: a lease
+   * may be shorter than any way to Redis.
+   */
   #receive(waiter: Waiter, grant: Granted): void {
     const dead = waiter.state === 'waiting' && grant.deadline <= this.#clock.now()
-    if (dead) this.#lookFirst(waiter)
-    else this.#ending.grant(waiter, grant)
+    if (!dead || waiter.late) return this.#ending.grant(waiter, grant)
+    waiter.late = true
+    this.#lookFirst(waiter)
   }
 
   /**
@@ -293,29 +241,4 @@ export class Acquirer {
     const room = this.#waiters.room(waiter.claim.key)
     if (room) this.#heartbeat.beat(room)
   }
-
-  /** From now on the caller knows that it waits. */
-  #park(waiter: Waiter): void {
-    if (waiter.parked || waiter.wish.mode === 'once') return
-    waiter.parked = true
-    this.#listener.waiting(waiter)
-  }
-
-  /** Who stands behind the head waits for the same reason. Who comes later learns it on arrival. */
-  #shareRefusal(room: Room, refusal: Refused): void {
-    const first = room.refusal === undefined
-    room.refusal = refusal
-    if (!first) return
-    for (const waiter of room.line) {
-      waiter.refusal ??= refusal
-      this.#park(waiter)
-    }
-  }
-}
-
-/** A lock that was free when a parked waiter tried is a wake-up; one that had lapsed before anyone waited is not. */
-function arrival(via: Via, waited: boolean): Via {
-  if (via === 'immediate' && waited) return 'wakeup'
-  if (via === 'expiry' && !waited) return 'immediate'
-  return via
 }

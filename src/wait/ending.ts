@@ -7,6 +7,7 @@
  * likely it is the same grant, told twice.
  */
 import type { Clock } from '../clock.ts'
+import { LockClosedError } from '../errors.ts'
 import type { Channel, Granted, Primitive } from '../primitive.ts'
 import { Leaving } from './leaving.ts'
 import type { Room, Waiter, Waiters } from './waiters.ts'
@@ -27,6 +28,7 @@ export class Ending {
   readonly #clock: Clock
   readonly #leaving: Leaving
   readonly #listener: EndListener
+  #closed = false
 
   constructor(waiters: Waiters, primitive: Primitive, clock: Clock, waiterTtl: number, listener: EndListener) {
     this.#waiters = waiters
@@ -38,13 +40,18 @@ export class Ending {
   /** The grant reaches the waiter; or, if that does not wait any more, goes back. */
   grant(waiter: Waiter, grant: Granted): void {
     if (waiter.state !== 'waiting') return this.takeBack(waiter)
+    if (this.#closed) {
+      this.#settle(waiter, 'ended')
+      this.leave(waiter)
+      return waiter.settle(new LockClosedError(), waiter)
+    }
     const room = this.#waiters.room(waiter.claim.key)
     if (room?.releasedAt !== undefined) {
       waiter.handoff = this.#clock.now() - room.releasedAt
       room.releasedAt = undefined
     }
     this.#settle(waiter, 'granted')
-    waiter.resolve(grant)
+    waiter.settle(grant, waiter)
   }
 
   /** The wait is over without a grant; with an error, or because the caller has given up. */
@@ -52,20 +59,16 @@ export class Ending {
     if (waiter.state !== 'waiting') return
     this.#settle(waiter, 'ended')
     if (waiter.leavesTrace) this.leave(waiter)
-    if (error) waiter.reject(error)
-    else waiter.resolve(undefined)
+    waiter.settle(error, waiter)
   }
 
   /**
    * Redis knows the id as a waiter or a holder, though its wait is over. Where it was granted, that is most likely the
    * grant we know of; but a request that was sent again may also have run after the release, and have queued or granted
-   * the id anew. The lease tells which; it is made a few microtasks after the grant, so this looks in the next turn.
+   * the id anew. The lease tells which.
    */
   takeBack(waiter: Waiter): void {
-    if (waiter.state === 'ended') return this.leave(waiter)
-    this.#clock.after(0, () => {
-      if (!this.#listener.holds(waiter.claim.id)) this.leave(waiter)
-    })
+    if (waiter.state === 'ended' || !this.#listener.holds(waiter.claim.id)) this.leave(waiter)
   }
 
   /** Takes back whatever became of the waiter's requests. */
@@ -76,18 +79,21 @@ export class Ending {
   closeIfEmpty(room: Room): void {
     if (!room.empty || room.contending || room.tending) return
     room.timer?.cancel()
+    room.turn?.cancel()
     for (const channel of room.heard.keys()) this.#listener.drop(room.key, channel)
     room.heard.clear()
     this.#waiters.close(room)
   }
 
-  /** Resolves when everything under way has been taken back, as far as Redis answers. */
+  /** No more grants; resolves when everything under way has been taken back, as far as Redis answers. */
   close(): Promise<void> {
+    this.#closed = true
     return this.#leaving.close()
   }
 
   #settle(waiter: Waiter, state: 'granted' | 'ended'): void {
     waiter.state = state
+    waiter.fairTimer?.cancel()
     const room = this.#waiters.remove(waiter)
     if (!room) return
     // In the line, the head's answers speak for everybody; the newest says best why the wait ended without a grant.

@@ -19,14 +19,21 @@ export interface Wish {
   readonly fairAfter: number | undefined
   /** Whether the owner may hold the lock already, here or elsewhere: then it must not stand behind others. */
   readonly mayReenter: boolean
+  /** Nothing is asked before this resolves: what Redis has to know by then. If it rejects, so does the wait. */
+  readonly after?: Promise<void> | undefined
 }
+
+/**
+ * Told once how a wait has ended: with a grant, with an error, or without either because the caller has given up. That
+ * may be before `Acquirer.start` has returned the waiter.
+ */
+export type Settle = (end: Granted | Error | undefined, waiter: Waiter) => void
 
 export class Waiter {
   readonly wish: Wish
   /** When it began to wait. */
   readonly since: number
-  /** The grant; undefined: the wait ended without one. */
-  readonly outcome: Promise<Granted | undefined>
+  readonly settle: Settle
   state: 'waiting' | 'granted' | 'ended' = 'waiting'
   /** The last refusal: why it still waits. */
   refusal: Refused | undefined
@@ -34,6 +41,8 @@ export class Waiter {
   seen: number | undefined
   /** Whether it was told of a grant that has to be looked at before it is used. */
   told = false
+  /** Whether a grant by reply came when its lease was over. */
+  late = false
   /** Its place in the fair queue, to join again with. */
   ticket: string | undefined
   /** Whether it has been refused, or stands behind somebody who has: the caller knows that it waits. */
@@ -44,16 +53,13 @@ export class Waiter {
   unanswered = 0
   /** ms from this client's own release to the grant, where that release was what it waited for. */
   handoff: number | undefined
-  resolve!: (grant: Granted | undefined) => void
-  reject!: (error: Error) => void
+  /** For one that is to join the queue later. */
+  fairTimer: Timer | undefined
 
-  constructor(wish: Wish, since: number) {
+  constructor(wish: Wish, since: number, settle: Settle) {
     this.wish = wish
     this.since = since
-    this.outcome = new Promise((resolve, reject) => {
-      this.resolve = resolve
-      this.reject = reject
-    })
+    this.settle = settle
   }
 
   get claim(): Claim {
@@ -77,6 +83,8 @@ export class Room {
   /** A wake-up that no attempt has used yet. */
   woken = false
   contending = false
+  /** While it leaves the lock to others: when it tries again itself. */
+  turn: Timer | undefined
   tending = false
   /** Somebody has asked for a look that has to be newer than the one under way. */
   tendAgain = false
@@ -86,6 +94,8 @@ export class Room {
   releasedAt: number | undefined
   /** The channels that the room needs; each resolves when it was first heard. */
   readonly heard = new Map<Channel, Promise<void>>()
+  /** Whether the unlock channel has been heard. */
+  listening = false
 
   constructor(key: string) {
     this.key = key

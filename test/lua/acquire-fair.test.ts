@@ -1,6 +1,6 @@
 /** lua/acquire.lua where there is a queue, or where the caller asks to join it. */
 import { describe, expect, test } from 'vitest'
-import { again, caller, entryOf } from './callers.ts'
+import { again, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
 
 describe('joining the queue', () => {
@@ -265,7 +265,7 @@ describe('a queue that was left behind when its lock was deleted', () => {
     const lock = await sharedLock()
     const ben = caller('ben')
     await lock.given({ waiters: [ben] })
-    const ticket = await lock.redis.zscore(lock.names.queue, entryOf(ben))
+    const ticket = await lock.redis.zscore(lock.names.queue, claimOf(ben))
     await lock.redis.del(lock.names.lock)
 
     expect(await lock.grant(caller('eve'))).toBeGreaterThan(Number(ticket))

@@ -26,9 +26,16 @@ export function caller(name: string, traits: Partial<Caller> = {}): Caller {
   return { name, owner: `owner of ${name}`, client, id, lease: 10_000, ttl: 5_000, headStart: 0, ...traits }
 }
 
-/** Its entry in the queue: everything that a grant needs (lua/README.md). */
-export function entryOf({ id, lease, ttl, headStart, owner, name }: Caller): string {
-  return `${id} ${lease} ${ttl} ${headStart} ${Buffer.byteLength(owner)} ${owner}${name}`
+/** One without a name: its owner is its own id. */
+export function anonymous(name: string, traits: Partial<Caller> = {}): Caller {
+  const who = caller(name, traits)
+  return { ...who, owner: who.id }
+}
+
+/** Its claim: everything that a grant needs (lua/include/claim.lua). */
+export function claimOf({ id, lease, ttl, headStart, owner, name }: Caller): string {
+  const bytes = owner === id ? 0 : Buffer.byteLength(owner)
+  return `${id} ${bytes} ${lease} ${ttl} ${headStart} ${owner === id ? '' : owner}${name}`
 }
 
 /** Another hold of the same owner, by the same client. */

@@ -128,6 +128,12 @@ describe('the server', () => {
     expect(await lock.callsInside(() => lock.leave(ben))).toEqual(['HMGET', 'ZREM', 'ZREM'])
   })
 
+  test('I9: does HMGET for a request that was never queued and holds nothing', async () => {
+    const lock = await lockOnOwnServer()
+    await lock.given({ holder: caller('ada') })
+    expect(await lock.callsInside(() => lock.leave(caller('ben'), { queued: false }))).toEqual(['HMGET'])
+  })
+
   test('I4: out of memory, lets a waiter leave and a granted one pass the lock on', async () => {
     const lock = await lockOnOwnServer()
     const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]

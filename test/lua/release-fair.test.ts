@@ -1,9 +1,7 @@
 /** lua/release.lua where somebody is queued: the lock is handed on. */
 import { describe, expect, test } from 'vitest'
 import { caller } from './callers.ts'
-import { sharedLock } from './test-lock.ts'
-
-const free = { to: 'unlock', text: 'free' }
+import { freedBy, sharedLock } from './test-lock.ts'
 
 describe('handing on', () => {
   test('I3: makes the first waiter the holder, with its own lease and a larger token, and tells it alone', async () => {
@@ -14,7 +12,7 @@ describe('handing on', () => {
     const { clock } = await lock.hash()
     const before = Math.floor((await lock.micros()) / 1000)
 
-    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await lock.release(ada)).toEqual({ status: 'released', heard: 0 })
     const after = await lock.hash()
     expect(after).toMatchObject({ owner: ben.owner, hold: ben.id, label: 'ben', clock: after['token'] })
     expect(Number(after['token'])).toBeGreaterThan(Number(clock))
@@ -72,10 +70,10 @@ describe('handing on', () => {
     await lock.given({ holder: ada, waiters: [caller('ben'), caller('cyd', { joinedAgo: 6_000 })] })
     const heard = await lock.listen()
 
-    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await lock.release(ada)).toEqual({ status: 'released', heard: 1 })
     expect(await lock.hash()).not.toHaveProperty('owner')
     expect(await lock.hash()).not.toHaveProperty('queued')
-    expect(await heard()).toEqual([free])
+    expect(await heard()).toEqual([freedBy(ada)])
   })
 
   test('the release that finds the queue empty says that nobody is queued', async () => {
@@ -111,7 +109,7 @@ describe('handing on', () => {
     await lock.given({ holder: ada, waiters: [ben, own] })
     await lock.listen(ada, ben)
 
-    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await lock.release(ada)).toEqual({ status: 'released', heard: 0 })
     expect(await lock.holder()).toBe(ben.id)
     expect(await lock.order()).toEqual([own.id])
   })

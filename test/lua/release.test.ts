@@ -1,9 +1,7 @@
 /** lua/release.lua: end one hold; with the last, hand the lock on or open it. */
 import { describe, expect, test } from 'vitest'
 import { again, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock } from './test-lock.ts'
-
-const free = { to: 'unlock', text: 'free' }
+import { freedBy, lockOnOwnServer, sharedLock } from './test-lock.ts'
 
 describe('a release that finds no such hold', () => {
   const [ada, ben] = [caller('ada'), caller('ben')]
@@ -56,12 +54,12 @@ describe('the last hold', () => {
     const token = await lock.grant(ada)
     const heard = await lock.listen()
 
-    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await lock.release(ada)).toEqual({ status: 'released', heard: 1 })
     const after = await lock.hash()
     expect(after).toMatchObject({ clock: String(token) })
     expect(after).not.toHaveProperty('owner')
     expect(after).not.toHaveProperty('hold')
-    expect(await heard()).toEqual([free])
+    expect(await heard()).toEqual([freedBy(ada)])
   })
 
   test('I7: leaves the key the life that its clock needs, and no more', async () => {
@@ -81,8 +79,37 @@ describe('the last hold', () => {
     await lock.given({ holder: ada, endsIn: -1 })
     const heard = await lock.listen()
 
-    expect(await lock.release(ada)).toEqual({ status: 'released' })
-    expect(await heard()).toEqual([free])
+    expect(await lock.release(ada)).toEqual({ status: 'released', heard: 1 })
+    expect(await heard()).toEqual([freedBy(ada)])
+  })
+})
+
+describe('the message that the lock is free', () => {
+  const ada = caller('ada')
+
+  test.each([
+    { which: 'the only hold', given: { holder: ada } },
+    { which: 'the last of several', given: { holder: ada, reentries: [again(ada)] } },
+    { which: 'a hold whose waiters are all gone', given: { holder: ada, waiters: [caller('unheard')] } },
+  ])('of $which: names the client, and the reply says how many heard it', async ({ given }) => {
+    for (const ears of [0, 1, 3]) {
+      const lock = await sharedLock()
+      await lock.given(given)
+      const listening = await Promise.all(Array.from({ length: ears }, () => lock.listen()))
+      for (const { id } of given.reentries ?? []) await lock.release({ ...ada, id })
+
+      expect(await lock.release(ada)).toEqual({ status: 'released', heard: ears })
+      for (const heard of listening) expect((await heard())[0]).toEqual(freedBy(ada))
+    }
+  })
+
+  test('is not sent by a release that finds no such hold', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const heard = await lock.listen()
+    await lock.release(caller('ben'))
+
+    expect(await heard()).toEqual([])
   })
 })
 
@@ -100,15 +127,15 @@ describe('re-entrant holds', () => {
     const heard = await lock.listen()
     const [first, second] = outerFirst ? [outer, inner] : [inner, outer]
 
-    expect(await lock.release(first)).toEqual({ status: 'released' })
+    expect(await lock.release(first)).toEqual({ status: 'released', heard: 0 })
     expect(await lock.hash()).toMatchObject({ owner: outer.owner, until, token, holds: '1' })
     expect(await lock.acquire(caller('ben'))).toMatchObject({ status: 'refused' })
     expect(await heard()).toEqual([])
 
-    expect(await lock.release(second)).toEqual({ status: 'released' })
+    expect(await lock.release(second)).toEqual({ status: 'released', heard: 1 })
     const fields = Object.keys(await lock.hash()).sort()
-    expect(fields).toEqual(['clock', 'keep', 'label', 'token', 'until'])
-    expect(await heard()).toEqual([free])
+    expect(fields).toEqual(['clock', 'keep'])
+    expect(await heard()).toEqual([freedBy(outer)])
   })
 
   test('I5: one that is released twice ends no other', async () => {
@@ -174,16 +201,16 @@ describe('out of memory (I4)', () => {
   const [ada, ben] = [caller('ada'), caller('ben')]
 
   test.each([
-    { what: 'a release', given: { holder: ada }, holder: undefined },
-    { what: 'handing on', given: { holder: ada, waiters: [ben] }, holder: ben.id },
-    { what: 'the release of one of two holds', given: { holder: ada, reentries: [again(ada)] }, holder: undefined },
-  ])('$what works', async ({ given, holder }) => {
+    { what: 'a release', given: { holder: ada }, holder: undefined, told: 1 },
+    { what: 'handing on', given: { holder: ada, waiters: [ben] }, holder: ben.id, told: 0 },
+    { what: 'the release of one of two', given: { holder: ada, reentries: [again(ada)] }, holder: undefined, told: 0 },
+  ])('$what works', async ({ given, holder, told }) => {
     const lock = await lockOnOwnServer()
     await lock.given(given)
     await lock.listen(ben)
     await lock.exhaustMemory()
 
-    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await lock.release(ada)).toEqual({ status: 'released', heard: told })
     expect(await lock.holder()).toBe(holder)
   })
 })
@@ -199,7 +226,7 @@ describe('a server that refuses to publish (ACL)', () => {
     await lock.given({ holder: ada, waiters })
     await lock.redis.call('ACL', 'SETUSER', 'default', 'resetchannels')
 
-    expect(await lock.release(ada)).toEqual({ status: 'released' })
+    expect(await lock.release(ada)).toEqual({ status: 'released', heard: 0 })
     expect(await lock.holder()).toBe(holder)
   })
 })

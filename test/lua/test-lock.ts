@@ -7,7 +7,7 @@ import { Connection } from '../../src/redis/connection.ts'
 import { Keys, type Names, unlockChannel } from '../../src/redis/keys.ts'
 import { Scripts } from '../../src/redis/scripts.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
-import { type Caller, entryOf } from './callers.ts'
+import { type Caller, claimOf } from './callers.ts'
 
 /** How long a free lock's clock is kept, ms. */
 export const MEMORY = 60_000
@@ -31,6 +31,11 @@ export interface Message {
 
 /** What a heartbeat says of a waiter: its position, or its grant (token, ttl ms, how it came about). */
 type Place = number | [token: string, ttl: number, how: string]
+
+/** What those hear who wait for the lock when a release opens it. */
+export function freedBy({ client }: Caller): Message {
+  return { to: 'unlock', text: `free ${client}` }
+}
 
 /** A lock that no other test uses, on the server that all tests share. */
 export function sharedLock(): Promise<TestLock> {
@@ -78,8 +83,7 @@ export class TestLock {
     const keep = now + 2 * MEMORY
     const hash: Record<string, string | number> = { clock: clock ?? micros, keep }
     if (holder) {
-      const { owner, id, name } = holder
-      Object.assign(hash, { owner, hold: id, label: name, until: now + endsIn, token: micros })
+      hash['holder'] = `${micros} ${now + endsIn} ${claimOf(holder)}`
     }
     if (reentries.length > 0) hash['holds'] = reentries.length + 1
     for (const { id, lease } of reentries) hash[`hold:${id}`] = lease
@@ -87,29 +91,28 @@ export class TestLock {
     const write = this.redis.multi().hset(this.names.lock, hash).pexpireat(this.names.lock, keep)
     waiters.forEach((waiter, i) => {
       const { id, headStart, deadlineIn, joinedAgo = waiters.length - i } = waiter
-      write.zadd(this.names.queue, micros - joinedAgo * 1000 - headStart, entryOf(waiter))
+      write.zadd(this.names.queue, micros - joinedAgo * 1000 - headStart, claimOf(waiter))
       if (deadlineIn !== undefined) write.zadd(this.names.expiry, now + deadlineIn, id)
     })
     write.pexpireat(this.names.queue, now + MEMORY).pexpireat(this.names.expiry, now + MEMORY)
     await write.exec()
   }
 
-  /** One attempt, or, with `queue`, one that joins the queue when it is refused. */
-  async acquire(who: Caller, { queue = false } = {}) {
+  /**
+   * One attempt, or, with `queue`, one that joins the queue when it is refused. `reserve`: tokens for hand-offs within
+   * the client.
+   */
+  async acquire(who: Caller, { queue = false, reserve }: { queue?: boolean; reserve?: number } = {}) {
     const { status, values } = await this.scripts.run('acquire', this.names, {
-      id: who.id,
-      self: who.owner,
-      tag: who.name,
+      claim: claimOf(who),
       lease: who.lease,
       memory: MEMORY,
       inbox: this.inbox,
-      entry: queue ? entryOf(who) : undefined,
-      ttl: queue ? who.ttl : undefined,
-      headStart: queue ? who.headStart : undefined,
+      mode: queue ? 'queue' : reserve,
     })
     if (status !== 'refused') return { status, token: Number(values[0]), ttl: Number(values[1]) }
-    const [ttl, position, ticket, label, heldFor, clock] = values as [number, number, string, string, number, string]
-    return { status, ttl, position, ticket: Number(ticket), label, heldFor, clock: Number(clock) }
+    const [ttl, position, ticket, heldFor, clock] = values.slice(0, 5).map(Number)
+    return { status, ttl, position, ticket, label: values.slice(5).join(' '), heldFor, clock }
   }
 
   /** For callers that surely get the lock. */
@@ -126,20 +129,23 @@ export class TestLock {
     return ticket
   }
 
-  async release({ id, client }: Caller) {
+  /** `block`: the last token that was issued of those reserved, and the last one that was reserved. */
+  async release({ id }: Caller, block?: { used: number; reserved: number }) {
     const { status, values } = await this.scripts.run('release', this.names, {
       id,
-      client,
-      inbox: this.inbox,
       memory: MEMORY,
+      inbox: this.inbox,
+      used: block?.used,
+      reserved: block?.reserved,
     })
+    if (status === 'released') return { status, heard: Number(values[0]) }
     if (status !== 'passed') return { status }
-    return { status, id: values[0], token: Number(values[1]), ttl: values[2] }
+    return { status, id: values[0], token: Number(values[1]), ttl: Number(values[2]) }
   }
 
   /** `queued: false`: leaves without an entry, as a caller does that never asked to be queued. */
   async leave(who: Caller, { queued = true } = {}): Promise<string> {
-    const entry = queued ? entryOf(who) : undefined
+    const entry = queued ? claimOf(who) : undefined
     const { status } = await this.scripts.run('leave', this.names, {
       id: who.id,
       inbox: this.inbox,
@@ -152,7 +158,7 @@ export class TestLock {
   /** The heartbeat of waiters of one client, each with the ticket it has. */
   async tend(...waiters: readonly (readonly [Caller, number])[]) {
     const ttl = waiters[0]![0].ttl
-    const list = waiters.flatMap(([who, ticket]) => [who.id, entryOf(who), ticket])
+    const list = waiters.flatMap(([who, ticket]) => [claimOf(who), ticket])
     const args = { inbox: this.inbox, memory: MEMORY, ttl, waiters: list }
     const { values } = await this.scripts.run('tend', this.names, args)
     const [left, label, heldFor, clock, ...places] = values
@@ -164,15 +170,38 @@ export class TestLock {
     return (await this.scripts.run('forceRelease', this.names, args)).status
   }
 
+  /** Records that `who` holds now, under the hold of `first`, with this token. */
+  async pass(first: Caller, who: Caller, token: number) {
+    const claim = claimOf({ ...who, id: first.id })
+    const args = { id: first.id, claim, issued: token, lease: who.lease, memory: MEMORY }
+    const { status, values } = await this.scripts.run('pass', { lock: this.names.lock }, args)
+    return status === 'gone' ? { status } : { status, ttl: Number(values[0]), queued: values[1] === '1' }
+  }
+
   /** The server's time, µs. */
   async micros(): Promise<number> {
     const [seconds, micros] = await this.redis.time()
     return Number(seconds) * 1_000_000 + Number(micros)
   }
 
-  /** The lock's fields. */
-  hash(): Promise<Record<string, string>> {
-    return this.redis.hgetall(this.names.lock)
+  /** The lock's fields, and the parts of `holder` in its place; `hold` only while the holder's first hold lives. */
+  async hash(): Promise<Record<string, string>> {
+    const { holder, ...fields } = await this.redis.hgetall(this.names.lock)
+    if (holder === undefined) return fields
+    const form = /^(?<token>\d{16}) (?<until>\d{13}) (?<hold>\S{28}) (?<bytes>\d+) \d+ \d+ \d+ (?<names>[\s\S]*)$/
+    const { hold, bytes, names, ...parts } = form.exec(holder)!.groups as Record<string, string>
+    const [text, length] = [Buffer.from(names!), Number(bytes)]
+    const owner = length === 0 ? hold! : text.toString('utf8', 0, length)
+    const live = hold!.endsWith('-'.repeat(16)) ? {} : { hold: hold! }
+    return { ...fields, ...parts, ...live, owner, label: text.toString('utf8', length) }
+  }
+
+  /** Changes the holder's token, or the end of its lease. */
+  async amendHolder({ token, until }: { token?: number; until?: number }): Promise<void> {
+    const holder = (await this.redis.hget(this.names.lock, 'holder'))!
+    const [oldToken, oldUntil] = holder.split(' ', 2)
+    const amended = `${token ?? oldToken} ${until ?? oldUntil} ${holder.slice(31)}`
+    await this.redis.hset(this.names.lock, 'holder', amended)
   }
 
   async holder(): Promise<string | undefined> {
@@ -189,16 +218,21 @@ export class TestLock {
     return score === null ? undefined : Number(score)
   }
 
-  /** Every byte of the lock's keys, and when they expire. */
+  /**
+   * Every byte of the lock's keys, and when they expire. Not the dump of a hash: the order of its fields may change
+   * though nothing is written, as Redis moves a large one into its new table bit by bit.
+   */
   async snapshot(): Promise<unknown[]> {
     const keys = Object.values(this.names)
     const life = (key: string) => this.redis.call('PEXPIRETIME', key)
-    return Promise.all(keys.flatMap(key => [this.redis.dumpBuffer(key), life(key)]))
+    const content = async (key: string) =>
+      (await this.redis.type(key)) === 'hash' ? this.redis.hgetall(key) : this.redis.dumpBuffer(key)
+    return Promise.all(keys.flatMap(key => [content(key), life(key)]))
   }
 
   /** Ends the holder's lease at once, as its time would. */
   async lapse(): Promise<void> {
-    await this.redis.hset(this.names.lock, 'until', Math.floor((await this.micros()) / 1000) - 1)
+    await this.amendHolder({ until: Math.floor((await this.micros()) / 1000) - 1 })
   }
 
   /**

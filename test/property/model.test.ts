@@ -86,6 +86,17 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       run: (world: World) => world.forceRelease(by, forceRelease),
     })),
   },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(ask, fc.integer({ min: 2, max: 8 })).map(([asked, crowd]) => ({
+      crowd,
+      ask: asked,
+      run: (world: World) => {
+        const one = { ...asked, fair: false, once: false, owner: undefined, brief: true }
+        for (let i = 0; i < crowd; i++) world.ask(one)
+      },
+    })),
+  },
   { weight: 2, arbitrary: choice.map(abort => ({ abort, run: (world: World) => world.abort(abort) })) },
   { weight: 6, arbitrary: fc.constant({ look: true, run: (world: World) => world.look() }) },
   { weight: 3, arbitrary: duration.map(pass => ({ pass, run: () => sleep(pass) })) },

@@ -7,8 +7,9 @@
 import type { LockLostError } from '../../src/errors.ts'
 import { inside, type Lease } from '../../src/lease/lease.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
-import { isLive, type LockScript, parseEntry, type Watcher } from './lock-state.ts'
+import { type Claim, isLive, type LockScript, parseClaim, type Watcher } from './lock-state.ts'
 import type { Plan } from './plan.ts'
+import { Runs } from './runs.ts'
 import type { Server } from './server.ts'
 
 interface Open {
@@ -36,14 +37,29 @@ export class Checks implements Watcher, ClientWatcher {
   /** Since when the server keeps something for nobody, by id. */
   #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
+  readonly #runs: Runs
+  readonly #now: () => number
 
-  constructor(plan: Plan, failed: (invariant: string, what: string) => void) {
+  /** `now`: virtual ms. */
+  constructor(plan: Plan, now: () => number, failed: (invariant: string, what: string) => void) {
     this.#plan = plan
+    this.#now = now
     this.#failed = failed
+    this.#runs = new Runs(failed)
   }
 
   get openLeases(): number {
     return this.#open.size
+  }
+
+  /** Leases that had their lock from another one of their client, without asking the server. */
+  get handedOn(): number {
+    return this.#runs.count
+  }
+
+  /** Whether somebody has taken its hold from it on the server. */
+  tookAway(lease: Lease): boolean {
+    return this.#taken.has(inside.terms(lease).hold.id)
   }
 
   /** Ids begin with the name of their client. */
@@ -51,11 +67,11 @@ export class Checks implements Watcher, ClientWatcher {
     this.#clients.set(client.process.name, client)
   }
 
-  granted(script: LockScript, id: string, owner: string): void {
+  granted(script: LockScript, { id, owner }: Claim, reserved: number): void {
     const { lock, token } = script
-    if (token! <= (this.#lastToken.get(lock) ?? 0)) this.#failed('I2', `${token} after ${this.#lastToken.get(lock)}`)
-    this.#lastToken.set(lock, token!)
+    this.#follows(lock, token!)
     this.#issued(id, token!)
+    this.#runs.granted(id, lock, token!, reserved)
     for (const open of this.#open.values()) {
       if (open.lock === lock && open.lease.owner !== owner) this.#mayEnd(open, id)
     }
@@ -66,6 +82,15 @@ export class Checks implements Watcher, ClientWatcher {
   reentered({ lock, token }: LockScript, id: string): void {
     this.#issued(id, token!)
     this.#queued.get(lock)?.delete(id)
+  }
+
+  /** Tells the server no more than it needs. */
+  passed({ token, lock }: LockScript, { id }: Claim): void {
+    if (token! > this.#runs.issued(id)) this.#failed('I2', `${token} is recorded of ${lock}, and nobody has it`)
+  }
+
+  told(hold: string): void {
+    this.#runs.told(hold)
   }
 
   dropped(id: string): void {
@@ -91,11 +116,23 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   acquired(client: SimulatedClient, lease: Lease): void {
-    if (!this.#tokens.get(lease.id)?.has(lease.fencingToken)) {
-      this.#failed('I2', `${lease.id} has the token ${lease.fencingToken}, which it was never granted`)
-    }
+    const lock = client.lockOf(lease.key)
+    const { id, fencingToken } = lease
+    const hold = inside.terms(lease).hold.id
     const stillborn = !lease.held
-    this.#open.set(lease.id, { lease, client, lock: client.lockOf(lease.key), stillborn })
+    if (hold !== id) {
+      this.#runs.inherited(client, lease, this.#fairWaitersOf(client, lock), this.#now())
+      if (!this.#taken.has(hold)) {
+        this.#follows(lock, fencingToken)
+        for (const other of this.#open.values()) if (other.lock === lock) this.#mayEnd(other, id)
+      }
+    } else if (this.#tokens.get(id)?.has(fencingToken)) this.#runs.began(lease, this.#now())
+    else this.#failed('I2', `${id} has the token ${fencingToken}, which it was never granted`)
+    this.#open.set(id, { lease, client, lock, stillborn })
+  }
+
+  ended(lease: Lease): void {
+    if (inside.state(lease) === 'released') this.#open.delete(lease.id)
   }
 
   lost(lease: Lease, error: LockLostError): void {
@@ -105,14 +142,15 @@ export class Checks implements Watcher, ClientWatcher {
 
   /** The answer of a release. */
   released(lease: Lease, live: boolean): void {
-    if (live && !this.#dropped.has(lease.id) && !this.#taken.has(lease.id)) {
+    const hold = inside.terms(lease).hold.id
+    if (live && !this.#runs.handedOn(lease) && !this.#dropped.has(hold) && !this.#taken.has(hold)) {
       this.#failed('I5', `the release of ${lease.id} says that it ended it; it did not`)
     }
   }
 
   /** A release that failed, or whose answer did not matter any more: what the server has ends with its lease. */
   abandoned(lease: Lease): void {
-    this.#abandoned.add(lease.id)
+    this.#abandoned.add(inside.terms(lease).hold.id)
   }
 
   /** After each event: no client believes in a hold that the server does not know, and the reverse not for long. */
@@ -121,11 +159,10 @@ export class Checks implements Watcher, ClientWatcher {
     for (const [id, { lease, client, lock }] of this.#open) {
       const state = inside.state(lease)
       if (client.process.dead || state === 'released' || state === 'lost') this.#open.delete(id)
-      else if (lease.held && !this.#taken.has(id) && !server.keysOf(lock).holds(server.now).includes(id)) {
-        this.#failed(
-          'I1',
-          `${id} believes to hold for another ${lease.remaining().toFixed(3)} ms, unknown to the server`,
-        )
+      else {
+        const hold = inside.terms(lease).hold.id
+        if (!lease.held || this.#taken.has(hold) || server.keysOf(lock).holds(server.now).includes(hold)) continue
+        this.#failed('I1', `${id} believes to hold for ${lease.remaining().toFixed(3)} ms, unknown to the server`)
       }
     }
   }
@@ -136,7 +173,7 @@ export class Checks implements Watcher, ClientWatcher {
     if (refusing) this.#orphans.clear()
     const found = new Map<string, number>()
     for (const keys of server.locks.values()) {
-      const places = keys.queue.map(({ entry, ticket }) => ({ ...parseEntry(entry), ticket }))
+      const places = keys.queue.map(({ entry, ticket }) => ({ ...parseClaim(entry), ticket }))
       const live = places.filter(place => isLive(keys, place, place.ticket, server.now)).map(({ id }) => id)
       for (const id of [...keys.holds(server.now), ...live]) {
         const client = this.#clientOf(id)
@@ -150,9 +187,9 @@ export class Checks implements Watcher, ClientWatcher {
     this.#orphans = found
   }
 
-  /** The server grants to another owner. */
+  /** Another owner is granted the lock. */
   #mayEnd({ lease, client, stillborn }: Open, id: string): void {
-    if (client.process.dead || stillborn || this.#taken.has(lease.id)) return
+    if (client.process.dead || stillborn || this.#taken.has(inside.terms(lease).hold.id)) return
     if (lease.held)
       this.#failed('I1', `${id} is granted while ${lease.id} holds for ${lease.remaining().toFixed(3)} ms`)
     if (inside.state(lease) === 'held' && client.process.awake && !client.closed) {
@@ -164,7 +201,7 @@ export class Checks implements Watcher, ClientWatcher {
     const queued = this.#queued.get(lock)
     const own = queued?.get(id) ?? Number.POSITIVE_INFINITY
     for (const { entry, ticket } of keys.queue) {
-      const waiter = parseEntry(entry)
+      const waiter = parseClaim(entry)
       if (ticket < own && isLive(keys, waiter, ticket, now) && waiter.id !== id) {
         this.#failed('I3', `${id} is granted before ${waiter.id}, which is ahead in the queue`)
       }
@@ -174,6 +211,18 @@ export class Checks implements Watcher, ClientWatcher {
       if (ticket < own && this.#clientOf(other)?.open)
         this.#failed('I3', `${id} is granted before ${other}, which waits longer`)
     }
+  }
+
+  /** Those that wait for the lock in the queue, and whose callers have not given up. */
+  #fairWaitersOf(client: SimulatedClient, lock: string): string[] {
+    const { calling } = client
+    return [...(this.#queued.get(lock)?.keys() ?? [])].filter(id => this.#clientOf(id) === client && calling.has(id))
+  }
+
+  #follows(lock: string, token: number): void {
+    const last = this.#lastToken.get(lock) ?? 0
+    if (token <= last) this.#failed('I2', `${token} after ${last}`)
+    this.#lastToken.set(lock, token)
   }
 
   #clientOf(id: string): SimulatedClient | undefined {

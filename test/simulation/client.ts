@@ -1,30 +1,44 @@
 /**
  * A client as src/client.ts and src/engine.ts make it, on a simulated process: everything below is the library's own
- * (Link, Mutex, Acquirer, Renewal, Lease), and what stands here is the engine's wiring, without its events and counters.
+ * (Link, Mutex, Acquirer, Holding, Lease), and what stands here is the engine's wiring, without its events and counters.
  */
 import type { Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
 import type { Timer } from '../../src/clock.ts'
 import { LockClosedError, type LockLostError } from '../../src/errors.ts'
-import { inside, type Keeper, Lease } from '../../src/lease/lease.ts'
-import { Renewal } from '../../src/lease/renewal.ts'
+import { Holding } from '../../src/lease/holding.ts'
+import { inside, type Lease } from '../../src/lease/lease.ts'
 import { Inspection } from '../../src/locks/inspection.ts'
 import { Mutex } from '../../src/locks/mutex.ts'
 import type { Request, Settings } from '../../src/options.ts'
-import type { Channel, Granted, Hold } from '../../src/primitive.ts'
+import type { Channel, Granted, Hold, Passed } from '../../src/primitive.ts'
 import { Link } from '../../src/redis/link.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
-import type { Waiter } from '../../src/wait/waiters.ts'
+import type { Waiter, Wish } from '../../src/wait/waiters.ts'
 import { type Net, SimulatedRedis } from './network.ts'
 import type { Process } from './timeline.ts'
 
 const CLOSE_PATIENCE = 2_000
-const AFTER_LAPSE = 30
 
 export interface ClientWatcher {
   /** A lease has been made. */
   acquired(client: SimulatedClient, lease: Lease): void
+  /** A lease has ended by its release. */
+  ended(lease: Lease): void
   lost(lease: Lease, error: LockLostError): void
+  /** The client was told, about this hold, that fair waiters are queued. */
+  told(hold: string): void
+}
+
+/** Whose answers are looked at. */
+class WatchedMutex extends Mutex {
+  queued: (hold: string) => void = () => {}
+
+  override async pass(hold: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined> {
+    const passed = await super.pass(hold, owner, lease, token)
+    if (passed?.queued) this.queued(hold.id)
+    return passed
+  }
 }
 
 export class SimulatedClient {
@@ -32,7 +46,9 @@ export class SimulatedClient {
   readonly commands: SimulatedRedis
   readonly messages: SimulatedRedis
   readonly acquirer: Acquirer
-  readonly renewal: Renewal
+  readonly holding: Holding<Waiter>
+  /** Leases that are neither released nor lost, by their own ids. */
+  readonly leases = new Map<string, Lease>()
   /** Channels heard, less those dropped, by name. */
   readonly heard = new Map<string, number>()
   /** Ids of calls that have not settled. */
@@ -43,11 +59,9 @@ export class SimulatedClient {
   closed = false
   readonly #net: Net
   readonly #link: Link
-  readonly #mutex: Mutex
+  readonly #mutex: WatchedMutex
   readonly #inspection: Inspection
   readonly #watcher: ClientWatcher
-  readonly #keeper: Keeper
-  readonly #ending = new Set<Timer>()
   #ids = 0
 
   constructor(net: Net, process: Process, settings: Settings, watcher: ClientWatcher) {
@@ -62,35 +76,29 @@ export class SimulatedClient {
         return made.at(-1)
       },
     }
-    this.#keeper = {
-      clock: process,
-      release: lease => this.#release(lease),
-      renew: (lease, ms) => this.renewal.renew(lease, ms),
-    }
     this.#link = new Link(source as unknown as Redis, settings, process, {
       granted: (id, token, via, lock) => {
         if (!this.acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, lock)
       },
-      lost: id => {
-        const lease = this.renewal.find(id)
-        if (lease) this.renewal.check([lease])
+      lost: id => this.holding.doubt(id),
+      unlocked: (key, by) => {
+        if (by !== this.#link.clientId) this.acquirer.unlocked(key)
       },
-      unlocked: key => this.acquirer.unlocked(key),
       down: error => this.#down(error),
       up: () => this.#up(),
       heard: () => {
         this.acquirer.lookAgain()
-        this.renewal.check(this.renewal.leases)
+        this.holding.doubtAll()
       },
       disconnected: () => {},
       reconnected: () => {},
-      busy: () => this.acquirer.waiting > 0 || this.renewal.size > 0,
+      busy: () => this.acquirer.waiting > 0 || this.holding.size > 0,
     })
     ;[this.commands, this.messages] = made as [SimulatedRedis, SimulatedRedis]
     // Ids are random; here they follow from the seed, and can be read in a trace.
     Object.assign(this.#link, { clientId: `${process.name}:`.padEnd(12, '_') })
-    const { clientId } = this.#link
-    this.#mutex = new Mutex(this.#link.scripts, this.#link.keys, { ...settings, clientId })
+    this.#mutex = new WatchedMutex(this.#link.scripts, this.#link.keys, settings)
+    this.#mutex.queued = hold => watcher.told(hold)
     this.#inspection = new Inspection(this.#link, settings.tokenMemory)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     const channels = {
@@ -105,16 +113,22 @@ export class SimulatedClient {
     }
     this.acquirer = new Acquirer(this.#mutex, channels, process, patience, {
       waiting: () => {},
-      holds: id => this.renewal.find(id) !== undefined,
+      holds: id => this.holding.has(id),
+      ours: key => this.holding.ours(key),
       failed: error => net.trace.note(process.name, () => `failed: ${error}`),
     })
-    this.renewal = new Renewal(this.#mutex, process, {
+    this.holding = new Holding(this.#mutex, process, settings.label, this.acquirer, {
       renewed: () => {},
+      released: lease => {
+        this.leases.delete(lease.id)
+        watcher.ended(lease)
+      },
       lost: (lease, error) => {
         net.trace.note(process.name, () => `lost ${lease.id}: ${error.message}`)
+        this.leases.delete(lease.id)
         watcher.lost(lease, error)
       },
-      ranOut: lease => this.#endLater(lease),
+      failed: error => net.trace.note(process.name, () => `failed: ${error}`),
     })
     this.#down(new Error('there is no connection yet'))
     this.#link.open()
@@ -140,18 +154,25 @@ export class SimulatedClient {
   }
 
   async #acquire(key: string, id: string, request: Request, once: boolean): Promise<Lease | undefined> {
-    const waiter = this.acquirer.start({
-      claim: { key, id, owner: request.owner ?? id, lease: request.lease, headStart: request.headStart },
+    const { owner } = request
+    const wish: Wish = {
+      claim: { key, id, owner: owner ?? id, lease: request.lease, headStart: request.headStart },
       mode: once ? 'once' : request.fair ? 'queue' : 'line',
       fairAfter: request.fairAfter,
-      mayReenter: request.owner !== undefined,
-    })
-    const grant = await this.#patiently(waiter, request, once)
-    if (grant && this.closing) {
-      this.#giveBack(this.lockOf(key), id)
-      throw new LockClosedError(key)
+      mayReenter: owner !== undefined,
+      after: owner === undefined ? undefined : this.holding.record(key),
     }
-    return grant && this.#hold(waiter, grant, request)
+    let waiter!: Waiter
+    let lease: Lease | undefined
+    const outcome = new Promise<Lease | undefined>((resolve, reject) => {
+      waiter = this.acquirer.start(wish, (end, waiting) => {
+        if (end instanceof Error) return reject(end)
+        lease = end && this.#take(waiting, end, request)
+        resolve(lease)
+      })
+    })
+    const giveUp = () => (lease ? void lease.release().catch(() => {}) : this.acquirer.quit(waiter))
+    return this.#patiently(outcome, request, once, giveUp)
   }
 
   forceRelease(key: string): Promise<boolean> {
@@ -170,7 +191,7 @@ export class SimulatedClient {
 
   /** Whether anybody in this process wants what the server has under this id. */
   wants(id: string): boolean {
-    return this.calling.has(id) || this.renewal.find(id) !== undefined
+    return this.calling.has(id) || this.holding.has(id)
   }
 
   /** The process is killed. */
@@ -181,78 +202,46 @@ export class SimulatedClient {
   }
 
   async #close(): Promise<void> {
-    for (const timer of this.#ending) timer.cancel()
     const { up } = this.#link.commands
-    const releases = this.renewal.leases.map(lease => lease.release().catch(() => {}))
-    const left = [this.acquirer.close(), ...releases]
-    const limit = { milliseconds: CLOSE_PATIENCE, message: false, customTimers: this.#timers } as const
-    if (up) await pTimeout(Promise.all(left), limit)
+    const left = Promise.all([this.acquirer.close(), this.holding.releaseAll()])
+    if (up) await pTimeout(left, { milliseconds: CLOSE_PATIENCE, message: false, customTimers: this.#timers })
     this.#link.close()
-    this.renewal.close()
+    this.holding.close()
     this.closed = true
-    await Promise.all(left)
+    await left
   }
 
-  #patiently(waiter: Waiter, { signal, timeout }: Request, once: boolean): Promise<Granted | undefined> {
+  async #patiently(
+    outcome: Promise<Lease | undefined>,
+    { signal, timeout }: Request,
+    once: boolean,
+    giveUp: () => void,
+  ): Promise<Lease | undefined> {
     const milliseconds = once || timeout === undefined ? Number.POSITIVE_INFINITY : timeout
-    if (!signal && milliseconds === Number.POSITIVE_INFINITY) return waiter.outcome
-    const fallback = () => this.acquirer.quit(waiter)
-    const limit = { milliseconds, fallback, customTimers: this.#timers, ...(signal && { signal }) }
-    return pTimeout(waiter.outcome, limit).catch(error => {
-      fallback()
+    if (!signal && milliseconds === Number.POSITIVE_INFINITY) return outcome
+    const limit = { milliseconds, fallback: giveUp, customTimers: this.#timers, ...(signal && { signal }) }
+    try {
+      return (await pTimeout(outcome, limit)) as Lease | undefined
+    } catch (error) {
+      giveUp()
       throw signal?.aborted ? signal.reason : error
-    }) as Promise<Granted | undefined>
+    }
   }
 
-  #hold({ claim, since: called }: Waiter, grant: Granted, request: Request): Lease {
-    const since = this.process.now()
-    const terms = {
-      hold: { key: claim.key, id: claim.id },
-      owner: claim.owner,
-      lease: claim.lease,
-      renewUntil: request.renew ? since + request.maxHold : since,
-      since,
-      waited: since - called,
-    }
-    const lease = new Lease(terms, grant, this.#keeper)
-    this.renewal.add(lease)
-    this.#net.trace.note(this.process.name, () => `holds ${claim.id} ${grant.via} ${grant.token}`)
+  #take({ claim, since }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
+    const lease = this.holding.take({ claim, since, renew, maxHold }, grant)
+    const { hold } = inside.terms(lease)
+    this.leases.set(lease.id, lease)
+    this.#net.trace.note(this.process.name, () => `holds ${claim.id} ${grant.via} ${grant.token} by ${hold.id}`)
     this.#watcher.acquired(this, lease)
     return lease
   }
 
-  #release(lease: Lease): Promise<boolean> {
-    this.acquirer.releasing(lease.key)
-    return this.renewal.end(lease, () => this.#endHold(inside.terms(lease).hold))
-  }
-
-  #endLater(lease: Lease): void {
-    const { hold, lease: length } = inside.terms(lease)
-    const timer = this.process.after(AFTER_LAPSE + length / 1000, () => {
-      this.#ending.delete(timer)
-      this.#endHold(hold).catch(() => {})
-    })
-    this.#ending.add(timer)
-  }
-
-  async #endHold(hold: Hold): Promise<boolean> {
-    const { ended, successor } = await this.#mutex.release(hold)
-    if (successor && !this.acquirer.grantedByReply(successor.id, successor.grant)) {
-      this.#giveBack(this.lockOf(hold.key), successor.id)
-    }
-    return ended
-  }
-
   #strayGrant(id: string, lock: string): void {
-    if (this.#link.keys.keyOf(lock) === undefined) return
-    this.process.after(0, () => {
-      if (!this.renewal.find(id)) this.#giveBack(lock, id)
-    })
-  }
-
-  #giveBack(lock: string, id: string): void {
+    const key = this.#link.keys.keyOf(lock)
+    if (key === undefined || this.holding.has(id)) return
     this.#net.trace.note(this.process.name, () => `gives back ${id}`)
-    this.#mutex.giveBack(lock, id).catch(() => {})
+    this.#mutex.giveBack({ key, id }).catch(() => {})
   }
 
   #down(error: Error): void {

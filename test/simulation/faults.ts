@@ -1,4 +1,5 @@
 /** What goes wrong, one function for each kind; each puts right again what it broke, or `heal` does. */
+import { inside } from '../../src/lease/lease.ts'
 import type { SimulatedClient } from './client.ts'
 import type { Net } from './network.ts'
 import type { Fault, FaultKind } from './plan.ts'
@@ -102,7 +103,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)
     const inbox = `${client.process.name}:`.padEnd(12, '_')
-    const ids = [...clients].flatMap(({ renewal }) => renewal.leases.map(({ id }) => id))
+    const ids = [...clients].flatMap(({ leases }) => [...leases.values()].map(lease => inside.terms(lease).hold.id))
     if (variant < 2) server.publish(`${lock}:unlock`, 'free')
     else if (variant < 4) for (const id of ids) server.publish(`lock:inbox:${inbox}`, `lost ${id} 1 ${lock}`)
     else server.publish(`lock:inbox:${inbox}`, `handoff ${inbox}________nobody__ 1 ${lock}`)

@@ -5,17 +5,23 @@
 
 /** The fields of the lock's hash; `reentries` are its fields `hold:<id>`. */
 export interface Hash {
-  owner: string | undefined
-  hold: string | undefined
-  label: string | undefined
-  token: number | undefined
-  until: number | undefined
+  holder: Holder | undefined
   clock: number
   queued: number | undefined
   keep: number
   holds: number | undefined
   readonly reentries: Map<string, number>
 }
+
+/** What stands in the field `holder`, as "<token> <until> <claim>". */
+export interface Holder {
+  readonly token: number
+  readonly until: number
+  readonly claim: string
+}
+
+/** An id whose hold has ended, while others of the same holder live. */
+const ENDED = '-'.repeat(16)
 
 interface Member {
   readonly entry: string
@@ -44,9 +50,9 @@ export class LockKeys {
 
   /** Ids of the holds that live at this time. */
   holds(now: number): string[] {
-    const { hash } = this
-    if (hash?.owner === undefined || hash.until! < now) return []
-    return [...(hash.hold === undefined ? [] : [hash.hold]), ...hash.reentries.keys()]
+    const { holder, reentries } = this.hash ?? {}
+    if (!holder || holder.until < now) return []
+    return [...firstHold(holder.claim), ...reentries!.keys()]
   }
 
   /** ZADD NX. */
@@ -83,8 +89,8 @@ export class LockKeys {
   }
 }
 
-/** What a queue entry says (lua/include/promote.lua). */
-export interface Entry {
+/** What a claim says (lua/include/claim.lua). */
+export interface Claim {
   readonly id: string
   readonly lease: number
   readonly ttl: number
@@ -93,14 +99,22 @@ export interface Entry {
   readonly label: string
 }
 
-export function parseEntry(entry: string): Entry {
-  const [, id, lease, ttl, headStart, bytes, rest] = /^(\S+) (\d+) (\d+) (\d+) (\d+) (.*)$/.exec(entry)!
-  const [owner, label] = [rest!.slice(0, Number(bytes)), rest!.slice(Number(bytes))]
+export function parseClaim(claim: string): Claim {
+  const [, id, bytes, lease, ttl, headStart, rest] = /^(\S+) (\d+) (\d+) (\d+) (\d+) (.*)$/.exec(claim)!
+  const length = Number(bytes)
+  const owner = length === 0 ? id! : rest!.slice(0, length)
+  const label = rest!.slice(length)
   return { id: id!, lease: Number(lease), ttl: Number(ttl), headStart: Number(headStart), owner, label }
 }
 
-/** Whether a queue entry has not expired (lua/include/promote.lua). */
-export function isLive(keys: LockKeys, { id, ttl, headStart }: Entry, ticket: number, now: number): boolean {
+/** The id of the hold that a holder's claim names, unless it has ended. */
+export function firstHold(claim: string): string[] {
+  const id = claim.slice(0, 28)
+  return id.endsWith(ENDED) ? [] : [id]
+}
+
+/** Whether a waiter of the queue has not expired (lua/include/promote.lua). */
+export function isLive(keys: LockKeys, { id, ttl, headStart }: Claim, ticket: number, now: number): boolean {
   return (ticket + headStart) / 1000 + ttl >= now || (keys.expiry.get(id) ?? Number.NEGATIVE_INFINITY) >= now
 }
 
@@ -113,12 +127,14 @@ export interface Host {
 
 /** Told of what scripts decide; it changes nothing. */
 export interface Watcher {
-  /** `id` becomes the holder. */
-  granted(script: LockScript, id: string, owner: string): void
+  /** The claim becomes the holder; `reserved`: so many tokens after its own belong to its client. */
+  granted(script: LockScript, claim: Claim, reserved: number): void
   /** `id` re-enters. */
   reentered(script: LockScript, id: string): void
   /** The hold has ended by its id. */
   dropped(id: string): void
+  /** The holder under this hold was told to be another. */
+  passed(script: LockScript, claim: Claim): void
   /** These holds were taken from their holder. */
   taken(ids: readonly string[]): void
   /** A waiter is in the queue; `again`: by its heartbeat. */
@@ -136,10 +152,10 @@ export class LockScript {
   readonly inbox: string
   micros = 0
   now = 0
-  owner: string | undefined
+  holder: Holder | undefined
+  /** The id of the holder's first hold. */
   hold: string | undefined
   token: number | undefined
-  label: string | undefined
   ends: number | undefined
   clock: number
   queued: number | undefined
@@ -154,11 +170,10 @@ export class LockScript {
     this.inbox = inbox
     keys.dropExpired(Math.floor(host.micros / 1000))
     const { hash } = keys
-    this.owner = hash?.owner
-    this.hold = hash?.hold
-    this.token = hash?.token
-    this.label = hash?.label
-    this.ends = hash?.until
+    this.holder = hash?.holder
+    this.hold = this.holder?.claim.slice(0, 28)
+    this.token = this.holder?.token
+    this.ends = this.holder?.until
     this.clock = hash?.clock ?? 0
     this.queued = hash?.queued
     this.keep = hash?.keep ?? 0
@@ -168,11 +183,7 @@ export class LockScript {
   /** HSET: the key is made where there is none. */
   set(fields: Partial<Hash>): void {
     this.keys.hash ??= {
-      owner: undefined,
-      hold: undefined,
-      label: undefined,
-      token: undefined,
-      until: undefined,
+      holder: undefined,
       clock: 0,
       queued: undefined,
       keep: 0,
@@ -199,16 +210,20 @@ export class LockScript {
     return this.keep
   }
 
-  grant(id: string, owner: string, label: string, lease: number): void {
-    this.token = this.tick()
-    this.owner = owner
-    this.hold = id
-    this.label = label
+  /** Whether somebody holds the lock whose lease has not lapsed. */
+  get held(): boolean {
+    return this.holder !== undefined && this.holder.until >= this.now
+  }
+
+  grant(text: string, lease: number, newToken: number, block?: number): void {
+    this.token = newToken
     this.ends = this.now + lease
+    this.hold = text.slice(0, 28)
+    this.holder = { token: this.token, until: this.ends, claim: text }
+    if (block !== undefined) this.clock += block
     this.prolongedLife(this.ends)
-    const { token, keep } = this
-    this.set({ owner, hold: id, until: this.ends, token, clock: token, label, keep })
-    this.host.watcher.granted(this, id, owner)
+    this.set({ holder: this.holder, clock: this.clock, keep: this.keep })
+    this.host.watcher.granted(this, parseClaim(text), block ?? 0)
   }
 
   forgetReentries(): void {
@@ -238,39 +253,41 @@ export class LockScript {
         this.queued = undefined
         return undefined
       }
-      const entry = parseEntry(first.entry)
-      if (!isLive(this.keys, entry, first.ticket, this.now)) continue
-      const { id, owner, label, lease } = entry
-      const token = Math.max(this.clock + 1, this.micros)
+      const claim = parseClaim(first.entry)
+      if (!isLive(this.keys, claim, first.ticket, this.now)) continue
+      const { id, lease } = claim
+      const token = this.tick()
       let heard = 1
       if (mine === undefined || !id.startsWith(mine)) {
         heard = this.host.publish(this.inbox + id.slice(0, 12), `${reason} ${id} ${token} ${this.lock}`)
       }
       if (heard === 0) continue
-      this.grant(id, owner, label, lease)
+      this.grant(first.entry, lease, token)
       return id
     }
   }
 
-  open(mine?: string): string | undefined {
+  /** The new holder, if there is one; else how many heard that the lock is free. */
+  open(mine?: string): { successor?: string; heard?: number } {
     this.forgetReentries()
     const successor = this.queued === undefined ? undefined : this.promote('handoff', mine)
-    if (successor !== undefined) return successor
-    if (this.keys.hash) this.keys.hash.owner = this.keys.hash.hold = undefined
-    this.host.publish(`${this.lock}:unlock`, 'free')
-    return undefined
+    if (successor !== undefined) return { successor }
+    if (this.keys.hash) this.keys.hash.holder = undefined
+    return { heard: this.host.publish(`${this.lock}:unlock`, mine === undefined ? 'free' : `free ${mine}`) }
   }
 
-  /** Ends one hold by its id. Whether there was one, and the new holder, if there is one. */
-  drop(id: string, mine?: string): { dropped: boolean; successor?: string | undefined } {
-    const reentry = this.hold !== id
-    if (reentry && !(this.holds !== undefined && this.keys.hash?.reentries.delete(id))) return { dropped: false }
+  /** Ends one hold by its id. Whether there was one, and what `open` says. */
+  drop(id: string, mine?: string): { dropped: boolean; successor?: string; heard?: number } {
+    const first = this.hold === id
+    const reentry = this.holds !== undefined && this.keys.hash!.reentries.delete(id)
+    if (!first && !reentry) return { dropped: false }
     this.host.watcher.dropped(id)
-    if (this.holds === undefined || this.holds === 1) {
-      if (this.queued !== undefined) this.readTime()
-      return { dropped: true, successor: this.open(mine) }
+    if (this.holds === undefined || this.holds === 1) return { dropped: true, ...this.open(mine) }
+    if (first) {
+      const { lease, ttl, headStart, owner, label } = parseClaim(this.holder!.claim)
+      const claim = `${id.slice(0, 12)}${ENDED} ${owner.length} ${lease} ${ttl} ${headStart} ${owner}${label}`
+      this.set({ holder: { ...this.holder!, claim } })
     }
-    if (!reentry) this.keys.hash!.hold = undefined
     this.set({ holds: this.holds - 1 })
     return { dropped: true }
   }

@@ -8,6 +8,7 @@ import { EventEmitter } from 'node:events'
 import { scripts } from '../../src/redis/scripts.generated.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
 import type { Random } from './random.ts'
+import type { Reply } from './scripts.ts'
 import type { Listener, Server } from './server.ts'
 import type { Process, Timeline } from './timeline.ts'
 import type { Trace } from './trace.ts'
@@ -219,7 +220,7 @@ export class SimulatedRedis extends EventEmitter {
     this.#session?.toClient.resume()
   }
 
-  evalsha(sha: string, count: number, ...parameters: string[]): Promise<unknown[]> {
+  evalsha(sha: string, count: number, ...parameters: string[]): Promise<Reply> {
     const { random, weather } = this.#net
     return this.#ask(() => {
       if (random.chance(weather.noScript)) throw new Error('NOSCRIPT No matching script. Please use EVAL.')
@@ -227,7 +228,7 @@ export class SimulatedRedis extends EventEmitter {
     })
   }
 
-  eval(lua: string, count: number, ...parameters: string[]): Promise<unknown[]> {
+  eval(lua: string, count: number, ...parameters: string[]): Promise<Reply> {
     return this.#ask(() => this.#run(lua, count, parameters))
   }
 
@@ -245,7 +246,7 @@ export class SimulatedRedis extends EventEmitter {
     return this.#ask(() => this.#net.server.publish(channel, text))
   }
 
-  #run(script: string, count: number, parameters: string[]): unknown[] {
+  #run(script: string, count: number, parameters: string[]): Reply {
     const { server, weather, trace } = this.#net
     if (weather.refusal) throw new Error(weather.refusal)
     const [keys, argv] = [parameters.slice(0, count), parameters.slice(count)]

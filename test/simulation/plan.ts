@@ -1,6 +1,9 @@
 /**
  * What one history is made of, drawn from its seed: few clients and keys, so that they meet; a few kinds of fault, not all
  * of them, so that each is seen alone as well as together; short times, so that everything happens often.
+ *
+ * Some histories are crowds: many callers of few clients at the same moments, nearly all unfair, who hold for no time or
+ * hardly any. That is where locks are handed on within a client.
  */
 import { type Request, requestOf, type Settings, settingsOf } from '../../src/options.ts'
 import type { Weather } from './network.ts'
@@ -47,11 +50,13 @@ export interface Call {
   readonly request: Omit<Request, 'signal'>
   /** ms after which the caller aborts. */
   readonly abort: number | undefined
-  /** ms for which the lock is held. */
-  readonly hold: number
+  /** ms for which the lock is held; undefined: it is released in the turn of the event loop that brought it. */
+  readonly hold: number | undefined
   readonly ending: 'release' | 'twice' | 'never'
   /** ms for which `lease.renew` asks in the middle of the hold. */
   readonly renew: number | undefined
+  /** How the owner calls for the same lock while it holds it. */
+  readonly nested: 'once' | 'line' | 'queue' | undefined
 }
 
 export interface Fault {
@@ -111,7 +116,8 @@ export function planOf(seed: number): Plan {
   // Otherwise a slow answer is taken for a dead connection, now and then and without any fault.
   const steady = 2 * worst < Math.max(100, settings.outageTimeout / 3)
   const healed = random.pick([600, 2_000, 5_000])
-  const calls = random.int(2, 24)
+  const crowd = random.chance(0.4)
+  const calls = crowd ? random.int(8, 60) : random.int(2, 24)
   const answerLimit = Math.min(5_000, Math.max(1_000, settings.outageTimeout / 3))
   // The next heartbeat, and the few round trips that it may take to get from there to a grant.
   const bound = settings.waiterTtl / 3 + 10 * worst + 50
@@ -145,7 +151,7 @@ export function planOf(seed: number): Plan {
       refusal: undefined,
       unreachable: new Map(),
     },
-    calls: Array.from({ length: calls }, () => callOf(random, clients, keys, healed, settings)),
+    calls: Array.from({ length: calls }, () => callOf(random, clients, keys, healed, settings, crowd)),
     faults: Array.from({ length: faultCount }, () => ({
       at: random.between(20, healed),
       kind: random.pick([...kinds]),
@@ -157,10 +163,17 @@ export function planOf(seed: number): Plan {
   }
 }
 
-function callOf(random: Random, clients: number, keys: readonly string[], until: number, settings: Settings): Call {
-  const fair = random.chance(0.5)
-  const fixed = random.chance(0.3)
-  const queues = fair || random.chance(0.2)
+function callOf(
+  random: Random,
+  clients: number,
+  keys: readonly string[],
+  until: number,
+  settings: Settings,
+  crowd: boolean,
+): Call {
+  const fair = random.chance(crowd ? 0.05 : 0.5)
+  const fixed = random.chance(crowd ? 0.1 : 0.3)
+  const queues = fair || random.chance(crowd ? 0.03 : 0.2)
   const options = {
     fair,
     fairAfter: !fair && queues ? random.int(0, 300) : undefined,
@@ -168,20 +181,26 @@ function callOf(random: Random, clients: number, keys: readonly string[], until:
     lease: fixed ? random.pick([40, 150, 1_000]) : undefined,
     maxHold: !fixed && random.chance(0.1) ? random.int(1, 500) : undefined,
     timeout: random.pick([undefined, undefined, undefined, 0, 1, 30, 200, 1_500]),
-    owner: random.chance(0.2) ? random.pick(['x', 'y']) : undefined,
+    owner: random.chance(crowd ? 0.1 : 0.2) ? random.pick(['x', 'y']) : undefined,
   }
   const { signal, ...request } = requestOf(options, settings)
   const endless = !fixed && options.maxHold === undefined
   const ending = random.pick(['release', 'release', 'twice', endless ? 'release' : 'never'] as const)
+  const short = crowd && random.chance(0.9)
   return {
     // Often several at about the same moment.
-    at: random.chance(0.5) ? random.between(1, until) : random.int(0, 3) * (until / 4) + random.between(1, 3),
+    at: random.chance(crowd ? 0.1 : 0.5)
+      ? random.between(1, until)
+      : random.int(0, 3) * (until / 4) + random.between(1, 3),
     client: random.int(0, clients - 1),
     key: random.pick(keys),
     request,
     abort: random.chance(0.15) ? random.pick([0, 1, 20, random.int(1, 400)]) : undefined,
-    hold: random.pick([0, 0, 1, 10, 50, random.int(1, 400), random.int(1, 2 * settings.lease)]),
-    ending,
+    hold: short
+      ? random.pick([undefined, undefined, 0, 0.5, 2])
+      : random.pick([0, 0, 1, 10, 50, random.int(1, 400), random.int(1, 2 * settings.lease)]),
+    ending: short && random.chance(0.8) ? 'release' : ending,
     renew: random.chance(0.15) ? random.pick([20, 500, 2_000]) : undefined,
+    nested: random.chance(0.1) ? random.pick(['once', 'line', 'queue'] as const) : undefined,
   }
 }

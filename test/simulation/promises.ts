@@ -88,7 +88,7 @@ export class Promises {
         continue
       }
       // A release is told to whoever waits; a lease that lapses is not.
-      const bound = keys.hash?.owner === undefined ? Math.min(this.#plan.bound, this.#plan.prompt) : this.#plan.bound
+      const bound = keys.hash?.holder === undefined ? Math.min(this.#plan.bound, this.#plan.prompt) : this.#plan.bound
       const longest = Math.min(...waiting.map(({ begun }) => begun))
       const since = Math.max(this.#idleSince.get(key) ?? now, longest, this.#plan.calm)
       this.#idleSince.set(key, since)

@@ -10,6 +10,8 @@ const BATCH = 32
 export interface Result {
   readonly histories: number
   readonly events: number
+  /** Leases that had their lock from another one of their client. */
+  readonly handedOn: number
   readonly seconds: number
   /** The first seed that failed, and how. */
   readonly failed: { readonly seed: number; readonly failure: string } | undefined
@@ -19,7 +21,7 @@ export interface Result {
 export async function runAll(seeds: Iterator<number>, seconds = Number.POSITIVE_INFINITY): Promise<Result> {
   const begun = performance.now()
   const passed = () => (performance.now() - begun) / 1000
-  let [histories, events] = [0, 0]
+  let [histories, events, handedOn] = [0, 0, 0]
   let worlds: World[] = []
   let failed: Result['failed']
   await quietly(async () => {
@@ -35,6 +37,7 @@ export async function runAll(seeds: Iterator<number>, seconds = Number.POSITIVE_
         if (running.includes(world)) continue
         histories += 1
         events += world.timeline.count
+        handedOn += world.handedOn
         if (world.failure !== undefined && (!failed || world.seed < failed.seed)) {
           failed = { seed: world.seed, failure: world.failure }
         }
@@ -42,7 +45,7 @@ export async function runAll(seeds: Iterator<number>, seconds = Number.POSITIVE_
       worlds = running
     }
   })
-  return { histories, events, seconds: passed(), failed }
+  return { histories, events, handedOn, seconds: passed(), failed }
 }
 
 /** The same history once more, with its trace. */

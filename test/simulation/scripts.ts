@@ -2,49 +2,56 @@
  * The scripts of lua/, one function each, over the state of lock-state.ts. Each is to be read beside its Lua: the same
  * names, the same order, the same replies.
  */
-import { type Host, type LockKeys, LockScript } from './lock-state.ts'
+import { firstHold, type Host, type LockKeys, LockScript, parseClaim } from './lock-state.ts'
 
 export type Args = Readonly<Record<string, string | undefined>>
 
-export function acquire(host: Host, lock: string, keys: LockKeys, args: Args): unknown[] {
-  const { id, self, tag, entry } = args as { id: string; self: string; tag: string; entry?: string }
-  const [lease, ttl, headStart] = [Number(args['lease']), Number(args['ttl']), Number(args['headStart'])]
+/** What a client gets: a text, or a list that begins with the status word. */
+export type Reply = string | unknown[]
+
+export function acquire(host: Host, lock: string, keys: LockKeys, args: Args): Reply {
+  const { claim, mode } = args as { claim: string; mode?: string }
+  const [lease, queue] = [Number(args['lease']), mode === 'queue']
+  const block = mode === undefined || queue ? undefined : Number(mode)
   const at = new LockScript(host, lock, keys, Number(args['memory']), args['inbox']!)
   at.readTime()
-  const held = at.owner !== undefined && at.ends! >= at.now
 
-  if (held && at.owner === self) {
-    if (at.hold === id) return ['granted', String(at.token), at.ends! - at.now]
-    if (at.holds === undefined || !keys.hash!.reentries.has(id)) {
-      at.ends = Math.max(at.ends!, at.now + lease)
-      keys.hash!.reentries.set(id, lease)
-      at.set({ holds: (at.holds ?? 1) + 1, until: at.ends })
-      const life = at.prolongedLife(at.ends)
-      if (life !== undefined) at.set({ keep: life })
-      if (entry !== undefined && at.queued !== undefined) keys.remove(entry)
-      host.watcher.reentered(at, id)
+  if (!at.holder && at.queued === undefined && at.clock > 0) {
+    at.grant(claim, lease, at.tick(), block)
+    return `granted ${at.token} ${lease}${reservedOf(block)}`
+  }
+
+  const { id, owner: self, ttl, headStart } = parseClaim(claim)
+  const { held } = at
+  if (held && at.hold === id) return `granted ${at.token} ${at.ends! - at.now}`
+  if (held && self !== id) {
+    const { owner } = parseClaim(at.holder!.claim)
+    const ours = at.hold!.slice(0, 12)
+    if (self === owner && (id.startsWith(ours) || !owner.startsWith(ours))) {
+      if (at.holds === undefined || !keys.hash!.reentries.has(id)) {
+        at.ends = Math.max(at.ends!, at.now + lease)
+        keys.hash!.reentries.set(id, lease)
+        at.set({ holds: (at.holds ?? 1) + 1, holder: { ...at.holder!, until: at.ends } })
+        const life = at.prolongedLife(at.ends)
+        if (life !== undefined) at.set({ keep: life })
+        if (queue && at.queued !== undefined) keys.remove(claim)
+        host.watcher.reentered(at, id)
+      }
+      return `reentered ${at.token} ${at.ends! - at.now}`
     }
-    return ['reentered', String(at.token), at.ends! - at.now]
   }
 
   const leftBehind = at.clock === 0 && keys.queue.length > 0
   if (leftBehind) at.queued = 0
-  const taken = at.owner !== undefined ? 'succeeded' : 'granted'
-
-  if (!held && at.queued === undefined) {
-    at.forgetReentries()
-    at.grant(id, self, tag, lease)
-    return [taken, String(at.token), at.ends! - at.now]
-  }
 
   let [ticket, position] = [0, 0]
-  if (entry !== undefined) {
+  if (queue && (held || at.queued !== undefined)) {
     ticket = at.tick() - headStart
-    const joined = keys.join(ticket, entry)
-    position = keys.rank(entry) + 1
+    const joined = keys.join(ticket, claim)
+    position = keys.rank(claim) + 1
     at.keepQueue(ttl, position === 1)
     if (!joined) {
-      ticket = keys.ticketOf(entry)!
+      ticket = keys.ticketOf(claim)!
       keys.expire(id, at.now + ttl)
       keys.expiryLives = at.queued!
     }
@@ -52,29 +59,55 @@ export function acquire(host: Host, lock: string, keys: LockKeys, args: Args): u
   }
 
   if (!held) {
+    const taken = at.holder ? 'succeeded' : 'granted'
+    let reserved = ''
     at.forgetReentries()
-    const reason = at.owner !== undefined ? 'expiry' : 'handoff'
-    if (at.promote(reason, id) === undefined) at.grant(id, self, tag, lease)
-    if (at.hold === id) return [taken, String(at.token), at.ends! - at.now]
-    if (leftBehind && entry === undefined) at.set({ queued: at.queued })
-    if (entry !== undefined) position = rankOf(keys, entry)
+    const promoted = at.queued !== undefined && at.promote(at.holder ? 'expiry' : 'handoff', id) !== undefined
+    if (!promoted) {
+      at.grant(claim, lease, at.tick(), block)
+      reserved = reservedOf(block)
+    }
+    if (at.hold === id) return `${taken} ${at.token} ${at.ends! - at.now}${reserved}`
+    if (leftBehind && !queue) at.set({ queued: at.queued })
+    if (queue) position = rankOf(keys, claim)
   }
 
   const heldFor = Math.max(0, at.now - Math.floor(at.token! / 1000))
-  const clock = String(Math.max(at.clock, at.micros))
-  return ['refused', at.ends! - at.now, position, String(ticket), at.label, heldFor, clock]
+  const clock = Math.max(at.token!, at.micros)
+  const { label } = parseClaim(at.holder!.claim)
+  return `refused ${at.ends! - at.now} ${position} ${ticket} ${heldFor} ${clock} ${label}`
 }
 
-export function release(host: Host, lock: string, keys: LockKeys, args: Args): unknown[] {
-  const client = args['client']!
+export function release(host: Host, lock: string, keys: LockKeys, args: Args): Reply {
+  const { id, used, reserved } = args as { id: string; used?: string; reserved?: string }
+  const client = id.slice(0, 12)
   const at = new LockScript(host, lock, keys, Number(args['memory']), args['inbox']!)
-  const { dropped, successor } = at.drop(args['id']!, client)
-  if (!dropped) return ['ended']
-  if (successor?.startsWith(client)) return ['passed', successor, String(at.token), at.ends! - at.now]
-  return ['released']
+  const alone = at.queued === undefined && at.holds === undefined && at.hold === id
+  if (alone && used !== undefined && at.clock === Number(reserved)) at.set({ clock: Number(used) })
+  at.readTime()
+  const { dropped, successor, heard } = at.drop(id, client)
+  if (!dropped) return 'ended'
+  if (successor?.startsWith(client)) return `passed ${successor} ${at.token} ${at.ends! - at.now}`
+  return `released ${heard ?? 0}`
 }
 
-export function leave(host: Host, lock: string, keys: LockKeys, args: Args): unknown[] {
+export function pass(host: Host, lock: string, keys: LockKeys, args: Args): Reply {
+  const { id, claim } = args as { id: string; claim: string }
+  const [issued, lease] = [Number(args['issued']), Number(args['lease'])]
+  const at = new LockScript(host, lock, keys, Number(args['memory']), '')
+  at.readTime()
+  if (!at.held || at.hold !== id) return 'gone'
+  if (issued > at.token!) {
+    at.ends = Math.max(at.ends!, at.now + lease)
+    at.prolongedLife(at.ends)
+    at.token = issued
+    at.set({ holder: { token: issued, until: at.ends, claim }, keep: at.keep })
+    host.watcher.passed(at, parseClaim(claim))
+  }
+  return `recorded ${at.ends! - at.now} ${at.queued === undefined ? 0 : 1}`
+}
+
+export function leave(host: Host, lock: string, keys: LockKeys, args: Args): Reply {
   const { id, entry } = args as { id: string; entry?: string }
   const at = new LockScript(host, lock, keys, Number(args['memory']), args['inbox']!)
   let wasQueued = false
@@ -83,8 +116,9 @@ export function leave(host: Host, lock: string, keys: LockKeys, args: Args): unk
     wasQueued = keys.remove(entry)
     host.watcher.left(id)
   }
-  if (at.drop(id).dropped) return ['returned']
-  return [wasQueued ? 'left' : 'absent']
+  at.readTime()
+  if (at.drop(id).dropped) return 'returned'
+  return wasQueued ? 'left' : 'absent'
 }
 
 /** The part of lua/renew.lua that is for one hold. Null: it is gone. */
@@ -92,25 +126,26 @@ export function renewOne(host: Host, lock: string, keys: LockKeys, memory: numbe
   const at = new LockScript(host, lock, keys, memory, '')
   at.readTime()
   const known = at.hold === id || keys.hash?.reentries.has(id)
-  if (!known || at.ends === undefined || at.ends < at.now) return null
-  if (at.ends >= at.now + lease) return at.ends - at.now
+  if (!known || !at.held) return null
+  if (at.ends! >= at.now + lease) return at.ends! - at.now
   at.prolongedLife(at.now + lease)
-  at.set({ until: at.now + lease, keep: at.keep })
+  at.set({ holder: { ...at.holder!, until: at.now + lease }, keep: at.keep })
   return lease
 }
 
-export function tend(host: Host, lock: string, keys: LockKeys, args: Args, waiters: readonly string[]): unknown[] {
+export function tend(host: Host, lock: string, keys: LockKeys, args: Args, waiters: readonly string[]): Reply {
   const ttl = Number(args['ttl'])
   const at = new LockScript(host, lock, keys, Number(args['memory']), args['inbox']!)
   at.readTime()
   for (const [id, deadline] of keys.expiry) if (deadline < at.now) keys.expiry.delete(id)
 
   let joins = 0
-  for (let i = 0; i < waiters.length; i += 3) {
-    const [id, entry, ticket] = [waiters[i]!, waiters[i + 1]!, Number(waiters[i + 2])]
-    if (at.hold === id && at.ends! >= at.now) continue
+  for (let i = 0; i < waiters.length; i += 2) {
+    const [claim, ticket] = [waiters[i]!, Number(waiters[i + 1])]
+    const id = claim.slice(0, 28)
+    if (at.hold === id && at.held) continue
     joins += 1
-    keys.join(ticket, entry)
+    keys.join(ticket, claim)
     keys.expire(id, at.now + ttl)
     at.clock = Math.max(at.clock, ticket)
     host.watcher.joined(id, ticket, lock, true)
@@ -121,45 +156,47 @@ export function tend(host: Host, lock: string, keys: LockKeys, args: Args, waite
   }
 
   let how = 'handoff'
-  if (at.queued !== undefined && !(at.owner !== undefined && at.ends! >= at.now)) {
+  if (at.queued !== undefined && !at.held) {
     at.forgetReentries()
-    how = at.owner !== undefined ? 'expiry' : 'handoff'
+    how = at.holder ? 'expiry' : 'handoff'
     at.promote(how, waiters[0]!.slice(0, 12))
   }
 
   const heldFor = Math.max(0, at.now - Math.floor(at.token! / 1000))
-  const reply: unknown[] = ['tended', at.ends! - at.now, at.label, heldFor, String(Math.max(at.clock, at.micros))]
-  for (let i = 0; i < waiters.length; i += 3) {
-    if (at.hold === waiters[i]) reply.push([String(at.token), at.ends! - at.now, how])
-    else reply.push(rankOf(keys, waiters[i + 1]!))
+  const { label } = parseClaim(at.holder!.claim)
+  const reply: unknown[] = ['tended', at.ends! - at.now, label, heldFor, String(Math.max(at.clock, at.micros))]
+  for (let i = 0; i < waiters.length; i += 2) {
+    if (at.hold === waiters[i]!.slice(0, 28)) reply.push([String(at.token), at.ends! - at.now, how])
+    else reply.push(rankOf(keys, waiters[i]!))
   }
   return reply
 }
 
-export function forceRelease(host: Host, lock: string, keys: LockKeys, args: Args): unknown[] {
+export function forceRelease(host: Host, lock: string, keys: LockKeys, args: Args): Reply {
   const seen = args['seen']!
   const at = new LockScript(host, lock, keys, Number(args['memory']), args['inbox']!)
   at.readTime()
-  if (at.owner === undefined || String(at.token) !== seen || at.ends! < at.now) return ['changed']
-  const lost = [
-    ...(at.hold === undefined ? [] : [at.hold]),
-    ...(at.holds === undefined ? [] : keys.hash!.reentries.keys()),
-  ]
+  if (!at.held || String(at.token) !== seen) return 'changed'
+  const lost = [...firstHold(at.holder!.claim), ...(at.holds === undefined ? [] : keys.hash!.reentries.keys())]
   host.watcher.taken(lost)
   at.open()
   for (const id of lost) host.publish(at.inbox + id.slice(0, 12), `lost ${id} ${seen} ${lock}`)
-  return ['released']
+  return 'released'
 }
 
-export function inspect(host: Host, keys: LockKeys, args: Args): unknown[] {
+export function inspect(host: Host, keys: LockKeys, args: Args): Reply {
   keys.dropExpired(Math.floor(host.micros / 1000))
-  const { hash } = keys
-  const { owner, label, token, until, hold, holds } = hash ?? {}
-  const fields = [owner, label, token, until, hold, holds].map(value => (value === undefined ? null : String(value)))
+  const { holder, holds } = keys.hash ?? {}
+  const text = holder ? `${holder.token} ${holder.until} ${holder.claim}` : null
   const full = args['queued'] !== undefined
   const queue = full ? keys.queue.flatMap(({ entry, ticket }) => [entry, String(ticket)]) : []
   const expiry = full ? [...keys.expiry].flatMap(([id, deadline]) => [id, String(deadline)]) : []
-  return ['state', String(host.micros), fields, queue, expiry]
+  return ['state', String(host.micros), text, holds === undefined ? null : String(holds), queue, expiry]
+}
+
+/** Tokens that a grant has reserved behind its own, as a reply says it. */
+function reservedOf(block: number | undefined): string {
+  return block === undefined ? '' : ` ${block}`
 }
 
 /** ZRANK + 1; in Lua an absent entry breaks the script here. */

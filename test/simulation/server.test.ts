@@ -14,19 +14,33 @@ import { Random } from './random.ts'
 import { Server } from './server.ts'
 import { Timeline } from './timeline.ts'
 
-const SEQUENCES = 60
+const SEQUENCES = 150
 const STEPS = 40
 const TTL = 900
 const MEMORY = 2_000
 
-const unwatched: Watcher = { granted() {}, reentered() {}, dropped() {}, taken() {}, joined() {}, left() {} }
+const unwatched: Watcher = {
+  granted() {},
+  reentered() {},
+  dropped() {},
+  passed() {},
+  taken() {},
+  joined() {},
+  left() {},
+}
 
 interface Caller {
   readonly id: string
   readonly owner: string
   readonly lease: number
-  readonly headStart: number
-  readonly entry: string
+  readonly claim: string
+}
+
+/** A grant with reserved tokens, as its client remembers it. */
+interface Run {
+  readonly id: string
+  readonly first: number
+  readonly size: number
 }
 
 /** Both servers, for one lock. */
@@ -72,7 +86,7 @@ class Pair {
 
   /** The reply of both; the texts of errors differ. */
   async run(name: ScriptName, argv: readonly (string | number)[]): Promise<{ redis: unknown; memory: unknown }> {
-    const keys = name === 'renew' ? [this.names.lock] : Object.values(this.names)
+    const keys = name === 'renew' || name === 'pass' ? [this.names.lock] : Object.values(this.names)
     const time = `redis.call('HMGET', '${this.#time}', 'seconds', 'micros')`
     const lua = scripts[name].lua.replaceAll(`redis.call('TIME')`, time)
     const args = argv.map(String)
@@ -87,6 +101,14 @@ class Pair {
     return { redis, memory: JSON.parse(JSON.stringify(memory, (_, value) => value ?? null)) }
   }
 
+  /** What `inspect` does not tell. */
+  async clocks(): Promise<{ redis: unknown; memory: unknown }> {
+    const fields = ['clock', 'queued', 'keep'] as const
+    const { hash } = this.#memory.keysOf(this.names.lock)
+    const memory = fields.map(field => (hash?.[field] === undefined ? null : String(hash[field])))
+    return { redis: await this.#redis.hmget(this.names.lock, ...fields), memory }
+  }
+
   async clean(): Promise<void> {
     await this.#redis.del(...Object.values(this.names), this.#time)
   }
@@ -98,6 +120,7 @@ class Sequence {
   readonly #pair: Pair
   readonly #callers: Caller[]
   readonly #tickets = new Map<string, string>()
+  readonly #runs: Run[] = []
   #token = '0'
 
   constructor(random: Random, pair: Pair, clients: readonly string[]) {
@@ -105,37 +128,53 @@ class Sequence {
     this.#pair = pair
     this.#callers = Array.from({ length: 9 }, (_, i) => {
       const id = `${clients[i % clients.length]}${String(i).padStart(16, '_')}`
-      const owner = random.chance(0.3) ? 'x' : id
+      // The name of one caller may be the id of another: of the same client, or not.
+      const named = random.pick(['x', 'x', `${random.pick(clients)}${'0'.padStart(16, '_')}`])
+      const owner = random.chance(0.3) ? named : id
       const lease = random.pick([50, 400, 2_000])
       const headStart = random.chance(0.2) ? 300_000 : 0
-      return { id, owner, lease, headStart, entry: `${id} ${lease} ${TTL} ${headStart} ${owner.length} ${owner}label` }
+      return { id, owner, lease, claim: claimOf(id, owner, lease, headStart) }
     })
   }
 
   async step(): Promise<string> {
+    const random = this.#random
     const { inbox } = this.#pair
-    await this.#pair.pass(this.#random.chance(0.6) ? this.#random.between(0.01, 30) : this.#random.between(0, 2 * TTL))
-    const { id, owner, lease, headStart, entry } = this.#random.pick(this.#callers)
-    switch (this.#random.int(0, 9)) {
+    await this.#pair.pass(random.chance(0.6) ? random.between(0.01, 30) : random.between(0, 2 * TTL))
+    const { id, lease, claim } = random.pick(this.#callers)
+    switch (random.int(0, 10)) {
       case 0:
-      case 1:
-        return this.#run('acquire', [id, owner, 'label', lease, MEMORY, inbox])
+      case 1: {
+        const block = random.pick([undefined, 1, 1_000])
+        return this.#run('acquire', [claim, lease, MEMORY, inbox, ...(block ? [block] : [])])
+      }
       case 2:
       case 3:
       case 4:
-        return this.#run('acquire', [id, owner, 'label', lease, MEMORY, inbox, entry, TTL, headStart])
-      case 5:
-        return this.#run('release', [id, id.slice(0, 12), inbox, MEMORY])
+        return this.#run('acquire', [claim, lease, MEMORY, inbox, 'queue'])
+      case 5: {
+        const runs = this.#runs.filter(known => known.id === id)
+        const run = random.chance(0.8) ? runs.at(-1) : runs[0]
+        const block = run && random.chance(0.8) ? [run.first + random.int(0, run.size), run.first + run.size] : []
+        return this.#run('release', [id, MEMORY, inbox, ...block])
+      }
       case 6:
-        return this.#run('renew', [MEMORY, id, this.#random.pick([0, 100, 3_000])])
+        return this.#run('renew', [MEMORY, id, random.pick([0, 100, 3_000])])
       case 7:
-        return this.#run('leave', this.#random.chance(0.8) ? [id, inbox, MEMORY, entry] : [id, inbox, MEMORY])
+        return this.#run('leave', random.chance(0.8) ? [id, inbox, MEMORY, claim] : [id, inbox, MEMORY])
       case 8:
         return this.#run('forceRelease', [this.#token, inbox, MEMORY])
+      case 9: {
+        const run = this.#runs.at(random.chance(0.8) ? -1 : 0)
+        if (!run) return 'nothing'
+        const heir = random.pick(this.#callers)
+        const issued = run.first + random.int(0, run.size)
+        return this.#run('pass', [run.id, claimOf(run.id, heir.id, heir.lease, 0), issued, heir.lease, MEMORY])
+      }
       default: {
         const mates = this.#callers.filter(other => other.id.startsWith(id.slice(0, 12)) && this.#tickets.has(other.id))
         if (mates.length === 0) return 'nothing'
-        const waiters = mates.flatMap(mate => [mate.id, mate.entry, this.#tickets.get(mate.id)!])
+        const waiters = mates.flatMap(mate => [mate.claim, this.#tickets.get(mate.id)!])
         return this.#run('tend', [inbox, MEMORY, TTL, ...waiters])
       }
     }
@@ -145,21 +184,37 @@ class Sequence {
     const { redis, memory } = await this.#pair.run(name, argv)
     const call = `${name} ${argv.join(' ')}`
     expect(memory, call).toEqual(redis)
-    if (Array.isArray(redis) && name === 'acquire') {
-      if (redis[0] !== 'refused') this.#token = redis[1]
-      else if (argv.length > 6) this.#tickets.set(argv[0] as string, redis[3])
-    }
+    if (name === 'acquire' && redis !== 'error') this.#learn(argv, (redis as string).split(' '))
+    if (name === 'pass' && redis !== 'gone') this.#token = String(Math.max(Number(this.#token), Number(argv[2])))
     const state = await this.#pair.run('inspect', [1])
     expect(stateOf(state.memory), `state after ${call}`).toEqual(stateOf(state.redis))
+    const clocks = await this.#pair.clocks()
+    expect(clocks.memory, `clocks after ${call}`).toEqual(clocks.redis)
     return redis === 'error' ? redis : call
+  }
+
+  #learn(argv: readonly (string | number)[], [status, token, , third]: string[]): void {
+    const [id, mode] = [String(argv[0]).slice(0, 28), argv[4]]
+    if (status === 'refused') {
+      if (mode === 'queue') this.#tickets.set(id, third!)
+      return
+    }
+    this.#token = token!
+    if (third !== undefined) this.#runs.push({ id, first: Number(token), size: Number(third) })
   }
 }
 
-/** What `inspect` says, with the deadlines in no particular order. A free lock may keep what its last holder left. */
+/** lua/include/claim.lua has its form. */
+function claimOf(id: string, owner: string, lease: number, headStart: number): string {
+  const name = owner === id ? '' : owner
+  return `${id} ${name.length} ${lease} ${TTL} ${headStart} ${name}a label`
+}
+
+/** What `inspect` says, with the deadlines in no particular order. */
 function stateOf(reply: unknown): unknown {
-  const [word, micros, fields, queue, expiry] = reply as [string, string, unknown[], string[], string[]]
+  const [word, micros, holder, holds, queue, expiry] = reply as [string, string, string, string, string[], string[]]
   const deadlines = Object.fromEntries(expiry.flatMap((id, i) => (i % 2 ? [] : [[id, Number(expiry[i + 1])]])))
-  return { word, micros, fields, queue, deadlines }
+  return { word, micros, holder, holds, queue, deadlines }
 }
 
 let sequence = 0

@@ -3,7 +3,18 @@
 import { scripts } from '../../src/redis/scripts.generated.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
 import { type Host, LockKeys, type Watcher } from './lock-state.ts'
-import { type Args, acquire, forceRelease, inspect, leave, release, renewOne, tend } from './scripts.ts'
+import {
+  type Args,
+  acquire,
+  forceRelease,
+  inspect,
+  leave,
+  pass,
+  type Reply,
+  release,
+  renewOne,
+  tend,
+} from './scripts.ts'
 import type { Timeline } from './timeline.ts'
 
 /** The time of day at virtual time 0, ms. */
@@ -46,7 +57,7 @@ export class Server implements Host {
   }
 
   /** Runs a script with its KEYS and ARGV as the client sends them. */
-  run(name: ScriptName, keys: readonly string[], argv: readonly string[]): unknown[] {
+  run(name: ScriptName, keys: readonly string[], argv: readonly string[]): Reply {
     if (name === 'renew') return this.#renew(keys, argv)
     const args = named(scripts[name].args, argv)
     const lock = keys[0]!
@@ -56,6 +67,8 @@ export class Server implements Host {
         return acquire(this, lock, at, args)
       case 'release':
         return release(this, lock, at, args)
+      case 'pass':
+        return pass(this, lock, at, args)
       case 'leave':
         return leave(this, lock, at, args)
       case 'tend':

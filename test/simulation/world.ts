@@ -64,7 +64,7 @@ export class World implements Stage {
     this.#plan = planOf(seed)
     this.weather = this.#plan.weather
     const failed = (invariant: string, what: string) => this.#fail(`${invariant}: ${what}`)
-    this.#checks = new Checks(this.#plan, failed)
+    this.#checks = new Checks(this.#plan, () => this.timeline.now, failed)
     this.#promises = new Promises(this.#plan, failed)
     this.server = new Server(this.timeline, this.#checks)
     const { settings, clients, calls, faults, healed } = this.#plan
@@ -83,6 +83,10 @@ export class World implements Stage {
       heal(this)
       this.timeline.at(healed + POLL, () => this.#awaitEnd())
     })
+  }
+
+  get handedOn(): number {
+    return this.#checks.handedOn
   }
 
   /** For Math.random, while an event of this history runs. */
@@ -144,8 +148,11 @@ export class World implements Stage {
       })
   }
 
-  #use(client: SimulatedClient, lease: Lease, { hold, ending, renew }: Call): void {
+  #use(client: SimulatedClient, lease: Lease, call: Call): void {
     const { process } = client
+    const { hold, ending, renew, nested } = call
+    if (nested) this.#nest(client, lease, call)
+    if (hold === undefined) return this.#release(client, lease, false)
     const use = this.#promises.begin(`use of ${lease.id}`, client, this.timeline.now, Number.POSITIVE_INFINITY)
     if (renew !== undefined) {
       process.after(hold / 2, () => {
@@ -156,6 +163,23 @@ export class World implements Stage {
       this.#promises.settle(use)
       if (ending !== 'never') this.#release(client, lease, ending === 'twice')
     })
+  }
+
+  /** What a function called under the lock may do: it takes the same lock, as `using` would have it. */
+  #nest(client: SimulatedClient, lease: Lease, { key, request, nested }: Call): void {
+    const { owner, fencingToken } = lease
+    const timeout = nested === 'once' ? 0 : undefined
+    const inner = { ...request, owner, fair: nested === 'queue', fairAfter: undefined, timeout, signal: undefined }
+    this.trace.note(client.process.name, () => `nests in ${lease.id}, ${nested}`)
+    const call = client.lock(key, inner).then(async nestedLease => {
+      if (lease.held && !this.#checks.tookAway(lease) && nestedLease?.fencingToken !== fencingToken) {
+        this.#fail(`re-entry: ${nestedLease ? nestedLease.id : 'nobody'} is nested in ${lease.id}, which is held`)
+      }
+      if (!nestedLease) return
+      const told = nestedLease.release()
+      await told.catch(() => this.#checks.abandoned(nestedLease))
+    })
+    this.#watch(`nested in ${lease.id}`, client, Number.POSITIVE_INFINITY, call)
   }
 
   #release(client: SimulatedClient, lease: Lease, twice: boolean): void {
@@ -231,8 +255,8 @@ export class World implements Stage {
 }
 
 /** What a client that does nothing keeps all the same. One timer is in order while it is open: that of the beat. */
-function residueOf({ acquirer, renewal, heard, process }: SimulatedClient): string | undefined {
-  const residue = { waiting: acquirer.waiting, leases: renewal.size, channels: heard.size, timers: process.armed - 1 }
+function residueOf({ acquirer, holding, heard, process }: SimulatedClient): string | undefined {
+  const residue = { waiting: acquirer.waiting, leases: holding.size, channels: heard.size, timers: process.armed - 1 }
   const nothing = Object.values(residue).every(count => count <= 0)
   return nothing ? undefined : `${process.name} ${JSON.stringify(residue)}`
 }

@@ -12,7 +12,7 @@ test('I4 a fair waiter hears its inbox before it asks', async () => {
   expect(at.channels.hearings.next.args).toEqual([KEY, 'inbox'])
   expect(at.asking).toEqual([])
   await at.channels.hearings.next.answer()
-  expect(at.primitive.attempts.next.args).toEqual([expect.objectContaining({ id: 'A' }), true])
+  expect(at.primitive.attempts.next.args).toEqual([expect.objectContaining({ id: 'A' }), 'queue'])
 })
 
 test('I4 a grant that comes before the refusal it follows settles the wait', async () => {
@@ -162,6 +162,29 @@ test('a grant in the answer of an own release needs no message', async () => {
   expect(at.acquirer.grantedByReply('A', grant)).toBe(true)
   expect(await now(waiter.outcome)).toEqual(grant)
   expect(at.residue).toEqual(NOTHING)
+})
+
+test('I1 a grant in a late answer is looked at before it is used; once, for a lease may be shorter than any way', async () => {
+  const at = new Waiting()
+  const waiter = await at.parkedFair({ id: 'A' })
+  const late = () => at.granted({ token: 100, via: 'handoff', deadline: at.clock.now() })
+  expect(at.acquirer.grantedByReply('A', late())).toBe(true)
+  expect(await now(waiter.outcome)).toBe('pending')
+  expect(at.primitive.tends.count).toBe(1)
+  await at.primitive.tends.next.answer(at.tended([late()]))
+  expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
+  expect(at.primitive.tends.count).toBe(1)
+  expect(at.residue).toEqual(NOTHING)
+})
+
+test('I7 a refusal of a request that was sent again after the release of what it had got is taken back', async () => {
+  const at = new Waiting()
+  const waiter = await at.start({ id: 'A', mode: 'queue' })
+  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
+  at.held.delete('A')
+  await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
+  expect(at.left).toEqual(['A'])
 })
 
 test('a grant for an id that does not wait is nobody’s, and the caller is told so', async () => {

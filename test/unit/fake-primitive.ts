@@ -1,16 +1,18 @@
 /** A primitive and channels whose every answer the test gives by hand, when and in what order it likes. */
 import type {
+  Block,
   Channel,
   Claim,
   Granted,
   Hold,
+  Passed,
   Primitive,
   Queued,
   Refused,
   Released,
   Tended,
 } from '../../src/primitive.ts'
-import type { Channels } from '../../src/wait/acquire.ts'
+import type { Channels } from '../../src/wait/asking.ts'
 import { settled } from './promises.ts'
 
 /** One call that the code under test has made. */
@@ -71,14 +73,16 @@ export class Calls<A extends unknown[], R> {
 export type Asked = readonly { readonly hold: Hold; readonly ms: number }[]
 
 export class FakePrimitive implements Primitive {
-  readonly attempts = new Calls<[claim: Claim, queue: boolean], Granted | Refused>()
+  readonly attempts = new Calls<[claim: Claim, mode: 'queue' | number | undefined], Granted | Refused>()
   readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
   readonly leaves = new Calls<[claim: Claim], void>()
-  readonly releases = new Calls<[hold: Hold], Released>()
+  readonly returns = new Calls<[hold: Hold], void>()
+  readonly releases = new Calls<[hold: Hold, block: Block | undefined], Released>()
+  readonly passes = new Calls<[hold: Hold, owner: string, lease: number, token: number], Passed | undefined>()
   readonly renewals = new Calls<[holds: Asked], (number | undefined)[]>()
 
-  attempt(claim: Claim, queue: boolean): Promise<Granted | Refused> {
-    return this.attempts.make(claim, queue)
+  attempt(claim: Claim, mode?: 'queue' | number): Promise<Granted | Refused> {
+    return this.attempts.make(claim, mode)
   }
 
   tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
@@ -89,8 +93,16 @@ export class FakePrimitive implements Primitive {
     return this.leaves.make(claim)
   }
 
-  release(hold: Hold): Promise<Released> {
-    return this.releases.make(hold)
+  giveBack(hold: Hold): Promise<void> {
+    return this.returns.make(hold)
+  }
+
+  release(hold: Hold, block?: Block): Promise<Released> {
+    return this.releases.make(hold, block)
+  }
+
+  pass(hold: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined> {
+    return this.passes.make(hold, owner, lease, token)
   }
 
   renew(holds: Asked): Promise<(number | undefined)[]> {

@@ -51,7 +51,7 @@ export class Leases {
     const since = this.clock.now()
     const { deadline = surelyUntil(since, length) } = grant
     const renewUntil = renew ? since + maxHold : since
-    const terms = { hold: { key, id }, owner: id, lease: length, renewUntil, since, waited: 0 }
+    const terms = { id, hold: { key, id }, owner: id, lease: length, renewUntil, since, waited: 0 }
     const lease = new Lease(terms, { granted: true, token, deadline, via }, this.#keeper)
     this.renewal.add(lease)
     return lease

@@ -59,10 +59,10 @@ describe.each(Object.entries(takers))('%s options', (_, { names, take }) => {
       expect(refusal(() => take(value as object)).option).toBe('options')
     }
   })
+})
 
-  test('the result is frozen', () => {
-    expect(Object.isFrozen(take({}))).toBe(true)
-  })
+test('the client’s settings are frozen: every part of the client reads them', () => {
+  expect(Object.isFrozen(settingsOf({}))).toBe(true)
 })
 
 /** What each kind of option accepts; everything else must be refused. */

@@ -204,7 +204,7 @@ describe('a grant by message, proven from an older request', () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
     const released = lease.release()
-    await at.primitive.releases.next.answer({ ended: true })
+    await at.primitive.releases.next.answer({ ended: true, heard: 0 })
     expect(await released).toBe(true)
     await at.clock.advance(100)
     expect(at.asked).toEqual([])
@@ -255,7 +255,7 @@ describe('I7 nothing is left', () => {
     const at = new Leases()
     const [released] = [at.grant(), at.grant({ renew: false, lease: 100 }), at.grant()]
     const done = released?.release()
-    await at.primitive.releases.next.answer({ ended: true })
+    await at.primitive.releases.next.answer({ ended: true, heard: 0 })
     await done
     await at.clock.advance(THIRD)
     await at.primitive.renewals.next.answer([undefined])

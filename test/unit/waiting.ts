@@ -17,6 +17,9 @@ export const OUTAGE = 15_000
 /** What the lock's clock shows in answers that do not say otherwise: tokens below are of older grants. */
 export const CLOCK = 50
 
+/** A waiter, and the end of its wait as a promise. */
+export type Started = Waiter & { readonly outcome: Promise<Granted | undefined> }
+
 interface Ask {
   id: string
   key?: string
@@ -36,6 +39,8 @@ export class Waiting {
   /** Ids of which there is a live lease. */
   readonly held = new Set<string>()
   readonly failures: unknown[] = []
+  /** What a request would be told while a lease of this client may still hand the lock on. */
+  ours: Refused | undefined
   readonly acquirer: Acquirer
 
   constructor() {
@@ -47,30 +52,38 @@ export class Waiting {
       {
         waiting: waiter => this.told.push(waiter.claim.id),
         holds: id => this.held.has(id),
+        ours: () => this.ours,
         failed: error => this.failures.push(error),
       },
     )
   }
 
   /** Begins to wait, and runs until it stands still. */
-  async start(ask: Ask): Promise<Waiter> {
+  async start(ask: Ask): Promise<Started> {
     const { id, key = KEY, mode = 'line', lease = LEASE, owner = id, fairAfter, mayReenter = false } = ask
     const claim = { key, id, owner, lease, headStart: 0 }
-    const waiter = this.acquirer.start({ claim, mode, fairAfter, mayReenter })
-    quiet(waiter.outcome.then(grant => grant && this.held.add(id)))
+    let waiter!: Waiter
+    const outcome = new Promise<Granted | undefined>((resolve, reject) => {
+      waiter = this.acquirer.start({ claim, mode, fairAfter, mayReenter }, end => {
+        if (end instanceof Error) return reject(end)
+        if (end) this.held.add(id)
+        resolve(end)
+      })
+    })
+    quiet(outcome)
     await settled()
-    return waiter
+    return Object.assign(waiter, { outcome })
   }
 
   /** A fair waiter that has been refused and is parked. */
-  async parkedFair(ask: Ask, position = 1): Promise<Waiter> {
+  async parkedFair(ask: Ask, position = 1): Promise<Started> {
     const waiter = await this.start({ ...ask, mode: 'queue' })
     await this.primitive.attempts.next.answer(this.refused({ position, ticket: `ticket of ${ask.id}` }))
     return waiter
   }
 
   /** An unfair waiter that has been refused twice, before and after it subscribed, and is parked as the head. */
-  async parkedHead(ask: Ask): Promise<Waiter> {
+  async parkedHead(ask: Ask): Promise<Started> {
     const waiter = await this.start(ask)
     await this.primitive.attempts.next.answer(this.refused())
     await this.primitive.attempts.next.answer(this.refused())

@@ -1,0 +1,33 @@
+-- pass: a client has passed its lock on to a waiter of its own, and records who holds now.
+--
+-- The hold stays, and with it the exclusion: the new holder's lease counts from here (unless the hold has longer anyway),
+-- and its token is of the block that was reserved. So this may come late, twice, or never (I1, I2, I5); an older record
+-- never overwrites a newer one.
+-- PEXPIREAT comes first for the same reason as in lua/renew.lua.
+--
+-- KEYS
+--   lock      HASH    the lock
+-- ARGV
+--   id        string  the hold
+--   claim     string  who holds now, under that hold's id
+--   issued    string  its token
+--   lease     ms      as in the claim
+--   memory    ms      how long a free lock's clock is kept
+-- Replies
+--   recorded  ttl ms, 1 if somebody is queued
+--   gone      there is no such hold any more
+-- Invariants: I1 I2 I5
+-- include: state
+-- include: holder
+-- include: time
+
+if not holder or hold ~= id or ends < now then return 'gone' end
+
+if tonumber(issued) > tonumber(token) then
+  local deadline = math.max(ends, now + lease)
+  ends = deadline
+  -- include: life
+  redis.call('PEXPIREAT', lock, keep)
+  redis.call('HSET', lock, 'holder', issued .. ' ' .. ends .. ' ' .. claim, 'keep', keep)
+end
+return 'recorded ' .. ends - now .. ' ' .. (queued and 1 or 0)

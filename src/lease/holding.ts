@@ -1,0 +1,214 @@
+/**
+ * Everything that a client holds: makes a lease of each grant, and ends it.
+ *
+ *      grant ──▶ Lease ─┬─ Renewal   prolongs it, and notices that it is lost
+ *                       └─ release ─▶ Passing: to a waiter of this client, without asking Redis
+ *                                  └▶ Redis: to the next fair waiter there, or open
+ *
+ * The waiters are on the other side of `Waiting`: they are told what becomes of the locks that they wait for.
+ */
+import type { Clock, Timer } from '../clock.ts'
+import { about, type LockLostError } from '../errors.ts'
+import type { Block, Claim, Granted, Hold, Primitive, Refused } from '../primitive.ts'
+import { inside, type Keeper, Lease } from './lease.ts'
+import { type Heirs, Passing } from './passing.ts'
+import { Renewal } from './renewal.ts'
+import { type Inherited, Tenure } from './tenure.ts'
+
+/** A hold that ran out here is ended in Redis this many ms later, and 0.1 % of its lease. */
+const AFTER_LAPSE = 30
+
+const yes = Promise.resolve(true)
+
+/** The waiters of this client. */
+export interface Waiting<W> extends Heirs<W> {
+  /** A lease of this key is being released. */
+  releasing(key: string): void
+  /** It has been released in Redis, and so many clients were told that the lock is free, this one included if it listens. */
+  released(key: string, heard: number): void
+  /** It may be free. */
+  unlocked(key: string): void
+  /** A release has made this waiter the holder. False: nobody waits by that id any more. */
+  grantedByReply(id: string, grant: Granted): boolean
+}
+
+export interface HoldListener {
+  renewed(lease: Lease): void
+  /** It has ended by its release, after so many ms. */
+  released(lease: Lease, held: number): void
+  /** It has ended without, after so many ms. */
+  lost(lease: Lease, error: LockLostError, held: number): void
+  /** Something failed that no promise reports. */
+  failed(error: unknown): void
+}
+
+/** What a grant is for. */
+export interface Asked {
+  readonly claim: Claim
+  /** When the call was made, monotonic ms. */
+  readonly since: number
+  /** Whether the lease is renewed automatically, and for how many ms. */
+  readonly renew: boolean
+  readonly maxHold: number
+}
+
+export class Holding<W> {
+  readonly #primitive: Primitive
+  readonly #clock: Clock
+  readonly #label: string
+  readonly #waiting: Waiting<W>
+  readonly #listener: HoldListener
+  readonly #renewal: Renewal
+  readonly #passing: Passing<W>
+  readonly #keeper: Keeper
+  /** Holds that ran out and are still to be ended in Redis. */
+  readonly #ending = new Set<Timer>()
+
+  /** `label`: what others are told of who holds. */
+  constructor(primitive: Primitive, clock: Clock, label: string, waiting: Waiting<W>, listener: HoldListener) {
+    this.#primitive = primitive
+    this.#clock = clock
+    this.#label = label
+    this.#waiting = waiting
+    this.#listener = listener
+    this.#keeper = {
+      clock,
+      release: lease => this.#release(lease),
+      renew: (lease, ms) => about(lease.key, this.#renewal.renew(lease, ms)),
+    }
+    this.#renewal = new Renewal(primitive, clock, {
+      renewed: lease => listener.renewed(lease),
+      lost: (lease, error) => {
+        listener.lost(lease, error, this.#heldFor(lease))
+        this.#endTenure(lease)
+        waiting.unlocked(lease.key)
+      },
+      ranOut: lease => this.#endLater(lease),
+    })
+    this.#passing = new Passing(primitive, clock, this.#renewal, waiting, error => listener.failed(error))
+  }
+
+  /** How many leases are held. */
+  get size(): number {
+    return this.#renewal.size
+  }
+
+  /** Whether there is a live lease under the hold of this id. */
+  has(id: string): boolean {
+    return this.#renewal.find(id) !== undefined
+  }
+
+  /** The lease of a grant. */
+  take({ claim, since: called, renew, maxHold }: Asked, grant: Granted | Inherited): Lease {
+    const since = this.#clock.now()
+    const { key, id, owner } = claim
+    let tenure = 'tenure' in grant ? grant.tenure : undefined
+    const hold = tenure?.hold ?? { key, id }
+    // An owner with a name may hold the lock elsewhere, too.
+    if (grant.block && owner === id) tenure = new Tenure(hold, grant, since)
+    const renewUntil = renew ? since + maxHold : since
+    const terms = { id, hold, tenure, owner, lease: claim.lease, renewUntil, since, waited: since - called }
+    const lease = new Lease(terms, grant, this.#keeper)
+    this.#renewal.add(lease)
+    return lease
+  }
+
+  /** Something said that the hold of this id may be gone: asks. */
+  doubt(id: string): void {
+    const lease = this.#renewal.find(id)
+    if (lease) this.#renewal.check([lease])
+  }
+
+  /** A message that says so may have been missed. */
+  doubtAll(): void {
+    this.#renewal.check(this.#renewal.leases)
+  }
+
+  /** As `Passing.record`. */
+  record(key: string): Promise<void> | undefined {
+    return this.#passing.record(key)
+  }
+
+  /** What a request would be told that is refused because a lease of this client holds the lock, and may hand it on. */
+  ours(key: string): Refused | undefined {
+    const lease = this.#renewal.ofKey(key)
+    const now = this.#clock.now()
+    const ttl = lease ? (inside.terms(lease).tenure?.left(now) ?? 0) : 0
+    if (!lease || ttl <= 0) return undefined
+    const holder = { label: this.#label, heldFor: this.#heldFor(lease) }
+    return { granted: false, sent: now, ttl, position: 0, ticket: '0', holder, clock: 0 }
+  }
+
+  /** Releases a lease where a failure must not hide something more important: it is reported as an event. */
+  async releaseQuietly(lease: Lease): Promise<void> {
+    await lease.release().catch(error => this.#listener.failed(error))
+  }
+
+  /** Releases everything; resolves when Redis has answered to all. */
+  async releaseAll(): Promise<void> {
+    for (const timer of this.#ending) timer.cancel()
+    await Promise.all(this.#renewal.leases.map(lease => this.releaseQuietly(lease)))
+  }
+
+  /** Nothing is renewed or noticed any more. */
+  close(): void {
+    this.#renewal.close()
+  }
+
+  #release(lease: Lease): Promise<boolean> {
+    this.#waiting.releasing(lease.key)
+    return this.#passing.pass(lease, () => this.#released(lease)) ? yes : this.#releaseInRedis(lease)
+  }
+
+  async #releaseInRedis(lease: Lease): Promise<boolean> {
+    const { hold, tenure } = inside.terms(lease)
+    this.#endTenure(lease)
+    const released = this.#renewal.end(lease, async () => {
+      const live = await this.#endHold(hold, tenure?.block)
+      if (live) this.#released(lease)
+      return live
+    })
+    return about(lease.key, released)
+  }
+
+  #released(lease: Lease): void {
+    this.#listener.released(lease, this.#heldFor(lease))
+  }
+
+  #heldFor(lease: Lease): number {
+    return this.#clock.now() - inside.terms(lease).since
+  }
+
+  #endTenure(lease: Lease): void {
+    const { tenure } = inside.terms(lease)
+    if (tenure) this.#passing.end(tenure)
+  }
+
+  /**
+   * A lease that ran out here lives a moment longer in Redis. If its owner re-enters in that moment, the hold, which
+   * nobody will release any more, would keep the lock even after the other's release: so it is ended behind. A little
+   * later, so that the lock is seen to lapse first, which is what happened to it.
+   */
+  #endLater(lease: Lease): void {
+    const { hold, lease: length } = inside.terms(lease)
+    const timer = this.#clock.after(AFTER_LAPSE + length / 1000, () => {
+      this.#ending.delete(timer)
+      this.#endHold(hold).catch(error => this.#listener.failed(error))
+    })
+    this.#ending.add(timer)
+  }
+
+  /** Ends the hold in Redis; whether it was live there. The lock may have gone to a waiter of this client. */
+  async #endHold(hold: Hold, block?: Block): Promise<boolean> {
+    const { ended, heard, successor } = await this.#primitive.release(hold, block).catch(error => {
+      this.#waiting.unlocked(hold.key)
+      throw error
+    })
+    if (successor && !this.#waiting.grantedByReply(successor.id, successor.grant)) {
+      const { key } = hold
+      this.#primitive.giveBack({ key, id: successor.id }).catch(error => this.#listener.failed(error))
+    }
+    this.#waiting.released(hold.key, heard)
+    return ended
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * Hands the lock from one lease of this client to the next waiter of this client, without a round trip (tenure.ts says
+ * why that is safe), and tells Redis behind.
+ *
+ * A lease is handed on only where nothing about it is open: it is held, at least half of its length surely lasts, it is
+ * the only hold of its owner, whom nobody else can name, and no question about it is under way.
+ *
+ * What Redis is told, it is told late and seldom: who holds, for `inspect`, and that the new lease has its full length.
+ * A run of hand-offs is over in a few milliseconds, so only who still holds then is recorded; most never are. A record
+ * that comes late or twice changes nothing, because the hold is the same and an older token never replaces a newer one.
+ */
+import type { Clock, Timer } from '../clock.ts'
+import type { Primitive } from '../primitive.ts'
+import { inside, type Lease } from './lease.ts'
+import type { Renewal } from './renewal.ts'
+import type { Inherited, Tenure } from './tenure.ts'
+
+/** Redis is told of a new holder who still holds after this many ms. */
+const RECORD_AFTER = 1
+
+/** The waiters of this client, as far as a lease can be handed to one of them. */
+export interface Heirs<W> {
+  /** The waiter whose turn it is, if it may have a lease of this length from us. */
+  heir(key: string, lease: number): W | undefined
+  inherit(heir: W, grant: Inherited): void
+}
+
+/** A run of which Redis may not know who holds. */
+interface Behind {
+  timer: Timer | undefined
+  /** The record that is under way. */
+  recording: Promise<void> | undefined
+}
+
+export class Passing<W> {
+  readonly #primitive: Primitive
+  readonly #clock: Clock
+  readonly #renewal: Renewal
+  readonly #heirs: Heirs<W>
+  readonly #failed: (error: unknown) => void
+  readonly #behind = new Map<Tenure, Behind>()
+
+  constructor(primitive: Primitive, clock: Clock, renewal: Renewal, heirs: Heirs<W>, failed: (error: unknown) => void) {
+    this.#primitive = primitive
+    this.#clock = clock
+    this.#renewal = renewal
+    this.#heirs = heirs
+    this.#failed = failed
+  }
+
+  /** Ends the lease by handing the lock on; `ended` is called in between. False: it has to be released in Redis. */
+  pass(lease: Lease, ended: () => void): boolean {
+    const { tenure, lease: length } = inside.terms(lease)
+    if (!tenure) return false
+    const now = this.#clock.now()
+    const deadline = inside.deadline(lease)
+    if (tenure.left(now) === 0 || deadline - now < length / 2) return false
+    if (!this.#heirs.heir(lease.key, length) || !this.#renewal.handOn(lease)) return false
+    ended()
+    // Somebody who was told of that may have ended the wait of the heir, and of all others: by closing the client.
+    const heir = this.#heirs.heir(lease.key, length)
+    if (heir) {
+      this.#recordLater(tenure)
+      this.#heirs.inherit(heir, { granted: true, token: tenure.issue(), deadline, via: 'handoff', tenure })
+    } else {
+      this.end(tenure)
+      this.#primitive.release(tenure.hold, tenure.block).catch(this.#failed)
+    }
+    return true
+  }
+
+  /**
+   * The owner of a lease of this key is about to name itself to Redis, which has to know it by then: when this resolves.
+   * Undefined: it does.
+   */
+  record(key: string): Promise<void> | undefined {
+    for (const [tenure, behind] of this.#behind) {
+      if (tenure.hold.key !== key) continue
+      const recording = this.#record(tenure, behind)
+      // Whoever waits for it may give up before.
+      recording?.catch(() => {})
+      return recording
+    }
+    return undefined
+  }
+
+  /** The lock goes back to Redis, or is lost. */
+  end(tenure: Tenure): void {
+    tenure.end()
+    this.#behind.get(tenure)?.timer?.cancel()
+    this.#behind.delete(tenure)
+  }
+
+  #recordLater(tenure: Tenure): void {
+    let behind = this.#behind.get(tenure)
+    if (!behind) {
+      behind = { timer: undefined, recording: undefined }
+      this.#behind.set(tenure, behind)
+    }
+    behind.timer ??= this.#clock.after(RECORD_AFTER, () => this.#record(tenure, behind)?.catch(this.#failed))
+  }
+
+  #record(tenure: Tenure, behind: Behind): Promise<void> | undefined {
+    behind.timer?.cancel()
+    behind.timer = undefined
+    const lease = this.#renewal.find(tenure.hold.id)
+    if (lease && lease.fencingToken > tenure.recorded) {
+      const recording = this.#tell(tenure, lease).finally(() => {
+        if (behind.recording !== recording) return
+        behind.recording = undefined
+        // A hand-off since then has armed the timer again; a record that failed is repeated when somebody needs it.
+        if (!behind.timer && tenure.recorded >= lease.fencingToken) this.#behind.delete(tenure)
+      })
+      behind.recording = recording
+    }
+    return behind.recording
+  }
+
+  async #tell(tenure: Tenure, lease: Lease): Promise<void> {
+    const { recorded } = tenure
+    const { owner, fencingToken } = lease
+    tenure.recorded = fencingToken
+    try {
+      const passed = await this.#primitive.pass(tenure.hold, owner, inside.terms(lease).lease, fencingToken)
+      const holder = this.#renewal.find(tenure.hold.id)
+      if (!holder) return
+      if (!passed) return this.#renewal.check([holder])
+      tenure.queued ||= passed.queued
+      this.#renewal.prolong(holder, passed.deadline)
+    } catch (error) {
+      if (tenure.recorded === fencingToken) tenure.recorded = recorded
+      throw error
+    }
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * One attempt to take the lock, for whichever waiter and mode, and what its answer means to a waiter that may have been
+ * granted, or have given up, while the answer was on its way.
+ */
+import type { Clock } from '../clock.ts'
+import type { Channel, Granted, Primitive, Refused, Via } from '../primitive.ts'
+import type { Ending } from './ending.ts'
+import type { Room, Waiter } from './waiters.ts'
+
+/** The channels of a key, as far as waiting needs them. Each `hear` is matched by one `drop`. */
+export interface Channels {
+  /** Undefined: heard already. A promise: heard when it resolves. */
+  hear(key: string, channel: Channel): Promise<void> | undefined
+  drop(key: string, channel: Channel): void
+}
+
+export class Asking {
+  readonly #primitive: Primitive
+  readonly #channels: Channels
+  readonly #clock: Clock
+  readonly #ending: Ending
+  readonly #waiting: (waiter: Waiter) => void
+
+  constructor(
+    primitive: Primitive,
+    channels: Channels,
+    clock: Clock,
+    ending: Ending,
+    waiting: (waiter: Waiter) => void,
+  ) {
+    this.#primitive = primitive
+    this.#channels = channels
+    this.#clock = clock
+    this.#ending = ending
+    this.#waiting = waiting
+  }
+
+  async attempt(waiter: Waiter, mode?: 'queue' | number): Promise<Granted | Refused> {
+    const queue = mode === 'queue'
+    waiter.seen ??= this.#clock.now()
+    waiter.unanswered += 1
+    if (queue) waiter.askedToQueue = true
+    // An attempt that fails stays unanswered: it may run yet.
+    let answer = await this.#primitive.attempt(waiter.claim, mode)
+    // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the same
+    // grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
+    if (answer.granted && answer.deadline <= this.#clock.now() && waiter.state === 'waiting') {
+      answer = await this.#primitive.attempt(waiter.claim, mode)
+    }
+    waiter.unanswered -= 1
+    if (answer.granted) {
+      this.#ending.grant(waiter, { ...answer, via: arrival(answer.via, waiter.parked) })
+    } else if (waiter.state !== 'waiting') {
+      // Queued by a request that was sent again, although its wait is over.
+      if (queue) this.#ending.takeBack(waiter)
+    } else if (queue || !waiter.askedToQueue) {
+      waiter.refusal = answer
+      this.park(waiter)
+    }
+    return answer
+  }
+
+  /** From now on the caller knows that it waits. */
+  park(waiter: Waiter): void {
+    if (waiter.parked || waiter.wish.mode === 'once') return
+    waiter.parked = true
+    this.#waiting(waiter)
+  }
+
+  /** Resolves when the room hears the channel. One that cannot be heard is not counted as heard by the next waiter. */
+  hear(room: Room, channel: Channel): Promise<void> {
+    const known = room.heard.get(channel)
+    if (known) return known
+    const hearing = this.#channels.hear(room.key, channel) ?? Promise.resolve()
+    room.heard.set(channel, hearing)
+    hearing.then(
+      () => {
+        if (channel === 'unlock') room.listening = true
+      },
+      () => {
+        if (room.heard.get(channel) !== hearing) return
+        room.heard.delete(channel)
+        this.#channels.drop(room.key, channel)
+      },
+    )
+    return hearing
+  }
+}
+
+/** A lock that was free when a parked waiter tried is a wake-up; one that had lapsed before anyone waited is not. */
+function arrival(via: Via, waited: boolean): Via {
+  if (via === 'immediate' && waited) return 'wakeup'
+  if (via === 'expiry' && !waited) return 'immediate'
+  return via
+}

@@ -1,0 +1,138 @@
+/**
+ * The unfair waiters of each key stand in a line of their own, inside this client; only the head asks Redis.
+ *
+ *   1. stand in the line; only its head goes on
+ *   2. try
+ *   3. refused: hear the unlock channel, and try once more
+ *   4. refused: park until a wake-up or the slow timer, then try again
+ *
+ * So a release wakes one request a process, not one a waiter (I9). A wake-up belongs to the room, not to the head: if the
+ * head is cancelled, the next head uses it.
+ *
+ * While a lease of this client may still hand the lock on to the head (lease/passing.ts), nobody has to ask or to listen:
+ * the end of that lease is known here first. That is for a few ms; then the slow timer makes the head ask.
+ *
+ * Among processes they take turns: one that has released leaves the lock to those who were told that it is free, and
+ * tries again at the next "free" of somebody else, or after `TURN` if nobody took it. Otherwise the releasing process,
+ * which knows first and is awake, would win against the others nearly always.
+ */
+import type { Clock } from '../clock.ts'
+import type { Refused } from '../primitive.ts'
+import type { Asking } from './asking.ts'
+import type { Ending } from './ending.ts'
+import type { Heartbeat } from './heartbeat.ts'
+import type { Room, Waiter } from './waiters.ts'
+
+/** How long the others are given to take the lock, in ms. */
+const TURN = 3
+
+/** Tokens reserved for hand-offs within the client, by an attempt that finds others behind it: the longest run of them. */
+const BLOCK = 1_000
+
+export class Line {
+  readonly #asking: Asking
+  readonly #clock: Clock
+  readonly #ending: Ending
+  readonly #heartbeat: Heartbeat
+  readonly #ours: (key: string) => Refused | undefined
+
+  /** `ours`: see `WaitListener`. */
+  constructor(
+    asking: Asking,
+    clock: Clock,
+    ending: Ending,
+    heartbeat: Heartbeat,
+    ours: (key: string) => Refused | undefined,
+  ) {
+    this.#asking = asking
+    this.#clock = clock
+    this.#ending = ending
+    this.#heartbeat = heartbeat
+    this.#ours = ours
+  }
+
+  /** A waiter has come to the end of the line. */
+  join(room: Room, waiter: Waiter): void {
+    if (room.head === waiter) {
+      if (!this.#parkBehindOurselves(room)) this.wake(room)
+      return
+    }
+    // Behind a head that is parked there is nothing to ask: its wake-ups are ours.
+    if (!room.refusal) return
+    waiter.refusal ??= room.refusal
+    this.#asking.park(waiter)
+  }
+
+  /** "The lock is free", or may be: the head tries. */
+  wake(room: Room): void {
+    room.turn?.cancel()
+    room.woken = true
+    if (!room.contending) this.#contend(room)
+  }
+
+  /** This client has released the lock, and `heard` clients were told. */
+  released(room: Room, heard: number): void {
+    if (this.#parkBehindOurselves(room)) return
+    const others = heard - (room.listening ? 1 : 0)
+    if (others <= 0) return this.wake(room)
+    this.#asking.hear(room, 'unlock').catch(() => {})
+    room.turn?.cancel()
+    room.turn = this.#clock.after(TURN, () => this.wake(room))
+  }
+
+  /** A look at the truth: the head tries, and so does everybody whom the head's attempts cannot stand for. */
+  tryAll(room: Room): void {
+    for (const waiter of room.line) {
+      // Re-entry is open to an owner who may hold the lock elsewhere, and to nobody else.
+      if (waiter.wish.mayReenter && waiter !== room.head) this.#asking.attempt(waiter).catch(() => {})
+    }
+    const { releasedAt } = room
+    if (releasedAt === undefined || this.#clock.now() - releasedAt >= TURN) return this.wake(room)
+    // Our own release is on its way, and this request would be the first behind it. The reply says whose turn it is.
+    this.#heartbeat.schedule(room, TURN)
+  }
+
+  /** The head of the line tries, as long as there are wake-ups to use. Never two attempts of one room at a time. */
+  async #contend(room: Room): Promise<void> {
+    room.contending = true
+    for (let head = room.head; head && room.woken; head = room.head) {
+      room.woken = false
+      // A refusal counts only if it is newer than that: what was said before has not been heard.
+      const { listening } = room
+      try {
+        const block = (room.refusal || room.line.size > 1) && !head.wish.mayReenter ? BLOCK : undefined
+        const answer = await this.#asking.attempt(head, block)
+        this.#heartbeat.schedule(room, answer.granted ? head.claim.lease : answer.ttl)
+        if (!answer.granted) this.#shareRefusal(room, answer)
+        if (room.line.size === 0 || listening) continue
+        if (answer.granted && this.#parkBehindOurselves(room)) continue
+        await this.#asking.hear(room, 'unlock')
+      } catch (error) {
+        this.#ending.end(head, error as Error)
+      }
+      room.woken = true
+    }
+    room.contending = false
+    this.#ending.closeIfEmpty(room)
+  }
+
+  /** Where this client may hand the lock on to its own there is nothing to ask, nor to listen for. */
+  #parkBehindOurselves(room: Room): boolean {
+    const refusal = this.#ours(room.key)
+    if (!refusal) return false
+    this.#shareRefusal(room, refusal)
+    this.#heartbeat.schedule(room, refusal.ttl)
+    return true
+  }
+
+  /** Who stands behind the head waits for the same reason. Who comes later learns it on arrival. */
+  #shareRefusal(room: Room, refusal: Refused): void {
+    const first = room.refusal === undefined
+    room.refusal = refusal
+    if (!first) return
+    for (const waiter of room.line) {
+      waiter.refusal ??= refusal
+      this.#asking.park(waiter)
+    }
+  }
+}

@@ -1,0 +1,220 @@
+/** A lease that was handed on within its client is a lease like any other: everything that the contract says holds for it. */
+import { describe, expect, test } from 'vitest'
+import { type Lease, type LockClient, LockLostError } from '../../src/index.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { handedOn } from './handed-on.ts'
+import { clients, heard, promptly, rejection } from './support.ts'
+
+test('inspect shows it, when it has held the lock for a moment', async () => {
+  const [locks, other] = clients(2)
+  const key = freshKey()
+  const { lease } = await handedOn(locks!, key)
+  const { owner, fencingToken } = lease
+  const state = await eventually(async () => {
+    const seen = await other!.inspect(key)
+    return seen.fencingToken === fencingToken ? seen : undefined
+  })
+  expect(state).toMatchObject({ locked: true, owner, holds: 1 })
+  expect(state!.ttl).toBeGreaterThan(20_000)
+})
+
+test('its release frees the lock for others', async () => {
+  const [locks, other] = clients(2)
+  const key = freshKey()
+  const { lease } = await handedOn(locks!, key)
+  expect(await other!.tryLock(key)).toBeNull()
+  expect(await lease.release()).toBe(true)
+  expect(await other!.isLocked(key)).toBe(false)
+  const next = await other!.tryLock(key)
+  expect(next?.fencingToken).toBeGreaterThan(lease.fencingToken)
+  expect([await lease.release(), lease.held, lease.signal.aborted]).toEqual([false, false, false])
+})
+
+test('I8: forceRelease aborts its signal, not that of its predecessor, and the next one gets on', async () => {
+  const [locks, other] = clients(2)
+  const key = freshKey()
+  const { lease, predecessor, behind } = await handedOn(locks!, key, {}, 1)
+  const lost = heard(locks!, 'lost')
+  const aborted = new Promise(resolve => lease.signal.addEventListener('abort', resolve))
+  expect(await other!.forceRelease(key)).toBe(true)
+  await promptly(aborted)
+  expect(lease.signal.reason).toBeInstanceOf(LockLostError)
+  expect([lease.held, predecessor.signal.aborted]).toEqual([false, false])
+  expect(lost).toMatchObject([{ key, fencingToken: lease.fencingToken }])
+  const next = await promptly(behind[0]!)
+  expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
+  expect([await lease.release(), await next.release()]).toEqual([false, true])
+})
+
+test('I8: forceRelease in the midst of many hand-offs stops the run, and everybody gets on', async () => {
+  const [locks, other] = clients(2)
+  const key = freshKey()
+  let served = 0
+  const crowd = Array.from({ length: 400 }, (_, i) =>
+    locks!.using(key, async () => {
+      served += 1
+      if (i % 5 === 0) await new Promise(setImmediate)
+    }),
+  )
+  const settled = Promise.allSettled(crowd)
+  for (let i = 0; i < 10; i++) await other!.forceRelease(key)
+  const failed = (await promptly(settled)).filter(({ status }) => status === 'rejected')
+  expect(served).toBe(400)
+  for (const outcome of failed) expect(outcome).toMatchObject({ reason: { code: 'ERR_LOCK_LOST' } })
+  expect(failed.length).toBeLessThanOrEqual(10)
+  expect(await other!.isLocked(key)).toBe(false)
+})
+
+describe('renewal', () => {
+  test('goes on for it, under the hold that Redis knows', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    const { lease } = await handedOn(locks!, key, { lease: 600, renew: true })
+    const renewed = heard(locks!, 'renewed')
+    await eventually(() => renewed.length >= 4, 10_000)
+    expect([lease.held, lease.signal.aborted]).toEqual([true, false])
+    expect(renewed[0]).toEqual({ key, fencingToken: lease.fencingToken })
+    expect(await other!.inspect(key)).toMatchObject({ owner: lease.owner, fencingToken: lease.fencingToken })
+    expect(await lease.release()).toBe(true)
+    expect(await other!.isLocked(key)).toBe(false)
+  })
+
+  test('ends with maxHold, counted from its own grant', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    const { lease } = await handedOn(locks!, key, { lease: 300, renew: true, maxHold: 500 })
+    const begun = performance.now()
+    const next = other!.lock(key)
+    await promptly(new Promise(resolve => lease.signal.addEventListener('abort', resolve)))
+    expect(performance.now() - begun).toBeGreaterThan(400)
+    expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
+  })
+
+  test('by hand prolongs it', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    const { lease } = await handedOn(locks!, key, { lease: 1_000 })
+    await lease.renew(60_000)
+    expect(lease.remaining()).toBeGreaterThan(50_000)
+    expect((await other!.inspect(key)).ttl).toBeGreaterThan(50_000)
+    expect(await lease.release()).toBe(true)
+  })
+})
+
+test('I1, I8: a fixed lease runs out on time, and others have it then', async () => {
+  const [locks, other] = clients(2)
+  const key = freshKey()
+  const { lease } = await handedOn(locks!, key, { lease: 400 })
+  const next = other!.lock(key)
+  await promptly(new Promise(resolve => lease.signal.addEventListener('abort', resolve)))
+  expect([lease.held, await lease.release()]).toEqual([false, false])
+  expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
+})
+
+/** Ways to take the same lock inside it. */
+const nestings: Record<string, (locks: LockClient, key: string) => Promise<Lease | null>> = {
+  lock: (locks, key) => locks.lock(key, { timeout: 5_000 }),
+  'lock, fair': (locks, key) => locks.lock(key, { fair: true, timeout: 5_000 }),
+  tryLock: (locks, key) => locks.tryLock(key),
+  'tryLock that waits': (locks, key) => locks.tryLock(key, { timeout: 5_000 }),
+}
+
+/** Runs `inside` in the first lease of a crowd of `using` that was handed on; again, if there was none. */
+async function insideHandedOn(locks: LockClient, key: string, inside: (lease: Lease) => Promise<void>): Promise<void> {
+  for (let done = false; !done; ) {
+    await Promise.all(
+      Array.from({ length: 4 }, () =>
+        locks.using(key, async lease => {
+          if (done || lease.via !== 'handoff') return
+          done = true
+          await inside(lease)
+        }),
+      ),
+    )
+  }
+}
+
+describe('re-entry works at once', () => {
+  test.each(Object.keys(nestings))('%s', async name => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    await insideHandedOn(locks!, key, async lease => {
+      const nested = await promptly(nestings[name]!(locks!, key))
+      expect(nested).toMatchObject({ via: 'reentry', owner: lease.owner, fencingToken: lease.fencingToken })
+      expect(await other!.inspect(key)).toMatchObject({ owner: lease.owner, holds: 2 })
+      expect(await nested!.release()).toBe(true)
+      expect(lease.held).toBe(true)
+      expect(await other!.tryLock(key)).toBeNull()
+    })
+    expect(await other!.isLocked(key)).toBe(false)
+  })
+
+  test.each(Object.keys(nestings))(
+    '%s: also where the server has forgotten all scripts',
+    async name => {
+      const server = await ownServer()
+      const [locks, redis] = [client({}, server.url), plainRedis(server.url)]
+      const key = freshKey()
+      for (let i = 0; i < 5; i++) {
+        // The first call of each script is then answered with NOSCRIPT, and goes out again behind all that followed it.
+        await redis.script('FLUSH')
+        await insideHandedOn(locks, key, async lease => {
+          const nested = await promptly(nestings[name]!(locks, key))
+          expect(nested).toMatchObject({ via: 'reentry', fencingToken: lease.fencingToken })
+          await nested!.release()
+        })
+      }
+      expect(await locks.isLocked(key)).toBe(false)
+    },
+    30_000,
+  )
+
+  test('by name: the owner of the lease is an owner like any other, in its own client', async () => {
+    const locks = client()
+    const key = freshKey()
+    const { lease } = await handedOn(locks, key)
+    const nested = await promptly(locks.runAs(lease.owner, () => locks.lock(key)))
+    expect(nested.via).toBe('reentry')
+    await lease.release()
+    expect(await locks.isLocked(key)).toBe(true)
+    expect(await nested.release()).toBe(true)
+    expect(await locks.isLocked(key)).toBe(false)
+  })
+
+  test('and while it lasts, its outer lease is not handed on', async () => {
+    const locks = client()
+    const key = freshKey()
+    const { lease, behind } = await handedOn(locks, key, {}, 1)
+    const nested = await locks.lock(key, { owner: lease.owner })
+    await lease.release()
+    await sleep(20)
+    expect(locks.stats()).toMatchObject({ waiting: 1, holding: 1 })
+    await nested.release()
+    const next = await promptly(behind[0]!)
+    expect(next.fencingToken).toBeGreaterThan(nested.fencingToken)
+    await next.release()
+  })
+})
+
+test('I8: using rejects if it was lost while the function ran', async () => {
+  const [locks, other] = clients(2)
+  const key = freshKey()
+  const lost: Promise<unknown>[] = []
+  for (let done = false; !done; ) {
+    const crowd = Array.from({ length: 4 }, () =>
+      locks!.using(key, async lease => {
+        if (done || lease.via !== 'handoff') return
+        done = true
+        await other!.forceRelease(key)
+        await promptly(new Promise(resolve => lease.signal.addEventListener('abort', resolve)))
+      }),
+    )
+    await Promise.allSettled(crowd)
+    lost.push(...crowd)
+  }
+  const outcomes = await Promise.allSettled(lost)
+  const [failed] = outcomes.flatMap((outcome, i) => (outcome.status === 'rejected' ? [lost[i]!] : []))
+  expect((await rejection(failed!, LockLostError)).key).toBe(key)
+  expect(await other!.isLocked(key)).toBe(false)
+})

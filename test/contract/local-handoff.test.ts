@@ -1,0 +1,244 @@
+/** Callers of one client hand the lock on to each other without asking Redis: who gets it, when, and at what cost. */
+import { describe, expect, test } from 'vitest'
+import { type Lease, type LockClient, LockClosedError, type LockOptions } from '../../src/index.ts'
+import { calls, scriptCalls } from '../scenarios/command-stats.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { handedOn } from './handed-on.ts'
+import { clients, expectIncreasing, promptly, queueOf, queueUp, rejection } from './support.ts'
+
+interface Grant {
+  readonly client: number
+  readonly lease: Lease
+}
+
+/** Callers of some clients that take the lock again and again, until `enough` says so; what they got, in order. */
+class Crowd {
+  readonly grants: Grant[] = []
+  /** Each grant by Redis, with those that were handed on from it. */
+  readonly runs: { readonly client: number; grants: number }[] = []
+  most = 0
+  #inside = 0
+
+  async run(
+    all: readonly LockClient[],
+    callers: number,
+    key: string,
+    enough: (grants: readonly Grant[]) => boolean,
+    options: LockOptions = {},
+  ): Promise<void> {
+    const caller = async (client: number) => {
+      while (!enough(this.grants)) {
+        const lease = await all[client]!.lock(key, options)
+        this.most = Math.max(this.most, ++this.#inside)
+        this.grants.push({ client, lease })
+        if (lease.via === 'handoff') this.runs.at(-1)!.grants += 1
+        else this.runs.push({ client, grants: 1 })
+        // Some hold across a turn of the event loop, where the other client's callers could run.
+        if (this.grants.length % 3 === 0) await new Promise(setImmediate)
+        expect(lease.held).toBe(true)
+        this.#inside -= 1
+        expect(await lease.release()).toBe(true)
+      }
+    }
+    await Promise.all(all.flatMap((_, i) => Array.from({ length: callers }, () => caller(i))))
+  }
+
+  get tokens(): number[] {
+    return this.grants.map(({ lease }) => lease.fencingToken)
+  }
+}
+
+test('a release hands the lock to the next caller of the client: by then that one has it', async () => {
+  const locks = client()
+  const key = freshKey()
+  const { lease, predecessor } = await handedOn(locks, key)
+  expect([lease.via, lease.held, predecessor.held]).toEqual(['handoff', true, false])
+  expect(lease.fencingToken).toBeGreaterThan(predecessor.fencingToken)
+  expect([lease.owner, lease.id]).not.toContain(predecessor.owner)
+  expect(lease.remaining()).toBeLessThanOrEqual(30_000)
+  expect(await predecessor.release()).toBe(false)
+  expect(await lease.release()).toBe(true)
+  expect(await locks.isLocked(key)).toBe(false)
+})
+
+describe('2 clients with 8 callers each', () => {
+  test('I1, I2: go through one by one, with rising tokens over all', async () => {
+    const crowd = new Crowd()
+    const all = clients(2)
+    const key = freshKey()
+    await crowd.run(all, 8, key, grants => grants.length >= 2_000)
+    expect(crowd.most).toBe(1)
+    expectIncreasing(crowd.tokens)
+    expect(crowd.grants.filter(({ lease }) => lease.via === 'handoff').length).toBeGreaterThan(0)
+    expect(await all[0]!.inspect(key)).toMatchObject({ locked: false, waiters: [] })
+    for (const locks of all) expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
+  })
+
+  test('take turns: what Redis grants goes from one to the other', async () => {
+    const crowd = new Crowd()
+    await crowd.run(clients(2), 8, freshKey(), () => crowd.runs.length >= 60)
+    const { runs } = crowd
+    const again = runs.filter(({ client }, i) => i > 0 && client === runs[i - 1]!.client)
+    // Now and then one comes too late for its turn; without turns, the client that has released wins nine times of ten.
+    expect(again.length).toBeLessThan(runs.length / 2)
+    expect(Math.max(...runs.map(({ grants }) => grants))).toBeLessThanOrEqual(1_001)
+  }, 60_000)
+
+  test('I9: cost far less than a command a grant', async () => {
+    const server = await ownServer()
+    const redis = plainRedis(server.url)
+    const all = [client({}, server.url), client({}, server.url)]
+    const [key, crowd] = [freshKey(), new Crowd()]
+    await crowd.run(all, 8, key, grants => grants.length >= 50)
+    const [before, had] = [await calls(redis), crowd.grants.length]
+    await crowd.run(all, 8, key, grants => grants.length >= had + 2_000)
+    const spent = scriptCalls(await calls(redis, before))
+    expect(spent).toBeLessThan((crowd.grants.length - had) / 2)
+  }, 60_000)
+})
+
+test('I3: a fair waiter that queued behind a lease of the run is the next after it', async () => {
+  const [locks, fair] = clients(2)
+  const key = freshKey()
+  const { lease, behind } = await handedOn(locks!, key, {}, 2)
+  const order: string[] = []
+  for (const call of behind) void call.then(next => [order.push('unfair'), next.release()])
+  const queued = await queueUp(fair!, key, 1)
+  const served = queued.lease.then(next => [order.push('fair'), next.release()])
+  // By now the run is over, or its client knows of the queue.
+  await sleep(20)
+  await lease.release()
+  await promptly(Promise.all([served, ...behind]))
+  expect(order).toEqual(['fair', 'unfair', 'unfair'])
+})
+
+test('I3: a fair waiter of the same client is the next at once', async () => {
+  const locks = client()
+  const key = freshKey()
+  const { lease, behind } = await handedOn(locks, key, {}, 1)
+  const fair = locks.lock(key, { fair: true })
+  void lease.release()
+  expect((await promptly(fair)).fencingToken).toBeGreaterThan(lease.fencingToken)
+  await (await fair).release()
+  const last = await promptly(behind[0]!)
+  expect(last.fencingToken).toBeGreaterThan((await fair).fencingToken)
+  await last.release()
+})
+
+test('owners with names are never handed a lock on, and hand none on', async () => {
+  const [locks, stranger] = clients(2)
+  const key = freshKey()
+  const holder = await stranger!.lock(key)
+  const names = ['x', 'y', 'x', 'z', 'y']
+  const crowd = names.map(owner =>
+    locks!.using(key, { owner }, async lease => {
+      expect(await stranger!.inspect(key)).toMatchObject({ owner, fencingToken: lease.fencingToken })
+      return lease.via
+    }),
+  )
+  await sleep(20)
+  await holder.release()
+  for (const via of await promptly(Promise.all(crowd)))
+    expect(['wakeup', 'immediate', 'reentry', 'expiry']).toContain(via)
+})
+
+test('leases of two lengths share the lock, and each has at least half of its own', async () => {
+  const [locks, stranger] = clients(2)
+  const key = freshKey()
+  const holder = await stranger!.lock(key)
+  const tokens: number[] = []
+  const crowd = Array.from({ length: 40 }, async (_, i) => {
+    const length = i % 3 === 0 ? 2_000 : 20_000
+    const lease = await locks!.lock(key, { lease: length })
+    expect(lease.remaining()).toBeLessThanOrEqual(length)
+    expect(lease.remaining()).toBeGreaterThan(length / 2 - 500)
+    tokens.push(lease.fencingToken)
+    await lease.release()
+  })
+  await holder.release()
+  await promptly(Promise.all(crowd))
+  expectIncreasing(tokens)
+})
+
+test('I6: callers whose time is up, or who give up, do not break the chain', async () => {
+  const locks = client()
+  const key = freshKey()
+  const inside = { now: 0, most: 0 }
+  const crowd = Array.from({ length: 300 }, async (_, i) => {
+    const timeout = i % 4 === 0 ? 1 + (i % 7) : undefined
+    const signal = i % 5 === 0 ? AbortSignal.timeout(1 + (i % 9)) : undefined
+    const lease = await locks.lock(key, { timeout, signal })
+    inside.most = Math.max(inside.most, ++inside.now)
+    if (i % 10 === 0) await sleep(1)
+    inside.now -= 1
+    await lease.release()
+  })
+  const outcomes = await promptly(Promise.allSettled(crowd))
+  expect(inside).toEqual({ now: 0, most: 1 })
+  const patient = outcomes.filter((_, i) => i % 4 !== 0 && i % 5 !== 0)
+  expect(patient.every(({ status }) => status === 'fulfilled')).toBe(true)
+  expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
+  expect(await locks.isLocked(key)).toBe(false)
+})
+
+test('I4: callers that came behind a run get on, though the key is deleted in the middle of it', async () => {
+  const [locks, redis] = [client(), plainRedis()]
+  const key = freshKey()
+  const { lease, behind } = await handedOn(locks, key, {}, 3)
+  await redis.del(`lock:{${key}}`)
+  const last = locks.lock(key)
+  expect([true, false]).toContain(await lease.release())
+  for (const call of [...behind, last]) await (await promptly(call)).release()
+  expect(await locks.isLocked(key)).toBe(false)
+})
+
+describe('close in the middle of a run', () => {
+  test('I6, I7: rejects who waits, and gives the lock to others at once', async () => {
+    const [locks, other] = [client(), client()]
+    const key = freshKey()
+    const { lease, behind } = await handedOn(locks, key, {}, 2)
+    const rejections = behind.map(call => rejection(call, LockClosedError))
+    const next = other.lock(key)
+    const closed = locks.close()
+    expect(lease.held).toBe(false)
+    await promptly(Promise.all([closed, ...rejections]))
+    expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
+  })
+
+  test('I7: by a listener of "released", ends the hold too', async () => {
+    const [locks, other] = [client(), client()]
+    const key = freshKey()
+    const { lease, behind } = await handedOn(locks, key, {}, 1)
+    const rejected = rejection(behind[0]!, LockClosedError)
+    locks.once('released', () => void locks.close())
+    void lease.release()
+    await promptly(rejected)
+    const next = await promptly(other.lock(key))
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
+  })
+})
+
+test('a listener of "waiting" may release: the newcomer has the lock', async () => {
+  const locks = client()
+  const key = freshKey()
+  const { lease } = await handedOn(locks, key)
+  locks.once('waiting', () => void lease.release())
+  const next = await promptly(locks.lock(key))
+  expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
+  expect(await next.release()).toBe(true)
+})
+
+test('a caller that aborts in the moment of its grant keeps nothing', async () => {
+  const [locks, other] = [client(), client()]
+  const key = freshKey()
+  const { lease } = await handedOn(locks, key)
+  const [aborter, reason] = [new AbortController(), new Error('never mind')]
+  const next = locks.lock(key, { signal: aborter.signal }).catch((error: unknown) => error)
+  await eventually(() => locks.stats().waiting === 1)
+  locks.once('acquired', () => aborter.abort(reason))
+  await lease.release()
+  expect(await promptly(next)).toBe(reason)
+  expect((await promptly(other.lock(key))).held).toBe(true)
+  expect((await queueOf(other, key, 0)).waiters).toEqual([])
+})

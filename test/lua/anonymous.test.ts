@@ -1,0 +1,142 @@
+/** Owners without a name: who may re-enter, and what is recorded of them once their first hold has ended. */
+import { describe, expect, test } from 'vitest'
+import { again, anonymous, type Caller, caller, claimOf } from './callers.ts'
+import { sharedLock, type TestLock } from './test-lock.ts'
+
+const ada = anonymous('ada')
+/** A caller of another client that has heard of the owner. */
+const foreign = caller('foreign', { owner: ada.owner })
+
+/** The claim of the holder as it stands in Redis. */
+async function recorded(lock: TestLock): Promise<string> {
+  return (await lock.redis.hget(lock.names.lock, 'holder'))!.slice(31)
+}
+
+/** What is left of a claim once its hold has ended: everything but the hold. */
+function withoutHold(first: Caller): string {
+  const id = `${first.client}${'-'.repeat(16)}`
+  return claimOf({ ...first, id, owner: first.owner })
+}
+
+describe('an owner without a name', () => {
+  test('is recorded as its id, which is not written twice', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+
+    expect(await recorded(lock)).toBe(`${ada.id} 0 10000 5000 0 ada`)
+    expect(await lock.hash()).toMatchObject({ owner: ada.id, label: 'ada' })
+  })
+
+  test('is re-entered by its own client', async () => {
+    const lock = await sharedLock()
+    const token = await lock.grant(ada)
+
+    expect(await lock.acquire(again(ada))).toMatchObject({ status: 'reentered', token })
+  })
+
+  test('I1: is not re-entered by another client, which may not know that the lock was passed on', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+    const before = await lock.snapshot()
+
+    expect(await lock.acquire(foreign)).toMatchObject({ status: 'refused', label: 'ada' })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('I3: of another client joins the queue like everybody else', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+
+    expect(await lock.acquire(foreign, { queue: true })).toMatchObject({ status: 'refused', position: 1 })
+  })
+
+  test('that the lock was passed on to is re-entered by its own client, and the one before by nobody', async () => {
+    const lock = await sharedLock()
+    const own = anonymous('own', { client: ada.client })
+    const token = (await lock.acquire(ada, { reserve: 1_000 })).token!
+    await lock.pass(ada, own, token + 1)
+
+    expect(await lock.acquire(again(ada))).toMatchObject({ status: 'refused', label: 'own' })
+    expect(await lock.acquire(caller('foreign', { owner: own.owner }))).toMatchObject({ status: 'refused' })
+    expect(await lock.acquire(again(own))).toMatchObject({ status: 'reentered', token: token + 1 })
+  })
+})
+
+describe('an owner with a name', () => {
+  test('is re-entered from anywhere, also when the lock was passed on to it', async () => {
+    const lock = await sharedLock()
+    const named = caller('named', { client: ada.client })
+    const token = (await lock.acquire(ada, { reserve: 1_000 })).token!
+    await lock.pass(ada, named, token + 1)
+
+    const elsewhere = caller('elsewhere', { owner: named.owner })
+    expect(await lock.acquire(elsewhere)).toMatchObject({ status: 'reentered', token: token + 1 })
+  })
+
+  test('never re-enters a lock of one without', async () => {
+    const lock = await sharedLock()
+    await lock.grant(ada)
+
+    expect(await lock.acquire(caller('named', { client: ada.client }))).toMatchObject({ status: 'refused' })
+  })
+})
+
+describe('once the first hold has ended and others of the same owner live', () => {
+  test.each([
+    { whose: 'with a name', first: caller('läbel 2 3\n%s', { owner: 'öwner 1\n4 €', headStart: 7 }) },
+    { whose: 'without a name', first: ada },
+  ])('an owner $whose is kept, byte by byte, with token and lease', async ({ first }) => {
+    const lock = await sharedLock()
+    const token = await lock.grant(first)
+    await lock.acquire(again(first))
+    const { until } = await lock.hash()
+    await lock.release(first)
+
+    expect(await recorded(lock)).toBe(withoutHold(first))
+    const fields = { owner: first.owner, label: first.name, token: String(token), until, holds: '1' }
+    expect(await lock.hash()).toMatchObject(fields)
+    expect(await lock.hash()).not.toHaveProperty('hold')
+  })
+
+  test('I5: the first hold can neither be ended nor prolonged again', async () => {
+    const lock = await sharedLock()
+    const inner = again(ada)
+    await lock.given({ holder: ada, reentries: [inner] })
+    await lock.release(ada)
+    const before = await lock.snapshot()
+
+    expect(await lock.release(ada)).toEqual({ status: 'ended' })
+    expect(await lock.leave(ada)).toBe('absent')
+    const asked = [ada.id, 30_000, inner.id, 0]
+    const locks = [lock.names.lock, lock.names.lock]
+    const { values } = await lock.scripts.run('renew', { locks }, { memory: 60_000, asked })
+    expect(values).toEqual([null, expect.any(Number)])
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('an owner without a name is re-entered under its name by its own client, and by no other', async () => {
+    const lock = await sharedLock()
+    const inner = again(ada)
+    const token = await lock.grant(ada)
+    await lock.acquire(inner)
+    await lock.release(ada)
+
+    expect(await lock.acquire(foreign)).toMatchObject({ status: 'refused', label: 'ada' })
+    const later = again(ada)
+    expect(await lock.acquire(later)).toMatchObject({ status: 'reentered', token })
+    expect(await lock.hash()).toMatchObject({ owner: ada.id, holds: '2' })
+    await lock.release(inner)
+    expect(await lock.hash()).toMatchObject({ owner: ada.id, holds: '1' })
+    expect(await lock.release(later)).toMatchObject({ status: 'released' })
+    expect(Object.keys(await lock.hash()).sort()).toEqual(['clock', 'keep'])
+  })
+
+  test('a named owner is still re-entered from anywhere', async () => {
+    const lock = await sharedLock()
+    const cyd = caller('cyd')
+    await lock.given({ holder: cyd, reentries: [again(cyd)] })
+    await lock.release(cyd)
+
+    expect(await lock.acquire(caller('elsewhere', { owner: cyd.owner }))).toMatchObject({ status: 'reentered' })
+  })
+})

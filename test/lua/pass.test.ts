@@ -1,0 +1,206 @@
+/** lua/pass.lua: a client has passed its lock on to a waiter of its own, and records who holds now. */
+import { describe, expect, test } from 'vitest'
+import { again, anonymous, caller } from './callers.ts'
+import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'
+
+const BLOCK = 1_000
+const ada = anonymous('ada')
+const own = anonymous('own', { client: ada.client })
+const ben = caller('ben')
+
+/** The token of a holder that has reserved a block. */
+async function granted(lock: TestLock): Promise<number> {
+  return (await lock.acquire(ada, { reserve: BLOCK })).token!
+}
+
+describe('a record', () => {
+  test('says who holds now: token, owner and label are new, the hold is the same', async () => {
+    const lock = await sharedLock()
+    const token = await granted(lock)
+
+    expect(await lock.pass(ada, own, token + 1)).toEqual({ status: 'recorded', ttl: own.lease, queued: false })
+    expect(await lock.hash()).toMatchObject({
+      token: String(token + 1),
+      owner: own.owner,
+      label: 'own',
+      hold: ada.id,
+      clock: String(token + BLOCK),
+    })
+  })
+
+  test('keeps every byte of the owner and the label', async () => {
+    const lock = await sharedLock()
+    const token = await granted(lock)
+    const odd = caller('läbel 2 3\n%s', { owner: 'öwner 1\n4 €' })
+    await lock.pass(ada, odd, token + 1)
+
+    expect(await lock.hash()).toMatchObject({ owner: odd.owner, label: odd.name })
+  })
+
+  test('counts the new lease from now, and takes the life of the key with it', async () => {
+    const lock = await sharedLock()
+    const token = await granted(lock)
+    const before = Math.floor((await lock.micros()) / 1000)
+
+    expect(await lock.pass(ada, { ...own, lease: 10 * MEMORY }, token + 1)).toMatchObject({ ttl: 10 * MEMORY })
+    const { until, keep } = await lock.hash()
+    expect(Number(until)).toBeGreaterThanOrEqual(before + 10 * MEMORY)
+    expect(Number(until)).toBeLessThan(before + 10 * MEMORY + 2_000)
+    expect(Number(keep)).toBeGreaterThanOrEqual(Number(until) + MEMORY)
+    expect(Number(keep)).toBe(await lock.redis.call('PEXPIRETIME', lock.names.lock))
+  })
+
+  test('with a shorter lease never shortens the hold', async () => {
+    const lock = await sharedLock()
+    const token = await granted(lock)
+    const { until } = await lock.hash()
+
+    expect((await lock.pass(ada, { ...own, lease: 100 }, token + 1)).ttl).toBeGreaterThan(8_000)
+    expect(await lock.hash()).toMatchObject({ until, token: String(token + 1) })
+  })
+
+  test.each([
+    { waiters: [], queued: false },
+    { waiters: [ben], queued: true },
+  ])('says whether somebody is queued: $queued', async ({ waiters, queued }) => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters })
+    const token = Number((await lock.hash())['token'])
+
+    expect(await lock.pass(ada, own, token + 1)).toMatchObject({ status: 'recorded', queued })
+    expect(await lock.order()).toEqual(waiters.map(({ id }) => id))
+  })
+
+  test('I1: is what a foreign attempt sees, and excludes it', async () => {
+    const lock = await sharedLock()
+    const token = await granted(lock)
+    await lock.pass(ada, own, token + 1)
+
+    expect(await lock.acquire(ben)).toMatchObject({ status: 'refused', label: 'own' })
+  })
+
+  test('I5: leaves the hold its id: that id prolongs and ends it, the new holder has none of its own', async () => {
+    const lock = await sharedLock()
+    const token = await granted(lock)
+    await lock.pass(ada, own, token + 1)
+
+    expect(await lock.release(own)).toEqual({ status: 'ended' })
+    expect(await lock.release(ada)).toMatchObject({ status: 'released' })
+  })
+
+  test('I5: counts for a forced release: the holder before it is not there any more', async () => {
+    const lock = await sharedLock()
+    const token = await granted(lock)
+    await lock.pass(ada, own, token + 1)
+
+    expect(await lock.forceRelease(token)).toBe('changed')
+    expect(await lock.forceRelease(token + 1)).toBe('released')
+  })
+})
+
+describe('fencing (I2)', () => {
+  test.each([
+    { what: 'is not recorded', recorded: false },
+    { what: 'is recorded', recorded: true },
+  ])('a grant to another is above the whole block where the last hand-off $what', async ({ recorded }) => {
+    const lock = await sharedLock()
+    // A minute: far more than what passes here.
+    const token = (await lock.acquire(ada, { reserve: 60_000_000 })).token!
+    if (recorded) await lock.pass(ada, own, token + 5)
+    await lock.release(ada)
+
+    expect(await lock.grant(ben)).toBe(token + 60_000_001)
+  })
+
+  test('a grant to another is above the recorded token when the rest of the block was given back', async () => {
+    const lock = await sharedLock()
+    const token = (await lock.acquire(ada, { reserve: 60_000_000 })).token!
+    await lock.pass(ada, own, token + 5)
+    await lock.release(ada, { used: token + 5, reserved: token + 60_000_000 })
+
+    const next = await lock.grant(ben)
+    expect(next).toBeGreaterThan(token + 5)
+    expect(next).toBeLessThan(token + 60_000_000)
+  })
+})
+
+describe('late, twice, or out of order (I5)', () => {
+  test('repeated changes nothing', async () => {
+    const lock = await sharedLock()
+    const token = await granted(lock)
+    await lock.pass(ada, own, token + 1)
+    const before = await lock.snapshot()
+
+    expect(await lock.pass(ada, own, token + 1)).toMatchObject({ status: 'recorded', queued: false })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('an older record never overwrites a newer one, nor prolongs it', async () => {
+    const lock = await sharedLock()
+    const token = await granted(lock)
+    await lock.pass(ada, { ...own, name: 'third' }, token + 3)
+    const before = await lock.snapshot()
+
+    expect(await lock.pass(ada, { ...own, lease: 99_000 }, token + 2)).toMatchObject({ status: 'recorded' })
+    expect(await lock.pass(ada, ada, token)).toMatchObject({ status: 'recorded' })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('later hand-offs are recorded also where earlier ones never were', async () => {
+    const lock = await sharedLock()
+    const token = await granted(lock)
+    await lock.pass(ada, own, token + 2)
+    await lock.pass(ada, { ...own, name: 'ninth' }, token + 9)
+
+    expect(await lock.hash()).toMatchObject({ token: String(token + 9), label: 'ninth' })
+  })
+})
+
+describe('a hold that is gone', () => {
+  test.each([
+    { what: 'of a lock nobody knows', given: undefined },
+    { what: 'of a lock that is free', given: {} },
+    { what: "that is another's", given: { holder: ben } },
+    { what: 'that is a re-entrant one', given: { holder: again(ada), reentries: [ada] } },
+    { what: 'whose lease has lapsed: it is not revived', given: { holder: ada, endsIn: -1 } },
+    { what: 'that is a waiter', given: { holder: ben, waiters: [ada] } },
+  ])('I1, I5: $what: nothing changes', async ({ given }) => {
+    const lock = await sharedLock()
+    if (given) await lock.given(given)
+    const before = await lock.snapshot()
+    const token = (await lock.micros()) + 60_000_000
+
+    expect(await lock.pass(ada, own, token)).toEqual({ status: 'gone' })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('I1, I5: that has ended while a re-entrant one of its owner lives: nothing changes', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, reentries: [again(ada)] })
+    await lock.release(ada)
+    const before = await lock.snapshot()
+
+    expect(await lock.pass(ada, own, (await lock.micros()) + 60_000_000)).toEqual({ status: 'gone' })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+})
+
+describe('the server', () => {
+  test('I9: does HMGET, TIME, PEXPIREAT, HSET; for a record that comes too late HMGET, TIME', async () => {
+    const lock = await lockOnOwnServer()
+    const token = await granted(lock)
+    const record = () => lock.pass(ada, own, token + 1)
+
+    expect(await lock.callsInside(record)).toEqual(['HMGET', 'HSET', 'PEXPIREAT', 'TIME'])
+    expect(await lock.callsInside(record)).toEqual(['HMGET', 'TIME'])
+  })
+
+  test('I8: out of memory, records all the same', async () => {
+    const lock = await lockOnOwnServer()
+    const token = await granted(lock)
+    await lock.exhaustMemory()
+
+    expect(await lock.pass(ada, own, token + 1)).toMatchObject({ status: 'recorded' })
+    expect(await lock.hash()).toMatchObject({ token: String(token + 1), owner: own.owner })
+  })
+})

@@ -1,0 +1,101 @@
+/**
+ * The runs of hand-offs within one client, which the server does not see: it granted a hold, with some tokens behind its
+ * own, and what becomes of that hold is between the leases of the client until one of them releases it.
+ *
+ * Allowed is what API.md says: a run passes no fair waiter that was there when it began, none that its client has itself
+ * or was told of, and goes on for a few ms.
+ */
+import { inside, type Lease } from '../../src/lease/lease.ts'
+import type { SimulatedClient } from './client.ts'
+
+/** The longest run, ms: four, by a clock that may be 0.1 % slow. */
+const LONGEST = 4.01
+
+interface Run {
+  readonly lock: string
+  /** By the server. */
+  readonly first: number
+  /** Tokens that belong to it. */
+  readonly last: number
+  /** When its first lease was made, virtual ms. */
+  begun: number | undefined
+  holder: Lease | undefined
+  issued: number
+  /** Whether its client was told that a fair waiter is queued. */
+  told: boolean
+}
+
+export class Runs {
+  readonly #failed: (invariant: string, what: string) => void
+  /** By the id of the hold. */
+  readonly #runs = new Map<string, Run>()
+  /** Leases that have ended by handing their lock on. */
+  readonly #passed = new Set<string>()
+  /** How many leases were handed on so. */
+  count = 0
+
+  constructor(failed: (invariant: string, what: string) => void) {
+    this.#failed = failed
+  }
+
+  /** The server grants a hold. */
+  granted(hold: string, lock: string, token: number, reserved: number): void {
+    this.#runs.set(hold, {
+      lock,
+      first: token,
+      last: token + reserved,
+      begun: undefined,
+      holder: undefined,
+      issued: token,
+      told: false,
+    })
+  }
+
+  /** The client was told that a fair waiter is queued for the lock of this hold. */
+  told(hold: string): void {
+    const run = this.#runs.get(hold)
+    if (run) run.told = true
+  }
+
+  handedOn(lease: Lease): boolean {
+    return this.#passed.has(lease.id)
+  }
+
+  /** The last token of the hold that its client has issued. */
+  issued(hold: string): number {
+    return this.#runs.get(hold)?.issued ?? 0
+  }
+
+  /** A lease was made of a grant by the server. */
+  began(lease: Lease, now: number): void {
+    const run = this.#runs.get(inside.terms(lease).hold.id)
+    if (!run || run.issued !== lease.fencingToken) return
+    run.begun ??= now
+    run.holder = lease
+  }
+
+  /** A lease was made of another lease's hold. `fair`: the client's own fair waiters of its key. */
+  inherited(client: SimulatedClient, lease: Lease, fair: readonly string[], now: number): void {
+    const { hold } = inside.terms(lease)
+    const { id, fencingToken: token } = lease
+    const run = this.#runs.get(hold.id)
+    this.count += 1
+    if (!run?.holder || run.begun === undefined) return this.#failed('I1', `${id} has the lock from nobody`)
+    const { holder } = run
+    if (inside.state(holder) !== 'released') this.#failed('I1', `${id} has the lock from ${holder.id}, which holds`)
+    const left = lease.remaining()
+    if (left < inside.terms(lease).lease / 2) this.#failed('I1', `${id} was handed a lock for ${left.toFixed(3)} ms`)
+    if (inside.deadline(lease) > inside.deadline(holder)) {
+      this.#failed('I1', `${id} believes to hold for longer than ${holder.id}, from which it has the lock`)
+    }
+    if (token <= run.issued) this.#failed('I2', `${id} has the token ${token}, after ${run.issued}`)
+    if (token > run.last) this.#failed('I2', `${id} has the token ${token}, of those up to ${run.last}`)
+    if (fair.length > 0) this.#failed('I3', `${client.process.name} passes its own fair waiters ${fair} with ${id}`)
+    if (run.told)
+      this.#failed('I3', `${client.process.name} knows that fair waiters are queued, and goes on with ${id}`)
+    if (now - run.begun > LONGEST) this.#failed('I3', `${id} has the lock from a run of ${now - run.begun} ms`)
+    this.#passed.add(holder.id)
+    run.holder = lease
+    run.issued = token
+  }
+}

@@ -1,0 +1,171 @@
+/** What waits and what holds in one client, wired as the engine does it, with everything around in the test's hands. */
+import { surelyUntil } from '../../src/clock.ts'
+import { Holding } from '../../src/lease/holding.ts'
+import type { Lease } from '../../src/lease/lease.ts'
+import type { Claim, Granted, Refused } from '../../src/primitive.ts'
+import { Acquirer } from '../../src/wait/acquire.ts'
+import type { Waiter, Wish } from '../../src/wait/waiters.ts'
+import { FakeClock } from './fake-clock.ts'
+import { type Call, FakeChannels, FakePrimitive } from './fake-primitive.ts'
+import { settled } from './promises.ts'
+import { KEY, LEASE, OUTAGE, WAITER_TTL } from './waiting.ts'
+
+/** Tokens that the line asks to be reserved. */
+export const BLOCK = 1_000
+/** The first token of the first run. */
+export const FIRST = 10_000
+
+interface Ask {
+  id: string
+  mode?: Wish['mode']
+  lease?: number
+  owner?: string
+  fairAfter?: number
+  renew?: boolean
+}
+
+/** A call for a lock, and what has become of it. */
+export interface Asker {
+  readonly id: string
+  readonly waiter: Waiter
+  lease: Lease | undefined
+  /** How its wait has ended without a lease; 'quit': the caller gave up. */
+  end: Error | 'quit' | undefined
+}
+
+export class HandingOn {
+  readonly clock = new FakeClock()
+  readonly primitive = new FakePrimitive()
+  readonly channels = new FakeChannels()
+  readonly acquirer: Acquirer
+  readonly holding: Holding<Waiter>
+  /** What was told, as "<what> <lease>", in its order. */
+  readonly told: string[] = []
+  readonly failures: unknown[] = []
+  /** Called before a moment is noted. */
+  heard: (what: string, id: string) => void = () => {}
+
+  constructor() {
+    const { primitive, clock, channels } = this
+    const patience = { waiterTtl: WAITER_TTL, outage: OUTAGE }
+    this.acquirer = new Acquirer(primitive, channels, clock, patience, {
+      waiting: ({ claim }) => this.#tell('waiting', claim.id),
+      holds: id => this.holding.has(id),
+      ours: key => this.holding.ours(key),
+      failed: error => this.failures.push(error),
+    })
+    this.holding = new Holding(primitive, clock, 'this client', this.acquirer, {
+      renewed: ({ id }) => this.#tell('renewed', id),
+      released: ({ id }) => this.#tell('released', id),
+      lost: ({ id }) => this.#tell('lost', id),
+      failed: error => this.failures.push(error),
+    })
+  }
+
+  /** A call, and everything that follows from it at once. */
+  async ask(ask: Ask): Promise<Asker> {
+    const asker = this.begin(ask)
+    await settled()
+    return asker
+  }
+
+  /** A call in the middle of a turn of the event loop. */
+  begin({ id, mode = 'line', lease = LEASE, owner, fairAfter, renew = true }: Ask): Asker {
+    const claim = { key: KEY, id, owner: owner ?? id, lease, headStart: 0 }
+    const after = owner === undefined ? undefined : this.holding.record(KEY)
+    const wish = { claim, mode, fairAfter, mayReenter: owner !== undefined, after }
+    const asker: { -readonly [K in keyof Asker]: Asker[K] } = {
+      id,
+      waiter: undefined!,
+      lease: undefined,
+      end: undefined,
+    }
+    asker.waiter = this.acquirer.start(wish, (end, { since }) => {
+      if (end instanceof Error || !end) {
+        asker.end = end ?? 'quit'
+        return
+      }
+      asker.lease = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY }, end)
+      this.#tell('acquired', id)
+    })
+    return asker
+  }
+
+  /**
+   * A first caller, who was refused once, has just been granted the lock with tokens to hand on; the others stand in the line
+   * behind it.
+   */
+  async run(first: Ask, ...others: Ask[]): Promise<Asker[]> {
+    const askers = [await this.ask(first)]
+    await this.attempt.answer(this.refused())
+    for (const ask of others) askers.push(await this.ask(ask))
+    await this.grantNext()
+    return askers
+  }
+
+  /** The oldest attempt without an answer. */
+  get attempt(): Call<[claim: Claim, mode: 'queue' | number | undefined], Granted | Refused> {
+    return this.primitive.attempts.next
+  }
+
+  /** Grants the oldest attempt, with what it asked for. */
+  async grantNext(token = FIRST): Promise<void> {
+    const [{ lease }, mode] = this.attempt.args
+    const deadline = surelyUntil(this.clock.now(), lease)
+    const block = typeof mode === 'number' ? { block: mode } : {}
+    await this.attempt.answer({ granted: true, token, deadline, via: 'immediate', ...block })
+  }
+
+  refused(refusal: Partial<Refused> = {}): Refused {
+    const holder = { label: 'other', heldFor: 5 }
+    const sent = this.clock.now()
+    return { granted: false, sent, ttl: LEASE, position: 0, ticket: '0', holder, clock: 50, ...refusal }
+  }
+
+  /** Redis answers to the oldest record. */
+  async recorded(queued = false): Promise<void> {
+    const call = this.primitive.passes.next
+    await call.answer({ deadline: surelyUntil(this.clock.now(), call.args[2]), queued })
+  }
+
+  /** Redis answers to the oldest release: `heard` clients were told. */
+  async released(heard = 0): Promise<void> {
+    await this.primitive.releases.next.answer({ ended: true, heard })
+  }
+
+  /** For whom an attempt is unanswered. */
+  get asking(): string[] {
+    return this.primitive.attempts.open.map(({ args: [claim] }) => claim.id)
+  }
+
+  /** For whom `leave` has been called, in order. */
+  get left(): string[] {
+    return this.primitive.leaves.all.map(({ args: [claim] }) => claim.id)
+  }
+
+  /** What was told to Redis of who holds, as owner and token. */
+  get records(): [owner: string, token: number][] {
+    return this.primitive.passes.all.map(({ args: [, owner, , token] }) => [owner, token])
+  }
+
+  /** Holds that were ended in Redis, with the last token that was issued under each, counted from the first. */
+  get ended(): [hold: string, used: number | undefined][] {
+    return this.primitive.releases.all.map(({ args: [{ id }, block] }) => [id, block?.used])
+  }
+
+  get residue() {
+    const { acquirer, holding, clock, channels } = this
+    return { waiting: acquirer.waiting, leases: holding.size, timers: clock.armed, channels: channels.users }
+  }
+
+  #tell(what: string, id: string): void {
+    this.heard(what, id)
+    this.told.push(`${what} ${id}`)
+  }
+}
+
+/** The lease of a caller that must have one. */
+export function leaseOf({ id, lease }: Asker): Lease {
+  if (!lease) throw new Error(`${id} has not been granted`)
+  return lease
+}

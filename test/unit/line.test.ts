@@ -1,0 +1,242 @@
+/** The line of unfair waiters after an own release, and behind a lease of the own client: who asks, and when. */
+import { describe, expect, test } from 'vitest'
+import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
+import { settled } from './promises.ts'
+import { HEARTBEAT, KEY } from './waiting.ts'
+
+/** How long the others are given. */
+const TURN = 3
+
+/** A holds the lock in a run that is over, so its release goes to Redis; B is parked and hears of every other release. */
+async function overAndParked(...others: string[]): Promise<{ at: HandingOn; askers: Asker[] }> {
+  const at = new HandingOn()
+  const askers = await at.run({ id: 'A' }, { id: 'B' }, ...others.map(id => ({ id })))
+  at.clock.block(5)
+  return { at, askers }
+}
+
+/** A has released, and Redis says how many clients were told so. */
+async function releasedTo(heard: number, ...others: string[]) {
+  const made = await overAndParked(...others)
+  void leaseOf(made.askers[0]!).release()
+  expect(made.at.asking).toEqual([])
+  await made.at.released(heard)
+  return made
+}
+
+describe('after its own release, a client', () => {
+  test('leaves the lock to the others that were told, and asks when nobody has taken it for a while', async () => {
+    const { at } = await releasedTo(2)
+    await at.clock.advance(TURN - 0.1)
+    expect(at.asking).toEqual([])
+    await at.clock.advance(0.1)
+    expect(at.asking).toEqual(['B'])
+  })
+
+  test('asks at once if nobody but itself was told', async () => {
+    expect((await releasedTo(1)).at.asking).toEqual(['B'])
+  })
+
+  test('asks at once if nobody was told', async () => {
+    expect((await releasedTo(0)).at.asking).toEqual(['B'])
+  })
+
+  test('asks as soon as another one has released, and not a second time', async () => {
+    const { at } = await releasedTo(2)
+    await at.clock.advance(1)
+    at.acquirer.unlocked(KEY)
+    await settled()
+    expect(at.asking).toEqual(['B'])
+    await at.attempt.answer(at.refused())
+    await at.clock.advance(2 * TURN)
+    expect(at.asking).toEqual([])
+  })
+
+  test('I4 asks for the next in the line, if the one at its head gives up meanwhile', async () => {
+    const { at, askers } = await releasedTo(2, 'C')
+    at.acquirer.quit(askers[1]!.waiter)
+    await at.clock.advance(TURN)
+    expect(at.asking).toEqual(['C'])
+  })
+
+  test('I9 sends one request, however many wait, and a newcomer none', async () => {
+    const { at } = await releasedTo(2, 'C', 'D')
+    const sent = at.primitive.attempts.count
+    await at.ask({ id: 'E' })
+    expect(at.primitive.attempts.count).toBe(sent)
+    await at.clock.advance(TURN)
+    expect(at.asking).toEqual(['B'])
+  })
+
+  test('I7 keeps no timer when nobody waits any more', async () => {
+    const { at, askers } = await releasedTo(2)
+    at.acquirer.quit(askers[1]!.waiter)
+    // The one timer is that of the renewals, which finds out by itself that nothing is held any more.
+    expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 1, channels: {} })
+    await at.clock.advance(HEARTBEAT)
+    expect(at.asking).toEqual([])
+  })
+
+  test('takes turns again after its next release', async () => {
+    const { at, askers } = await releasedTo(2, 'C')
+    await at.clock.advance(TURN)
+    await at.grantNext(20_000)
+    at.clock.block(5)
+    void leaseOf(askers[1]!).release()
+    await at.released(2)
+    await at.clock.advance(TURN - 0.1)
+    expect(at.asking).toEqual([])
+    await at.clock.advance(0.1)
+    expect(at.asking).toEqual(['C'])
+  })
+
+  test('I4 leaves its turn also where the head is still asking', async () => {
+    const { at, askers } = await overAndParked()
+    at.acquirer.unlocked(KEY)
+    await settled()
+    void leaseOf(askers[0]!).release()
+    await at.released(2)
+    await at.attempt.answer(at.refused())
+    await at.clock.advance(TURN)
+    expect(at.asking).toEqual(['B'])
+  })
+})
+
+/** A was granted at its second attempt, while B stood behind it and nobody had subscribed: it may hand on. */
+async function unheard() {
+  const at = new HandingOn()
+  at.channels.slow = true
+  const a = await at.ask({ id: 'A' })
+  const b = await at.ask({ id: 'B' })
+  const gone = await at.ask({ id: 'gone' })
+  // The head of the line is granted without tokens, for it was alone when it asked; the second has them.
+  await at.grantNext()
+  await at.channels.hearings.next.answer()
+  await at.grantNext(20_000)
+  at.acquirer.quit(gone.waiter)
+  void leaseOf(a).release()
+  await at.released()
+  at.channels.slow = false
+  return { at, lease: leaseOf(b) }
+}
+
+describe('behind a lease of its own client that may hand the lock on', () => {
+  test('I9 a newcomer asks nothing and hears nothing: it is the heir', async () => {
+    const { at, lease } = await unheard()
+    expect(at.channels.users).toEqual({})
+    const sent = at.primitive.attempts.count
+    const c = await at.ask({ id: 'C' })
+    expect([at.primitive.attempts.count, at.channels.users]).toEqual([sent, {}])
+    void lease.release()
+    expect(leaseOf(c).via).toBe('handoff')
+    expect(at.primitive.attempts.count).toBe(sent)
+  })
+
+  test('is told that it waits, and for whom', async () => {
+    const { at } = await unheard()
+    const c = await at.ask({ id: 'C' })
+    expect(at.told.at(-1)).toBe('waiting C')
+    expect(c.waiter.refusal).toMatchObject({
+      granted: false,
+      position: 0,
+      holder: { label: 'this client', heldFor: 0 },
+    })
+  })
+
+  test('I4 asks and listens when the run is over, whether the lock is held or was deleted meanwhile', async () => {
+    const { at } = await unheard()
+    const c = await at.ask({ id: 'C' })
+    await at.clock.advance(4)
+    expect(at.asking).toEqual([])
+    await at.clock.advance(2)
+    expect(at.asking).toEqual(['C'])
+    await at.grantNext(30_000)
+    expect(leaseOf(c).fencingToken).toBe(30_000)
+  })
+
+  test('I4 listens before it parks for longer', async () => {
+    const { at } = await unheard()
+    await at.ask({ id: 'C' })
+    await at.clock.advance(6)
+    await at.attempt.answer(at.refused())
+    expect(at.channels.users).toEqual({ [`unlock of ${KEY}`]: 1 })
+    expect(at.asking).toEqual(['C'])
+  })
+
+  test('I4 asks when the lock had to go back to Redis', async () => {
+    const { at, lease } = await unheard()
+    await at.ask({ id: 'C', lease: 1_000 })
+    void lease.release()
+    expect(at.asking).toEqual([])
+    await at.released(0)
+    expect(at.asking).toEqual(['C'])
+  })
+
+  test('I9 who is granted by Redis may hand on in its turn: nobody else asks or listens', async () => {
+    const { at, lease } = await unheard()
+    const [c, d] = [await at.ask({ id: 'C', lease: 1_000 }), await at.ask({ id: 'D', lease: 1_000 })]
+    void lease.release()
+    await at.released(0)
+    await at.grantNext(30_000)
+    expect([leaseOf(c).held, at.asking, at.channels.users]).toEqual([true, [], {}])
+    void leaseOf(c).release()
+    expect(leaseOf(d).held).toBe(true)
+  })
+
+  test('I9 asks nothing either when an older hold of the client has ended in Redis', async () => {
+    const { at } = await unheard()
+    await at.ask({ id: 'C' })
+    at.acquirer.released(KEY, 0)
+    await settled()
+    expect(at.asking).toEqual([])
+  })
+
+  test('hears, and takes turns, if others listened when the lock went back to Redis', async () => {
+    const { at, lease } = await unheard()
+    await at.ask({ id: 'C', lease: 1_000 })
+    void lease.release()
+    await at.released(1)
+    expect([at.asking, at.channels.users]).toEqual([[], { [`unlock of ${KEY}`]: 1 }])
+    await at.clock.advance(TURN)
+    expect(at.asking).toEqual(['C'])
+  })
+
+  test('I4 asks when that lease is lost', async () => {
+    const { at } = await unheard()
+    await at.ask({ id: 'C' })
+    at.holding.doubt('B')
+    await at.clock.advance(0)
+    await at.primitive.renewals.next.answer([undefined])
+    expect(at.asking).toEqual(['C'])
+  })
+
+  test('a newcomer does not park behind a lease whose release is under way', async () => {
+    const { at, lease } = await unheard()
+    void lease.release()
+    expect(at.primitive.releases.open.length).toBe(1)
+    await at.ask({ id: 'C' })
+    expect(at.asking).toEqual(['C'])
+  })
+
+  test('a fair waiter and a single attempt ask all the same', async () => {
+    const { at } = await unheard()
+    await at.ask({ id: 'F', mode: 'queue' })
+    await at.ask({ id: 'O', mode: 'once' })
+    expect(at.asking).toEqual(['F', 'O'])
+  })
+})
+
+test('tokens to hand on are asked for where somebody waits behind, or a refusal has shown that others are there', async () => {
+  const at = new HandingOn()
+  await at.ask({ id: 'A' })
+  await at.ask({ id: 'B' })
+  await at.grantNext()
+  expect(at.asking).toEqual(['B'])
+  await at.attempt.answer(at.refused())
+  await at.clock.advance(HEARTBEAT)
+  expect(at.primitive.attempts.all.map(({ args: [{ id }, mode] }) => [id, mode])).toEqual([
+    ['A', undefined],
+    ['B', undefined],
+    ['B', 1_000],
+  ])
+})

@@ -1,0 +1,233 @@
+/** What meets a hand-off within a client: late answers, callers that give up, listeners, a close, a loss (I6, I7, I8). */
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError } from '../../src/errors.ts'
+import { type Asker, FIRST, HandingOn, leaseOf } from './handing-on.ts'
+import { settled } from './promises.ts'
+import { KEY } from './waiting.ts'
+
+const unreachable = new LockConnectionError('out of reach')
+
+/** B was handed the lock by A while its own attempt is unanswered. */
+async function askedMeanwhile() {
+  const at = new HandingOn()
+  const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+  at.acquirer.unlocked(KEY)
+  await settled()
+  expect(at.asking).toEqual(['B'])
+  void leaseOf(a!).release()
+  return { at, lease: leaseOf(b!), c: c! }
+}
+
+describe('an answer that comes when its waiter has been handed the lock already', () => {
+  test('a refusal changes nothing', async () => {
+    const { at, lease } = await askedMeanwhile()
+    await at.attempt.answer(at.refused())
+    await at.clock.advance(0)
+    expect([lease.held, at.left, at.told.at(-1)]).toEqual([true, [], 'acquired B'])
+  })
+
+  test('I7 a grant is given back, and the lease that was made before lives on', async () => {
+    const { at, lease } = await askedMeanwhile()
+    await at.grantNext(FIRST + 5_000)
+    expect(at.left).toEqual(['B'])
+    expect([lease.held, lease.fencingToken, at.holding.size]).toEqual([true, FIRST + 1, 1])
+    expect(at.told.filter(told => told === 'acquired B').length).toBe(1)
+  })
+
+  test('I7 a grant is given back, also after the lease has been handed on', async () => {
+    const { at, lease, c } = await askedMeanwhile()
+    void lease.release()
+    await at.grantNext(FIRST + 5_000)
+    expect([at.left, leaseOf(c).held]).toEqual([['B'], true])
+  })
+
+  test('I4 and when that has been given back, the line asks', async () => {
+    const { at, lease, c } = await askedMeanwhile()
+    at.clock.block(5)
+    void lease.release()
+    await at.released()
+    await at.grantNext(FIRST + 5_000)
+    expect(c.lease).toBeUndefined()
+    for (const call of at.primitive.leaves.open) await call.answer()
+    expect(at.asking).toEqual(['C'])
+  })
+
+  test('a failure ends nobody’s wait', async () => {
+    const { at, lease, c } = await askedMeanwhile()
+    await at.attempt.fail(unreachable)
+    expect([lease.held, c.end]).toEqual([true, undefined])
+  })
+})
+
+describe('I6 callers that give up', () => {
+  test('are passed over: the lock goes to the next', async () => {
+    const at = new HandingOn()
+    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    at.acquirer.quit(b!.waiter)
+    void leaseOf(a!).release()
+    expect([b!.lease, b!.end, leaseOf(c!).held]).toEqual([undefined, 'quit', true])
+    expect(at.left).toEqual([])
+  })
+
+  test('after they were handed the lock have a lease, which is released, not taken back', async () => {
+    const at = new HandingOn()
+    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    at.acquirer.quit(b!.waiter)
+    expect([leaseOf(b!).held, b!.end, at.left]).toEqual([true, undefined, []])
+    void leaseOf(b!).release()
+    expect(leaseOf(c!).held).toBe(true)
+  })
+
+  test('leave the lock to Redis when nobody is left', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    at.acquirer.quit(b!.waiter)
+    void leaseOf(a!).release()
+    expect(at.ended).toEqual([['A', 0]])
+  })
+
+  test('I7 leave no fairAfter timer behind where they were handed the lock', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B', fairAfter: 1_000 })
+    void leaseOf(a!).release()
+    void leaseOf(b!).release()
+    await at.released()
+    const sent = at.primitive.attempts.count
+    await at.clock.advance(60_000)
+    expect(at.primitive.attempts.count).toBe(sent)
+    expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 0, channels: {} })
+  })
+})
+
+describe('listeners that act at once', () => {
+  test('on "waiting", by releasing what they hold: the newcomer has the lock before its call returns', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    void leaseOf(a!).release()
+    at.heard = (what, id) => {
+      if (what === 'waiting' && id === 'C') void leaseOf(b!).release()
+    }
+    const c = at.begin({ id: 'C' })
+    expect([leaseOf(c).held, leaseOf(b!).held]).toEqual([true, false])
+    await settled()
+    expect(at.asking).toEqual([])
+  })
+
+  test('I7 on "released", by closing: nobody is handed the lock, and the hold is ended in Redis', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    at.heard = what => {
+      if (what === 'released') void at.acquirer.close()
+    }
+    const released = leaseOf(a!).release()
+    expect(b!.end).toMatchObject({ code: 'ERR_LOCK_CLOSED' })
+    expect(at.ended).toEqual([['A', 0]])
+    expect(await released).toBe(true)
+  })
+
+  test('on "released", by asking for more: who waited longest has the lock', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    const more: Asker[] = []
+    at.heard = (what, id) => {
+      if (what === 'released' && id === 'A') more.push(at.begin({ id: 'C' }))
+    }
+    void leaseOf(a!).release()
+    expect(leaseOf(b!).held).toBe(true)
+    void leaseOf(b!).release()
+    expect(leaseOf(more[0]!).held).toBe(true)
+  })
+
+  test('on "acquired", by closing: the lease is released in Redis, with the token that it has', async () => {
+    const at = new HandingOn()
+    const [a] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    at.heard = (what, id) => {
+      if (what !== 'acquired' || id !== 'B') return
+      void at.acquirer.close()
+      void at.holding.releaseAll()
+    }
+    void leaseOf(a!).release()
+    expect(at.ended).toEqual([['A', 1]])
+    await at.released()
+    await at.clock.advance(60_000)
+    expect(at.residue).toMatchObject({ waiting: 0, leases: 0, timers: 0 })
+  })
+})
+
+describe('I7 a close in the middle of a run', () => {
+  test('ends the waiters, and releases the hold under the id that Redis knows', async () => {
+    const at = new HandingOn()
+    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    const closed = Promise.all([at.acquirer.close(), at.holding.releaseAll()])
+    expect(c!.end).toMatchObject({ code: 'ERR_LOCK_CLOSED' })
+    expect([leaseOf(b!).held, at.ended]).toEqual([false, [['A', 1]]])
+    await at.released()
+    await closed
+    await at.clock.advance(10)
+    expect(at.records).toEqual([])
+  })
+})
+
+describe('I8 a lock that is lost in the middle of a run', () => {
+  test('is lost to its present holder, by the name that Redis has for it, and the line asks', async () => {
+    const at = new HandingOn()
+    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    at.holding.doubt('A')
+    await at.clock.advance(0)
+    await at.primitive.renewals.next.answer([undefined])
+    expect([leaseOf(b!).signal.aborted, leaseOf(a!).signal.aborted]).toEqual([true, false])
+    expect([at.told.at(-1), at.asking]).toEqual(['lost B', ['C']])
+    expect(c!.lease).toBeUndefined()
+  })
+
+  test('is not handed on any more, nor recorded', async () => {
+    const at = new HandingOn()
+    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    at.holding.doubt('A')
+    await at.clock.advance(0)
+    await at.primitive.renewals.next.answer([undefined])
+    expect(await leaseOf(b!).release()).toBe(false)
+    await at.clock.advance(10)
+    expect([c!.lease, at.records, at.ended]).toEqual([undefined, [], []])
+  })
+
+  test('that is found out by the release in Redis, counts as lost, and the line asks', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    at.clock.block(5)
+    const released = leaseOf(a!).release()
+    await at.primitive.releases.next.answer({ ended: false, heard: 0 })
+    expect([await released, leaseOf(a!).signal.aborted, b!.lease]).toEqual([false, true, undefined])
+    expect(at.asking).toEqual(['B'])
+  })
+})
+
+test('I4 a release in Redis that fails makes the line ask', async () => {
+  const at = new HandingOn()
+  const [a] = await at.run({ id: 'A' }, { id: 'B' })
+  at.clock.block(5)
+  const released = leaseOf(a!)
+    .release()
+    .catch((error: unknown) => error)
+  await at.primitive.releases.next.fail(unreachable)
+  expect([await released, at.asking]).toEqual([expect.any(LockConnectionError), ['B']])
+})
+
+test('I8 a lease that was handed on is renewed under the hold that Redis knows', async () => {
+  const at = new HandingOn()
+  const [a, b] = await at.run({ id: 'A', lease: 90 }, { id: 'B', lease: 90 })
+  void leaseOf(a!).release()
+  await at.clock.advance(1)
+  await at.recorded()
+  const renewed = leaseOf(b!).renew(500)
+  await at.primitive.renewals.next.answer([at.clock.now() + 450])
+  await renewed
+  expect(leaseOf(b!).remaining()).toBeCloseTo(450)
+  await at.clock.advance(400)
+  expect(at.primitive.renewals.all.map(({ args: [asked] }) => asked.map(({ hold }) => hold.id))).toEqual([['A'], ['A']])
+  expect(at.told.filter(told => told.endsWith('B'))).toEqual(['waiting B', 'acquired B', 'renewed B'])
+})

@@ -1,0 +1,359 @@
+/** Handing the lock on within a client: when, to whom, for how long, and what Redis is told of it. */
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError } from '../../src/errors.ts'
+import { BLOCK, FIRST, HandingOn, leaseOf } from './handing-on.ts'
+import { settled } from './promises.ts'
+import { KEY, LEASE } from './waiting.ts'
+
+const unreachable = new LockConnectionError('out of reach')
+
+describe('a release hands the lock on', () => {
+  test('in the same turn of the event loop, and asks Redis nothing', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    const [first, sent] = [leaseOf(a!), at.primitive.attempts.count]
+    const released = first.release()
+    const second = leaseOf(b!)
+    expect([first.held, second.held, second.via, second.owner]).toEqual([false, true, 'handoff', 'B'])
+    expect(at.told.slice(-2)).toEqual(['released A', 'acquired B'])
+    expect(await released).toBe(true)
+    expect(await first.release()).toBe(false)
+    expect([at.primitive.attempts.count, at.primitive.releases.count]).toEqual([sent, 0])
+  })
+
+  test('first come first', async () => {
+    const at = new HandingOn()
+    const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' }, { id: 'D' })
+    for (const asker of askers) void leaseOf(asker).release()
+    expect(at.told.filter(told => told.startsWith('acquired'))).toEqual(
+      ['A', 'B', 'C', 'D'].map(id => `acquired ${id}`),
+    )
+  })
+
+  test('I1 for no longer than it lasts itself', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    at.clock.block(2)
+    const left = leaseOf(a!).remaining()
+    void leaseOf(a!).release()
+    expect(leaseOf(b!).remaining()).toBe(left)
+  })
+
+  test('I2 with a token of its own; what is left of the block is named at the release', async () => {
+    const at = new HandingOn()
+    const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    for (const asker of askers) void leaseOf(asker).release()
+    expect(askers.map(asker => leaseOf(asker).fencingToken)).toEqual([FIRST, FIRST + 1, FIRST + 2])
+    expect(at.primitive.releases.next.args).toEqual([
+      { key: KEY, id: 'A' },
+      { first: FIRST, size: BLOCK, used: 2 },
+    ])
+  })
+
+  test('I7 and leaves nothing behind when all are done', async () => {
+    const at = new HandingOn()
+    for (const asker of await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })) void leaseOf(asker).release()
+    await at.released()
+    // The scheduler of renewals moves its timer only when it fires.
+    await at.clock.advance(LEASE)
+    expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 0, channels: {} })
+    expect(at.records).toEqual([])
+  })
+})
+
+describe('I4 a run ends, and the lock goes back to Redis,', () => {
+  test('with the last token of its block', async () => {
+    const at = new HandingOn()
+    const names = Array.from({ length: BLOCK + 1 }, (_, i) => ({ id: `${i + 1}` }))
+    const askers = await at.run({ id: '0' }, ...names)
+    for (const asker of askers.slice(0, -1)) void leaseOf(asker).release()
+    expect(askers.at(-1)?.lease).toBeUndefined()
+    expect(leaseOf(askers.at(-2)!).fencingToken).toBe(FIRST + BLOCK)
+    expect(at.ended).toEqual([['0', BLOCK]])
+  })
+
+  test.each([
+    { ms: 3.9, how: 'not before 4 ms', handed: true },
+    { ms: 4, how: 'after 4 ms', handed: false },
+  ])('$how', async ({ ms, handed }) => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    at.clock.block(ms)
+    void leaseOf(a!).release()
+    expect([b!.lease !== undefined, at.ended.length]).toEqual([handed, handed ? 0 : 1])
+  })
+
+  test('4 ms after its beginning, however often it was handed on', async () => {
+    const at = new HandingOn()
+    const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' }, { id: 'D' })
+    for (const asker of askers.slice(0, 3)) {
+      at.clock.block(1.4)
+      void leaseOf(asker).release()
+    }
+    expect(askers[3]!.lease).toBeUndefined()
+    expect(at.ended).toEqual([['A', 2]])
+  })
+})
+
+/** The lease of A goes back to Redis, and B has to go without. */
+async function expectNotHandedOn(at: HandingOn, [a, b]: Awaited<ReturnType<HandingOn['run']>>): Promise<void> {
+  const released = leaseOf(a!).release()
+  expect(b!.lease).toBeUndefined()
+  expect(at.primitive.releases.next.args[0]).toEqual({ key: KEY, id: 'A' })
+  await at.released()
+  expect(await released).toBe(true)
+  expect(at.told.filter(told => told === 'released A').length).toBe(1)
+}
+
+describe('a lease is not handed on', () => {
+  test('I1 of which less than half surely lasts', async () => {
+    const at = new HandingOn()
+    const askers = await at.run({ id: 'A', lease: 6 }, { id: 'B', lease: 6 })
+    at.clock.block(2.3)
+    expect(leaseOf(askers[0]!).remaining()).toBeGreaterThan(3)
+    at.clock.block(0.2)
+    expect(leaseOf(askers[0]!).remaining()).toBeLessThan(3)
+    await expectNotHandedOn(at, askers)
+  })
+
+  test('but is, while half of it lasts', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A', lease: 6 }, { id: 'B', lease: 6 })
+    at.clock.block(2.3)
+    void leaseOf(a!).release()
+    expect(leaseOf(b!).remaining()).toBeGreaterThan(3)
+  })
+
+  test('I1 that has run out, though no timer has told: it is lost, and the line asks', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A', lease: 4 }, { id: 'B', lease: 4 })
+    at.clock.block(3.8)
+    expect(await leaseOf(a!).release()).toBe(false)
+    expect([b!.lease, at.told.at(-1), at.asking]).toEqual([undefined, 'lost A', ['B']])
+  })
+
+  test('to one who asked for another length', async () => {
+    const at = new HandingOn()
+    await expectNotHandedOn(at, await at.run({ id: 'A' }, { id: 'B', lease: LEASE + 1 }))
+  })
+
+  test('to an owner with a name, who may hold it elsewhere', async () => {
+    const at = new HandingOn()
+    const a = await at.ask({ id: 'A' })
+    await at.attempt.answer(at.refused())
+    const b = await at.ask({ id: 'B', owner: 'x' })
+    await at.primitive.attempts.open[1]!.answer(at.refused())
+    await at.grantNext()
+    await expectNotHandedOn(at, [a, b])
+  })
+
+  test('by an owner with a name', async () => {
+    const at = new HandingOn()
+    const a = await at.ask({ id: 'A', owner: 'x' })
+    await at.attempt.answer(at.refused())
+    await at.attempt.answer(at.refused())
+    const b = await at.ask({ id: 'B' })
+    expect(at.attempt.args[1]).toBeUndefined()
+    await at.grantNext()
+    await expectNotHandedOn(at, [a, b])
+  })
+
+  test('that was granted without tokens to hand on', async () => {
+    const at = new HandingOn()
+    const a = await at.ask({ id: 'A' })
+    const b = await at.ask({ id: 'B' })
+    expect(at.attempt.args[1]).toBeUndefined()
+    await at.grantNext()
+    await at.attempt.answer(at.refused())
+    await expectNotHandedOn(at, [a, b])
+  })
+
+  test('while its owner holds it twice', async () => {
+    const at = new HandingOn()
+    const askers = await at.run({ id: 'A' }, { id: 'B' })
+    const nested = await at.ask({ id: 'N', owner: 'A', mode: 'once' })
+    const { fencingToken } = leaseOf(askers[0]!)
+    const deadline = at.clock.now() + LEASE / 2
+    await at.attempt.answer({ granted: true, token: fencingToken, deadline, via: 'reentry' })
+    expect(leaseOf(nested).via).toBe('reentry')
+    await expectNotHandedOn(at, askers)
+    expect(leaseOf(nested).held).toBe(true)
+  })
+
+  test('I8 while something has said that it may be gone', async () => {
+    const at = new HandingOn()
+    const askers = await at.run({ id: 'A' }, { id: 'B' })
+    at.holding.doubt('A')
+    await expectNotHandedOn(at, askers)
+  })
+
+  test('I8 while a question about it is under way, the answer to which its heir would miss', async () => {
+    const at = new HandingOn()
+    const askers = await at.run({ id: 'A', lease: 6 }, { id: 'B', lease: 6 })
+    await at.clock.advance(1.5)
+    expect(at.primitive.renewals.open.length).toBe(1)
+    await expectNotHandedOn(at, askers)
+  })
+
+  test('I3 while a fair waiter of this client is queued', async () => {
+    const at = new HandingOn()
+    const askers = await at.run({ id: 'A' }, { id: 'B' })
+    await at.ask({ id: 'F', mode: 'queue' })
+    await expectNotHandedOn(at, askers)
+  })
+
+  test('I3 since Redis has said that a fair waiter is queued', async () => {
+    const at = new HandingOn()
+    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    await at.recorded(true)
+    void leaseOf(b!).release()
+    expect(c!.lease).toBeUndefined()
+    expect(at.ended).toEqual([['A', 1]])
+  })
+})
+
+describe('Redis is told of who holds', () => {
+  test('once, 1 ms after a hand-off, if it still holds then', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    await at.clock.advance(0.6)
+    void leaseOf(b!).release()
+    await at.clock.advance(0.3)
+    expect(at.records).toEqual([])
+    await at.clock.advance(0.1)
+    expect(at.records).toEqual([['C', FIRST + 2]])
+    expect(at.primitive.passes.next.args[0]).toEqual({ key: KEY, id: 'A' })
+    await at.clock.advance(100)
+    expect(at.records.length).toBe(1)
+  })
+
+  test('again after a later hand-off, with a newer token', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    void leaseOf(b!).release()
+    await at.recorded()
+    await at.clock.advance(1)
+    expect(at.records).toEqual([
+      ['B', FIRST + 1],
+      ['C', FIRST + 2],
+    ])
+  })
+
+  test('I7 not after the lock has gone back', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    void leaseOf(a!).release()
+    void leaseOf(b!).release()
+    await at.clock.advance(10)
+    expect(at.records).toEqual([])
+  })
+
+  test('and the new lease then has its full length', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A', lease: 100, renew: false }, { id: 'B', lease: 100, renew: false })
+    at.clock.block(3)
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    const before = leaseOf(b!).remaining()
+    await at.recorded()
+    expect(leaseOf(b!).remaining() - before).toBeCloseTo(4)
+  })
+
+  test('whose answer may come to a later holder: the hold is the same', async () => {
+    const at = new HandingOn()
+    const [a, b, c] = await at.run({ id: 'A', lease: 100 }, { id: 'B', lease: 100 }, { id: 'C', lease: 100 })
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    void leaseOf(b!).release()
+    const before = leaseOf(c!).remaining()
+    await at.recorded()
+    expect(leaseOf(c!).remaining()).toBeGreaterThan(before)
+  })
+
+  test('I8 and if the hold is gone, the lease is asked about, lost, and the line asks', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    await at.primitive.passes.next.answer(undefined)
+    await at.clock.advance(0)
+    expect(at.primitive.renewals.next.args[0]).toMatchObject([{ hold: { key: KEY, id: 'A' } }])
+    expect(leaseOf(b!).held).toBe(true)
+    await at.primitive.renewals.next.answer([undefined])
+    expect([leaseOf(b!).held, leaseOf(b!).signal.aborted, at.told.at(-1)]).toEqual([false, true, 'lost B'])
+    expect(at.asking).toEqual(['C'])
+  })
+
+  test('a record that fails is reported, and told again with the next hand-off', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    await at.primitive.passes.next.fail(unreachable)
+    expect(at.failures).toEqual([unreachable])
+    void leaseOf(b!).release()
+    await at.clock.advance(1)
+    expect(at.records.at(-1)).toEqual(['C', FIRST + 2])
+  })
+})
+
+describe('an owner that names itself inside a lease that was handed on', () => {
+  async function handedOn() {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    return { at, lease: leaseOf(b!) }
+  }
+
+  test.each(['once', 'line', 'queue'] as const)('is asked for when Redis knows it: %s', async mode => {
+    const { at, lease } = await handedOn()
+    await at.ask({ id: 'N', owner: lease.owner, mode })
+    expect(at.records).toEqual([['B', FIRST + 1]])
+    expect(at.asking).toEqual([])
+    await at.recorded()
+    expect(at.asking).toEqual(['N'])
+  })
+
+  test('waits for a record that is under way, and asks for no other', async () => {
+    const { at, lease } = await handedOn()
+    await at.clock.advance(1)
+    await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
+    expect([at.records.length, at.asking]).toEqual([1, []])
+    await at.recorded()
+    expect(at.asking).toEqual(['N'])
+  })
+
+  test('asks at once where Redis knows it', async () => {
+    const { at, lease } = await handedOn()
+    await at.clock.advance(1)
+    await at.recorded()
+    await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
+    expect([at.records.length, at.asking]).toEqual([1, ['N']])
+  })
+
+  test.each(['once', 'line', 'queue'] as const)('is rejected when Redis cannot be told: %s', async mode => {
+    const { at, lease } = await handedOn()
+    const nested = await at.ask({ id: 'N', owner: lease.owner, mode })
+    await at.primitive.passes.next.fail(unreachable)
+    expect(nested.end).toBe(unreachable)
+    expect([at.asking, at.left, lease.held]).toEqual([[], [], true])
+    const again = await at.ask({ id: 'M', owner: lease.owner, mode })
+    await at.recorded()
+    expect([again.end, at.asking]).toEqual([undefined, ['M']])
+  })
+
+  test('I6 may give up meanwhile, and then nothing is asked', async () => {
+    const { at, lease } = await handedOn()
+    const nested = await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
+    at.acquirer.quit(nested.waiter)
+    expect(nested.end).toBe('quit')
+    await at.recorded()
+    await settled()
+    expect([at.asking, at.left]).toEqual([[], []])
+  })
+})

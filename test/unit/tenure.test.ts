@@ -1,0 +1,56 @@
+/** The bounds of a run of hand-offs within a client, and its tokens. */
+import { describe, expect, test } from 'vitest'
+import { Tenure } from '../../src/lease/tenure.ts'
+
+const hold = { key: 'key', id: 'hold' }
+
+function tenure({ block = 1_000, now = 0 } = {}): Tenure {
+  return new Tenure(hold, { granted: true, token: 500, deadline: 30_000, via: 'wakeup', block }, now)
+}
+
+test('I2 tokens are those after the grant’s own, each once, in their order', () => {
+  const run = tenure()
+  const issued = Array.from({ length: 1_000 }, () => run.issue())
+  expect(issued).toEqual(Array.from({ length: 1_000 }, (_, i) => 501 + i))
+})
+
+test('I2 what was not used of the block is named, to be given back', () => {
+  const run = tenure()
+  expect(run.block).toEqual({ first: 500, size: 1_000, used: 0 })
+  for (let i = 0; i < 3; i++) run.issue()
+  expect(run.block).toEqual({ first: 500, size: 1_000, used: 3 })
+})
+
+describe('I4 a run is over', () => {
+  test('4 ms after it began, and says how long it may go on until then', () => {
+    const run = tenure({ now: 100 })
+    expect([100, 101.5, 103.9].map(now => Math.round(run.left(now) * 10))).toEqual([40, 25, 1])
+    expect([104, 104.1, 5_000].map(now => run.left(now))).toEqual([0, 0, 0])
+  })
+
+  test('with the last token of its block', () => {
+    const run = tenure({ block: 3 })
+    for (let i = 0; i < 3; i++) {
+      expect(run.left(0)).toBeGreaterThan(0)
+      run.issue()
+    }
+    expect(run.left(0)).toBe(0)
+  })
+
+  test('at once where no tokens were reserved', () => {
+    const grant = { granted: true, token: 500, deadline: 30_000, via: 'wakeup' } as const
+    expect(new Tenure(hold, grant, 0).left(0)).toBe(0)
+  })
+
+  test('when a fair waiter is known to be queued', () => {
+    const run = tenure()
+    run.queued = true
+    expect(run.left(0)).toBe(0)
+  })
+
+  test('when it was ended', () => {
+    const run = tenure()
+    run.end()
+    expect(run.left(0)).toBe(0)
+  })
+})
