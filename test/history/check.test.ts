@@ -122,6 +122,10 @@ describe('I6 and I8', () => {
   test('a promise that settles late, unless its process stood still', () => {
     expect(found(waiting, end)).toEqual(['I6'])
     expect(found(waiting, end, at(4_900, 'stall', { worker: 'w', from: 100 }))).toEqual([])
+    const freeze = (t: number, phase: 'begin' | 'end', worker: string) =>
+      at(t, 'fault', { fault: 1, name: 'freeze', phase, reach: 'worker', worker })
+    expect(found(waiting, freeze(100, 'begin', 'w'), freeze(4_990, 'end', 'w'), end)).toEqual([])
+    expect(found(waiting, freeze(100, 'begin', 'v'), freeze(4_990, 'end', 'v'), end)).toEqual(['I6'])
   })
 
   test('a call that fails while nothing is the matter', () => {

@@ -30,14 +30,15 @@ export class Disturbances {
       if (event.kind === 'fault' && event.reach !== 'nothing') {
         if (event.phase === 'begin') faults.set(event.fault, event)
         else {
-          this.#add(event, faults.get(event.fault)?.t ?? 0, event.t + waiterTtl)
+          const from = faults.get(event.fault)?.t ?? 0
+          this.#add(event, from, event.t + waiterTtl)
+          // A process that is killed as soon as it runs again cannot say that it stood still.
+          if (event.name === 'freeze') this.#stood(event.worker, { from, to: event.t })
           faults.delete(event.fault)
         }
       } else if (event.kind === 'stall') {
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
-        const stalls = this.#stalls.get(event.worker) ?? []
-        stalls.push({ from: event.from, to: event.t })
-        this.#stalls.set(event.worker, stalls)
+        this.#stood(event.worker, { from: event.from, to: event.t })
       } else if (event.kind === 'taken' && event.key === undefined) {
         // The queues are lost too; where one lock is taken away, its queue stays.
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
@@ -52,6 +53,7 @@ export class Disturbances {
     for (const [worker, from] of offline) this.#addTo(worker, from, never)
     this.#ofAll = merged(this.#ofAll)
     for (const spans of [this.#ofWorker, this.#ofKey]) for (const [of, list] of spans) spans.set(of, merged(list))
+    for (const [worker, list] of this.#stalls) this.#stalls.set(worker, merged(list))
   }
 
   /** Whether anything may have reached the waiters of this process for this lock in this time. */
@@ -63,6 +65,12 @@ export class Disturbances {
   /** ms of this time in which the process, or the way from it to the server, surely stood still. */
   stalled(worker: string, from: number, to: number): number {
     return covered(this.#stalls.get(undefined) ?? [], from, to) + covered(this.#stalls.get(worker) ?? [], from, to)
+  }
+
+  #stood(worker: string | undefined, span: Span): void {
+    const stalls = this.#stalls.get(worker)
+    if (stalls) stalls.push(span)
+    else this.#stalls.set(worker, [span])
   }
 
   #add({ reach, worker, key }: EventOf<'fault'>, from: number, to: number): void {

@@ -73,9 +73,9 @@ export class Eyes {
     this.#seen.set(key, { text, t })
     const entries: [id: string, ticket: string, worker: string, owner: string][] = []
     for (let i = 0; i < flat.length; i += 2) {
-      // lua/README.md has the form of an entry. Owners and labels of a soak are plain ASCII.
-      const [, id, bytes, rest] = /^(\S+) \d+ \d+ \d+ (\d+) (.*)$/.exec(flat[i]!)!
-      entries.push([id!, flat[i + 1]!, rest!.slice(Number(bytes)), rest!.slice(0, Number(bytes))])
+      // lua/include/claim.lua has the form of an entry. Owners and labels of a soak are plain ASCII.
+      const [, id, bytes, rest] = /^(\S+) (\d+) \d+ \d+ \d+ (.*)$/.exec(flat[i]!)!
+      entries.push([id!, flat[i + 1]!, rest!.slice(Number(bytes)), rest!.slice(0, Number(bytes)) || id!])
     }
     this.#stage.recorder.record('queue', { key, from, entries }, t)
   }

@@ -49,17 +49,19 @@ async function occupied(stage: Stage, name: string, duration: number): Promise<v
 }
 
 /** Says everything that can be said without knowing a waiter's id, which is all that makes a grant. */
-async function forgeMessages({ admin }: Stage, key: string): Promise<void> {
+async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<void> {
   const lock = lockName(key)
   const stranger = randomBytes(12).toString('base64url')
   for (const channel of [`unlock:${lock}`, `${lock}:unlock`]) await admin.publish(channel, 'free')
-  const holder = await admin.hget(lock, 'hold')
+  const holder = (await admin.hget(lock, 'holder'))?.split(' ')[2]
   for (const inbox of (await admin.pubsub('CHANNELS', `${INBOX}*`)) as string[]) {
     const client = inbox.slice(INBOX.length)
     await admin.publish(inbox, `handoff ${client}${stranger} 1 ${lock}`)
     await admin.publish(inbox, `expiry ${client}${stranger} 99999999999999999 ${lock}`)
     if (holder?.startsWith(client)) {
       await admin.publish(inbox, `lost ${holder} 1 ${lock}`)
+      // The holder may be a waiter still, in the eyes of its client.
+      recorder.record('forged', { key, id: holder, token: 1 })
       await admin.publish(inbox, `handoff ${holder} 1 ${lock}`)
     }
     await admin.publish(inbox, 'beat 0')
@@ -68,8 +70,9 @@ async function forgeMessages({ admin }: Stage, key: string): Promise<void> {
 }
 
 /**
- * Tells waiters by their true ids that they hold. With an old token that is not believed. With one that Redis might have
- * issued just now it is, until the first renewal: so those, and only those, are recorded.
+ * Tells waiters by their true ids that they hold. With an old token that is believed only where the reply that says how
+ * far the lock's clock is has not come yet; with one that Redis might have issued just now it is, until the first renewal.
+ * Each is recorded.
  *
  * The lock may have no waiter at the moment; then some other lock has, or soon will.
  */
@@ -80,6 +83,7 @@ async function forgeGrants({ admin, recorder, keys }: Stage, asked: string, dice
       const ids = (await admin.zrange(`${lock}:queue`, '0', '1')).map(entry => entry.slice(0, entry.indexOf(' ')))
       for (const id of ids) {
         const inbox = INBOX + id.slice(0, 12)
+        recorder.record('forged', { key, id, token: 1 })
         await admin.publish(inbox, `expiry ${id} 1 ${lock}`)
         const [seconds, micros] = await admin.time()
         const token = Number(seconds) * 1_000_000 + Number(micros)
