@@ -192,7 +192,7 @@ export class Checks implements Watcher, ClientWatcher {
     if (client.process.dead || stillborn || this.#taken.has(inside.terms(lease).hold.id)) return
     if (lease.held)
       this.#failed('I1', `${id} is granted while ${lease.id} holds for ${lease.remaining().toFixed(3)} ms`)
-    if (inside.state(lease) === 'held' && client.process.awake && !client.closed) {
+    if (inside.state(lease) === 'held' && client.process.settled && !client.closed) {
       this.#failed('I8', `${id} is granted before the loss of ${lease.id} was told`)
     }
   }

@@ -17,6 +17,8 @@ interface Open {
   readonly isLock: boolean
   /** The lock it waits for, by its key. */
   readonly waitsFor: string | undefined
+  /** How long it may go on after the process was stopped, ms. */
+  readonly again: number
 }
 
 export class Promises {
@@ -37,8 +39,8 @@ export class Promises {
     return [...this.#open].map(({ what, begun }) => `${what} since ${begun.toFixed(3)}`)
   }
 
-  /** `limit`: ms. */
-  begin(what: string, client: SimulatedClient, now: number, limit: number, waitsFor?: string): Open {
+  /** `limit` and `again`: ms. */
+  begin(what: string, client: SimulatedClient, now: number, limit: number, waitsFor?: string, again = 0): Open {
     const open = {
       what,
       client,
@@ -46,6 +48,7 @@ export class Promises {
       due: now + limit * 1.001 + LATE,
       isLock: what.startsWith('lock'),
       waitsFor,
+      again,
     }
     this.#open.add(open)
     return open
@@ -67,7 +70,7 @@ export class Promises {
       const { process, outOfReach } = open.client
       if (!process.awake || process.dead) continue
       const from = Math.max(open.begun, (open.isLock ? outOfReach : undefined) ?? Number.POSITIVE_INFINITY)
-      const due = Math.max(Math.min(open.due, from + outage), process.thawedAt + LATE)
+      const due = Math.max(Math.min(open.due, from + outage), process.thawedAt + open.again * 1.001 + LATE)
       if (now > due) {
         this.#failed(
           'I6',

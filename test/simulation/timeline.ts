@@ -97,6 +97,9 @@ function before(a: Event, b: Event): boolean {
   return a.time < b.time || (a.time === b.time && a.order < b.order)
 }
 
+/** How late a timer may fire, in ms. */
+const LATE = 1
+
 /** A process: it runs, is stopped for a while, or is gone. Its clock is monotonic and may be a little fast or slow. */
 export class Process implements Clock {
   readonly name: string
@@ -124,9 +127,9 @@ export class Process implements Clock {
     return this.#offset + this.#timeline.now * this.#rate
   }
 
-  /** Timers fire late, by up to a millisecond. */
+  /** Timers fire late, by up to `LATE`. */
   after(delay: number, fire: () => void): Timer {
-    const due = this.#timeline.now + Math.max(0, delay) / this.#rate + this.#random.between(0.01, 1)
+    const due = this.#timeline.now + Math.max(0, delay) / this.#rate + this.#random.between(0.01, LATE)
     const run = () => {
       this.#armed.delete(event)
       fire()
@@ -149,6 +152,11 @@ export class Process implements Clock {
   /** Whether everything that was due in it has run: neither frozen nor just thawed. */
   get awake(): boolean {
     return !this.frozen && this.#timeline.now > this.thawedAt
+  }
+
+  /** Whether timers have run, too, that were armed anew by what came first after the thaw: they are late like any other. */
+  get settled(): boolean {
+    return !this.frozen && this.#timeline.now > this.thawedAt + LATE
   }
 
   freeze(): void {

@@ -126,9 +126,11 @@ export class World implements Stage {
     const { outageTimeout } = this.#plan.settings
     const controller = abort === undefined ? undefined : new AbortController()
     // A single attempt asks a second time where its grant was under way for longer than the lease (acquire.ts).
-    const limit = request.timeout === 0 ? 2 * outageTimeout : (request.timeout ?? Number.POSITIVE_INFINITY)
-    const waitsFor = request.timeout === 0 ? undefined : key
-    const open = this.#promises.begin(`lock ${key}`, client, this.timeline.now, limit, waitsFor)
+    const once = request.timeout === 0
+    const limit = once ? 2 * outageTimeout : (request.timeout ?? Number.POSITIVE_INFINITY)
+    // That second one begins when a process has been stopped for longer than all its patience, too.
+    const again = once ? outageTimeout : 0
+    const open = this.#promises.begin(`lock ${key}`, client, this.timeline.now, limit, once ? undefined : key, again)
     this.trace.note(client.process.name, () => `asks ${JSON.stringify({ ...call, at: undefined })}`)
     const timer =
       controller &&

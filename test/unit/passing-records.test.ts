@@ -1,0 +1,152 @@
+/** What Redis is told of a lock that was handed on within a client, and who waits for that. */
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError } from '../../src/errors.ts'
+import { FIRST, HandingOn, leaseOf } from './handing-on.ts'
+import { settled } from './promises.ts'
+import { KEY } from './waiting.ts'
+
+const unreachable = new LockConnectionError('out of reach')
+
+describe('Redis is told of who holds', () => {
+  test('once, 1 ms after a hand-off, if it still holds then', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    await at.clock.advance(0.6)
+    void leaseOf(b!).release()
+    await at.clock.advance(0.3)
+    expect(at.records).toEqual([])
+    await at.clock.advance(0.1)
+    expect(at.records).toEqual([['C', FIRST + 2]])
+    expect(at.primitive.passes.next.args[0]).toEqual({ key: KEY, id: 'A' })
+    await at.clock.advance(100)
+    expect(at.records.length).toBe(1)
+  })
+
+  test('again after a later hand-off, with a newer token', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    void leaseOf(b!).release()
+    await at.recorded()
+    await at.clock.advance(1)
+    expect(at.records).toEqual([
+      ['B', FIRST + 1],
+      ['C', FIRST + 2],
+    ])
+  })
+
+  test('I7 not after the lock has gone back', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    void leaseOf(a!).release()
+    void leaseOf(b!).release()
+    await at.clock.advance(10)
+    expect(at.records).toEqual([])
+  })
+
+  test('and the new lease then has its full length', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A', lease: 100, renew: false }, { id: 'B', lease: 100, renew: false })
+    at.clock.block(3)
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    const before = leaseOf(b!).remaining()
+    await at.recorded()
+    expect(leaseOf(b!).remaining() - before).toBeCloseTo(4)
+  })
+
+  test('whose answer may come to a later holder: the hold is the same', async () => {
+    const at = new HandingOn()
+    const [a, b, c] = await at.run({ id: 'A', lease: 100 }, { id: 'B', lease: 100 }, { id: 'C', lease: 100 })
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    void leaseOf(b!).release()
+    const before = leaseOf(c!).remaining()
+    await at.recorded()
+    expect(leaseOf(c!).remaining()).toBeGreaterThan(before)
+  })
+
+  test('I8 and if the hold is gone, the lease is asked about, lost, and the line asks', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    await at.primitive.passes.next.answer(undefined)
+    await at.clock.advance(0)
+    expect(at.primitive.renewals.next.args[0]).toMatchObject([{ hold: { key: KEY, id: 'A' } }])
+    expect(leaseOf(b!).held).toBe(true)
+    await at.primitive.renewals.next.answer([undefined])
+    expect([leaseOf(b!).held, leaseOf(b!).signal.aborted, at.told.at(-1)]).toEqual([false, true, 'lost B'])
+    expect(at.asking).toEqual(['C'])
+  })
+
+  test('a record that fails is reported, and told again with the next hand-off', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    await at.clock.advance(1)
+    await at.primitive.passes.next.fail(unreachable)
+    expect(at.failures).toEqual([unreachable])
+    void leaseOf(b!).release()
+    await at.clock.advance(1)
+    expect(at.records.at(-1)).toEqual(['C', FIRST + 2])
+  })
+})
+
+describe('an owner that names itself inside a lease that was handed on', () => {
+  async function handedOn() {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    void leaseOf(a!).release()
+    return { at, lease: leaseOf(b!) }
+  }
+
+  test.each(['once', 'line', 'queue'] as const)('is asked for when Redis knows it: %s', async mode => {
+    const { at, lease } = await handedOn()
+    await at.ask({ id: 'N', owner: lease.owner, mode })
+    expect(at.records).toEqual([['B', FIRST + 1]])
+    expect(at.asking).toEqual([])
+    await at.recorded()
+    expect(at.asking).toEqual(['N'])
+  })
+
+  test('waits for a record that is under way, and asks for no other', async () => {
+    const { at, lease } = await handedOn()
+    await at.clock.advance(1)
+    await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
+    expect([at.records.length, at.asking]).toEqual([1, []])
+    await at.recorded()
+    expect(at.asking).toEqual(['N'])
+  })
+
+  test('asks at once where Redis knows it', async () => {
+    const { at, lease } = await handedOn()
+    await at.clock.advance(1)
+    await at.recorded()
+    await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
+    expect([at.records.length, at.asking]).toEqual([1, ['N']])
+  })
+
+  test.each(['once', 'line', 'queue'] as const)('is rejected when Redis cannot be told: %s', async mode => {
+    const { at, lease } = await handedOn()
+    const nested = await at.ask({ id: 'N', owner: lease.owner, mode })
+    await at.primitive.passes.next.fail(unreachable)
+    expect(nested.end).toBe(unreachable)
+    expect([at.asking, at.left, lease.held]).toEqual([[], [], true])
+    const again = await at.ask({ id: 'M', owner: lease.owner, mode })
+    await at.recorded()
+    expect([again.end, at.asking]).toEqual([undefined, ['M']])
+  })
+
+  test('I6 may give up meanwhile, and then nothing is asked', async () => {
+    const { at, lease } = await handedOn()
+    const nested = await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
+    at.acquirer.quit(nested.waiter)
+    expect(nested.end).toBe('quit')
+    await at.recorded()
+    await settled()
+    expect([at.asking, at.left]).toEqual([[], []])
+  })
+})
