@@ -81,8 +81,6 @@ export class Connection {
   /** Why we have torn down the connection ourselves; what ioredis says of that is only its consequence. */
   #torn: Error | undefined
   #unanswered = 0
-  /** What is written now is held back until the end of this turn. */
-  #gathering = false
   #lastAnswer = 0
 
   constructor(redis: Redis | Cluster, clock: Clock, outageTimeout: number, listener: ConnectionListener) {
@@ -161,7 +159,6 @@ export class Connection {
     call.underway = true
     call.sent = this.#clock.now()
     if (this.#unanswered++ === 0) this.#lastAnswer = call.sent
-    this.#writeTogether()
     call.send(this.redis).then(
       reply => {
         this.#answered(call)
@@ -195,18 +192,6 @@ export class Connection {
 
   #fail(call: Call, error: Error): void {
     if (this.#calls.delete(call)) call.fail(error)
-  }
-
-  /** What is sent in one turn of the event loop leaves in one write: a system call costs as much as all the rest. */
-  #writeTogether(): void {
-    const { stream } = this.redis as Redis
-    if (this.#gathering || !stream) return
-    this.#gathering = true
-    stream.cork()
-    process.nextTick(() => {
-      this.#gathering = false
-      stream.uncork()
-    })
   }
 
   #wentUp(): void {
