@@ -6,34 +6,37 @@ import { load, notInstalled } from './installed.ts'
 interface Library {
   default: new (clients: Redis[], settings?: Partial<Timing>) => Redlock
 }
-interface Redlock {
+export interface Redlock {
   acquire(
     resources: string[],
     duration: number,
     settings: { retryCount: number },
   ): Promise<{ release(): Promise<unknown> }>
 }
-interface Timing {
+export interface Timing {
   retryDelay: number
   retryJitter: number
 }
 
-/** It has no default lease; this is the one of its README. */
+/** There is no default lease; this is the one of the READMEs. */
 const leaseOfReadme = 5_000
 
-function redlockWith(name: string, note: string, timing?: Timing): Rival {
+/** A variant of Redlock with its settings, on one server. @sesamecare-oss/redlock is a fork and is used in the same way. */
+export function redlockRival(
+  { name, note, package: from }: Pick<Rival, 'name' | 'note'> & { readonly package: string },
+  connect: (redis: Redis) => Promise<Redlock>,
+): Rival {
   return {
     name,
     kind: 'rival',
     fair: false,
-    package: 'redlock',
+    package: from,
     note,
     runtime: 'node',
-    missing: () => notInstalled('redlock'),
+    missing: () => notInstalled(from),
     async open({ url, lease = leaseOfReadme }) {
-      const { default: Redlock } = await load<Library>('redlock')
       const redis = new Redis(url)
-      const redlock = new Redlock([redis], timing)
+      const redlock = await connect(redis)
       return {
         contender: () => ({
           async acquire(key) {
@@ -48,14 +51,22 @@ function redlockWith(name: string, note: string, timing?: Timing): Rival {
   }
 }
 
-export const redlock = redlockWith(
-  'redlock',
-  'One server, its defaults: polls every 200 ± 100 ms; retryCount -1 so that it never gives up. No auto-extension.',
-)
+export const defaults =
+  'One server, its defaults: polls every 200 ± 100 ms; retryCount -1 so that it never gives up. No auto-extension.'
 
-/** Its defaults leave a free lock unused most of the time, so it is measured with redis-semaphore's delay, too. */
-export const redlock10ms = redlockWith(
-  'redlock-10ms',
-  'One server, polls every 10 ± 5 ms (our setting, jitter in the proportion of its defaults); retryCount -1.',
-  { retryDelay: 10, retryJitter: 5 },
+/** The defaults leave a free lock unused most of the time, so each is measured with redis-semaphore's delay, too. */
+export const quicker = {
+  note: 'One server, polls every 10 ± 5 ms (our setting, jitter in the proportion of its defaults); retryCount -1.',
+  timing: { retryDelay: 10, retryJitter: 5 },
+}
+
+async function connect(redis: Redis, timing?: Timing): Promise<Redlock> {
+  const { default: Redlock } = await load<Library>('redlock')
+  return new Redlock([redis], timing)
+}
+
+export const redlock = redlockRival({ name: 'redlock', note: defaults, package: 'redlock' }, redis => connect(redis))
+
+export const redlock10ms = redlockRival({ name: 'redlock-10ms', note: quicker.note, package: 'redlock' }, redis =>
+  connect(redis, quicker.timing),
 )
