@@ -12,7 +12,7 @@ import { Recorder } from '../history/recorder.ts'
 import type { Place } from '../support/replication.ts'
 import { SteppedClock } from '../support/stepped-clock.ts'
 import { Post } from './post.ts'
-import { keyNames, type Terms, TOKEN_MEMORY } from './terms.ts'
+import { keyNames, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
 
 /** The keeper has rights of its own, so that those of everybody else can be revoked and restored. */
 const KEEPER = { username: 'keeper', password: 'any' } as const
@@ -54,7 +54,7 @@ export class Stage {
   readonly register: Redis
   /** Both servers that can be the master; at rest the first one is. */
   readonly places: readonly [Place, Place]
-  /** For forced releases. */
+  /** For forced releases, and for a look at every lock before the clock is set back. */
   readonly locks: LockClient
   readonly #servers: readonly RunningServer[]
 
@@ -76,9 +76,10 @@ export class Stage {
       { url: server.url, redis: this.admin },
       { url: spare.url, redis: connect(spare) },
     ]
+    // With the times of everybody else: a queue joined for longer would outlive the end of the run.
     this.locks = new LockClient(
       { port: server.port, host: '127.0.0.1', ...KEEPER },
-      { label: 'keeper', tokenMemory: TOKEN_MEMORY },
+      { label: 'keeper', tokenMemory: TOKEN_MEMORY, waiterTtl: WAITER_TTL },
     )
   }
 
