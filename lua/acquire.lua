@@ -81,6 +81,8 @@ if mode == 'queue' and (held or queued) then
     redis.call('ZADD', expiry, now + ttl, id)
     redis.call('PEXPIREAT', expiry, queued)
   end
+  local who = string.sub(id, 1, 12)
+  -- include: place
 end
 
 if not held then

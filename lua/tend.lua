@@ -42,6 +42,8 @@ if #joins > 0 then
   local fresh = true
   -- include: enqueue
   redis.call('PEXPIREAT', expiry, queued)
+  local who = string.sub(waiters[1], 1, 12)
+  -- include: place
 end
 
 local how = 'handoff'

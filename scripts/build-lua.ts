@@ -8,6 +8,7 @@
  *   - KEYS and ARGV are not touched by hand;
  *   - the first words of the replies, arrays or texts, are those that the header lists.
  *
+ * What stands between `--[[cluster` and `--]]` is a comment to a single server; src/redis/scripts.ts opens it for a cluster.
  * `-- include: name` inserts lua/include/name.lua in place. A trailing `?` marks an argument that may be absent, a
  * trailing `...` the rest of the list. Comments and indentation are left out of what Redis is sent.
  */
@@ -129,7 +130,8 @@ function compile(name: string) {
   for (const word of promised)
     if (!text.includes(`'${word}'`) && !text.includes(`'${word} `)) fail(`the header's reply "${word}" is never given`)
 
-  const commands = new Set([...text.matchAll(/redis\.p?call\('(\w+)'/g)].map(match => match[1]!))
+  const everywhere = text.replace(/^--\[\[cluster$[\s\S]*?^--\]\]$/gm, '')
+  const commands = new Set([...everywhere.matchAll(/redis\.p?call\('(\w+)'/g)].map(match => match[1]!))
   return { name, lua, keys, args, replies: promised, commands: [...commands].sort() }
 }
 

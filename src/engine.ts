@@ -12,6 +12,7 @@ import { systemClock } from './clock.ts'
 import { LockClosedError, named } from './errors.ts'
 import { Holding } from './lease/holding.ts'
 import type { Lease } from './lease/lease.ts'
+import { Listening } from './lease/listening.ts'
 import { Inspection } from './locks/inspection.ts'
 import { Mutex } from './locks/mutex.ts'
 import type { Announcer } from './observe/announce.ts'
@@ -21,6 +22,7 @@ import type { Granted } from './primitive.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { newHoldId } from './redis/ids.ts'
 import { Link } from './redis/link.ts'
+import { Survey } from './redis/survey.ts'
 import { Acquirer } from './wait/acquire.ts'
 import type { Waiter, Wish } from './wait/waiters.ts'
 
@@ -32,9 +34,11 @@ const clock = systemClock
 export class Engine {
   readonly inspection: Inspection
   readonly #link: Link
+  readonly #survey: Survey
   readonly #mutex: Mutex
   readonly #acquirer: Acquirer
   readonly #holding: Holding<Waiter>
+  readonly #listening: Listening | undefined
   readonly #stats = new Stats()
   readonly #announcer: Announcer
   #closing: Promise<void> | undefined
@@ -51,15 +55,20 @@ export class Engine {
         if (by !== this.#link.clientId) this.#acquirer.unlocked(key)
       },
       down: error => this.#acquirer.disconnected(error),
-      up: () => this.#acquirer.reconnected(),
-      heard: () => {
-        this.#acquirer.lookAgain()
-        this.#holding.doubtAll()
+      up: () => {
+        this.#acquirer.reconnected()
+        this.#survey.look()
+      },
+      heard: key => {
+        this.#acquirer.lookAgain(key)
+        this.#holding.doubtAll(key)
       },
       disconnected: error => announcer.tell('disconnected', () => ({ error })),
       reconnected: () => announcer.tell('reconnected', () => ({})),
+      warned: error => this.#failed(error),
       busy: () => this.#acquirer.waiting > 0 || this.#holding.size > 0,
     })
+    this.#survey = new Survey(this.#link.commands.redis, this.#link.keys, this.#link.clientId, this.#failed.bind(this))
     this.#mutex = new Mutex(this.#link.scripts, this.#link.keys, settings)
     this.inspection = new Inspection(this.#link, settings.tokenMemory)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
@@ -86,6 +95,9 @@ export class Engine {
       },
       failed: error => this.#failed(error),
     })
+    if (this.#link.inboxPerLock) {
+      this.#listening = new Listening(clock, this.#link, lease => this.#holding.doubtAll(lease.key))
+    }
     this.#acquirer.disconnected(new Error('there is no connection yet'))
     this.#link.open()
   }
@@ -153,6 +165,7 @@ export class Engine {
     const { up } = this.#link.commands
     const left = Promise.all([this.#acquirer.close(), this.#holding.releaseAll()])
     if (up) await pTimeout(left, { milliseconds: CLOSE_PATIENCE, message: false })
+    this.#listening?.close()
     this.#link.close()
     this.#holding.close()
     await left
@@ -160,6 +173,7 @@ export class Engine {
 
   #take({ claim, since, handoff }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
     const lease = this.#holding.take({ claim, since, renew, maxHold }, grant)
+    this.#listening?.add(lease)
     const { key, owner, fencingToken, waited, via } = lease
     this.#stats.acquired(via, waited)
     if (handoff !== undefined) this.#stats.handedOff(handoff)

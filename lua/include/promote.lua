@@ -8,6 +8,9 @@
 --   * its own expiry has passed: its ticket is older than its waiterTtl and no heartbeat has recorded a later deadline;
 --   * PUBLISH says that nobody is subscribed to its inbox: its process is gone or cut off. If it lives after all, it
 --     joins again with the ticket it had. So the waiters of a crashed process cost a pop each, not a time-out each.
+--     In a cluster nobody may be subscribed because the slot has just come to this node, and the waiter has not followed it
+--     yet. If it lost its place for that, a failover would change the order. So there it is passed over only if it has been
+--     heard on this very node (include/place.lua); else it is granted the lock, and finds it by a heartbeat.
 -- A waiter whose id begins with `mine` needs no message: the reply of this script tells its client. nil: nobody's does.
 --
 -- The message stands between the end of the old hold and the write of the new one because its count decides; ZPOPMIN is
@@ -20,6 +23,9 @@ repeat
   if not claimed then
     redis.call('HDEL', lock, 'queued')
     queued = nil
+    --[[cluster
+    redis.call('ZREMRANGEBYSCORE', expiry, '-inf', '+inf')
+    --]]
     break
   end
   local waiter = string.sub(claimed, 1, 28)
@@ -36,6 +42,13 @@ repeat
     if not mine or string.sub(waiter, 1, #mine) ~= mine then
       local inboxOf = inbox .. string.sub(waiter, 1, 12)
       heard = redis.pcall('PUBLISH', inboxOf, reason .. ' ' .. waiter .. ' ' .. offered .. ' ' .. lock)
+      --[[cluster
+      if heard == 0 then
+        local here = redis.pcall('CLUSTER', 'MYID')
+        local noted = not here.err and redis.call('ZSCORE', expiry, string.sub(waiter, 1, 12) .. '@' .. here)
+        if not noted or tonumber(noted) < now then heard = nil end
+      end
+      --]]
     end
     if heard ~= 0 then
       successor, token = waiter, offered

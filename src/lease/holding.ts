@@ -119,9 +119,9 @@ export class Holding<W> {
     if (lease) this.#renewal.check([lease])
   }
 
-  /** A message that says so may have been missed. */
-  doubtAll(): void {
-    this.#renewal.check(this.#renewal.leases)
+  /** A message that says so may have been missed, of any lease or of those of one key. */
+  doubtAll(key?: string): void {
+    this.#renewal.check(key === undefined ? this.#renewal.leases : this.#renewal.leasesOf(key))
   }
 
   /** As `Passing.record`. */

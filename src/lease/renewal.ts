@@ -3,7 +3,7 @@
  *
  * A lease wakes the scheduler at the earlier of two times:
  *   due       when to ask Redis again: a third of its length after the request that last proved it. Renewals that are
- *             due at about the same time go out together, many in one script call.
+ *             due at about the same time go out together, many in one script call (in a cluster: those of one slot).
  *   deadline  when it is not surely ours any more. Then it is lost, at once and for good: its signal aborts before the
  *             server can grant the lock to another (I1, I8).
  *
@@ -117,6 +117,11 @@ export class Renewal {
     return this.#byKey.get(key)?.[0]
   }
 
+  /** The leases of the key, oldest first. */
+  leasesOf(key: string): readonly Lease[] {
+    return this.#byKey.get(key) ?? []
+  }
+
   /**
    * Ends a lease by its release, which resolves to whether the hold was live. Resolves false as soon as the lease has
    * run out by itself, because from then on there is nothing left to wait for.
@@ -198,8 +203,19 @@ export class Renewal {
       else if (inside.state(lease) === 'held' && !asking && entry.due <= now + inside.terms(lease).lease * TOGETHER)
         due.push(entry)
     }
-    if (due.length > 0) this.#ask(due, now)
+    for (const some of this.#byPlace(due)) this.#ask(some, now)
     for (const entry of this.#entries.values()) this.#wakeBy(entry)
+  }
+
+  #byPlace(entries: readonly Entry[]): Iterable<Entry[]> {
+    const places = new Map<string, Entry[]>()
+    for (const entry of entries) {
+      const place = this.#primitive.placeOf?.(entry.lease.key) ?? ''
+      const some = places.get(place)
+      if (some) some.push(entry)
+      else places.set(place, [entry])
+    }
+    return places.values()
   }
 
   async #ask(entries: Entry[], now: number): Promise<void> {

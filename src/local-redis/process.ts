@@ -36,12 +36,14 @@ const tailLines = 20
 
 /** Launches `binary` on loopback; `env` is added to this process's environment. */
 export function launchProcess(binary: string, env: NodeJS.ProcessEnv = {}): Launch {
-  return async (port, { args, dir }) => {
+  return async (port, { args, dir, config }) => {
     const temporary = await mkdtemp(join(tmpdir(), 'baton-redis-'))
     const logFile = join(temporary, 'server.log')
     const own = ['--bind', '127.0.0.1', '--port', String(port), '--dir', dir ?? temporary, ...emptyAndForgetful]
     try {
-      const child = spawnLogged(logFile, [temporary, binary, ...own, ...args], env)
+      // The file comes first, and gives way to all arguments.
+      const words = config === undefined ? [binary] : [binary, config]
+      const child = spawnLogged(logFile, [temporary, ...words, ...own, ...args], env)
       if (child.pid === undefined) throw (await once(child, 'error'))[0]
       return new ProcessLife(child, temporary, logFile)
     } catch (error) {

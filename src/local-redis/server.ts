@@ -30,6 +30,8 @@ export interface StartOptions {
   readonly port?: number
   /** The server's working folder, which is left in place. A temporary one is made and removed where none is given. */
   readonly dir?: string
+  /** A configuration file of the caller's, for what takes no arguments: a sentinel keeps what it knows in it. */
+  readonly config?: string
 }
 
 export interface RunningServer {
@@ -58,6 +60,7 @@ export interface Life {
 export interface LaunchOptions {
   readonly args: readonly string[]
   readonly dir: string | undefined
+  readonly config: string | undefined
 }
 
 export type Launch = (port: number, options: LaunchOptions) => Promise<Life>
@@ -73,9 +76,9 @@ const strangerAnswered = 'another server answered'
 const portTaken = new RegExp(`address already in use|port is already allocated|${strangerAnswered}`, 'i')
 
 export async function startServer(launch: Launch, options: StartOptions = {}): Promise<RunningServer> {
-  const { args = [], port, dir } = options
-  const { life, port: takenPort } = await launchUntilReady(launch, port, { args, dir })
-  return new LaunchedServer(launch, takenPort, { args, dir }, life)
+  const { args = [], port, dir, config } = options
+  const { life, port: takenPort } = await launchUntilReady(launch, port, { args, dir, config })
+  return new LaunchedServer(launch, takenPort, { args, dir, config }, life)
 }
 
 class LaunchedServer implements RunningServer {

@@ -31,13 +31,19 @@ export class Inspection {
   async *list(pattern: string): AsyncGenerator<LockState> {
     const matches = glob(pattern)
     const seen = new Set<string>()
-    const masters = await this.#run(async redis => nodesOf(redis).length)
-    for (let node = 0; node < masters; node++) {
+    const done = new Set<string>()
+    for (;;) {
+      const masters = await this.#run(async redis => mastersOf(redis))
+      // One that has taken over in the meantime is another one, with locks that may not have been seen.
+      const master = masters.find(name => !done.has(name))
+      if (master === undefined) return
+      done.add(master)
       let cursor = '0'
       do {
-        const [next, names] = await this.#run(redis => this.#scan(nodesOf(redis)[node] ?? redis, cursor))
-        cursor = next
-        const keys = names.map(name => this.#link.keys.keyOf(name)).filter(key => key !== undefined)
+        const page = await this.#run(redis => this.#scan(redis, master, cursor))
+        if (!page) break
+        cursor = page[0]
+        const keys = page[1].map(name => this.#link.keys.keyOf(name)).filter(key => key !== undefined)
         const fresh = keys.filter(key => matches.test(key) && !seen.has(key))
         for (const key of fresh) seen.add(key)
         for (const state of await Promise.all(fresh.map(key => this.inspect(key)))) {
@@ -65,8 +71,14 @@ export class Inspection {
     }
   }
 
-  #scan(redis: Redis | Cluster, cursor: string): Promise<[string, string[]]> {
-    return redis.scan(cursor, 'MATCH', this.#link.keys.pattern, 'COUNT', PAGE, 'TYPE', 'hash')
+  /** A page of names of keys; undefined: this server is no master any more. */
+  async #scan(redis: Redis | Cluster, master: string, cursor: string): Promise<[string, string[]] | undefined> {
+    const server = isCluster(redis) ? redis.nodes().find(node => nameOf(node) === master) : redis
+    if (server) return server.scan(cursor, 'MATCH', this.#link.keys.pattern, 'COUNT', PAGE, 'TYPE', 'hash')
+    if (!mastersOf(redis).includes(master)) return undefined
+    // It may be replaced: the table says by whom, once it has been asked for anew. Until then it is tried again.
+    if (isCluster(redis)) redis.refreshSlotsCache(() => {})
+    throw new Error(`${master} is out of reach`)
   }
 
   async #run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
@@ -74,9 +86,17 @@ export class Inspection {
   }
 }
 
-/** The servers whose keys make up the whole: one, or every master of a cluster. */
-function nodesOf(redis: Redis | Cluster): (Redis | Cluster)[] {
-  return 'nodes' in redis ? redis.nodes('master') : [redis]
+function isCluster(redis: Redis | Cluster): redis is Cluster {
+  return 'nodes' in redis
+}
+
+/** The names of the servers whose keys make up the whole: one, or every master of a cluster by its table of slots. */
+function mastersOf(redis: Redis | Cluster): string[] {
+  return isCluster(redis) ? [...new Set(redis.slots.map(([master]) => master as string))] : ['']
+}
+
+function nameOf({ options }: Redis): string {
+  return `${options.host}:${options.port}`
 }
 
 /** Redis's own patterns (`*`, `?`, `[abc]`, `[^a-c]`, `\` to escape) as a regular expression over the user's keys. */

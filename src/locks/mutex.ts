@@ -152,6 +152,10 @@ export class Mutex implements Primitive {
     return { deadline: surelyUntil(sent, Math.min(Number(values[0]), lease)), queued: values[1] === '1' }
   }
 
+  placeOf(key: string): string {
+    return this.#keys.placeOf(key)
+  }
+
   async renew(holds: readonly { readonly hold: Hold; readonly ms: number }[]): Promise<(number | undefined)[]> {
     const calls: Promise<(number | undefined)[]>[] = []
     for (let i = 0; i < holds.length; i += RENEWALS_PER_CALL) {

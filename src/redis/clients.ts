@@ -8,11 +8,13 @@ import { LockArgumentError } from '../errors.ts'
 export type RedisSource = Redis | Cluster | RedisOptions | string
 
 export interface Clients {
-  /** A new connection that does not connect by itself. */
-  make(): Redis | Cluster
+  /** A new connection that does not connect by itself. `silence`: how many ms a node of a cluster may leave a command unanswered. */
+  make(silence: number): Redis | Cluster
   readonly keyPrefix: string
   /** Whether it is a cluster, where channels belong to slots. */
   readonly cluster: boolean
+  /** How to reach the sentinels, where they say which server is the master. */
+  readonly sentinels?: RedisOptions | undefined
 }
 
 /**
@@ -37,6 +39,13 @@ const manners = {
   stringNumbers: false,
   replyMapping: 'legacy',
   monitor: false,
+  role: 'master',
+  // ioredis goes on in its list where it was the last time. Once through all of it, then redis/connection.ts tries again.
+  sentinelRetryStrategy: times => (times === 1 ? 0 : null),
+  // ioredis would wait for the answer of a sentinel that hangs, for ever.
+  sentinelCommandTimeout: 1_000,
+  // redis/sentinels.ts does that.
+  failoverDetector: false,
   readOnly: false,
   scripts: undefined,
   himportFieldsets: undefined,
@@ -46,15 +55,20 @@ export function clientsOf(source: RedisSource): Clients {
   if (typeof source === 'string') return fromUrl(source)
   if (isCluster(source)) {
     const keyPrefix = source.options.keyPrefix ?? ''
-    return { make: () => duplicateCluster(source), keyPrefix, cluster: true }
+    return { make: silence => duplicateCluster(source, silence), keyPrefix, cluster: true }
   }
   if (isRedis(source)) {
-    return { make: () => source.duplicate(manners), keyPrefix: source.options.keyPrefix ?? '', cluster: false }
+    const { options } = source
+    return { make: () => source.duplicate(manners), ...traits(options) }
   }
   if (typeof source !== 'object' || source === null || Array.isArray(source)) {
     throw new LockArgumentError('redis', source, 'an ioredis Redis or Cluster, its options, or a redis:// URL')
   }
-  return { make: () => new Redis({ ...source, ...manners }), keyPrefix: source.keyPrefix ?? '', cluster: false }
+  return { make: () => new Redis({ ...source, ...manners }), ...traits(source) }
+}
+
+function traits(options: RedisOptions): Omit<Clients, 'make'> {
+  return { keyPrefix: options.keyPrefix ?? '', cluster: false, sentinels: options.sentinels ? options : undefined }
 }
 
 function fromUrl(url: string): Clients {
@@ -66,17 +80,64 @@ function fromUrl(url: string): Clients {
   return { make: () => new Redis(url, manners), keyPrefix, cluster: false }
 }
 
-function duplicateCluster(source: Cluster): Cluster {
-  return source.duplicate([], {
+/** A connection of our own to a node of a cluster. */
+export function ownConnectionTo(node: Redis): Redis {
+  return node.duplicate(manners)
+}
+
+/**
+ * MOVED, ASK and TRYAGAIN are followed by ioredis: none of them has run anything. All else is for redis/connection.ts.
+ * Of the many connections inside, it sees the answers only; so each has to find out by itself that it is half-open.
+ */
+function duplicateCluster(source: Cluster, silence: number): Cluster {
+  const cluster = source.duplicate([], {
     lazyConnect: true,
     clusterRetryStrategy: () => null,
-    enableOfflineQueue: false,
+    clusterNodeRetryStrategy: null,
+    // For a node that is being connected to, which is only done when there is a command for it.
+    enableOfflineQueue: true,
     enableReadyCheck: false,
+    enableAutoPipelining: false,
+    scaleReads: 'master',
     retryDelayOnFailover: 0,
-    shardedSubscribers: true,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: 20,
+    // redis/shards.ts does that.
+    shardedSubscribers: false,
     keyPrefix: '',
-    redisOptions: { ...source.options.redisOptions, ...manners },
+    redisOptions: { ...source.options.redisOptions, ...manners, socketTimeout: silence },
   })
+  cluster.on('error', error => tellWhy(cluster, error))
+  cluster.on('+node', hearOutAsking)
+  return cluster
+}
+
+/**
+ * ASKING is sent ahead of a command that follows a slot on its way, and nobody hears what becomes of it: a user without
+ * the right to it would end the process by a rejection that nobody handles. The command behind it says what is wrong.
+ */
+function hearOutAsking(node: Redis): void {
+  const asking = node.asking.bind(node)
+  node.asking = (...callback) => {
+    const asked = asking(...callback)
+    asked.catch(() => {})
+    return asked
+  }
+}
+
+/**
+ * Where no node could be asked for the table of slots, ioredis says that the connection was closed, and keeps the socket's
+ * error to itself. So one of the nodes is connected to once more.
+ */
+function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: Error }): void {
+  const [node] = cluster.nodes()
+  if (!node || !lastNodeError || lastNodeError.name === 'ReplyError') return
+  const probe = node.duplicate({ ...manners, connectTimeout: 500 })
+  probe.on('error', reason => cluster.emit('error', reason))
+  probe.connect().then(
+    () => probe.disconnect(),
+    () => {},
+  )
 }
 
 function isRedis(value: unknown): value is Redis {

@@ -25,6 +25,8 @@ import { LockClosedError, LockConnectionError } from '../errors.ts'
 
 /** Server errors that pass: the same request may succeed a moment later, or on another connection. */
 const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b/
+/** So says a server that is no master any more; behind sentinels, the next connection leads to the one that is. */
+const demoted = /\bREADONLY\b/
 
 /** Retry pace while the connection is up but the server says "not now", in ms. */
 const PAUSE = 50
@@ -69,6 +71,7 @@ export class Connection {
   readonly #outageTimeout: number
   readonly #answerLimit: number
   readonly #listener: ConnectionListener
+  readonly #followsMaster: boolean
   /** Calls that are not settled, oldest first. */
   readonly #calls = new Set<Call>()
   #sweep: Timer | undefined
@@ -83,15 +86,27 @@ export class Connection {
   #unanswered = 0
   #lastAnswer = 0
 
-  constructor(redis: Redis | Cluster, clock: Clock, outageTimeout: number, listener: ConnectionListener) {
+  /** `followsMaster`: connecting again may lead to another server, because sentinels say where. */
+  constructor(
+    redis: Redis | Cluster,
+    clock: Clock,
+    outageTimeout: number,
+    listener: ConnectionListener,
+    followsMaster = false,
+  ) {
     this.redis = redis
     this.#clock = clock
     this.#outageTimeout = outageTimeout
-    // A third, so that there is time to notice that one sending is not answered, to connect again, and to send another.
-    this.#answerLimit = Math.min(5_000, Math.max(100, outageTimeout / 3))
+    this.#answerLimit = answerLimit(outageTimeout, 'nodes' in redis)
     this.#listener = listener
-    redis.on('error', (error: Error) => {
-      this.#lastError = error
+    this.#followsMaster = followsMaster
+    redis.on('error', (error: Error & { lastNodeError?: Error }) => {
+      const { lastNodeError } = error
+      // Said at the end of the list of sentinels, also where none of them has been tried yet.
+      if (/Retrying from scratch/.test(error.message)) return
+      // A cluster says that all nodes have failed. Only one that has refused says why; of the others redis/clients.ts tells.
+      if (lastNodeError && !isReply(lastNodeError)) this.#lastError ??= lastNodeError
+      else this.#lastError = lastNodeError ?? error
     })
     redis.on('ready', () => this.#wentUp())
     redis.on('end', () => this.#wentDown())
@@ -137,7 +152,8 @@ export class Connection {
 
   /** Drops the socket; the loop connects again. For a connection that is known to be deaf. */
   reset(reason: Error): void {
-    if (this.#torn) return
+    // One that has ended is about to be made anew.
+    if (this.#torn || this.redis.status === 'end') return
     this.#torn = reason
     this.redis.disconnect()
   }
@@ -178,7 +194,8 @@ export class Connection {
   }
 
   #unknownOrRefused(call: Call, error: Error): void {
-    if (isReply(error) && !passing.test(error.message)) {
+    const moved = this.#followsMaster && isReply(error) && demoted.test(error.message)
+    if (isReply(error) && !passing.test(error.message) && !moved) {
       return this.#fail(call, new LockConnectionError('Redis refused', error))
     }
     call.error = this.#torn ?? error
@@ -186,7 +203,10 @@ export class Connection {
     // Without a connection, the next one takes it up.
     if (!this.#up) return
     this.#clock.after(PAUSE, () => {
-      if (this.#up && this.#calls.has(call)) this.#send(call)
+      if (!this.#up || !this.#calls.has(call)) return
+      // Not the reply itself: who is refused the connection gives up.
+      if (moved) this.reset(new Error(error.message))
+      else this.#send(call)
     })
   }
 
@@ -240,13 +260,22 @@ export class Connection {
     const now = this.#clock.now()
     for (const call of this.#calls) {
       if (now - call.begun < this.#outageTimeout) break
-      const error = this.#up ? call.error : (this.#lastError ?? call.error)
+      const error = (this.#up ? call.error : (this.#lastError ?? call.error)) ?? new Error('it was left unanswered')
       this.#fail(call, new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`, error))
     }
     if (this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit) {
       this.reset(new Error(`Redis left a command unanswered for ${Math.round(now - this.#lastAnswer)} ms`))
     }
   }
+}
+
+/**
+ * How long a command may be unanswered before its connection counts as dead, in ms. A third, so that there is time to
+ * notice it, to connect again, and to send another. In a cluster the first command to a node waits for the greeting, too.
+ */
+export function answerLimit(outageTimeout: number, cluster: boolean): number {
+  const least = cluster ? Math.min(SHORTEST_GREETING, (outageTimeout * 2) / 3) : 100
+  return Math.min(5_000, Math.max(least, outageTimeout / 3))
 }
 
 function isReply(error: unknown): error is Error {

@@ -46,6 +46,14 @@ export class Keys {
     return this.#cluster ? `${lock}:inbox:` : `${this.#root}inbox:`
   }
 
+  /** Keys with the same answer can go into one script call: all of them; in a cluster, those with the same hash tag. */
+  placeOf(key: string): string {
+    if (!this.#cluster) return ''
+    const { lock } = this.of(key)
+    const open = lock.indexOf('{') + 1
+    return lock.slice(open, lock.indexOf('}', open))
+  }
+
   /** The user's key of a lock's key, or undefined if it is not a lock's key. */
   keyOf(lock: string): string | undefined {
     return lock.startsWith(this.#root) ? decode(lock.slice(this.#root.length)) : undefined

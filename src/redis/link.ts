@@ -1,5 +1,6 @@
 /**
- * Everything between a client and its Redis: one connection for scripts, one for messages.
+ * Everything between a client and its Redis: one connection for scripts, one for messages; in a cluster one of each kind
+ * for every master.
  *
  * Messages, on channels that lua/ publishes to (all are hints, see wait/acquire.ts):
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> is the holder now
@@ -9,16 +10,21 @@
  *
  * A subscriber cannot see that its connection is half-open, for it only listens. So while anything depends on messages
  * the client sends itself one every few seconds, through the whole way that a grant would take; if it has not come by
- * the next, the connection is torn down and made anew.
+ * the next, the connection is torn down and made anew. In a cluster, where channels belong to the slots of locks, it asks
+ * each server for one of them once more instead.
  */
+import type { Cluster } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
+import { LockConnectionError, type LockError } from '../errors.ts'
 import type { Settings } from '../options.ts'
 import type { Channel, Via } from '../primitive.ts'
 import { clientsOf, type RedisSource } from './clients.ts'
-import { Connection } from './connection.ts'
+import { answerLimit, Connection, type ConnectionListener } from './connection.ts'
 import { newClientId } from './ids.ts'
 import { Keys, lockOfChannel, unlockChannel } from './keys.ts'
 import { Scripts } from './scripts.ts'
+import { Sentinels } from './sentinels.ts'
+import { Shards } from './shards.ts'
 import { Subscriber } from './subscriber.ts'
 
 export interface LinkListener {
@@ -29,11 +35,13 @@ export interface LinkListener {
   /** The connection for commands is gone, or there again. */
   down(error: Error): void
   up(): void
-  /** Messages may have been missed, and come again from now on. */
-  heard(): void
+  /** Messages may have been missed, about all locks or about one, and come again from now on. */
+  heard(key?: string): void
   /** For events: either connection is gone; both are there again. */
   disconnected(error: Error): void
   reconnected(): void
+  /** Something will do harm that no call reports. Once each. */
+  warned?(error: LockError): void
   /** Whether anybody depends on messages now. */
   busy(): boolean
 }
@@ -46,27 +54,42 @@ export class Link {
   readonly keys: Keys
   readonly scripts: Scripts
   readonly commands: Connection
-  readonly #subscriptions: Connection
-  readonly #subscriber: Subscriber
+  /** Where messages come from, if that is one server. */
+  readonly #single: { readonly connection: Connection; readonly subscriber: Subscriber } | undefined
+  readonly #shards: Shards | undefined
+  readonly #ears: Subscriber | Shards
+  readonly #sentinels: Sentinels | undefined
   readonly #listener: LinkListener
   readonly #clock: Clock
-  readonly #cluster: boolean
   readonly #beatEvery: number
   #beatTimer: Timer | undefined
   #beat = { sent: 0, heard: 0 }
   /** Every channel is subscribed on the present connection: "connected" alone is not "heard". */
   #hears = false
   #reported = false
+  readonly #warned = new Set<string>()
 
   constructor(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener) {
     const clients = clientsOf(source)
     this.#listener = listener
     this.#clock = clock
-    this.#cluster = clients.cluster
     this.keys = new Keys(clients.keyPrefix, settings.prefix, clients.cluster)
     this.#beatEvery = Math.min(BEAT.longest, Math.max(BEAT.shortest, settings.waiterTtl / 3))
 
-    this.commands = new Connection(clients.make(), clock, settings.outageTimeout, {
+    const silence = answerLimit(settings.outageTimeout, true)
+    this.#sentinels =
+      clients.sentinels &&
+      new Sentinels(
+        clients.sentinels,
+        () => this.#moved(),
+        error => this.#warn(new LockConnectionError('a sentinel does not tell of failovers', error)),
+      )
+    const connection = (told: ConnectionListener) => {
+      const redis = clients.make(silence)
+      this.#sentinels?.explain(redis)
+      return new Connection(redis, clock, settings.outageTimeout, told, this.#sentinels !== undefined)
+    }
+    this.commands = connection({
       up: () => {
         this.#changed()
         listener.up()
@@ -76,48 +99,77 @@ export class Link {
         listener.down(error)
       },
     })
-    this.#subscriptions = new Connection(clients.make(), clock, settings.outageTimeout, {
-      up: () => this.#subscriber.restore(),
+    if (clients.cluster) this.#ears = this.#shards = this.#listenToShards(settings.outageTimeout)
+    else {
+      this.#single = this.#listenToOne(connection)
+      this.#ears = this.#single.subscriber
+    }
+    this.scripts = new Scripts(this.commands, clients.cluster, this.keys.pattern)
+  }
+
+  /** Whether each lock has an inbox of its own, which a holder does not hear unless it subscribes. */
+  get inboxPerLock(): boolean {
+    return this.#shards !== undefined
+  }
+
+  open(): void {
+    this.commands.open()
+    this.#sentinels?.open()
+    this.#armBeat()
+    if (!this.#single) return
+    this.#single.connection.open()
+    // For "lost": whoever holds a lock listens, not only who waits. Until it is heard, renewals notice the same.
+    this.#single.subscriber.need(this.#ownInbox)?.catch(() => {})
+  }
+
+  hear(key: string, channel: Channel): Promise<void> | undefined {
+    return this.#ears.need(this.#nameOf(key, channel))
+  }
+
+  drop(key: string, channel: Channel): void {
+    this.#ears.drop(this.#nameOf(key, channel))
+  }
+
+  close(): void {
+    this.#beatTimer?.cancel()
+    this.#sentinels?.close()
+    this.#ears.close()
+    this.#single?.connection.close()
+    this.commands.close()
+  }
+
+  #listenToOne(connect: (told: ConnectionListener) => Connection) {
+    const connection = connect({
+      up: () => subscriber.restore(),
       down: error => {
         this.#hears = false
-        this.#subscriber.deafen()
+        subscriber.deafen()
         this.#broken(error)
       },
     })
-    this.#subscriber = new Subscriber(this.#subscriptions, clock, clients.cluster, {
+    const subscriber = new Subscriber(connection, this.#clock, {
       message: (channel, text) => this.#message(channel, text),
       heard: () => {
         this.#beat.heard = this.#beat.sent
         this.#hears = true
         this.#changed()
-        listener.heard()
+        this.#listener.heard()
       },
     })
-    this.scripts = new Scripts(this.commands, clients.cluster)
+    return { connection, subscriber }
   }
 
-  open(): void {
-    this.commands.open()
-    this.#subscriptions.open()
-    if (this.#cluster) return
-    // For "lost": whoever holds a lock listens, not only who waits. Until it is heard, renewals notice the same.
-    this.#subscriber.need(this.#ownInbox)?.catch(() => {})
-    this.#armBeat()
-  }
-
-  hear(key: string, channel: Channel): Promise<void> | undefined {
-    return this.#subscriber.need(this.#nameOf(key, channel))
-  }
-
-  drop(key: string, channel: Channel): void {
-    this.#subscriber.drop(this.#nameOf(key, channel))
-  }
-
-  close(): void {
-    this.#beatTimer?.cancel()
-    this.#subscriber.close()
-    this.#subscriptions.close()
-    this.commands.close()
+  #listenToShards(outageTimeout: number): Shards {
+    return new Shards(this.commands.redis as Cluster, this.#clock, outageTimeout, {
+      message: (channel, text) => this.#message(channel, text),
+      heard: channel => {
+        const lock = lockOfChannel(channel) ?? channel.slice(0, -this.#ownInbox.length)
+        const key = this.keys.keyOf(lock)
+        if (key !== undefined) this.#listener.heard(key)
+      },
+      down: error => this.#broken(error),
+      whole: () => this.#changed(),
+    })
   }
 
   get #ownInbox(): string {
@@ -142,23 +194,53 @@ export class Link {
   #armBeat(): void {
     this.#beatTimer = this.#clock.after(this.#beatEvery, () => {
       this.#armBeat()
+      if (this.#shards) {
+        if (this.#listener.busy()) this.#shards.probe()
+        return
+      }
       const { sent, heard } = this.#beat
-      if (sent > heard && this.#subscriptions.up) {
+      if (sent > heard && this.#single?.connection.up) {
         this.#beat.heard = sent
-        this.#subscriptions.reset(new Error('messages do not arrive any more'))
+        this.#single.connection.reset(new Error('messages do not arrive any more'))
       } else if (this.#whole && this.#listener.busy()) {
         this.#beat.sent += 1
         // Not repeated: a beat that could not be sent says nothing about the way that messages take.
-        this.commands.redis.publish(this.#ownInbox, `beat ${this.#beat.sent}`).catch(() => {
-          this.#beat.heard = this.#beat.sent
-        })
+        this.commands.redis.publish(this.#ownInbox, `beat ${this.#beat.sent}`).then(
+          listeners => this.#counted(listeners),
+          () => {
+            this.#beat.heard = this.#beat.sent
+          },
+        )
       }
     })
   }
 
+  /**
+   * Nobody hears what is published where our commands go, so it is another server that we listen to: a replica, say,
+   * which was the master. Through the replication our own messages come from there too; but where the scripts publish,
+   * nobody listens, and they pass over our waiters.
+   */
+  #counted(listeners: number): void {
+    if (listeners !== 0 || !this.#whole) return
+    this.#beat.heard = this.#beat.sent
+    this.#single?.connection.reset(new Error('messages come from another server than answers'))
+  }
+
+  #warn(error: LockError): void {
+    if (this.#warned.has(error.message)) return
+    this.#warned.add(error.message)
+    this.#listener.warned?.(error)
+  }
+
+  /** Another server is the master: whatever is connected now is connected to the wrong one. */
+  #moved(): void {
+    const reason = new Error('the sentinels have made another server the master')
+    for (const connection of [this.commands, this.#single?.connection]) connection?.reset(reason)
+  }
+
   /** Whether both ways are open: that of commands, and that of messages. */
   get #whole(): boolean {
-    return this.commands.up && this.#hears
+    return this.commands.up && (this.#shards?.hears ?? this.#hears)
   }
 
   #broken(error: Error): void {

@@ -38,15 +38,22 @@ interface Loaded {
   readonly commands: readonly string[]
 }
 
+/** A comment to others. */
+const clusterOnly = /--\[\[cluster\n([\s\S]*?)--\]\]\n/g
+
 export class Scripts {
   readonly #connection: Connection
   readonly #loaded: { readonly [N in ScriptName]: Loaded }
+  readonly #pattern: string
 
-  /** `sharded`: publish by SPUBLISH, as a cluster needs. */
-  constructor(connection: Connection, sharded: boolean) {
+  /** `sharded`: publish by SPUBLISH, and run what lua/ has for clusters only. `pattern`: of keys and channels, for those who are refused. */
+  constructor(connection: Connection, sharded: boolean, pattern = '*') {
     this.#connection = connection
-    const load = ({ lua: text, keys, args, commands }: Script<ScriptName>): Loaded => {
-      const lua = sharded ? text.replaceAll("'PUBLISH'", "'SPUBLISH'") : text
+    this.#pattern = pattern
+    const publish = sharded ? 'SPUBLISH' : 'PUBLISH'
+    const load = ({ lua: text, keys, args, commands: called }: Script<ScriptName>): Loaded => {
+      const lua = sharded ? text.replace(clusterOnly, '$1').replaceAll("'PUBLISH'", `'${publish}'`) : text
+      const commands = called.map(command => (command === 'PUBLISH' ? publish : command))
       return { lua, keys, args, commands, sha: createHash('sha1').update(lua).digest('hex') }
     }
     this.#loaded = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, load(script)])) as {
@@ -72,7 +79,7 @@ export class Scripts {
         return { status: status as Reply<N>['status'], values, sent, repeated }
       },
       error => {
-        throw withRights(error, commands)
+        throw withRights(error, commands, this.#pattern)
       },
     )
   }
@@ -89,9 +96,9 @@ function list(to: string[], names: readonly string[], values: Readonly<Record<st
 }
 
 /** Where Redis refuses a command inside a script, older servers do not say which. So the error says what the script needs. */
-function withRights(error: unknown, commands: readonly string[]): unknown {
+function withRights(error: unknown, commands: readonly string[], pattern: string): unknown {
   if (!(error instanceof LockConnectionError && error.cause instanceof Error)) return error
   if (!/NOPERM|user executing the script/i.test(error.cause.message)) return error
   const rights = ['EVALSHA', 'EVAL', ...commands].map(command => `+${command.toLowerCase()}`).join(' ')
-  return new LockConnectionError(`Redis refused, its user needs ${rights}`, error.cause)
+  return new LockConnectionError(`Redis refused, its user needs ~${pattern} &${pattern} ${rights}`, error.cause)
 }

@@ -1,5 +1,6 @@
 /**
- * The client's ears: one connection in subscriber mode, and the set of channels that somebody needs.
+ * The client's ears: one connection in subscriber mode, and the set of channels that somebody needs. Those of a cluster are
+ * in shards.ts.
  *
  * A channel counts as heard only from the moment the server has confirmed it on the present connection: "connected" is
  * not "subscribed", and every message in between is lost. So after a reconnect each channel is subscribed again, one
@@ -35,18 +36,16 @@ export class Subscriber {
   readonly #connection: Connection
   readonly #clock: Clock
   readonly #ears: Ears
-  readonly #sharded: boolean
   readonly #channels = new Map<string, Subscription>()
   #sweep: Timer | undefined
   #closed = false
 
   /** `connection` is the subscriber's own; its owner calls `restore` whenever it has come up. */
-  constructor(connection: Connection, clock: Clock, sharded: boolean, ears: Ears) {
+  constructor(connection: Connection, clock: Clock, ears: Ears) {
     this.#connection = connection
     this.#clock = clock
-    this.#sharded = sharded
     this.#ears = ears
-    connection.redis.on(sharded ? 'smessage' : 'message', (channel: string, text: string) => {
+    connection.redis.on('message', (channel: string, text: string) => {
       if (!this.#closed) ears.message(channel, text)
     })
   }
@@ -91,7 +90,7 @@ export class Subscriber {
   }
 
   #subscribe(name: string, channel: Subscription): Promise<void> {
-    const subscribe = (redis: Redis | Cluster) => (this.#sharded ? redis.ssubscribe(name) : redis.subscribe(name))
+    const subscribe = (redis: Redis | Cluster) => redis.subscribe(name)
     channel.pending = this.#connection
       .run(subscribe)
       .then(
@@ -128,8 +127,6 @@ export class Subscriber {
     this.#channels.delete(name)
     if (!this.#connection.up) return
     // Sent once and never again: repeated on a later connection it could end a subscription that is needed by then.
-    const { redis } = this.#connection
-    const sent = this.#sharded ? redis.sunsubscribe(name) : redis.unsubscribe(name)
-    sent.catch(() => {})
+    this.#connection.redis.unsubscribe(name).catch(() => {})
   }
 }

@@ -162,9 +162,11 @@ export class Acquirer {
     this.lookAgain()
   }
 
-  /** Messages may have been missed: every room looks at the truth. */
-  lookAgain(): void {
-    for (const room of this.#waiters.rooms) this.#heartbeat.beat(room)
+  /** Messages may have been missed: every room looks at the truth, or that of one key. */
+  lookAgain(key?: string): void {
+    const room = key === undefined ? undefined : this.#waiters.room(key)
+    if (room) this.#heartbeat.beat(room)
+    else if (key === undefined) for (const room of this.#waiters.rooms) this.#heartbeat.beat(room)
   }
 
   /** Rejects every waiter with LockClosedError; resolves when all have left, as far as Redis answers. */

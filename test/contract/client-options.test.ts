@@ -2,8 +2,8 @@
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { LockTimeoutError } from '../../src/index.ts'
-import { FaultProxy } from '../support/proxy.ts'
-import { client, freshKey, keysWith, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
+import { ownPlace, place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { clients, heard, park, queueOf, queueUp, rejection } from './support.ts'
 
@@ -22,7 +22,7 @@ describe('defaults', () => {
   test('keys begin with "lock:"', async () => {
     const key = freshKey()
     await client().lock(key)
-    const names = await keysWith(plainRedis(), key)
+    const names = await place().admin().keysWith(key)
     expect(names.length).toBeGreaterThan(0)
     for (const name of names) expect(name.startsWith('lock:')).toBe(true)
   })
@@ -41,9 +41,9 @@ describe('defaults', () => {
     const key = freshKey()
     const lease = await client().lock(key)
     await lease.release()
-    const redis = plainRedis()
-    const [name] = await keysWith(redis, key)
-    expect(await redis.pttl(name!)).toBeGreaterThan(600_000 - 5_000)
+    const admin = place().admin()
+    const [name] = await admin.keysWith(key)
+    expect(await admin.redis.pttl(name!)).toBeGreaterThan(600_000 - 5_000)
   })
 
   test('calls are unfair, and lock has no timeout', async () => {
@@ -68,18 +68,18 @@ describe('defaults', () => {
 
 describe('prefix', () => {
   test('is the first part of every key and channel', async () => {
-    const server = await ownServer()
-    const redis = plainRedis(server.url)
+    const own = await ownPlace()
+    const admin = own.admin()
     const prefix = 'my prefix'
-    const [holder, fair, unfair] = [1, 2, 3].map(() => client({ prefix }, server.url))
+    const [holder, fair, unfair] = [1, 2, 3].map(() => client({ prefix }, own.source({ prefix })))
     const key = freshKey()
     await holder!.lock(key)
     await park(unfair!, key)
     await queueUp(fair!, key, 1)
-    const names = await keysWith(redis, '')
+    const names = await admin.keysWith('')
     expect(names.length).toBeGreaterThanOrEqual(2)
     for (const name of names) expect(name).toMatch(/^my prefix:/)
-    const channels = (await redis.pubsub('CHANNELS', '*')) as string[]
+    const channels = await admin.channels()
     expect(channels.length).toBeGreaterThanOrEqual(2)
     for (const channel of channels) expect(channel).toMatch(/^my prefix:/)
   })
@@ -141,8 +141,8 @@ describe('waiterTtl', () => {
 
   test('I7: a queued waiter that is not heard of any more leaves the queue within it', async () => {
     const holder = client()
-    const proxy = await FaultProxy.before(redisUrl())
-    const waiter = client({ waiterTtl: 600, outageTimeout: 2_000 }, proxy.url)
+    const { source, proxy } = await place().proxied()
+    const waiter = client({ waiterTtl: 600, outageTimeout: 2_000 }, source)
     const key = freshKey()
     await holder.lock(key)
     await queueUp(waiter, key, 1)
@@ -156,8 +156,8 @@ test('tokenMemory is how long the clock of a free lock is kept', async () => {
   const locks = client({ tokenMemory: 300, lease: 300 })
   const key = freshKey()
   await (await locks.lock(key)).release()
-  const redis = plainRedis()
-  await eventually(async () => (await keysWith(redis, key)).length === 0)
+  const admin = place().admin()
+  await eventually(async () => (await admin.keysWith(key)).length === 0)
 })
 
 describe('defaults of the options of a call', () => {
@@ -208,10 +208,11 @@ test('label is shown to others as who holds and as who waits', async () => {
   const key = freshKey()
   await holder.lock(key)
   await queueUp(waiter, key, 1)
-  const state = await client().inspect(key)
+  const other = client()
+  const state = await other.inspect(key)
   expect(state.label).toBe('the "holder" é')
   expect(state.waiters[0]!.label).toBe('the waiter\n2')
-  const error = await rejection(client().lock(key, { timeout: 50 }), LockTimeoutError)
+  const error = await rejection(other.lock(key, { timeout: 50 }), LockTimeoutError)
   expect(error.holder?.label).toBe('the "holder" é')
 })
 

@@ -2,10 +2,12 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockLostError } from '../../src/index.ts'
+import { ownPlace, place } from '../support/place.ts'
 import { Child } from '../support/process.ts'
-import { client, freshKey, ownServer, redisUrl } from '../support/redis.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
-import { clients, collect, deadUrl, heard, park, promptly, queueOf, queueUp, rejection } from './support.ts'
+import { toNobody } from '../support/topologies/source.ts'
+import { clients, collect, heard, park, promptly, queueOf, queueUp, rejection } from './support.ts'
 
 describe('close', () => {
   test('releases what is held: others can take it at once', async () => {
@@ -138,7 +140,7 @@ describe('close', () => {
   })
 
   test('I6: settles everything with Redis out of reach', async () => {
-    const locks = client({}, await deadUrl())
+    const locks = client({}, await place().sourceToNobody())
     const calls = [locks.lock(freshKey()), locks.lock(freshKey(), { fair: true }), locks.inspect(freshKey())]
     const outcomes = calls.map(call => rejection(call as Promise<unknown>, LockClosedError))
     await sleep(50)
@@ -147,10 +149,10 @@ describe('close', () => {
   })
 
   test('I6: settles within bounds when Redis is gone while a lock is held', async () => {
-    const server = await ownServer()
-    const locks = client({}, server.url)
+    const own = await ownPlace()
+    const locks = client({}, own.source())
     const lease = await locks.lock(freshKey())
-    await server.kill()
+    await own.kill()
     const begin = performance.now()
     await locks.close()
     expect(performance.now() - begin).toBeLessThan(6_000)
@@ -160,7 +162,11 @@ describe('close', () => {
 
 describe('I7: a process that has nothing else to do exits after close', () => {
   test.each(['used', 'await using', 'unused'])('%s', async way => {
-    const child = new Child(new URL('children/close-and-exit.ts', import.meta.url), [redisUrl(), freshKey(), way])
+    const child = new Child(new URL('children/close-and-exit.ts', import.meta.url), [
+      JSON.stringify(place().way),
+      freshKey(),
+      way,
+    ])
     const exit = once(child.process, 'exit')
     await child.message<{ closed: boolean }>(message => message.closed)
     const closed = performance.now()
@@ -169,7 +175,8 @@ describe('I7: a process that has nothing else to do exits after close', () => {
   })
 
   test('and so does one whose Redis is out of reach', async () => {
-    const child = new Child(new URL('children/close-and-exit.ts', import.meta.url), [await deadUrl(), 'k', 'unused'])
+    const nowhere = JSON.stringify(await toNobody(place().way))
+    const child = new Child(new URL('children/close-and-exit.ts', import.meta.url), [nowhere, 'k', 'unused'])
     expect(await once(child.process, 'exit')).toEqual([0, null])
   })
 })

@@ -1,19 +1,12 @@
 /** What a client may be made from, and that an instance passed in stays the caller's. */
-import { Redis, type RedisOptions } from 'ioredis'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { client, freshKey, keysWith, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
+import type { Cluster, Redis } from 'ioredis'
+import { describe, expect, test } from 'vitest'
+import { ownPlace, place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { park, promptly, queueUp } from './support.ts'
 
-function instance(options: Omit<RedisOptions, 'replyMapping'> = {}, url = redisUrl()): Redis {
-  const redis = new Redis(url, options)
-  onTestFinished(() => {
-    redis.disconnect()
-  })
-  return redis
-}
-
 /** Everything of an instance that a guest could have changed. */
-function portrait(redis: Redis) {
+function portrait(redis: Redis | Cluster) {
   const names = (of: object) => Reflect.ownKeys(of).map(String).sort()
   const emitter = redis as unknown as {
     eventNames(): (string | symbol)[]
@@ -25,13 +18,13 @@ function portrait(redis: Redis) {
     listeners: emitter.eventNames().map(name => [String(name), emitter.listenerCount(name)]),
     options: { ...redis.options },
     status: redis.status,
-    mode: redis.mode,
+    mode: (redis as Redis).mode,
     scripts: Object.keys((redis as unknown as { scriptsSet: object }).scriptsSet),
   }
 }
 
 /** Uses every part of a client once. */
-async function exercise(source: Redis): Promise<void> {
+async function exercise(source: Redis | Cluster): Promise<void> {
   const [one, two] = [client({}, source), client({}, source)]
   const key = freshKey()
   const lease = await one.lock(key)
@@ -48,40 +41,21 @@ async function exercise(source: Redis): Promise<void> {
 }
 
 describe('a client is made from', () => {
-  test('a URL', async () => {
-    expect((await client({}, redisUrl()).lock(freshKey())).held).toBe(true)
-  })
-
-  test('a URL with a database', async () => {
-    const key = freshKey()
-    await client({}, `${redisUrl()}/5`).lock(key)
-    expect(await client({}, `${redisUrl()}/6`).isLocked(key)).toBe(false)
-    expect(await client({}, `${redisUrl()}/5`).isLocked(key)).toBe(true)
-  })
-
-  test('options of ioredis, which it does not change', async () => {
-    const { hostname, port } = new URL(redisUrl())
-    const options = Object.freeze({ host: hostname, port: Number(port), db: 3, keyPrefix: 'y:' })
-    const key = freshKey()
-    await client({}, options).lock(key)
-    expect(await keysWith(plainRedis(`${redisUrl()}/3`), key)).toEqual([expect.stringMatching(/^y:lock:/)])
-  })
-
   test('an instance that is connected', async () => {
-    const redis = instance()
+    const redis = place().instance()
     await redis.ping()
     expect((await client({}, redis).lock(freshKey())).held).toBe(true)
   })
 
   test('an instance that connects on demand', async () => {
-    const redis = instance({ lazyConnect: true })
+    const redis = place().instance({ lazyConnect: true })
     expect((await promptly(client({}, redis).lock(freshKey()))).held).toBe(true)
     expect(redis.status).toBe('wait')
     expect(await redis.ping()).toBe('PONG')
   })
 
   test('an instance that was closed', async () => {
-    const redis = instance()
+    const redis = place().instance()
     await redis.ping()
     redis.disconnect()
     const locks = client({}, redis)
@@ -89,18 +63,18 @@ describe('a client is made from', () => {
   })
 
   test('an instance that is subscribed, and goes on being so', async () => {
-    const redis = instance()
+    const redis = place().instance()
     const channel = freshKey('channel')
     const messages: string[] = []
     redis.on('message', (_, message) => messages.push(message))
     await redis.subscribe(channel)
     await exercise(redis)
-    await plainRedis().publish(channel, 'still here')
+    await place().admin().redis.publish(channel, 'still here')
     await expect.poll(() => messages).toEqual(['still here'])
   })
 
   test('an instance with manners that a lock cannot use', async () => {
-    const redis = instance({
+    const redis = place().instance({
       commandTimeout: 1_000,
       maxRetriesPerRequest: 0,
       enableAutoPipelining: true,
@@ -120,7 +94,7 @@ describe('an instance passed in stays the caller’s', () => {
     ['lazy', { lazyConnect: true }],
     ['with a key prefix', { keyPrefix: 'own:' }],
   ])('%s: it has the same listeners, methods, options and status after use and close', async (_, options) => {
-    const redis = instance(options)
+    const redis = place().instance(options)
     if (!('lazyConnect' in options)) await redis.ping()
     const before = portrait(redis)
     await exercise(redis)
@@ -129,51 +103,59 @@ describe('an instance passed in stays the caller’s', () => {
   })
 
   test('it is not used at all: no command, no subscription', async () => {
-    const server = await ownServer()
-    const redis = instance({}, server.url)
+    const own = await ownPlace()
+    const redis = own.instance({ connectionName: 'the-callers' })
     await redis.ping()
-    const id = await redis.client('ID')
+    const nodes = 'nodes' in redis ? redis.nodes('all') : [redis]
+    for (const node of nodes) await node.client('ID')
     await exercise(redis)
-    const list = (await plainRedis(server.url).client('LIST')) as string
-    const line = list.split('\n').find(each => each.startsWith(`id=${id} `))
-    expect(line).toMatch(/ sub=0 psub=0 /)
-    expect(line).toMatch(/ cmd=client/)
+    const lines = (await own.admin().connections()).filter(line => line.includes(' name=the-callers '))
+    expect(lines.length).toBeGreaterThan(0)
+    for (const line of lines) {
+      expect(line).toMatch(/ sub=0 psub=0 /)
+      // In a cluster the instance itself asks now and then who has which slots.
+      expect(line).toMatch('nodes' in redis ? / cmd=(client|cluster)/ : / cmd=client/)
+    }
   })
 
   test('I7: after close nothing of the client is left on the server but the clocks of its locks', async () => {
-    const server = await ownServer()
-    const redis = plainRedis(server.url)
+    const own = await ownPlace()
+    const admin = own.admin()
     const key = freshKey()
-    const [one, two] = [client({}, server.url), client({}, server.url)]
+    const ids = async () => (await admin.connections()).map(line => line.split(' ', 1)[0])
+    const before = await ids()
+    const [one, two] = [client({}, own.source()), client({}, own.source())]
     await one.lock(key)
     await queueUp(two, key, 1)
+    expect((await ids()).length).toBeGreaterThanOrEqual(before.length + 4)
     await Promise.all([one.close(), two.close()])
-    await expect.poll(() => redis.pubsub('CHANNELS', '*')).toEqual([])
-    await expect.poll(async () => ((await redis.client('LIST')) as string).trim().split('\n').length).toBe(1)
-    const names = await keysWith(redis, '')
-    expect(names).toHaveLength(1)
-    expect(await redis.pttl(names[0]!)).toBeGreaterThan(0)
+    await expect.poll(() => admin.channels()).toEqual([])
+    await expect.poll(ids).toEqual(before)
+    const names = await admin.keysWith('')
+    expect(names).toEqual([`lock:{${key}}`])
+    expect(await admin.redis.pttl(names[0]!)).toBeGreaterThan(0)
   })
 })
 
 describe('keyPrefix of the instance', () => {
   test('is honoured for keys and channels alike', async () => {
-    const server = await ownServer()
-    const redis = plainRedis(server.url)
-    const source = instance({ keyPrefix: 'x:' }, server.url)
+    const own = await ownPlace()
+    const admin = own.admin()
+    const source = own.instance({ keyPrefix: 'x:' })
     const [one, two, three] = [1, 2, 3].map(() => client({}, source))
     const key = freshKey()
     await one!.lock(key)
     await park(two!, key)
     await queueUp(three!, key, 1)
-    for (const name of await keysWith(redis, '')) expect(name).toMatch(/^x:lock:/)
-    const channels = (await redis.pubsub('CHANNELS', '*')) as string[]
+    for (const name of await admin.keysWith('')) expect(name).toMatch(/^x:lock:/)
+    const channels = await admin.channels()
     expect(channels.length).toBeGreaterThanOrEqual(2)
     for (const channel of channels) expect(channel).toMatch(/^x:/)
   })
 
   test('I1: clients with and without it do not exclude each other, and do not see each other', async () => {
-    const [prefixed, same] = [client({}, instance({ keyPrefix: 'x:' })), client({}, instance({ keyPrefix: 'x:' }))]
+    const source = place().instance({ keyPrefix: 'x:' })
+    const [prefixed, same] = [client({}, source), client({}, source)]
     const plain = client()
     const key = freshKey()
     const lease = await prefixed.lock(key)
@@ -188,7 +170,7 @@ describe('keyPrefix of the instance', () => {
   })
 
   test('hand-off and list work with it', async () => {
-    const source = instance({ keyPrefix: 'x:' })
+    const source = place().instance({ keyPrefix: 'x:' })
     const [one, two] = [client({}, source), client({}, source)]
     const key = freshKey()
     const lease = await one.lock(key)

@@ -8,9 +8,10 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../src/index.ts'
-import { client, freshKey, ownServer } from '../support/redis.ts'
+import { ownPlace, place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { sleep } from '../support/time.ts'
-import { clients, deadUrl, park, queueUp, reasonOf, rejection } from './support.ts'
+import { aborted, clients, expectNobodyThere, park, queueUp, reasonOf, rejection } from './support.ts'
 
 const classes = { LockTimeoutError, LockLostError, LockConnectionError, LockClosedError, LockArgumentError }
 
@@ -32,7 +33,7 @@ const specimens: Record<string, { code: string; make: (key: string) => Promise<u
   LockConnectionError: {
     code: 'ERR_LOCK_CONNECTION',
     hasKey: true,
-    make: async key => reasonOf(client({ outageTimeout: 300 }, await deadUrl()).lock(key)),
+    make: async key => reasonOf(client({ outageTimeout: 300 }, await place().sourceToNobody()).lock(key)),
   },
   LockClosedError: {
     code: 'ERR_LOCK_CLOSED',
@@ -74,11 +75,12 @@ describe.each(Object.entries(specimens))('%s', (name, { code, make, hasKey }) =>
 
 describe('LockTimeoutError', () => {
   test('of an unfair waiter: waited and holder, no position', async () => {
-    const holder = client({ label: 'the holder' })
+    const [holder, waiter] = [client({ label: 'the holder' }), client()]
     const key = freshKey()
     await holder.lock(key)
+    await waiter.isLocked(key)
     await sleep(100)
-    const error = await rejection(client().lock(key, { timeout: 300 }), LockTimeoutError)
+    const error = await rejection(waiter.lock(key, { timeout: 300 }), LockTimeoutError)
     expect(error.waited).toBeGreaterThanOrEqual(299)
     expect(error.waited).toBeLessThan(10_000)
     expect(error.holder).toEqual({ label: 'the holder', heldFor: expect.any(Number) })
@@ -124,25 +126,29 @@ describe('LockTimeoutError', () => {
   })
 
   test('with Redis out of reach it knows no holder', async () => {
-    const error = await rejection(client({}, await deadUrl()).lock(freshKey(), { timeout: 100 }), LockTimeoutError)
+    const error = await rejection(
+      client({}, await place().sourceToNobody()).lock(freshKey(), { timeout: 100 }),
+      LockTimeoutError,
+    )
     expect([error.holder, error.position]).toEqual([undefined, undefined])
   })
 })
 
 test('LockConnectionError has the socket’s own error as its cause', async () => {
-  const error = await rejection(client({ outageTimeout: 300 }, await deadUrl()).lock(freshKey()), LockConnectionError)
-  expect(error.cause).toBeInstanceOf(Error)
-  expect((error.cause as NodeJS.ErrnoException).code).toBe('ECONNREFUSED')
-  expect(error.message).toContain('ECONNREFUSED')
+  const error = await rejection(
+    client({ outageTimeout: 300 }, await place().sourceToNobody()).lock(freshKey()),
+    LockConnectionError,
+  )
+  expectNobodyThere(error)
 })
 
 test('LockLostError: Redis out of reach past the lease', async () => {
-  const server = await ownServer()
-  const locks = client({ lease: 600, outageTimeout: 500 }, server.url)
+  const own = await ownPlace()
+  const locks = client({ lease: 600, outageTimeout: 500 }, own.source())
   const key = freshKey()
   const run = locks.using(key, async lease => {
-    await server.kill()
-    await new Promise(resolve => lease.signal.addEventListener('abort', resolve))
+    await own.kill()
+    await aborted(lease.signal)
     expect(lease.held).toBe(false)
   })
   expect(await rejection(run, LockLostError)).toMatchObject({ key })

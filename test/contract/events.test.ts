@@ -5,11 +5,11 @@ import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ClientEvents } from '../../src/index.ts'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
+import { ownPlace, place } from '../support/place.ts'
 import { Child } from '../support/process.ts'
-import { FaultProxy } from '../support/proxy.ts'
-import { client, freshKey, ownServer, redisUrl } from '../support/redis.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
-import { clients, heard, park, queueUp, rejection } from './support.ts'
+import { clients, heard, park, queueUp, rejection, takeAndVanish } from './support.ts'
 
 function published<E extends keyof ClientEvents>(name: E): ClientEvents[E][] {
   const events: ClientEvents[E][] = []
@@ -44,7 +44,7 @@ describe('events', () => {
     const parked = await park(two!, key)
     await third.release()
     await (await parked.lease).release()
-    await one!.lock(key, { lease: 300 })
+    await takeAndVanish(key, { lease: 1_000 })
     await (await two!.tryLock(key, { timeout: 10_000 }))!.release()
     expect(events.map(event => event.via)).toEqual(['handoff', 'reentry', 'wakeup', 'expiry'])
   })
@@ -96,7 +96,7 @@ describe('events', () => {
   })
 
   test('renewed {key, fencingToken}', async () => {
-    const locks = client({ lease: 300 })
+    const locks = client({ lease: 900 })
     const [events, messages] = [heard(locks, 'renewed'), published('renewed')]
     const { key, fencingToken } = await locks.lock(freshKey())
     await eventually(() => events.length >= 2)
@@ -130,8 +130,8 @@ describe('events', () => {
   })
 
   test('disconnected {error} and reconnected {}, once each for an outage', async () => {
-    const proxy = await FaultProxy.before(redisUrl())
-    const locks = client({}, proxy.url)
+    const { source, proxy } = await place().proxied()
+    const locks = client({}, source)
     const [down, up] = [heard(locks, 'disconnected'), heard(locks, 'reconnected')]
     const [downs, ups] = [published('disconnected'), published('reconnected')]
     await locks.lock(freshKey())
@@ -150,18 +150,18 @@ describe('events', () => {
   })
 
   test('error {error} for what no promise reports: a release in using that failed', async () => {
-    const server = await ownServer()
-    const locks = client({ outageTimeout: 500 }, server.url)
+    const own = await ownPlace()
+    const locks = client({ outageTimeout: 500 }, own.source())
     const [events, messages] = [heard(locks, 'error'), published('error')]
-    await locks.using(freshKey(), () => server.kill())
+    await locks.using(freshKey(), () => own.kill())
     expect(events).toEqual([{ error: expect.any(LockConnectionError) }])
     expect(messages).toEqual(events)
   })
 
   test('error is not thrown when nobody listens, and not told for what a promise reports', async () => {
-    const server = await ownServer()
-    const locks = client({ outageTimeout: 500 }, server.url)
-    expect(await locks.using(freshKey(), () => server.kill().then(() => 'result'))).toBe('result')
+    const own = await ownPlace()
+    const locks = client({ outageTimeout: 500 }, own.source())
+    expect(await locks.using(freshKey(), () => own.kill().then(() => 'result'))).toBe('result')
     const events = heard(locks, 'error')
     await rejection(locks.lock(freshKey()), LockConnectionError)
     await rejection(locks.inspect(freshKey()), LockConnectionError)
@@ -188,7 +188,10 @@ describe('events', () => {
 })
 
 test('a listener that throws does not break the lock', async () => {
-  const child = new Child(new URL('children/throwing-listener.ts', import.meta.url), [redisUrl(), freshKey()])
+  const child = new Child(new URL('children/throwing-listener.ts', import.meta.url), [
+    JSON.stringify(place().way),
+    freshKey(),
+  ])
   const exit = once(child.process, 'exit')
   const report = await child.message<{ uncaught: number }>(message => 'uncaught' in message)
   expect(report).toMatchObject({ renewed: true, released: [true, true, true], lost: true })

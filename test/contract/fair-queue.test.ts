@@ -1,8 +1,8 @@
 /** The fair queue: order, head start, joining it late, and that nobody overtakes it. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
-import { FaultProxy } from '../support/proxy.ts'
-import { client, freshKey, keysWith, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
+import { place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { clients, expectIncreasing, heard, park, promptly, queueOf, queueUp, settles } from './support.ts'
 
@@ -65,15 +65,14 @@ describe('I3: grants follow the order of the requests', () => {
   })
 
   test('over the loss of the queue: every waiter joins again with the ticket it had', async () => {
-    const server = await ownServer()
-    const redis = plainRedis(server.url)
-    const [holder, one, two, three] = [1, 2, 3, 4].map(() => client({ waiterTtl: 900 }, server.url))
+    const admin = place().admin()
+    const [holder, one, two, three] = [1, 2, 3, 4].map(() => client({ waiterTtl: 900 }))
     const key = freshKey()
     const lease = await holder!.lock(key)
     const first = await queueUp(one!, key, 1)
     const second = await queueUp(two!, key, 2)
     const third = await queueUp(three!, key, 3)
-    await redis.del((await keysWith(redis, key)).filter(name => /:(queue|expiry)$/.test(name)))
+    await admin.redis.del((await admin.keysWith(key)).filter(name => /:(queue|expiry)$/.test(name)))
     await queueOf(holder!, key, 3)
     const { order, done } = serve({ third: third.lease, second: second.lease, first: first.lease })
     await lease.release()
@@ -257,9 +256,9 @@ describe('fairAfter', () => {
 
 describe('dead waiters', () => {
   test('I4, I7: one whose client is cut off is passed over on release, at once', async () => {
-    const proxy = await FaultProxy.before(redisUrl())
+    const { source, proxy } = await place().proxied()
     const [holder, next] = clients(2)
-    const dead = client({ outageTimeout: 1_000 }, proxy.url)
+    const dead = client({ outageTimeout: 1_000 }, source)
     const key = freshKey()
     const lease = await holder!.lock(key)
     await queueUp(dead, key, 1)
@@ -272,9 +271,9 @@ describe('dead waiters', () => {
   })
 
   test('I4: a single attempt takes a lock whose only fair waiters are dead', async () => {
-    const proxy = await FaultProxy.before(redisUrl())
+    const { source, proxy } = await place().proxied()
     const [holder] = clients(1)
-    const dead = client({ waiterTtl: 500, outageTimeout: 1_000 }, proxy.url)
+    const dead = client({ waiterTtl: 500, outageTimeout: 1_000 }, source)
     const key = freshKey()
     const lease = await holder!.lock(key)
     await queueUp(dead, key, 1)

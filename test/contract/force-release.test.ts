@@ -1,7 +1,8 @@
 /** forceRelease: takes the lock from its holder, tells it, and wakes the next. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
-import { client, freshKey, keysWith, plainRedis } from '../support/redis.ts'
+import { place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { clients, heard, park, promptly, queueUp, rejection } from './support.ts'
 
@@ -137,8 +138,8 @@ test('I8: deletion of the lock’s key is noticed at the next renewal', async ()
   const locks = client({ lease: 900 })
   const key = freshKey()
   const lease = await locks.lock(key)
-  const redis = plainRedis()
-  await redis.del(await keysWith(redis, key))
+  const admin = place().admin()
+  await admin.redis.del(await admin.keysWith(key))
   await eventually(() => lease.signal.aborted, 2_000)
   expect(lease.signal.reason).toBeInstanceOf(LockLostError)
 })

@@ -1,7 +1,8 @@
 /** LockState: inspect, isLocked and list. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
-import { client, freshKey, keysWith, plainRedis } from '../support/redis.ts'
+import { place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { clients, collect, park, queueOf, queueUp, rejection } from './support.ts'
 
@@ -111,10 +112,10 @@ describe('inspect', () => {
     const key = freshKey()
     const lease = await holder!.lock(key, { lease: 60_000 })
     await queueUp(waiter!, key, 1)
-    const redis = plainRedis()
+    const admin = place().admin()
     const dump = async () =>
       Promise.all(
-        (await keysWith(redis, key)).filter(name => !name.endsWith(':expiry')).map(name => redis.dumpBuffer(name)),
+        (await admin.keysWith(key)).filter(name => !name.endsWith(':expiry')).map(name => admin.redis.dumpBuffer(name)),
       )
     const before = await dump()
     await waiter!.inspect(key)

@@ -1,10 +1,11 @@
 /** A lease that was handed on within its client is a lease like any other: everything that the contract says holds for it. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockLostError } from '../../src/index.ts'
-import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { ownPlace } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { handedOn } from './handed-on.ts'
-import { clients, heard, promptly, rejection } from './support.ts'
+import { aborted, clients, heard, promptly, rejection } from './support.ts'
 
 test('inspect shows it, when it has held the lock for a moment', async () => {
   const [locks, other] = clients(2)
@@ -36,9 +37,9 @@ test('I8: forceRelease aborts its signal, not that of its predecessor, and the n
   const key = freshKey()
   const { lease, predecessor, behind } = await handedOn(locks!, key, {}, 1)
   const lost = heard(locks!, 'lost')
-  const aborted = new Promise(resolve => lease.signal.addEventListener('abort', resolve))
+  const abort = aborted(lease.signal)
   expect(await other!.forceRelease(key)).toBe(true)
-  await promptly(aborted)
+  await promptly(abort)
   expect(lease.signal.reason).toBeInstanceOf(LockLostError)
   expect([lease.held, predecessor.signal.aborted]).toEqual([false, false])
   expect(lost).toMatchObject([{ key, fencingToken: lease.fencingToken }])
@@ -86,7 +87,7 @@ describe('renewal', () => {
     const { lease } = await handedOn(locks!, key, { lease: 300, renew: true, maxHold: 500 })
     const begun = performance.now()
     const next = other!.lock(key)
-    await promptly(new Promise(resolve => lease.signal.addEventListener('abort', resolve)))
+    await promptly(aborted(lease.signal))
     expect(performance.now() - begun).toBeGreaterThan(400)
     expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
   })
@@ -107,7 +108,7 @@ test('I1, I8: a fixed lease runs out on time, and others have it then', async ()
   const key = freshKey()
   const { lease } = await handedOn(locks!, key, { lease: 400 })
   const next = other!.lock(key)
-  await promptly(new Promise(resolve => lease.signal.addEventListener('abort', resolve)))
+  await promptly(aborted(lease.signal))
   expect([lease.held, await lease.release()]).toEqual([false, false])
   expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
 })
@@ -153,12 +154,12 @@ describe('re-entry works at once', () => {
   test.each(Object.keys(nestings))(
     '%s: also where the server has forgotten all scripts',
     async name => {
-      const server = await ownServer()
-      const [locks, redis] = [client({}, server.url), plainRedis(server.url)]
+      const own = await ownPlace()
+      const [locks, admin] = [client({}, own.source()), own.admin()]
       const key = freshKey()
       for (let i = 0; i < 5; i++) {
         // The first call of each script is then answered with NOSCRIPT, and goes out again behind all that followed it.
-        await redis.script('FLUSH')
+        await admin.each(redis => redis.script('FLUSH'))
         await insideHandedOn(locks, key, async lease => {
           const nested = await promptly(nestings[name]!(locks, key))
           expect(nested).toMatchObject({ via: 'reentry', fencingToken: lease.fencingToken })
@@ -207,7 +208,7 @@ test('I8: using rejects if it was lost while the function ran', async () => {
         if (done || lease.via !== 'handoff') return
         done = true
         await other!.forceRelease(key)
-        await promptly(new Promise(resolve => lease.signal.addEventListener('abort', resolve)))
+        await promptly(aborted(lease.signal))
       }),
     )
     await Promise.allSettled(crowd)

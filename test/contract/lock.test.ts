@@ -1,9 +1,21 @@
 /** lock and tryLock: exclusion, fencing, and how a grant comes about. */
 import { describe, expect, test } from 'vitest'
 import { type LockOptions, LockTimeoutError } from '../../src/index.ts'
-import { client, freshKey, keysWith, ownServer, plainRedis } from '../support/redis.ts'
+import { ownPlace, place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
-import { clients, expectIncreasing, heard, park, promptly, queueUp, Room, rejection, settles } from './support.ts'
+import {
+  clients,
+  expectIncreasing,
+  heard,
+  park,
+  promptly,
+  queueUp,
+  Room,
+  rejection,
+  settles,
+  takeAndVanish,
+} from './support.ts'
 
 const ways: [string, LockOptions][] = [
   ['unfair', {}],
@@ -80,36 +92,36 @@ describe('lock', () => {
   })
 
   test('I9: waiting unfair callers of one client send one request a release, not one a waiter', async () => {
-    const server = await ownServer()
-    const [holder, waiter] = [client({}, server.url), client({}, server.url)]
+    const own = await ownPlace()
+    const [holder, waiter] = [client({}, own.source()), client({}, own.source())]
     const key = freshKey()
     const lease = await holder.lock(key)
     const waits = Array.from({ length: 50 }, () => waiter.lock(key))
     await eventually(() => waiter.stats().waiting === 50)
     await sleep(200)
-    const redis = plainRedis(server.url)
-    await redis.config('RESETSTAT')
+    const admin = own.admin()
+    const before = await admin.calls()
     await lease.release()
     await Promise.race(waits)
     await sleep(200)
-    const calls = /cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1]
-    expect(Number(calls)).toBeLessThan(10)
+    const { evalsha } = await admin.calls(before)
+    expect(evalsha).toBeLessThan(10)
     expect(waiter.stats().waiting).toBe(49)
   })
 
   test('I9: idle waiters send nothing but heartbeats', async () => {
-    const server = await ownServer()
-    const [holder, fair, unfair] = [1, 2, 3].map(() => client({}, server.url))
+    const own = await ownPlace()
+    const [holder, fair, unfair] = [1, 2, 3].map(() => client({}, own.source()))
     const key = freshKey()
     await holder!.lock(key)
     await queueUp(fair!, key, 1)
     await park(unfair!, key)
     await sleep(200)
-    const redis = plainRedis(server.url)
-    await redis.config('RESETSTAT')
+    const admin = own.admin()
+    const before = await admin.calls()
     await sleep(1_500)
-    const calls = /cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0
-    expect(Number(calls)).toBeLessThanOrEqual(3)
+    const { evalsha = 0 } = await admin.calls(before)
+    expect(evalsha).toBeLessThanOrEqual(3)
   })
 })
 
@@ -130,11 +142,12 @@ describe('tryLock', () => {
     const [holder, other] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
-    const before = await keysWith(plainRedis(), key)
+    const admin = place().admin()
+    const before = await admin.keysWith(key)
     const waits = heard(other!, 'waiting')
     expect(await other!.tryLock(key, options)).toBeNull()
     expect((await holder!.inspect(key)).waiters).toEqual([])
-    expect(await keysWith(plainRedis(), key)).toEqual(before)
+    expect(await admin.keysWith(key)).toEqual(before)
     expect(waits).toEqual([])
   })
 
@@ -191,10 +204,11 @@ describe('via tells how the grant came about', () => {
   })
 
   test.each([true, false])('I4: expiry: a holder’s lease ended (fair: %s)', async fair => {
-    const [one, two] = clients(2)
+    const locks = client()
     const key = freshKey()
-    await one!.lock(key, { lease: 500 })
-    const lease = await promptly(two!.lock(key, { fair }))
+    await locks.isLocked(key)
+    await takeAndVanish(key, { lease: 1_000 })
+    const lease = await promptly(locks.lock(key, { fair }))
     expect(lease.via).toBe('expiry')
     expect(lease.waited).toBeGreaterThan(100)
   })
@@ -211,7 +225,7 @@ describe('I2: fencing tokens strictly increase', () => {
   test('over release, expiry, forced release and deletion of the key', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
-    const redis = plainRedis()
+    const admin = place().admin()
     const tokens: number[] = []
     const take = async (options: LockOptions = {}) => {
       const lease = await (tokens.length % 2 ? one! : two!).lock(key, options)
@@ -224,7 +238,7 @@ describe('I2: fencing tokens strictly increase', () => {
       await take()
       await one!.forceRelease(key)
       await take()
-      await redis.del(await keysWith(redis, key))
+      await admin.redis.del(await admin.keysWith(key))
     }
     expect(tokens).toHaveLength(20)
     expectIncreasing(tokens)
@@ -243,19 +257,6 @@ describe('I2: fencing tokens strictly increase', () => {
     await Promise.all(Array.from({ length: 100 }, (_, i) => turn(i % 2 === 0)))
     for (let i = 0; i < 50; i++) await turn(false)
     expectIncreasing(tokens)
-  })
-
-  test('over FLUSHALL and a restart with empty data', async () => {
-    const server = await ownServer()
-    const locks = client({}, server.url)
-    const redis = plainRedis(server.url)
-    const key = freshKey()
-    const first = await locks.lock(key)
-    await redis.flushall()
-    const second = await locks.lock(key)
-    await server.restart()
-    const third = await locks.lock(key, { timeout: 15_000 })
-    expectIncreasing([first, second, third].map(lease => lease.fencingToken))
   })
 })
 

@@ -1,16 +1,16 @@
 /** A Redis out of reach: how long calls wait for it, and that they survive a short outage. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
-import { FaultProxy } from '../support/proxy.ts'
-import { client, freshKey, ownServer, redisUrl } from '../support/redis.ts'
+import { ownPlace, place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
-import { collect, deadUrl, park, promptly, queueUp, rejection } from './support.ts'
+import { collect, expectNobodyThere, park, promptly, queueUp, rejection } from './support.ts'
 
 /** A call of a client with the default patience, begun before all other tests because it takes so long. */
 let defaultPatience: Promise<number>
 
 beforeAll(async () => {
-  const locks = new LockClient(await deadUrl())
+  const locks = new LockClient(await place().sourceToNobody())
   const begin = performance.now()
   const call = rejection(locks.lock(freshKey()), LockConnectionError)
   defaultPatience = call.then(() => performance.now() - begin).finally(() => locks.close())
@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 describe('outageTimeout', () => {
   test('I6: every call rejects with LockConnectionError after it, not before', async () => {
-    const locks = client({ outageTimeout: 500 }, await deadUrl())
+    const locks = client({ outageTimeout: 500 }, await place().sourceToNobody())
     const key = freshKey()
     const calls: Record<string, () => PromiseLike<unknown>> = {
       lock: () => locks.lock(key),
@@ -39,7 +39,7 @@ describe('outageTimeout', () => {
         const error = await rejection(call(), LockConnectionError)
         const waited = performance.now() - begin
         expect([name, error.key]).toEqual([name, key])
-        expect([name, (error.cause as NodeJS.ErrnoException).code]).toEqual([name, 'ECONNREFUSED'])
+        expectNobodyThere(error)
         expect(waited).toBeGreaterThanOrEqual(480)
         expect(waited).toBeLessThan(4_000)
       }),
@@ -48,10 +48,16 @@ describe('outageTimeout', () => {
   })
 
   test('I6: a server that is there but does not answer is an outage, too', async () => {
-    const proxy = await FaultProxy.before(redisUrl())
-    const locks = client({ outageTimeout: 600 }, proxy.url)
+    const { source, proxy } = await place().proxied()
+    const locks = client({ outageTimeout: 600 }, source)
     const key = freshKey()
-    await locks.isLocked(key)
+    // To connect is no part of it, and may take longer on a busy machine.
+    await eventually(() =>
+      locks.isLocked(key).then(
+        () => true,
+        () => false,
+      ),
+    )
     proxy.swallow('down')
     const calls = [locks.lock(key), locks.lock(key, { fair: true }), locks.tryLock(key)]
     const errors = await promptly(
@@ -63,33 +69,23 @@ describe('outageTimeout', () => {
   })
 
   test('I6: bounds parked and queued waiters, too, from when Redis went', async () => {
-    const server = await ownServer()
-    const [holder, locks] = [client({}, server.url), client({ outageTimeout: 500 }, server.url)]
+    const own = await ownPlace()
+    const [holder, locks] = [client({}, own.source()), client({ outageTimeout: 500 }, own.source())]
     const key = freshKey()
     await holder.lock(key)
     const calls = [(await park(locks, key)).lease, (await queueUp(locks, key, 1)).lease]
     await sleep(800)
     expect(locks.stats().waiting).toBe(2)
-    await server.kill()
+    await own.kill()
     await promptly(Promise.all(calls.map(call => rejection(call, LockConnectionError))))
     expect(locks.stats().waiting).toBe(0)
-  })
-
-  test('a client is usable again afterwards', async () => {
-    const server = await ownServer()
-    const locks = client({ outageTimeout: 500 }, server.url)
-    await server.kill()
-    await rejection(locks.lock(freshKey()), LockConnectionError)
-    await server.restart()
-    const lease = await eventually(() => locks.lock(freshKey()).catch(() => undefined))
-    expect(lease?.held).toBe(true)
   })
 })
 
 describe('a short outage', () => {
   test('I4, I6: a connection whose greeting is never answered is made anew', async () => {
-    const proxy = await FaultProxy.before(redisUrl())
-    const [locks, other] = [client({ outageTimeout: 1_000 }, proxy.url), client()]
+    const { source, proxy } = await place().proxied()
+    const [locks, other] = [client({ outageTimeout: 1_000 }, source), client()]
     const key = freshKey()
     await locks.isLocked(key)
     proxy.swallow('down')
@@ -102,63 +98,6 @@ describe('a short outage', () => {
     await lease?.release()
     await (await promptly(queued.lease)).release()
     expect((await other.tryLock(key))?.held).toBe(true)
-  })
-
-  test('calls begun in it succeed when it is over', async () => {
-    const server = await ownServer()
-    const locks = client({}, server.url)
-    await locks.isLocked(freshKey())
-    await server.kill()
-    const calls = [locks.lock(freshKey()), locks.lock(freshKey(), { fair: true }), locks.tryLock(freshKey())]
-    const state = locks.inspect(freshKey())
-    await sleep(300)
-    await server.restart()
-    for (const lease of await Promise.all(calls)) expect(lease?.held).toBe(true)
-    expect((await state).locked).toBe(false)
-  })
-
-  test('a client may be made before its server is there', async () => {
-    const server = await ownServer()
-    await server.kill()
-    const lease = client({}, server.url).lock(freshKey())
-    await sleep(300)
-    await server.restart()
-    expect((await lease).held).toBe(true)
-  })
-
-  test('I4: waiters survive a restart that loses all data, and are granted', async () => {
-    const server = await ownServer()
-    const [holder, fair, unfair] = [1, 2, 3].map(() => client({}, server.url))
-    const [a, b] = [freshKey('a'), freshKey('b')]
-    const leases = [await holder!.lock(a), await holder!.lock(b)]
-    const queued = await queueUp(fair!, a, 1)
-    const parked = await park(unfair!, b)
-    await server.restart()
-    expect((await queued.lease).fencingToken).toBeGreaterThan(leases[0]!.fencingToken)
-    expect((await parked.lease).fencingToken).toBeGreaterThan(leases[1]!.fencingToken)
-  })
-
-  test('I3: fair waiters of several clients keep their order over it', async () => {
-    const server = await ownServer()
-    const all = [1, 2, 3, 4].map(() => client({}, server.url))
-    const key = freshKey()
-    await all[0]!.lock(key, { lease: 60_000 })
-    const order: number[] = []
-    const served: Promise<unknown>[] = []
-    for (let i = 1; i < 4; i++) {
-      const { lease } = await queueUp(all[i]!, key, i)
-      served.push(
-        lease.then(async each => {
-          order.push(i)
-          await sleep(1_500)
-          await each.release()
-        }),
-      )
-    }
-    await server.restart()
-    await Promise.all(served)
-    expect(order).toHaveLength(3)
-    expect(order.slice(1)).toEqual([...order.slice(1)].sort())
   })
 })
 

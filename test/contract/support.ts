@@ -1,7 +1,8 @@
 /** What the contract tests share: how to look at an error, an event, a promise that must still be pending, a queue. */
-import { createServer } from 'node:net'
+import { once } from 'node:events'
 import { expect } from 'vitest'
-import type { ClientEvents, Lease, LockClient, LockOptions, LockState } from '../../src/index.ts'
+import type { ClientEvents, Lease, LockClient, LockConnectionError, LockOptions, LockState } from '../../src/index.ts'
+import { place } from '../support/place.ts'
 import { client } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 
@@ -25,6 +26,11 @@ export async function reasonOf(promise: PromiseLike<unknown>): Promise<unknown> 
   )
   if ('reason' in outcome) return outcome.reason
   throw new Error(`resolved to ${String(outcome.value)} instead of rejecting`)
+}
+
+/** Resolves when the signal has aborted, also where it did before. */
+export async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
 }
 
 /** The promise's outcome and how long it took; fails if that is not `PROMPT`. */
@@ -86,6 +92,15 @@ export async function park(
   return { lease }
 }
 
+/** Takes the lock by a client that is cut off then: the hold ends with its lease, and nobody gives it back before. */
+export async function takeAndVanish(key: string, options: LockOptions): Promise<Lease> {
+  const { source, proxy } = await place().proxied()
+  const lease = await client({ outageTimeout: 1_000 }, source).lock(key, options)
+  proxy.refuse()
+  proxy.cut()
+  return lease
+}
+
 /** Rejects if the call does; settles in no other way. */
 function failure(call: Promise<unknown>): Promise<never> {
   return new Promise((_, reject) => call.catch(reject))
@@ -116,13 +131,13 @@ export function clients<N extends number>(count: N): LockClient[] {
   return Array.from({ length: count }, () => client())
 }
 
-/** A URL at which nobody listens. */
-export async function deadUrl(): Promise<string> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return `redis://127.0.0.1:${port}`
+/** The error says that there was nobody to connect to. Of sentinels ioredis keeps the words of their sockets to itself. */
+export function expectNobodyThere({ message, cause }: LockConnectionError): void {
+  expect(cause).toBeInstanceOf(Error)
+  const reason = cause as NodeJS.ErrnoException
+  if (place().bySentinels) expect(reason.message).toMatch(/^All sentinels are unreachable/)
+  else expect(reason.code).toBe('ECONNREFUSED')
+  expect(message).toContain(reason.message)
 }
 
 export async function collect<T>(iterable: AsyncIterable<T>): Promise<T[]> {

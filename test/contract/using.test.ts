@@ -1,7 +1,8 @@
 /** using and wrap: run something under the lock, release in any case, and tell what went wrong first. */
 import { describe, expect, test } from 'vitest'
-import { type Lease, LockArgumentError, LockLostError, LockTimeoutError } from '../../src/index.ts'
-import { client, freshKey, ownServer } from '../support/redis.ts'
+import { type Lease, LockArgumentError, LockLostError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
+import { ownPlace } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { clients, park, promptly, Room, rejection } from './support.ts'
 
@@ -138,25 +139,31 @@ describe('using', () => {
 })
 
 describe('a release that fails masks neither fn’s result nor its error', () => {
-  test.each([
+  const ways: [string, LockOptions, number][] = [
     ['outlives the release', {}, 500],
-    ['ends before the release is given up', { lease: 1_000 }, 8_000],
-  ])('where the lease %s', async (_, options, outageTimeout) => {
-    const server = await ownServer()
-    const locks = client({ outageTimeout }, server.url)
-    const failing = locks.using(freshKey(), options, async lease => {
+    ['ends before the release is given up', { lease: 3_000 }, 8_000],
+  ]
+
+  test.each(ways)('the error, where the lease %s', async (_, options, outageTimeout) => {
+    const own = await ownPlace()
+    const locks = client({ outageTimeout }, own.source())
+    const run = locks.using(freshKey(), options, async lease => {
       await eventually(() => lease.held)
-      await server.kill()
+      await own.kill()
       throw new Error('mine')
     })
-    await expect(failing).rejects.toThrow('mine')
-    await server.restart()
-    const succeeding = locks.using(freshKey(), options, async lease => {
-      await server.kill()
+    await expect(run).rejects.toThrow('mine')
+  })
+
+  test.each(ways)('the result, where the lease %s', async (_, options, outageTimeout) => {
+    const own = await ownPlace()
+    const locks = client({ outageTimeout }, own.source())
+    const run = locks.using(freshKey(), options, async lease => {
+      await own.kill()
       expect(lease.held).toBe(true)
       return 'result'
     })
-    expect(await succeeding).toBe('result')
+    expect(await run).toBe('result')
   })
 })
 

@@ -48,7 +48,7 @@ export async function lockOnOwnServer(): Promise<TestLock> {
 }
 
 async function lockOn(url: string): Promise<TestLock> {
-  const connection = new Connection(clientsOf(url).make(), systemClock, 5_000, { up() {}, down() {} })
+  const connection = new Connection(clientsOf(url).make(5_000), systemClock, 5_000, { up() {}, down() {} })
   onTestFinished(() => connection.close())
   connection.open()
   await connection.run(redis => redis.ping())

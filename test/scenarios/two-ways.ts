@@ -24,7 +24,7 @@ export async function clientOnTwoWays(options: ClientOptions = {}, url = redisUr
   let messages: FaultProxy | undefined
   for (const proxy of proxies) {
     proxy.filter((direction, data) => {
-      if (direction === 'up' && /\bsubscribe\b/i.test(String(data))) messages = proxy
+      if (direction === 'up' && /\$9\r\nsubscribe\r\n/i.test(String(data))) messages = proxy
       return data
     })
   }

@@ -153,7 +153,7 @@ class Wire {
   #nameOf(direction: Direction, data: Buffer): string {
     if (direction === 'up') {
       const name = commandOf(data)
-      if (name === 'subscribe') {
+      if (name === 'subscribe' || name === 'ssubscribe') {
         this.kind = 'messages'
         this.channels.add(channelOf(data))
       }
@@ -240,10 +240,10 @@ export class FrameProxy {
     for (const wire of this.#wires) wire.server.resume()
   }
 
-  /** Another server is behind the name from now on; connections to the old one are cut. */
-  switchTo(target: string): void {
+  /** Another server is behind the name from now on; connections to the old one are cut, or only some of them. */
+  switchTo(target: string, cut?: Kind | 'none'): void {
     this.#target = portOf(target)
-    this.cut()
+    if (cut !== 'none') this.cut(cut)
   }
 
   connections(kind?: Kind): number {

@@ -1,15 +1,37 @@
-/** One real Redis for all tests that can share one; each test keeps to keys of its own. */
+/** The servers that all tests of a run share; each test keeps to keys of its own. */
 import type { TestProject } from 'vitest/node'
 import { obtainRedis } from '../../src/local-redis/index.ts'
+import { standalone, topologies } from './topologies/index.ts'
+import { portsOf } from './topologies/source.ts'
+import type { Topology, Ways } from './topologies/topology.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
+    topology: string
+    place: Ways & { dataPorts: readonly number[] }
+    /** The one server of the standalone topology. */
     redisUrl: string
   }
 }
 
+/** A project of vitest that is named after a topology has its servers; every other has one server. */
 export default async function setup(project: TestProject) {
+  const topology = topologies.find(({ name }) => name === project.name)
+  return topology && topology !== standalone ? several(project, topology) : single(project)
+}
+
+async function single(project: TestProject) {
   const redis = await obtainRedis({ announce: line => console.log(line) })
+  const way = { kind: 'url', url: redis.url } as const
+  project.provide('topology', standalone.name)
+  project.provide('place', { client: way, admin: way, dataPorts: portsOf(way, []) })
   project.provide('redisUrl', redis.url)
   return () => redis.stop()
+}
+
+async function several(project: TestProject, topology: Topology) {
+  const { data, stop, ...ways } = await topology.start()
+  project.provide('topology', topology.name)
+  project.provide('place', { ...ways, dataPorts: data.map(({ port }) => port) })
+  return stop
 }

@@ -4,16 +4,21 @@ import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
 import { type ClientOptions, LockClient } from '../../src/index.ts'
 import { findServerSource, type RunningServer } from '../../src/local-redis/index.ts'
+import { place } from './place.ts'
 
-/** The URL of the Redis that all tests share. */
+export { keysWith } from './admin.ts'
+
+/** The URL of the Redis that all tests share. Only where it is a single server: a contract test has its `place` instead. */
 export function redisUrl(): string {
-  return inject('redisUrl')
+  const url = inject('redisUrl')
+  if (!url) throw new Error(`the topology ${inject('topology')} has no URL`)
+  return url
 }
 
 /** A lock client, closed after the test. */
 export function client(
   options: ClientOptions = {},
-  redis: ConstructorParameters<typeof LockClient>[0] = redisUrl(),
+  redis: ConstructorParameters<typeof LockClient>[0] = place().source(options),
 ): LockClient {
   const locks = new LockClient(redis, options)
   onTestFinished(() => locks.close())
@@ -40,11 +45,4 @@ export async function ownServer(...args: string[]): Promise<RunningServer> {
   const server = await source.start({ args })
   onTestFinished(() => server.stop())
   return server
-}
-
-/** Names of all keys that contain the text, sorted. */
-export async function keysWith(redis: Redis, text: string): Promise<string[]> {
-  const found: string[] = []
-  for await (const names of redis.scanStream({ match: `*${text}*`, count: 1000 })) found.push(...(names as string[]))
-  return found.sort()
 }

@@ -1,13 +1,15 @@
 /** Uses a client in every way, closes it, and has nothing else to do: the process must then end by itself. */
 import { LockClient } from '../../../src/index.ts'
+import { sourceOf } from '../../support/topologies/source.ts'
 
-const [url, key, way] = process.argv.slice(2) as [string, string, string]
+const [place, key, way] = process.argv.slice(2) as [string, string, string]
+const newClient = () => new LockClient(sourceOf(JSON.parse(place)))
 
 if (way === 'await using') {
-  await using locks = new LockClient(url)
+  await using locks = newClient()
   await locks.lock(key)
 } else {
-  const [locks, other] = [new LockClient(url), new LockClient(url)]
+  const [locks, other] = [newClient(), newClient()]
   if (way !== 'unused') {
     await locks.lock(key)
     await locks.lock(`${key}:fixed`, { lease: 60_000 })

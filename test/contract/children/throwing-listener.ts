@@ -1,15 +1,17 @@
 /** Listeners of every event throw; the locks must work all the same. What they throw surfaces as uncaught exceptions. */
 import { channel } from 'node:diagnostics_channel'
+import { once } from 'node:events'
 import { LockClient } from '../../../src/index.ts'
+import { sourceOf } from '../../support/topologies/source.ts'
 
-const [url, key] = process.argv.slice(2) as [string, string]
+const [place, key] = process.argv.slice(2) as [string, string]
 
 let uncaught = 0
 process.on('uncaughtException', () => {
   uncaught += 1
 })
 
-const locks = new LockClient(url, { lease: 600 })
+const locks = new LockClient(sourceOf(JSON.parse(place)), { lease: 600 })
 for (const name of ['waiting', 'acquired', 'renewed', 'released', 'lost'] as const) {
   const fail = () => {
     throw new Error(`a mistake in ${name}`)
@@ -24,7 +26,7 @@ await new Promise(resolve => setTimeout(resolve, 1_000))
 const renewed = first.held
 const released = [await first.release(), await (await fair).release(), await (await unfair).release()]
 const lost = await locks.lock(key, { lease: 200 })
-await new Promise(resolve => lost.signal.addEventListener('abort', resolve))
+if (!lost.signal.aborted) await once(lost.signal, 'abort')
 await locks.close()
 process.send?.({ renewed, released, lost: !lost.held, uncaught })
 process.disconnect?.()

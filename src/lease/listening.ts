@@ -1,0 +1,87 @@
+/**
+ * Where each lock has an inbox of its own (in a cluster), a holder does not hear by itself that its lock is taken away:
+ * it would learn it by its next renewal, or not at all if its lease is not renewed (I8). So a hold that lasts subscribes to
+ * the inbox of its lock, behind the back of its caller, unless it is renewed so often that this would bring nothing; a
+ * short one ends before, and costs nothing. What happened before the subscription is confirmed is found by asking once.
+ */
+import type { Clock, Timer } from '../clock.ts'
+import { inside, type Lease } from './lease.ts'
+
+/** A hold lasts from this age on, in ms. */
+const LASTING = 100
+/** A lease that is renewed at this pace, in ms, or faster needs no news. */
+const PROMPT = 1_000
+/** Pace of looking which of them have ended, in ms. */
+const SWEEP = 1_000
+
+export interface Inboxes {
+  hear(key: string, channel: 'inbox'): Promise<void> | undefined
+  drop(key: string, channel: 'inbox'): void
+}
+
+export class Listening {
+  readonly #clock: Clock
+  readonly #inboxes: Inboxes
+  readonly #doubt: (lease: Lease) => void
+  /** Not old enough yet, oldest first. */
+  #young: Lease[] = []
+  #listening: Lease[] = []
+  #timer: Timer | undefined
+
+  /** `doubt`: the hold of this lease may be gone. */
+  constructor(clock: Clock, inboxes: Inboxes, doubt: (lease: Lease) => void) {
+    this.#clock = clock
+    this.#inboxes = inboxes
+    this.#doubt = doubt
+  }
+
+  add(lease: Lease): void {
+    if (isRenewed(lease) && inside.terms(lease).lease / 3 <= PROMPT) return
+    this.#young.push(lease)
+    if (this.#young.length === 1) this.#arm(LASTING)
+  }
+
+  close(): void {
+    this.#timer?.cancel()
+    this.#young = []
+    this.#listening = []
+  }
+
+  #arm(ms: number): void {
+    this.#timer?.cancel()
+    this.#timer = this.#clock.after(ms, () => this.#look())
+  }
+
+  #look(): void {
+    const now = this.#clock.now()
+    this.#listening = this.#listening.filter(lease => {
+      if (isHeld(lease)) return true
+      this.#inboxes.drop(lease.key, 'inbox')
+      return false
+    })
+    const young = this.#young.filter(isHeld)
+    const old = young.filter(lease => now - inside.terms(lease).since >= LASTING)
+    this.#young = young.slice(old.length)
+    for (const lease of old) this.#listen(lease)
+    if (this.#young.length > 0) this.#arm(LASTING)
+    else if (this.#listening.length > 0) this.#arm(SWEEP)
+  }
+
+  #listen(lease: Lease): void {
+    this.#listening.push(lease)
+    // One that cannot be heard, for now or for want of rights, is noticed by renewals only.
+    this.#inboxes.hear(lease.key, 'inbox')?.then(
+      () => this.#doubt(lease),
+      () => {},
+    )
+  }
+}
+
+function isRenewed(lease: Lease): boolean {
+  const { renewUntil, since } = inside.terms(lease)
+  return renewUntil > since
+}
+
+function isHeld(lease: Lease): boolean {
+  return inside.state(lease) === 'held'
+}

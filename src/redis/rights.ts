@@ -1,0 +1,131 @@
+/**
+ * What a user of Redis has to be allowed to do for the locks to work, from one source: the commands that the scripts
+ * call, as the build finds them in lua/, and those that the client sends itself. The rule in docs/operations.md, the
+ * words of a refusal, and the question that the client asks at its start all come from here.
+ *
+ * HELLO and AUTH are no rights: Redis allows them to everybody. CLIENT SETINFO and CLIENT SETNAME are asked for by
+ * ioredis, which does without.
+ */
+import { Keys } from './keys.ts'
+import { scripts } from './scripts.generated.ts'
+
+export interface Rights {
+  /** Every command, as its words: `['HSET']`, `['CLUSTER', 'SLOTS']`. */
+  readonly commands: readonly (readonly string[])[]
+  /** A pattern of keys and channels alike. */
+  readonly pattern: string
+  /** The commands whose argument is a channel: the one that publishes, and the one that subscribes. */
+  readonly publish: string
+  readonly subscribe: string
+}
+
+const called = [...new Set(Object.values(scripts).flatMap(({ commands }) => commands))]
+
+/** Only `list` sends it, and says so where it is refused. */
+const OPTIONAL = 'SCAN'
+
+const sent = {
+  server: [['EVAL'], ['EVALSHA'], ['SUBSCRIBE'], ['UNSUBSCRIBE'], [OPTIONAL]],
+  // ASKING: while a slot moves. CLUSTER MYID, PUBSUB: lua/include/place.lua.
+  cluster: [
+    ['EVAL'],
+    ['EVALSHA'],
+    ['SSUBSCRIBE'],
+    ['SUNSUBSCRIBE'],
+    [OPTIONAL],
+    ['CLUSTER', 'SLOTS'],
+    ['ASKING'],
+    ['CLUSTER', 'MYID'],
+    ['PUBSUB', 'SHARDNUMSUB'],
+  ],
+}
+
+export function rightsFor(keys: Keys, cluster: boolean): Rights {
+  const publish = cluster ? 'SPUBLISH' : 'PUBLISH'
+  const inScripts = called.map(command => [command === 'PUBLISH' ? publish : command])
+  return {
+    commands: [...sent[cluster ? 'cluster' : 'server'], ...inScripts],
+    pattern: keys.pattern,
+    publish,
+    subscribe: cluster ? 'SSUBSCRIBE' : 'SUBSCRIBE',
+  }
+}
+
+/** The names of clients, as in the options of LockClient and of ioredis. */
+export interface Named {
+  readonly prefix?: string
+  readonly keyPrefix?: string
+  readonly cluster?: boolean
+}
+
+/** The rules that give a user what the client needs and nothing else: what stands behind `ACL SETUSER name on >password`. */
+export function aclRule({ prefix = 'lock', keyPrefix = '', cluster = false }: Named = {}): string[] {
+  const { commands, pattern } = rightsFor(new Keys(keyPrefix, prefix, cluster), cluster)
+  const plus = commands.map(plusOf).sort()
+  return ['resetkeys', `~${pattern}`, 'resetchannels', `&${pattern}`, '-@all', ...plus]
+}
+
+/** The same for a user of the sentinels: to find the master and the other sentinels, and to be told of a switch. */
+export function sentinelRule(): string[] {
+  const asked = ['get-master-addr-by-name', 'sentinels'].map(word => `+sentinel|${word}`)
+  return ['resetkeys', 'resetchannels', '&+switch-master', '-@all', ...asked, '+subscribe']
+}
+
+function plusOf(words: readonly string[]): string {
+  return `+${words.join('|').toLowerCase()}`
+}
+
+/** Commands whose first argument is neither key nor channel. */
+const bare = new Set(['TIME', 'EVAL', 'EVALSHA', 'SCAN', 'ASKING', 'CLUSTER', 'PUBSUB', 'UNSUBSCRIBE', 'SUNSUBSCRIBE'])
+
+/**
+ * Says of commands which of them the user may not run, and of the server how much memory it takes and what it evicts
+ * then. Nothing is run for it that needs a right: a server since 7.0 answers such questions inside scripts to everybody.
+ * Where it would not say whether it refuses the command or the channel, the command is run, to read it in the refusal.
+ */
+export const question = `
+local may, denied, refusal = redis.acl_check_cmd, {}, ''
+for i, words in ipairs(may and cjson.decode(ARGV[1]) or {}) do
+  local known, allowed = pcall(may, unpack(words))
+  if known and not allowed then
+    denied[#denied + 1] = i
+    if words[1] == ARGV[2] then refusal = redis.pcall(unpack(words)).err end
+  end
+end
+local memory = (not may or may('INFO')) and redis.pcall('INFO', 'memory')
+memory = type(memory) == 'string' and memory or ''
+return { denied, refusal, string.match(memory, 'maxmemory:(%d+)'), string.match(memory, 'maxmemory_policy:(%S+)') }
+`
+
+/** What is asked: the arguments of `question`, and the right that each of the answers is about. `name`: of a made-up key and channel. */
+export function questions({ commands, publish, subscribe }: Rights, name: string) {
+  const asked = commands.filter(([word]) => word !== OPTIONAL)
+  const words = asked.map(([command, ...rest]) => {
+    if (command === publish) return [command, name, '']
+    if (command === subscribe) return [command, name]
+    if (command === 'EVAL' || command === 'EVALSHA') return [command, '', '0']
+    return bare.has(command as string) ? [command, ...rest] : [command, name]
+  })
+  // A script that names a key needs the right to it, and no other right that is not asked for already.
+  return { rights: asked, args: [JSON.stringify([...words, ['EVAL', '', '1', name]]), publish] }
+}
+
+/** Which rights are missing, by the answer: its numbers count from 1, and the last one is the key. */
+export function missing(
+  { pattern, publish, subscribe }: Rights,
+  asked: readonly (readonly string[])[],
+  answer: Answer,
+) {
+  const denied = new Set(answer[0])
+  const key = denied.has(asked.length + 1)
+  // Servers since 7.2 name the user and the channel too, so it is the other words that tell.
+  const channel = answer[1] !== '' && !/\brun th(e|is)\b/.test(answer[1])
+  const lacking = asked.filter(([command], i) => {
+    if (!denied.has(i + 1)) return false
+    if (command === publish || command === subscribe) return !channel
+    return !key || bare.has(command as string)
+  })
+  return [...lacking.map(plusOf), ...(key ? [`~${pattern}`] : []), ...(channel ? [`&${pattern}`] : [])]
+}
+
+export type Answer = readonly [denied: readonly number[], refusal: string, maxmemory?: string, policy?: string]

@@ -1,0 +1,105 @@
+/**
+ * Listens to the sentinels, who say when another server has become the master.
+ *
+ * A connection cannot tell. A master that was stopped, or cut off from the rest for a while, is replaced behind its
+ * clients' backs, and when it goes on it takes itself for a master for some seconds more, until the sentinels have told
+ * it: whoever is still connected to it is granted locks there that others are granted on the new master (I1).
+ *
+ * ioredis has a listener of this kind. This one is apart from the connections that it is for: it goes on while they are
+ * made anew, so there is no moment in which a switch is missed; it serves both of them; other masters of the same
+ * sentinels do not concern it; and a sentinel that was out of reach is asked whether the master is still the same.
+ */
+import { type Cluster, Redis, type RedisOptions } from 'ioredis'
+
+/** Between attempts to reach a sentinel again, in ms, growing to the longest. */
+const RETRY = { first: 100, longest: 2_000 }
+
+export class Sentinels {
+  readonly #sentinels: readonly Redis[]
+  readonly #name: string
+  readonly #switched: () => void
+  readonly #deaf: (error: Error) => void
+  /** Why a sentinel could not be reached, the last time that one could not. */
+  #trouble: Error | undefined
+
+  /**
+   * `options` as for a connection to the master. `switched`: the master is another one, or may be. `deaf`: a sentinel
+   * refuses to tell.
+   */
+  constructor(options: RedisOptions, switched: () => void, deaf: (error: Error) => void) {
+    this.#name = options.name ?? ''
+    this.#switched = switched
+    this.#deaf = deaf
+    this.#sentinels = (options.sentinels ?? []).map(address => this.#listenTo(connectionTo(address, options)))
+  }
+
+  open(): void {
+    // A failure is no news: it tries again by itself.
+    for (const sentinel of this.#sentinels) sentinel.connect().catch(() => {})
+  }
+
+  close(): void {
+    for (const sentinel of this.#sentinels) sentinel.disconnect()
+  }
+
+  /** Adds to what ioredis says of a connection, where it says only that no sentinel could be reached. */
+  explain(redis: Redis | Cluster): void {
+    redis.on('error', (error: Error) => {
+      if (/sentinels are unreachable/.test(error.message)) error.cause ??= this.#trouble
+    })
+  }
+
+  #listenTo(sentinel: Redis): Redis {
+    let master: string | undefined
+    sentinel.on('error', error => {
+      this.#trouble = error
+    })
+    sentinel.on('message', (_, text: string) => {
+      const [name, , , host, port] = text.split(' ')
+      if (name !== this.#name) return
+      master = `${host} ${port}`
+      this.#switched()
+    })
+    sentinel.on('ready', () => {
+      // Sent in one go, so that no switch falls between the answer and the first message.
+      const asked = sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#name)
+      sentinel.subscribe('+switch-master').catch((error: Error) => {
+        if (/^NOPERM\b/.test(error.message)) this.#deaf(error)
+      })
+      asked.then(
+        address => {
+          const before = master
+          master = (address as string[] | null)?.join(' ')
+          if (before !== undefined && master !== before) this.#switched()
+        },
+        () => {},
+      )
+    })
+    return sentinel
+  }
+}
+
+function connectionTo(
+  { host = '127.0.0.1', port = 26_379, family }: SentinelAddress,
+  { sentinelUsername: username, sentinelPassword: password, sentinelTLS: tls }: RedisOptions,
+): Redis {
+  return new Redis({
+    host,
+    port,
+    ...(family && { family }),
+    ...(username && { username }),
+    ...(password && { password }),
+    ...(tls && { tls }),
+    connectTimeout: 5_000,
+    disconnectTimeout: 200,
+    lazyConnect: true,
+    enableReadyCheck: false,
+    enableOfflineQueue: false,
+    autoResubscribe: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: null,
+    retryStrategy: times => Math.min(times * RETRY.first, RETRY.longest),
+  })
+}
+
+type SentinelAddress = NonNullable<RedisOptions['sentinels']>[number]

@@ -1,0 +1,80 @@
+/** The subscriber's connection to one master of a cluster. Which channels it is asked for is the business of shards.ts. */
+import type { Redis } from 'ioredis'
+import type { Clock } from '../clock.ts'
+import { ownConnectionTo } from './clients.ts'
+import { Connection } from './connection.ts'
+
+export interface ShardListener {
+  message(channel: string, text: string): void
+  /** The connection is gone, or once more could not be made: nothing is heard here. */
+  down(shard: Shard, error: Error): void
+  /** The server has ended subscriptions by itself, because their slots have left it. */
+  reduced(shard: Shard): void
+}
+
+/** Answers of a server that has the slot no more, or does not know yet that it has. */
+const elsewhere = /^(MOVED|CLUSTERDOWN)\b/
+
+export class Shard {
+  /** host:port, by which ioredis names it. */
+  readonly node: string
+  readonly #redis: Redis
+  readonly #connection: Connection
+  #reduced = false
+
+  /** `member`: the node among those of the cluster; its settings are used, not its connection. */
+  constructor(member: Redis, node: string, clock: Clock, outageTimeout: number, listener: ShardListener) {
+    this.node = node
+    const redis = ownConnectionTo(member)
+    this.#redis = redis
+    this.#connection = new Connection(redis, clock, outageTimeout, {
+      // Calls that wait for the connection leave by themselves.
+      up: () => {},
+      down: error => listener.down(this, error),
+    })
+    redis.on('smessage', (channel: string, text: string) => listener.message(channel, text))
+    // Once for each channel that was ended: all of them are looked at together.
+    redis.on('moved', () => {
+      if (this.#reduced) return
+      this.#reduced = true
+      queueMicrotask(() => {
+        this.#reduced = false
+        listener.reduced(this)
+      })
+    })
+    this.#connection.open()
+  }
+
+  get up(): boolean {
+    return this.#connection.up
+  }
+
+  /** The channels that are subscribed, as ioredis has counted. */
+  get channels(): ReadonlySet<string> {
+    const set = this.#redis.condition?.subscriber
+    return new Set(set ? set.channels('ssubscribe') : [])
+  }
+
+  /** Resolves to whether the server has confirmed it on the present connection; false: its slot is not there. */
+  async subscribe(channel: string): Promise<boolean> {
+    const { reply } = await this.#connection.run(() =>
+      this.#redis.ssubscribe(channel).then(
+        () => true,
+        (error: Error) => {
+          if (elsewhere.test(error.message)) return false
+          throw error
+        },
+      ),
+    )
+    return reply
+  }
+
+  /** Sent once and never again: a connection that is gone has ended it already. */
+  leave(channel: string): void {
+    if (this.up) this.#redis.sunsubscribe(channel).catch(() => {})
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+}

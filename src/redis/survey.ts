@@ -1,0 +1,66 @@
+/**
+ * A look at each server when a connection to it has come up, for what would go wrong later, and quietly: a right that
+ * the user lacks, and locks that may be evicted. One script call for each master, behind everything that was waiting
+ * for the connection; nobody waits for its answer, and where there is none, nothing is said.
+ */
+import type { Cluster, Redis } from 'ioredis'
+import { LockConnectionError, LockError } from '../errors.ts'
+import type { Keys } from './keys.ts'
+import { type Answer, missing, question, questions, type Rights, rightsFor } from './rights.ts'
+
+export class Survey {
+  readonly #redis: Redis | Cluster
+  readonly #rights: Rights
+  readonly #asked: ReturnType<typeof questions>
+  readonly #warn: (error: LockError) => void
+  /** The last warnings about each server: a connection that comes and goes is no reason to repeat them. */
+  readonly #said = new Map<string, string>()
+
+  /** `name`: of a made-up lock, unlike those of other clients. */
+  constructor(redis: Redis | Cluster, keys: Keys, name: string, warn: (error: LockError) => void) {
+    this.#redis = redis
+    this.#rights = rightsFor(keys, 'nodes' in redis)
+    this.#asked = questions(this.#rights, keys.of(name).lock)
+    this.#warn = warn
+  }
+
+  /** Returns at once, and never fails. */
+  look(): void {
+    if (!('nodes' in this.#redis)) return void this.#ask(this.#redis, '')
+    for (const node of this.#redis.nodes('master')) this.#ask(node, ` at ${node.options.host}:${node.options.port}`)
+  }
+
+  async #ask(redis: Redis, at: string): Promise<void> {
+    const answer = redis.eval(question, 0, ...this.#asked.args) as Promise<Answer>
+    const errors = await answer.then(
+      found => [this.#lacking(found, at), evicting(found, at)].filter(error => error !== undefined),
+      (error: Error) => [refused(error, at)].filter(found => found !== undefined),
+    )
+    const text = errors.map(({ message }) => message).join('\n')
+    if (text === (this.#said.get(at) ?? '')) return
+    this.#said.set(at, text)
+    for (const error of errors) this.#warn(error)
+  }
+
+  #lacking(answer: Answer, at: string): LockError | undefined {
+    const rights = missing(this.#rights, this.#asked.rights, answer)
+    return rights.length > 0 ? lacks(rights.join(' '), at) : undefined
+  }
+}
+
+/** Without the right to ask, the first one that is missing is that. Any other error is for those calls to report that somebody waits for. */
+function refused(error: Error, at: string): LockError | undefined {
+  return /^NOPERM\b/.test(error.message) ? lacks('+eval', at, error) : undefined
+}
+
+function lacks(rights: string, at: string, cause?: Error): LockError {
+  return new LockConnectionError(`the user of Redis${at} lacks ${rights}`, cause)
+}
+
+function evicting([, , maxmemory, policy]: Answer, at: string): LockError | undefined {
+  if (!policy || policy === 'noeviction' || Number(maxmemory) === 0) return undefined
+  return new LockError(
+    'ERR_LOCK_EVICTION',
+    `Redis${at} may evict locks: its maxmemory is ${maxmemory}, its maxmemory-policy ${policy}; locks need noeviction`,
+  )
+}

@@ -1,0 +1,86 @@
+/** A server that crashes and begins again, empty: calls and waiters survive it. */
+import { expect, test } from 'vitest'
+import { LockConnectionError } from '../../src/index.ts'
+import { ownPlace } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { expectIncreasing, park, queueUp, rejection } from './support.ts'
+
+test('calls begun in it succeed when it is over', async () => {
+  const own = await ownPlace()
+  const locks = client({}, own.source())
+  await locks.isLocked(freshKey())
+  await own.kill()
+  const calls = [locks.lock(freshKey()), locks.lock(freshKey(), { fair: true }), locks.tryLock(freshKey())]
+  const state = locks.inspect(freshKey())
+  await sleep(300)
+  await own.restart()
+  for (const lease of await Promise.all(calls)) expect(lease?.held).toBe(true)
+  expect((await state).locked).toBe(false)
+})
+
+test('a client may be made before its server is there', async () => {
+  const own = await ownPlace()
+  await own.kill()
+  const lease = client({}, own.source()).lock(freshKey())
+  await sleep(300)
+  await own.restart()
+  expect((await lease).held).toBe(true)
+})
+
+test('I4: waiters survive a restart that loses all data, and are granted', async () => {
+  const own = await ownPlace()
+  const [holder, fair, unfair] = [1, 2, 3].map(() => client({}, own.source()))
+  const [a, b] = [freshKey('a'), freshKey('b')]
+  const leases = [await holder!.lock(a), await holder!.lock(b)]
+  const queued = await queueUp(fair!, a, 1)
+  const parked = await park(unfair!, b)
+  await own.restart()
+  expect((await queued.lease).fencingToken).toBeGreaterThan(leases[0]!.fencingToken)
+  expect((await parked.lease).fencingToken).toBeGreaterThan(leases[1]!.fencingToken)
+})
+
+test('I3: fair waiters of several clients keep their order over it', async () => {
+  const own = await ownPlace()
+  const all = [1, 2, 3, 4].map(() => client({}, own.source()))
+  const key = freshKey()
+  await all[0]!.lock(key, { lease: 60_000 })
+  const order: number[] = []
+  const served: Promise<unknown>[] = []
+  for (let i = 1; i < 4; i++) {
+    const { lease } = await queueUp(all[i]!, key, i)
+    served.push(
+      lease.then(async each => {
+        order.push(i)
+        await sleep(1_500)
+        await each.release()
+      }),
+    )
+  }
+  await own.restart()
+  await Promise.all(served)
+  expect(order).toHaveLength(3)
+  expect(order.slice(1)).toEqual([...order.slice(1)].sort())
+})
+
+test('a client is usable again after an outage that was longer than its patience', async () => {
+  const own = await ownPlace()
+  const locks = client({ outageTimeout: 500 }, own.source())
+  await own.kill()
+  await rejection(locks.lock(freshKey()), LockConnectionError)
+  await own.restart()
+  const lease = await eventually(() => locks.lock(freshKey()).catch(() => undefined))
+  expect(lease?.held).toBe(true)
+})
+
+test('I2: tokens rise over FLUSHALL and a restart with empty data', async () => {
+  const own = await ownPlace()
+  const locks = client({}, own.source())
+  const key = freshKey()
+  const first = await locks.lock(key)
+  await own.admin().each(redis => redis.flushall())
+  const second = await locks.lock(key)
+  await own.restart()
+  const third = await locks.lock(key, { timeout: 15_000 })
+  expectIncreasing([first, second, third].map(lease => lease.fencingToken))
+})

@@ -1,0 +1,83 @@
+/** States in which a single server answers, but does not do what it is asked for: a replica, busy, loading. */
+import type { Redis } from 'ioredis'
+import { describe, expect, test } from 'vitest'
+import type { LockClient } from '../../src/index.ts'
+import { type OwnPlace, ownPlace } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { refused, refusesAll } from './refused.ts'
+import { promptly } from './support.ts'
+
+async function server(
+  ...args: string[]
+): Promise<{ own: OwnPlace; redis: Redis; locks: LockClient; other: LockClient }> {
+  const own = await ownPlace(...args)
+  return { own, redis: own.admin().redis as Redis, locks: client({}, own.source()), other: client({}, own.source()) }
+}
+
+test('READONLY: refused by a replica, and taken when it is the master again', async () => {
+  const { redis, locks } = await server()
+  const key = freshKey()
+  await locks.isLocked(key)
+  await redis.replicaof('127.0.0.1', 1)
+  await refusesAll(locks, key, /^READONLY /)
+  expect(await locks.isLocked(key)).toBe(false)
+  await redis.replicaof('NO', 'ONE')
+  expect((await promptly(locks.lock(key))).held).toBe(true)
+})
+
+describe('BUSY', () => {
+  /** Keeps the server busy with a script for this long; resolves when that has ended. */
+  async function occupy(redis: Redis, killer: Redis, ms: number): Promise<void> {
+    await killer.ping()
+    const busy = redis.eval('for i = 1, 1e11 do end', 0).catch(() => {})
+    await sleep(ms)
+    await killer.script('KILL')
+    await busy
+  }
+
+  test('I6: a call rides out a script that blocks the server for a while', async () => {
+    const { own, redis, locks } = await server('--lua-time-limit', '50')
+    await locks.isLocked(freshKey())
+    const busy = occupy(redis, own.admin().redis as Redis, 1_000)
+    await sleep(200)
+    const lease = await locks.lock(freshKey(), { timeout: 15_000 })
+    expect(lease.held).toBe(true)
+    await busy
+  })
+
+  test('I6, I7: one that blocks for longer than outageTimeout is the cause', async () => {
+    const { own, redis, other } = await server('--lua-time-limit', '50')
+    const locks = client({ outageTimeout: 500 }, own.source())
+    const key = freshKey()
+    await locks.isLocked(key)
+    const busy = occupy(redis, own.admin().redis as Redis, 2_000)
+    await sleep(200)
+    await refused(locks.lock(key), /^BUSY /, key)
+    await busy
+    expect((await other.lock(key, { timeout: 10_000 })).held).toBe(true)
+  })
+})
+
+describe('LOADING', () => {
+  /** Reloads a data set that takes about two seconds to read. */
+  async function loading() {
+    const { own, redis } = await server('--enable-debug-command', 'yes')
+    const [locks, hasty] = [client({}, own.source()), client({ outageTimeout: 1_000 }, own.source())]
+    await Promise.all([locks.isLocked('k'), hasty.isLocked('k')])
+    await redis.mset(Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`key ${i}`, 'x'.repeat(100)])))
+    await redis.config('SET', 'key-load-delay', '1000', 'loading-process-events-interval-bytes', '1024')
+    const watcher = own.admin().redis as Redis
+    await watcher.ping()
+    const loaded = redis.call('DEBUG', 'RELOAD')
+    await eventually(async () => /loading:1/.test(await watcher.info('persistence')))
+    return { locks, hasty, loaded }
+  }
+
+  test('I6: a call rides it out, or has it as its cause after outageTimeout', async () => {
+    const { locks, hasty, loaded } = await loading()
+    const patient = locks.lock(freshKey(), { timeout: 15_000 })
+    const [lease] = await Promise.all([patient, refused(hasty.lock(freshKey()), /^LOADING /), loaded])
+    expect(lease.held).toBe(true)
+  })
+})

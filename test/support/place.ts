@@ -1,0 +1,148 @@
+/**
+ * Where a contract test runs: the servers of the topology under test, which all tests share, or some of its own. All
+ * that differs between topologies is behind this, so that a test is the same over each of them.
+ */
+import type { Cluster, Redis } from 'ioredis'
+import { inject, onTestFinished } from 'vitest'
+import type { ClientOptions } from '../../src/index.ts'
+import { ADMIN, Admin } from './admin.ts'
+import { FaultProxy } from './fault-proxy.ts'
+import { topologyOf } from './topologies/index.ts'
+import { asUser, instanceOf, portsOf, type Source, sourceOf, through, toNobody } from './topologies/source.ts'
+import type { InstanceOptions, Servers, Way, Ways } from './topologies/topology.ts'
+
+/** The servers that all tests share. */
+export function place(): Place {
+  const { dataPorts, ...ways } = inject('place')
+  return new Place(ways, dataPorts)
+}
+
+/** Servers of the test's own, for tests that count or break; stopped after the test. */
+export async function ownPlace(...args: string[]): Promise<OwnPlace> {
+  const servers = await topologyOf(inject('topology')).start(args)
+  onTestFinished(() => servers.stop())
+  return new OwnPlace(servers)
+}
+
+export class Place {
+  readonly #ways: Ways
+  readonly #dataPorts: readonly number[]
+
+  constructor(ways: Ways, dataPorts: readonly number[]) {
+    this.#ways = ways
+    this.#dataPorts = dataPorts
+  }
+
+  /** The lock client's way, for a child process. */
+  get way(): Way {
+    return this.#ways.client
+  }
+
+  get isCluster(): boolean {
+    return this.#ways.client.kind === 'cluster'
+  }
+
+  /** Whether a client asks sentinels for its server. They talk to the servers, too. */
+  get bySentinels(): boolean {
+    const { client } = this.#ways
+    return client.kind === 'server' && client.options.sentinels !== undefined
+  }
+
+  /** What a lock client with these options is made from. */
+  source(options: ClientOptions = {}): Source {
+    const { client, otherPrefix = client } = this.#ways
+    return sourceOf(options.prefix === undefined ? client : otherPrefix)
+  }
+
+  /** An instance to make lock clients from, closed after the test. */
+  instance(options: InstanceOptions = {}): Redis | Cluster {
+    const { client, caller = client } = this.#ways
+    return closed(instanceOf(caller, options))
+  }
+
+  /** A source for another user than the usual one; without one, for nobody. */
+  sourceAs(user?: { username?: string; password?: string }): Source {
+    return sourceOf(asUser(this.#ways.client, user))
+  }
+
+  /** A source of the same kind, where nobody listens. */
+  async sourceToNobody(): Promise<Source> {
+    return sourceOf(await toNobody(this.#ways.client))
+  }
+
+  /** The same place behind proxies, one before each server that the client may talk to. They break all at once. */
+  async proxied(): Promise<{ source: Source; proxy: FaultProxies }> {
+    const proxies = await Promise.all(
+      portsOf(this.#ways.client, this.#dataPorts).map(async port => {
+        const proxy = await FaultProxy.open(`redis://127.0.0.1:${port}`)
+        onTestFinished(() => proxy.close())
+        return [port, proxy] as const
+      }),
+    )
+    const ports = new Map(proxies.map(([port, proxy]) => [port, Number(new URL(proxy.url).port)]))
+    const source = sourceOf(through(this.#ways.client, ports))
+    return { source, proxy: new FaultProxies(proxies.map(([, proxy]) => proxy)) }
+  }
+
+  admin(): Admin {
+    return new Admin(closed(instanceOf(this.#ways.admin, { connectionName: ADMIN })))
+  }
+}
+
+export class OwnPlace extends Place {
+  readonly #servers: Servers
+
+  constructor(servers: Servers) {
+    super(
+      servers,
+      servers.data.map(({ port }) => port),
+    )
+    this.#servers = servers
+  }
+
+  /** Every server that holds data crashes. */
+  async kill(): Promise<void> {
+    await Promise.all(this.#servers.data.map(server => server.kill()))
+  }
+
+  /** Every server begins again, empty. */
+  async restart(): Promise<void> {
+    await Promise.all(this.#servers.data.map(server => server.restart()))
+  }
+}
+
+/** Faults of several proxies as if they were one. */
+export class FaultProxies {
+  readonly #proxies: readonly FaultProxy[]
+
+  constructor(proxies: readonly FaultProxy[]) {
+    this.#proxies = proxies
+  }
+
+  cut(): void {
+    for (const proxy of this.#proxies) proxy.cut()
+  }
+
+  refuse(): void {
+    for (const proxy of this.#proxies) proxy.refuse()
+  }
+
+  accept(): void {
+    for (const proxy of this.#proxies) proxy.accept()
+  }
+
+  swallow(direction: 'up' | 'down'): void {
+    for (const proxy of this.#proxies) proxy.swallow(direction)
+  }
+
+  heal(): void {
+    for (const proxy of this.#proxies) proxy.heal()
+  }
+}
+
+function closed<T extends Redis | Cluster>(redis: T): T {
+  onTestFinished(() => {
+    redis.disconnect()
+  })
+  return redis
+}

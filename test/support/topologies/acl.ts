@@ -1,0 +1,36 @@
+/** One server with a password, and users who may do what a lock client has to do and nothing else. */
+import { randomBytes } from 'node:crypto'
+import { findServerSource } from '../../../src/local-redis/index.ts'
+import { aclRule } from '../../../src/redis/rights.ts'
+import type { Topology, Way } from './topology.ts'
+
+const minimal = aclRule()
+const anyPrefix = minimal.map(rule => (/^[~&]/.test(rule) ? `${rule[0]}*` : rule))
+
+const users = {
+  client: minimal,
+  otherPrefix: anyPrefix,
+  // What the tests themselves send on an instance before they pass it on.
+  caller: [...anyPrefix, '+ping', '+client|id', '+client|setname'],
+}
+
+export const acl: Topology = {
+  name: 'acl',
+  async start(args = []) {
+    const password = randomBytes(16).toString('hex')
+    const rules = Object.entries(users).flatMap(([name, rules]) => ['--user', name, 'on', `>${password}`, ...rules])
+    const server = await (await findServerSource()).start({ args: ['--requirepass', password, ...rules, ...args] })
+    const as = (username: string): Way => ({
+      kind: 'server',
+      options: { host: '127.0.0.1', port: server.port, username, password },
+    })
+    return {
+      client: as('client'),
+      otherPrefix: as('otherPrefix'),
+      caller: as('caller'),
+      admin: as('default'),
+      data: [server],
+      stop: () => server.stop(),
+    }
+  },
+}

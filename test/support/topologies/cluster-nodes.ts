@@ -1,0 +1,43 @@
+/** What a node of a cluster says of all nodes: the reply of CLUSTER NODES. */
+
+export interface Peer {
+  readonly id: string
+  readonly master: boolean
+  /** The master that it copies. */
+  readonly masterId: string | undefined
+  /** It is not yet, or not any more, a node like the others: unknown, suspected, or dead. */
+  readonly failed: boolean
+  /** The node that says so can talk to it. */
+  readonly linked: boolean
+  /** How many slots it serves. */
+  readonly size: number
+  serves(slot: number): boolean
+}
+
+type Range = readonly [first: number, last: number]
+
+export function peersOf(reply: unknown): Peer[] {
+  const lines = String(reply).trim().split('\n')
+  return lines.map(line => {
+    const [id, , flags, masterId, , , , link, ...slots] = line.split(' ') as string[] & {
+      readonly 0: string
+      readonly 2: string
+    }
+    // A slot that is on its way is told in brackets, beside the ranges.
+    const ranges = slots.filter(text => !text.startsWith('[')).map(rangeOf)
+    return {
+      id,
+      master: /\bmaster\b/.test(flags),
+      masterId: masterId === '-' ? undefined : masterId,
+      linked: link === 'connected',
+      failed: /fail|handshake|noaddr/.test(flags),
+      size: ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0),
+      serves: slot => ranges.some(([first, last]) => first <= slot && slot <= last),
+    }
+  })
+}
+
+function rangeOf(text: string): Range {
+  const [first, last = first] = text.split('-').map(Number) as [number, number?]
+  return [first, last]
+}

@@ -1,0 +1,13 @@
+/** Redis Cluster: three masters with a replica each. */
+import { RedisCluster } from './redis-cluster.ts'
+import type { Topology, Way } from './topology.ts'
+
+export const cluster: Topology = {
+  name: 'cluster',
+  async start(args = []) {
+    const cluster = await RedisCluster.start(args)
+    const way: Way = { kind: 'cluster', nodes: cluster.addresses, options: {} }
+    const data = cluster.nodes.map(({ server }) => server)
+    return { client: way, admin: way, data, stop: () => cluster.stop() }
+  },
+}

@@ -1,0 +1,230 @@
+/**
+ * A master and a replica under three sentinels, all processes of this machine.
+ *
+ *      sentinels ── watch, and agree by two ──▶ master ──▶ replica
+ *
+ * Sentinels find each other by messages of every other second; here each is told of all others at its start, and they
+ * are told to be quick in all else, so that a failover takes a second or two.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis, type RedisOptions } from 'ioredis'
+import { findServerSource, type RunningServer, type StartOptions } from '../../../src/local-redis/index.ts'
+import { freePort } from '../../../src/local-redis/port.ts'
+import { eventually } from '../time.ts'
+
+export const masterName = 'locks'
+
+/** For elections, full copies and restarts on a busy machine. */
+const PATIENCE = 20_000
+/** As in redis.conf, where a replica need not wait for others that may want the same copy. */
+const quickCopies = ['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0']
+/** In ms. A sentinel needs several pings, and news of each replica, in the time of a few of them. */
+const quickSentinels = ['info-period', '250', 'publish-period', '250', 'ask-period', '100', 'ping-period', '500']
+
+export class RedisSentinel {
+  /** Master and replica of the beginning. */
+  readonly data: RunningServer[] = []
+  readonly sentinels: RunningServer[] = []
+  readonly #connections = new Map<RunningServer, Redis>()
+  #folder = ''
+
+  private constructor() {}
+
+  /** `args` go to both servers that hold data; one that is silent for `downAfter` ms is taken for dead. */
+  static async start(args: readonly string[] = [], downAfter = 1_000): Promise<RedisSentinel> {
+    const all = new RedisSentinel()
+    try {
+      await all.#startData([...quickCopies, ...args])
+      await all.#startSentinels(downAfter)
+      await all.settled()
+      return all
+    } catch (error) {
+      await all.stop()
+      throw error
+    }
+  }
+
+  /** How a client finds the master. */
+  get options(): RedisOptions {
+    const sentinels = this.sentinels.map(({ port }) => ({ host: '127.0.0.1', port }))
+    return { sentinels, name: masterName }
+  }
+
+  /** The server that this sentinel takes for the master. */
+  async master(sentinel = this.#first): Promise<RunningServer> {
+    const address = await this.direct(sentinel).call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName)
+    return this.data.find(server => server.port === Number((address as string[])[1]))!
+  }
+
+  /** The sentinels that run. */
+  get #awake(): RunningServer[] {
+    return this.sentinels.filter(sentinel => signal(sentinel, 0))
+  }
+
+  get #first(): RunningServer {
+    return this.#awake[0] as RunningServer
+  }
+
+  /** Resolves when all sentinels that run take another server than `old` for the master, and that one takes writes. */
+  async movedFrom(old: RunningServer): Promise<RunningServer> {
+    const other = this.data.find(server => server !== old)!
+    await eventually(async () => {
+      const masters = await Promise.all(this.#awake.map(sentinel => this.master(sentinel)))
+      return masters.every(master => master === other)
+    }, PATIENCE)
+    await eventually(async () => /role:master/.test(await this.direct(other).info('replication')), PATIENCE)
+    return other
+  }
+
+  /** The sentinels make the replica the master, while both are well; resolves when all of them say so. */
+  async failover(): Promise<RunningServer> {
+    const old = await this.master()
+    // Refused while the sentinels see no good replica, which they look for now and then.
+    const ask = () => this.direct(this.#first).call('SENTINEL', 'FAILOVER', masterName)
+    await eventually(() => ask().catch(() => false), PATIENCE)
+    return this.movedFrom(old)
+  }
+
+  /** Resolves when each sentinel sees a master, a replica that follows, and both others. */
+  async settled(): Promise<void> {
+    await eventually(async () => {
+      const seen = await Promise.all(this.sentinels.map(sentinel => this.#sees(sentinel)))
+      return seen.every(Boolean)
+    }, PATIENCE)
+  }
+
+  /** Resolves when the replica has all that the master has written until now. */
+  async inSync(): Promise<void> {
+    const master = await this.master()
+    const replica = this.data.find(server => server !== master)!
+    const written = await offset(this.direct(master), 'master_repl_offset')
+    await eventually(async () => (await offset(this.direct(replica), 'slave_repl_offset')) >= written, PATIENCE)
+  }
+
+  /** A master that was replaced and comes back is left to be one for so many ms, as it is for 8 s by default. */
+  async linger(ms: number): Promise<void> {
+    const times = ['publish-period', String(ms / 4)]
+    await Promise.all(this.sentinels.map(sentinel => this.#hurry(sentinel, times)))
+  }
+
+  /** The replica gets nothing any more, and cannot come back for it; until its master ends. */
+  async loseWrites(): Promise<void> {
+    await this.inSync()
+    const master = this.direct(await this.master())
+    await master.acl('SETUSER', 'default', '-psync', '-sync', '-replconf')
+    await master.client('KILL', 'TYPE', 'REPLICA')
+  }
+
+  /** Starts what has died, lets what was stopped go on, and resolves when all is as at the beginning. */
+  async mend(): Promise<void> {
+    for (const server of [...this.data, ...this.sentinels]) {
+      if (signal(server, 'SIGCONT')) continue
+      if (this.data.includes(server)) await server.restart()
+      else await this.restart(server)
+    }
+    await Promise.all(this.sentinels.map(sentinel => this.#hurry(sentinel)))
+    await this.settled()
+  }
+
+  /** Ends a sentinel as a crash does, and starts it again with what it had written down. */
+  async restart(sentinel: RunningServer): Promise<void> {
+    await sentinel.kill()
+    await sentinel.restart()
+    await this.#hurry(sentinel)
+  }
+
+  async stop(): Promise<void> {
+    for (const redis of this.#connections.values()) redis.disconnect()
+    await Promise.all([...this.sentinels, ...this.data].map(server => server.stop()))
+    if (this.#folder) await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  /** A connection with all rights to one of the servers, which connects again by itself. */
+  direct(server: RunningServer): Redis {
+    return this.#connections.get(server)!
+  }
+
+  async #startData(args: readonly string[]): Promise<void> {
+    const master = await this.#launch(this.data, { args })
+    await this.#launch(this.data, { args: ['--replicaof', `127.0.0.1 ${master.port}`, ...args] })
+  }
+
+  async #startSentinels(downAfter: number): Promise<void> {
+    this.#folder = await mkdtemp(join(tmpdir(), 'baton-sentinel-'))
+    const [master, replica] = this.data as [RunningServer, RunningServer]
+    const known: { id: string; port: number }[] = []
+    for (let i = 0; i < 3; i++) known.push({ id: randomBytes(20).toString('hex'), port: await freePort() })
+    const start = async ({ id, port }: { id: string; port: number }) => {
+      const others = known.filter(other => other.id !== id)
+      const config = join(this.#folder, `${port}.conf`)
+      const lines = [
+        `sentinel myid ${id}`,
+        `sentinel monitor ${masterName} 127.0.0.1 ${master.port} 2`,
+        `sentinel down-after-milliseconds ${masterName} ${downAfter}`,
+        `sentinel failover-timeout ${masterName} 2000`,
+        `sentinel known-replica ${masterName} 127.0.0.1 ${replica.port}`,
+        ...others.map(other => `sentinel known-sentinel ${masterName} 127.0.0.1 ${other.port} ${other.id}`),
+      ]
+      await writeFile(config, `${lines.join('\n')}\n`)
+      await this.#hurry(await this.#launch(this.sentinels, { port, config, dir: this.#folder, args: ['--sentinel'] }))
+    }
+    await Promise.all(known.map(start))
+  }
+
+  /** Times that no configuration has; servers before 7.0 do not know them either, and are slower. */
+  async #hurry(sentinel: RunningServer, times = quickSentinels): Promise<void> {
+    await this.direct(sentinel)
+      .call('SENTINEL', 'DEBUG', ...times)
+      .catch(() => {})
+  }
+
+  async #launch(to: RunningServer[], options: StartOptions): Promise<RunningServer> {
+    const server = await (await findServerSource()).start(options)
+    to.push(server)
+    const redis = new Redis(server.url, { retryStrategy: () => 50, enableReadyCheck: false })
+    redis.on('error', () => {})
+    this.#connections.set(server, redis)
+    return server
+  }
+
+  async #sees(sentinel: RunningServer): Promise<boolean> {
+    const redis = this.direct(sentinel)
+    const [masters, replicas, others] = (await Promise.all([
+      redis.call('SENTINEL', 'MASTERS'),
+      redis.call('SENTINEL', 'REPLICAS', masterName),
+      redis.call('SENTINEL', 'SENTINELS', masterName),
+    ])) as Told[][]
+    const [master, replica] = [fields(masters![0]), fields(replicas![0])]
+    return (
+      master['flags'] === 'master' &&
+      replica['flags'] === 'slave' &&
+      replica['master-link-status'] === 'ok' &&
+      replicas!.length === 1 &&
+      others!.map(fields).filter(other => other['flags'] === 'sentinel').length === this.sentinels.length - 1
+    )
+  }
+}
+
+/** What a sentinel tells of an instance: a map, which some versions of the protocol send flat. */
+type Told = readonly string[] | Readonly<Record<string, string>>
+
+function fields(told: Told | undefined): Readonly<Record<string, string>> {
+  if (!Array.isArray(told)) return (told ?? {}) as Readonly<Record<string, string>>
+  return Object.fromEntries(Array.from({ length: told.length / 2 }, (_, i) => [told[2 * i], told[2 * i + 1]]))
+}
+
+/** False: there is no such process any more. */
+function signal({ pid }: RunningServer, name: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid as number, name)
+  } catch {
+    return false
+  }
+}
+
+async function offset(redis: Redis, name: string): Promise<number> {
+  return Number(new RegExp(`${name}:(\\d+)`).exec(await redis.info('replication'))?.[1])
+}

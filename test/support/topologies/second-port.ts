@@ -1,0 +1,16 @@
+/** A second port for a server that needs one: for TLS, or for the bus of a cluster. */
+import { freePort } from '../../../src/local-redis/port.ts'
+
+const attempts = 5
+
+/** A port is free only at the moment it is looked at; where the start finds it taken, it is begun again with another. */
+export async function withSecondPort<T>(start: (port: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort()
+    try {
+      return await start(port)
+    } catch (error) {
+      if (attempt === attempts || !/address already in use/i.test(String(error))) throw error
+    }
+  }
+}

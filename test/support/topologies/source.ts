@@ -1,0 +1,83 @@
+/** What becomes of a `Way`: the source of a lock client, an instance of ioredis, the same way through proxies or as another user. */
+import { createServer } from 'node:net'
+import { Cluster, Redis } from 'ioredis'
+import type { LockClient } from '../../../src/index.ts'
+import type { InstanceOptions, Way } from './topology.ts'
+
+export type Source = ConstructorParameters<typeof LockClient>[0]
+
+/** What a lock client is made from: a URL, options, or, where nothing else is possible, an instance that stays unconnected. */
+export function sourceOf(way: Way): Source {
+  if (way.kind === 'url') return way.url
+  return way.kind === 'server' ? way.options : instanceOf(way, { lazyConnect: true })
+}
+
+/** An instance as a caller would have it. */
+export function instanceOf(way: Way, options: InstanceOptions = {}): Redis | Cluster {
+  if (way.kind === 'url') return new Redis(way.url, options)
+  if (way.kind === 'server') return new Redis({ ...way.options, ...options })
+  const { keyPrefix, lazyConnect, enableAutoPipelining, ...ofNodes } = options
+  const ofCluster = { keyPrefix, lazyConnect, enableAutoPipelining }
+  const defined = Object.fromEntries(Object.entries(ofCluster).filter(([, value]) => value !== undefined))
+  const redisOptions: InstanceOptions = { ...way.options.redisOptions, ...ofNodes }
+  return new Cluster([...way.nodes], { ...way.options, ...defined, redisOptions })
+}
+
+/** The same way as another user; without one, as nobody. */
+export function asUser(way: Way, user: { username?: string; password?: string } = {}): Way {
+  const { username, password } = user
+  if (way.kind === 'server') return { ...way, options: { ...way.options, username, password } }
+  if (way.kind === 'cluster') {
+    const redisOptions = { ...way.options.redisOptions, username, password }
+    return { ...way, options: { ...way.options, redisOptions } }
+  }
+  const { hostname, port } = new URL(way.url)
+  return { kind: 'server', options: { host: hostname, port: Number(port), username, password } }
+}
+
+/** The ports that a lock client connects to on this way, `data` being those of all servers that hold data. */
+export function portsOf(way: Way, data: readonly number[]): readonly number[] {
+  if (way.kind === 'url') return [Number(new URL(way.url).port)]
+  // Where it has to be told where the data is, it may be told any of them.
+  return way.kind === 'server' && !way.options.sentinels ? [way.options.port as number] : data
+}
+
+/** The same way with other ports instead. Sentinels stay where they are. */
+export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
+  const natMap = Object.fromEntries(
+    [...ports].map(([from, to]) => [`127.0.0.1:${from}`, { host: '127.0.0.1', port: to }]),
+  )
+  const instead = (port: number) => ports.get(port) ?? port
+  if (way.kind === 'url') {
+    const url = new URL(way.url)
+    url.port = String(instead(Number(url.port)))
+    return { kind: 'url', url: url.href.replace(/\/$/, '') }
+  }
+  if (way.kind === 'cluster') {
+    const nodes = way.nodes.map(({ host, port }) => ({ host, port: instead(port) }))
+    return { ...way, nodes, options: { ...way.options, natMap } }
+  }
+  if (way.options.sentinels) return { ...way, options: { ...way.options, natMap } }
+  return { ...way, options: { ...way.options, port: instead(way.options.port as number) } }
+}
+
+/** A way of the same kind on which nobody listens. */
+export async function toNobody(way: Way): Promise<Way> {
+  const port = await deadPort()
+  if (way.kind === 'url') return through(way, new Map([[Number(new URL(way.url).port), port]]))
+  if (way.kind === 'cluster') return { ...way, nodes: [{ host: '127.0.0.1', port }] }
+  const { sentinels } = way.options
+  return {
+    ...way,
+    options: { ...way.options, ...(sentinels ? { sentinels: [{ host: '127.0.0.1', port }] } : { port }) },
+  }
+}
+
+/** A port on which nobody listens. */
+export async function deadPort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise(resolve => server.close(resolve))
+  return port
+}

@@ -1,0 +1,12 @@
+/** One server. */
+import { findServerSource } from '../../../src/local-redis/index.ts'
+import type { Topology, Way } from './topology.ts'
+
+export const standalone: Topology = {
+  name: 'standalone',
+  async start(args = []) {
+    const server = await (await findServerSource()).start({ args })
+    const way: Way = { kind: 'url', url: server.url }
+    return { client: way, admin: way, data: [server], stop: () => server.stop() }
+  },
+}

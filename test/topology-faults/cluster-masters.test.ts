@@ -1,0 +1,40 @@
+/** What a client does on all masters of a cluster, while one of them does not answer. */
+import { expect, test } from 'vitest'
+import { collect } from '../contract/support.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
+
+const keys = Array.from({ length: 30 }, (_, i) => `job-${i}`)
+
+// Break: `placeOf` in src/locks/mutex.ts to return '': one call for all, which a cluster refuses.
+// Break: `mastersOf(redis).includes(master)` to false in src/locks/inspection.ts: the list leaves out what it cannot reach.
+test('I8: renewals elsewhere go on, and `list` waits for the one that is missing', { timeout: 90_000 }, async () => {
+  const cluster = await ownCluster('--cluster-require-full-coverage', 'no')
+  const locks = clusterLocks(cluster, { lease: 4_000, outageTimeout: 15_000 })
+  const leases = await Promise.all(keys.map(key => locks.lock(key)))
+  const listed = async () => (await collect(locks.list('job-*'))).map(({ key }) => key).sort()
+  expect(await listed()).toEqual([...keys].sort())
+
+  const master = await cluster.masterOf(slotOf('job-0'))
+  const replica = await cluster.replicaOf(master)
+  const elsewhere = []
+  for (const lease of leases) if ((await cluster.masterOf(slotOf(lease.key))) !== master) elsewhere.push(lease)
+  expect(elsewhere.length).toBeLessThan(leases.length)
+  await cluster.kill(replica)
+  await cluster.kill(master)
+  // Longer than two leases: nobody can have lived on what was left of the first.
+  await sleep(9_000)
+  for (const lease of leases) expect([lease.key, lease.held]).toEqual([lease.key, elsewhere.includes(lease)])
+  for (const lease of leases) expect(lease.signal.aborted).toBe(!lease.held)
+
+  let settled = false
+  const listing = listed().finally(() => {
+    settled = true
+  })
+  await sleep(1_000)
+  expect(settled).toBe(false)
+  await cluster.restart(master, replica)
+  expect(await listing).toEqual(elsewhere.map(({ key }) => key).sort())
+  const again = await eventually(() => locks.tryLock('job-0', { timeout: 5_000 }), 15_000)
+  expect(again?.held).toBe(true)
+})

@@ -1,0 +1,35 @@
+/** Every node of a cluster is restarted, one after another, under contention. */
+import { expect, test } from 'vitest'
+import { type Contest, Crowd, clusterLocks, ownCluster } from './cluster-crowd.ts'
+
+// Break: the lines between --[[cluster and --]] in lua/include/promote.lua: who has not followed its slot loses its place.
+// Break: `this.#ears.heard(channel.name)` in src/redis/shards.ts: who was granted meanwhile learns it by a heartbeat.
+test('I1 to I8: a rolling restart loses no waiter, no place and no lease', { timeout: 120_000 }, async () => {
+  const cluster = await ownCluster()
+  const contests: Contest[] = Array.from({ length: 6 }, (_, i) => ({ key: `job-${i}`, fair: i % 2 === 0 }))
+  const crowd = new Crowd(cluster, contests)
+  const [holder, other] = [clusterLocks(cluster), clusterLocks(cluster)]
+  const steady = await Promise.all(Array.from({ length: 12 }, (_, i) => holder.lock(`steady-${i}`)))
+  const parked = steady.map(({ key }, i) => other.lock(key, { fair: i % 2 === 0 }))
+  for (const wait of parked) wait.catch(() => {})
+  await crowd.served()
+
+  for (const master of cluster.nodes.slice(0, 3)) {
+    const replica = await cluster.replicaOf(master)
+    await cluster.restart(replica)
+    await cluster.failOver(replica)
+    await crowd.served()
+    await cluster.restart(master)
+    await crowd.served()
+  }
+
+  for (const lease of steady) expect(lease.signal.aborted || lease.held, lease.key).toBe(true)
+  expect(steady.filter(({ held }) => !held).map(({ key }) => key)).toEqual([])
+  await Promise.all(steady.map(lease => lease.release()))
+  const heirs = await Promise.all(parked)
+  expect(heirs.map(({ via }) => via)).not.toContain('expiry')
+  const { violations, order, ends } = await crowd.end()
+  expect(violations.map(({ invariant, text }) => `${invariant} ${text}`)).toEqual([])
+  expect(ends.size, 'nothing failed').toBe(0)
+  expect(order.decided).toBeGreaterThan(100)
+})

@@ -1,0 +1,145 @@
+/** A cluster: as acl.test.ts, on every master, and while a slot moves. */
+import { Cluster, Command } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
+import { newClientId, newHoldId } from '../../src/redis/ids.ts'
+import { aclRule } from '../../src/redis/rights.ts'
+import { freshKey } from '../support/redis.ts'
+import { eventually } from '../support/time.ts'
+import { RedisCluster } from '../support/topologies/redis-cluster.ts'
+import { limitedOptions, otherOptions, work } from './acl-work.ts'
+
+let cluster: RedisCluster
+
+beforeAll(async () => {
+  cluster = await RedisCluster.start()
+})
+
+afterAll(() => cluster?.stop())
+
+/** A lock client, and what it says that no call reports. */
+function clientAs(username: string | undefined, options: ClientOptions) {
+  const redisOptions = username === undefined ? {} : { username, password: 'pw' }
+  const locks = new LockClient(new Cluster(cluster.addresses, { lazyConnect: true, redisOptions }), options)
+  const warnings: Error[] = []
+  locks.on('error', ({ error }) => warnings.push(error as Error))
+  return { locks, warnings }
+}
+
+/** A user of this name with these rights on every node, and a client in its name. */
+async function scene(name: string, rules: readonly string[]) {
+  for (const { redis } of cluster.nodes) await redis.acl('SETUSER', name, 'on', '>pw', ...rules)
+  const [limited, other] = [clientAs(name, limitedOptions), clientAs(undefined, otherOptions)]
+  return {
+    limited: limited.locks,
+    other: other.locks,
+    warnings: limited.warnings,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([limited.locks.close(), other.locks.close()])
+    },
+  }
+}
+
+const admins = () => cluster.nodes.map(({ redis }) => redis)
+
+type Pair = Pick<Awaited<ReturnType<typeof scene>>, 'limited' | 'other'>
+
+const slotOf = (key: string) => new Command('get', [`lock:{${key}}`]).getSlot()
+
+/** Renews a lease whose lock is at another master already, while its slot is not: only ASKING leads to it. */
+async function whileSlotMoves({ limited }: Pair, key: string): Promise<void> {
+  const lease = await limited.lock(key)
+  const from = await cluster.masterOf(slotOf(key))
+  const to = cluster.nodes.slice(0, 3).find(node => node !== from)!
+  let failure: unknown
+  await cluster.moveSlot(slotOf(key), to, async () => {
+    await lease.renew().catch(error => {
+      failure = error
+    })
+  })
+  if (failure) throw failure
+  expect(await lease.release()).toBe(true)
+}
+
+/** Waits behind one that has died, at whose node it had been heard: it is passed over, by the release. */
+async function behindTheDead({ limited, other }: Pair, key: string): Promise<void> {
+  const lock = `lock:{${key}}`
+  const held = await limited.lock(key)
+  const wait = other.lock(key, { fair: true, timeout: 3_000 })
+  wait.catch(() => {})
+  const { redis } = await cluster.masterOf(slotOf(key))
+  await eventually(async () => (await redis.zcard(`${lock}:queue`)) === 1)
+  const [, ticket] = await redis.zrange(`${lock}:queue`, '0', '0', 'WITHSCORES')
+  const dead = newClientId()
+  await redis.zadd(`${lock}:queue`, Number(ticket) - 1, `${newHoldId(dead)} 0 30000 30000 0 dead`)
+  await redis.zadd(`${lock}:expiry`, 1e14, `${dead}@${await redis.cluster('MYID')}`)
+  await redis.pexpire(`${lock}:expiry`, 30_000)
+  expect(await held.release()).toBe(true)
+  expect(await (await wait).release()).toBe(true)
+}
+
+/** Waits where it can be found dead, if it should die: the node has noted that it is heard there. */
+async function whereItIsHeard({ limited, other }: Pair, key: string): Promise<void> {
+  const held = await other.lock(key)
+  const wait = limited.lock(key, { fair: true })
+  wait.catch(() => {})
+  const { redis } = await cluster.masterOf(slotOf(key))
+  await eventually(
+    async () => (await redis.zrange(`lock:{${key}}:expiry`, '0', '-1')).some(member => /@/.test(member)),
+    1_000,
+  ).finally(() => held.release())
+  expect(await (await wait).release()).toBe(true)
+}
+
+test('a user with these rights can do everything, and nothing is said', async () => {
+  await using at = await scene('minimal', aclRule({ cluster: true }))
+  expect(await work(at.limited, at.other, admins(), 'minimal')).toEqual([])
+  for (const task of Object.values(tasks)) await task(at, freshKey())
+  expect(at.warnings).toEqual([])
+})
+
+const rights = aclRule({ cluster: true }).filter(rule => /^[+~&]/.test(rule))
+/** Named by the call that it stops: without the table of slots, no server is known that could be asked. */
+const table = '+cluster|slots'
+
+/** What some rights are needed for, which nothing that a single server can do needs. */
+const tasks: Record<string, (at: Pair, key: string) => Promise<void>> = {
+  '+asking': whileSlotMoves,
+  '+cluster|myid': behindTheDead,
+  '+pubsub|shardnumsub': whereItIsHeard,
+}
+
+describe('without a single one of its rights', () => {
+  const alone = new Set(aclRule().filter(rule => rule.startsWith('+')))
+  const named = rights.filter(right => right !== '+scan' && right !== table && !tasks[right])
+  // Break: any of the commands in `sent.cluster` of src/redis/rights.ts.
+  test.concurrent.each(named)('%s: the client has said at its start that it is missing', async right => {
+    const name = `without-${rights.indexOf(right)}`
+    await using at = await scene(name, without(right))
+    await eventually(() => at.warnings.length === 3)
+    const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
+    expect(missing).toEqual(Array(3).fill(`the user of Redis at 127.0.0.1 lacks ${right}`))
+    // What the scripts need, they need on a single server too: acl.test.ts.
+    if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
+  })
+
+  // Break: `hearOutAsking` in src/redis/clients.ts: the process is told of a rejection that nobody handles.
+  test.each(Object.entries(tasks))('%s: one thing cannot be done, and the client has said so', async (right, task) => {
+    await using at = await scene(`without-${rights.indexOf(right)}`, without(right))
+    await eventually(() => at.warnings.length === 3)
+    for (const { message } of at.warnings) expect(message.endsWith(` lacks ${right}`)).toBe(true)
+    await expect(task(at, freshKey())).rejects.toThrow()
+  })
+
+  test(`${table}: no call is served, and each says why`, async () => {
+    await using at = await scene('no-table', without(table))
+    const call = at.limited.lock('key')
+    await expect(call).rejects.toThrow(LockConnectionError)
+    await expect(call).rejects.toThrow(/cluster\|slots/)
+  })
+})
+
+function without(right: string): string[] {
+  const other = right.startsWith('+') ? right.replace('+', '-') : `${right[0]}others:*`
+  return aclRule({ cluster: true }).map(rule => (rule === right ? other : rule))
+}

@@ -1,0 +1,88 @@
+/** Sentinels: what a client needs of them, and what they and the replicas need of the servers that hold data. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { LockClient, LockConnectionError } from '../../src/index.ts'
+import { aclRule, sentinelRule } from '../../src/redis/rights.ts'
+import { freshKey } from '../support/redis.ts'
+import { eventually } from '../support/time.ts'
+import { masterName, RedisSentinel } from '../support/topologies/redis-sentinel.ts'
+import { linesOf } from './operations.ts'
+
+let servers: RedisSentinel
+
+beforeAll(async () => {
+  servers = await RedisSentinel.start()
+})
+
+afterAll(() => servers?.stop())
+
+const everywhere = () => [...servers.data, ...servers.sentinels].map(server => servers.direct(server))
+
+/** A client that is a limited user everywhere, and what it says that no call reports. */
+async function scene(name: string, rules: readonly string[]) {
+  for (const server of servers.sentinels) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...rules)
+  for (const server of servers.data) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...aclRule())
+  const own = { username: name, password: 'pw' }
+  const theirs = { sentinelUsername: name, sentinelPassword: 'pw' }
+  const locks = new LockClient({ ...servers.options, ...own, ...theirs }, { outageTimeout: 1_000 })
+  const warnings: Error[] = []
+  locks.on('error', ({ error }) => warnings.push(error as Error))
+  return { locks, warnings, [Symbol.asyncDispose]: () => locks.close() }
+}
+
+/** Only a client that hears of the switch does not wait until its old master drops it. */
+test('limited users of all kinds, as in docs/operations.md: locks work, and a failover is made and followed', async () => {
+  const [, , watcher, follower] = linesOf('sentinel')
+  for (const server of servers.data) {
+    for (const line of [watcher!, follower!]) await servers.direct(server).call('ACL', ...line.split(' ').slice(1))
+    await servers.direct(server).config('SET', 'masteruser', 'replica', 'masterauth', 'password')
+    await servers.direct(server).client('KILL', 'TYPE', 'REPLICA')
+  }
+  for (const server of servers.sentinels) {
+    const set = (...words: string[]) => servers.direct(server).call('SENTINEL', 'SET', masterName, ...words)
+    await set('auth-user', 'sentinel')
+    await set('auth-pass', 'password')
+  }
+  await servers.settled()
+  for (const redis of everywhere()) await redis.acl('LOG', 'RESET')
+  await using at = await scene('minimal', sentinelRule())
+  const held = await at.locks.lock(freshKey())
+  await servers.inSync()
+  const next = await servers.failover()
+  await servers.settled()
+  await held.renew()
+  expect(await held.release()).toBe(true)
+  expect(String(await servers.direct(next).client('LIST', 'TYPE', 'REPLICA'))).toMatch(/user=replica/)
+  expect(String(await servers.direct(next).client('LIST'))).toMatch(/name=sentinel-.* user=sentinel/)
+  expect(at.warnings).toEqual([])
+  for (const redis of everywhere()) {
+    const denied = (await redis.acl('LOG')) as unknown[][]
+    const objects = denied.map(entry => String(entry[entry.indexOf('object') + 1]))
+    expect(objects.filter(name => name !== 'client|setinfo')).toEqual([])
+  }
+})
+
+test.each(['+sentinel|get-master-addr-by-name', '+sentinel|sentinels'])(
+  'without %s no call is served, and each says why',
+  async right => {
+    const rules = sentinelRule().map(rule => (rule === right ? right.replace('+', '-') : rule))
+    await using at = await scene(`without-${right.replace(/\W/g, '')}`, rules)
+    const error = await at.locks.lock(freshKey()).catch(error => error)
+    expect(error).toBeInstanceOf(LockConnectionError)
+    expect(error.message).toMatch(/NOPERM/)
+    expect(error.message).toContain(right.slice(1))
+  },
+)
+
+// Break: `this.#deaf(error)` in src/redis/sentinels.ts.
+test.each([
+  ['+subscribe', '-subscribe', /NOPERM .*'subscribe'/],
+  ['&+switch-master', '&others', /NOPERM .*channel/],
+])('without %s the client is served, and says once that it is not told of failovers', async (right, instead, words) => {
+  const rules = sentinelRule().map(rule => (rule === right ? instead : rule))
+  await using at = await scene(`without-${right.replace(/\W/g, '')}`, rules)
+  expect(await (await at.locks.lock(freshKey())).release()).toBe(true)
+  await eventually(() => at.warnings.length > 0)
+  expect(at.warnings).toHaveLength(1)
+  expect(at.warnings[0]).toBeInstanceOf(LockConnectionError)
+  expect(at.warnings[0]?.message).toMatch(words)
+})

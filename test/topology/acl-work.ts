@@ -1,0 +1,133 @@
+/** Everything that a client can be asked to do, so that each right that it has is needed for something. */
+import type { Redis } from 'ioredis'
+import { type LockClient, LockLostError } from '../../src/index.ts'
+import { eventually, sleep } from '../support/time.ts'
+
+/** For the clients of `work`: what a heartbeat has to do, it does soon; what a refusal costs, it costs soon. */
+export const limitedOptions = { lease: 5_000, waiterTtl: 600, outageTimeout: 1_200 }
+/** No heartbeat comes to the aid of those who are to be told by a message. */
+export const otherOptions = { lease: 30_000, waiterTtl: 60_000 }
+
+/** One that is released comes at once, or by the heartbeat of somebody who is not to be helped by one. */
+const AT_ONCE = 1_000
+
+type Step = readonly [name: string, run: () => Promise<unknown>]
+
+/**
+ * Does it all with `limited`, which may lack something; `other` may do everything, and waits for it and holds against
+ * it. Resolves to what failed: the names of the steps, with the error.
+ */
+export async function work(
+  limited: LockClient,
+  other: LockClient,
+  admins: readonly Redis[],
+  tag: string,
+): Promise<string[]> {
+  const key = (name: string) => `${name}-${tag}`
+  const steps: Step[] = [
+    [
+      'to take, enter again, renew and release',
+      async () => {
+        const owner = { owner: tag }
+        const first = await limited.lock(key('own'), owner)
+        const second = await limited.lock(key('own'), owner)
+        const third = await limited.lock(key('own'), owner)
+        await first.renew()
+        for (const lease of [first, third, second]) must(await lease.release())
+      },
+    ],
+    [
+      'to wait in the queue for longer than a heartbeat',
+      async () => {
+        const held = await other.lock(key('queue'))
+        const waits = [1, 2].map(() => limited.lock(key('queue'), { fair: true }))
+        await Promise.race([sleep(1_000), ...waits])
+        must(await held.release())
+        for (const wait of waits) must(await (await wait).release())
+      },
+    ],
+    [
+      'to give up',
+      async () => {
+        const held = await other.lock(key('leave'))
+        must((await limited.tryLock(key('leave'), { fair: true, timeout: 150 })) === null)
+        await eventually(async () => (await other.inspect(key('leave'))).waiters.length === 0, 400)
+        must(await held.release())
+      },
+    ],
+    [
+      'to tell those who wait',
+      async () => {
+        for (const fair of [true, false]) {
+          const name = key(`tell-${fair}`)
+          const held = await limited.lock(name)
+          const told = new Promise(resolve => other.once('waiting', resolve))
+          const wait = other.lock(name, { fair, timeout: 4_000 })
+          wait.catch(() => {})
+          await told
+          if (!fair) await sleep(50)
+          const since = performance.now()
+          must(await held.release())
+          must(await (await wait).release())
+          must(performance.now() - since < AT_ONCE)
+        }
+      },
+    ],
+    [
+      'to stop listening',
+      async () => {
+        // Another lock of the same slot is listened for all the time: else its connection in a cluster could be ended.
+        const [kept, left] = [`{${key('listen')}}:kept`, `{${key('listen')}}:left`]
+        const held = [await other.lock(kept), await other.lock(left)]
+        const wait = limited.lock(kept)
+        wait.catch(() => {})
+        must((await limited.tryLock(left, { timeout: 100 })) === null)
+        const listened = async (lock: string) => {
+          const lists = admins.map(redis => redis.pubsub('CHANNELS', `*${lock}:unlock`))
+          const sharded = admins.map(redis => redis.call('PUBSUB', 'SHARDCHANNELS', `*${lock}:unlock`))
+          return (await Promise.all([...lists, ...sharded])).flat().length > 0
+        }
+        must(await listened(kept))
+        await eventually(async () => !(await listened(left)), 2_500)
+        for (const lease of held) must(await lease.release())
+        must(await (await wait).release())
+      },
+    ],
+    [
+      'to look, and to take away',
+      async () => {
+        const name = key('look')
+        const owner = { owner: `${tag} other` }
+        const leases = [await other.lock(name, owner), await other.lock(name, owner)]
+        must((await limited.inspect(name)).holds === 2)
+        must(await limited.forceRelease(name))
+        await eventually(() => leases.every(({ signal }) => signal.reason instanceof LockLostError), AT_ONCE)
+      },
+    ],
+    [
+      'to list',
+      async () => {
+        const held = await other.lock(key('list'))
+        const found: string[] = []
+        for await (const state of limited.list(key('list'))) found.push(state.key)
+        must(found[0] === key('list'))
+        await held.release()
+      },
+    ],
+  ]
+  const failed: string[] = []
+  const run = async ([name, step]: Step) => {
+    await step().catch(error => failed.push(`${name}: ${error}`))
+  }
+  // One after the other where a step counts on the events of `other`.
+  await Promise.all(
+    [steps.slice(0, 3), steps.slice(3)].map(async some => {
+      for (const step of some) await run(step)
+    }),
+  )
+  return failed
+}
+
+function must(truth: boolean): void {
+  if (!truth) throw new Error('it went wrong')
+}

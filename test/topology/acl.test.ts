@@ -1,0 +1,145 @@
+/** One server: a user with the rights of docs/operations.md can do everything, and lacks something without any of them. */
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
+import { findServerSource, type RunningServer } from '../../src/local-redis/index.ts'
+import { aclRule, sentinelRule } from '../../src/redis/rights.ts'
+import { eventually } from '../support/time.ts'
+import { limitedOptions, otherOptions, work } from './acl-work.ts'
+import { linesOf } from './operations.ts'
+
+let server: RunningServer
+/** Where no other client has made the server know the scripts. */
+let quiet: RunningServer
+
+beforeAll(async () => {
+  const source = await findServerSource()
+  ;[server, quiet] = await Promise.all([source.start(), source.start()])
+})
+
+afterAll(() => Promise.all([server?.stop(), quiet?.stop()]))
+
+interface Scene extends AsyncDisposable {
+  readonly admin: Redis
+  readonly limited: LockClient
+  readonly other: LockClient
+  /** What `limited` has said that no call reports. */
+  readonly warnings: Error[]
+}
+
+/** A user of this name with these rights, and a client in its name. Several at a time use the same server. */
+async function scene(name: string, rules: readonly string[], at = server, options: ClientOptions = {}): Promise<Scene> {
+  const admin = new Redis(at.url)
+  await admin.acl('SETUSER', name, 'on', '>pw', ...rules)
+  const way = { host: '127.0.0.1', port: at.port, username: name, password: 'pw' }
+  const limited = new LockClient(way, { ...limitedOptions, ...options })
+  const other = new LockClient(at.url, otherOptions)
+  const warnings: Error[] = []
+  limited.on('error', ({ error }) => warnings.push(error as Error))
+  return {
+    admin,
+    limited,
+    other,
+    warnings,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([limited.close(), other.close()])
+      admin.disconnect()
+    },
+  }
+}
+
+const rights = aclRule().filter(rule => /^[+~&]/.test(rule))
+
+/** The rule without one of its rights; of the patterns, with another in its place. */
+function without(right: string): string[] {
+  return aclRule().map(rule =>
+    rule !== right ? rule : right.startsWith('+') ? right.replace('+', '-') : `${right[0]}others:*`,
+  )
+}
+
+test('a user with these rights can do everything; nothing else was asked for, and nothing is said', async () => {
+  await using at = await scene('minimal', aclRule(), quiet)
+  expect(await work(at.limited, at.other, [at.admin], 'minimal')).toEqual([])
+  expect(at.warnings).toEqual([])
+  // Servers since 7.2 note that ioredis would have liked to introduce itself.
+  const denied = (await at.admin.acl('LOG')) as unknown[][]
+  expect(
+    denied.map(entry => String(entry[entry.indexOf('object') + 1])).filter(name => name !== 'client|setinfo'),
+  ).toEqual([])
+})
+
+test('docs/operations.md has these rights', () => {
+  const user = 'ACL SETUSER locks on >password'
+  const alone = `${user} ${aclRule().join(' ')}`
+  expect(linesOf('one server')).toEqual([alone])
+  expect(linesOf('sentinel').slice(0, 2)).toEqual([alone, `${user} ${sentinelRule().join(' ')}`])
+  expect(linesOf('cluster')).toEqual([`${user} ${aclRule({ cluster: true }).join(' ')}`])
+})
+
+describe('without a single one of its rights', () => {
+  // Break: `this.#survey.look()` in src/engine.ts, or any of the commands in src/redis/rights.ts.
+  test.concurrent.each(rights)(
+    '%s: something fails, and the client has said at its start what is missing',
+    async right => {
+      const name = `without-${rights.indexOf(right)}`
+      await using at = await scene(name, without(right), right === '+eval' ? quiet : server)
+      if (right === '+eval') await at.admin.script('FLUSH')
+      const optional = right === '+scan'
+      if (!optional) {
+        await eventually(() => at.warnings.length > 0)
+        const [warning] = at.warnings
+        expect(warning).toBeInstanceOf(LockConnectionError)
+        expect(warning?.message.split(': ', 1)[0]).toBe(`the user of Redis lacks ${right}`)
+      }
+      const failed = await work(at.limited, at.other, [at.admin], name)
+      expect(failed).not.toEqual([])
+      // Nobody who does not list has to know.
+      if (optional) expect(failed.join()).toMatch(/NOPERM .*scan/)
+    },
+  )
+
+  test('several: all of them are named', async () => {
+    const rules = [...aclRule(), '-zadd', '-publish', '-time']
+    await using at = await scene('several', rules)
+    await eventually(() => at.warnings.length > 0)
+    expect(at.warnings.map(({ message }) => message)).toEqual(['the user of Redis lacks +publish +time +zadd'])
+  })
+})
+
+test('the names of prefix and keyPrefix are in the patterns, also where they look like patterns', async () => {
+  const [prefix, keyPrefix] = ['app[1]*', 'tenant?:']
+  expect(aclRule({ prefix, keyPrefix })).toContain('~tenant\\?:app\\[1\\]\\*:*')
+  await using at = await scene('prefixed', aclRule({ prefix }), server, { prefix })
+  expect(await (await at.limited.lock('key')).release()).toBe(true)
+  expect(at.warnings).toEqual([])
+})
+
+test('a user of some keys only can use those, and is told that it lacks the others', async () => {
+  const rules = aclRule().map(rule => (rule.startsWith('~') ? '~lock:{mine*' : rule))
+  await using at = await scene('confined', rules)
+  expect(await (await at.limited.lock('mine')).release()).toBe(true)
+  await expect(at.limited.lock('theirs')).rejects.toThrow(/its user needs ~lock:\*.*NOPERM/)
+  await eventually(() => at.warnings.length > 0)
+  expect(at.warnings.map(({ message }) => message)).toEqual(['the user of Redis lacks ~lock:*'])
+})
+
+// Break: `this.#listener.up()` before the loop in #wentUp of src/redis/connection.ts.
+test('the look at the rights comes after the calls that waited for the connection, and once', async () => {
+  const admin = new Redis(quiet.url)
+  const monitor = await admin.monitor()
+  const seen: string[] = []
+  monitor.on('monitor', (_time, args: string[], source) => {
+    if (/^eval/i.test(args[0] ?? '') && source !== 'lua')
+      seen.push(/acl_check_cmd/.test(args[1] ?? '') ? 'look' : 'call')
+  })
+  {
+    await using locks = new LockClient(quiet.url)
+    const calls = [locks.lock('a'), locks.lock('b'), locks.isLocked('c')]
+    await Promise.all(calls)
+    await eventually(() => seen.includes('look'))
+  }
+  expect(seen.slice(0, 4)).toEqual(['call', 'call', 'call', 'look'])
+  expect(seen.filter(what => what === 'look')).toHaveLength(1)
+  monitor.disconnect()
+  admin.disconnect()
+})

@@ -1,0 +1,53 @@
+/** The contract is tested over every topology: which files are run over which, as the test runner itself would run them. */
+import { execFile } from 'node:child_process'
+import { readdir } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { topologies } from '../support/topologies/index.ts'
+import { notRepeated } from './not-repeated.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
+
+const promised = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
+
+/** What `npm run test:topologies` runs of the contract, as "topology file". */
+let planned: string[]
+/** All files of the contract. */
+let files: string[]
+
+beforeAll(async () => {
+  const found = await readdir(join(root, 'test/contract'), { recursive: true })
+  files = found.filter(name => name.endsWith('.test.ts')).map(name => join('test/contract', name))
+  const args = [vitest, 'list', '--filesOnly', '--json', '--config', 'vitest.topologies.config.ts']
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root })
+  const listed = JSON.parse(stdout.slice(stdout.indexOf('['))) as { file: string; projectName: string }[]
+  planned = listed
+    .map(({ file, projectName }) => `${projectName} ${relative(root, file)}`)
+    .filter(line => line.includes(' test/contract/'))
+})
+
+test('the topologies are those that are promised', () => {
+  expect(topologies.map(({ name }) => name)).toEqual(promised)
+})
+
+test('every contract file is run over every topology, unless it is said why not', () => {
+  const combinations = promised.flatMap(topology =>
+    files.map(file => ({ topology, file, exception: notRepeated.find(each => each.file === file) })),
+  )
+  const wanted = combinations.filter(({ topology, exception }) => exception?.on.includes(topology) ?? true)
+  expect(files.length).toBeGreaterThan(20)
+  expect(planned.sort()).toEqual(wanted.map(({ topology, file }) => `${topology} ${file}`).sort())
+})
+
+describe.each(notRepeated)('the exception $file', ({ file, on, because }) => {
+  test('is a file of the contract, is run somewhere, and has a reason', () => {
+    expect(files).toContain(file)
+    expect(on.length).toBeGreaterThan(0)
+    expect(promised).toEqual(expect.arrayContaining([...on]))
+    expect(because.length).toBeGreaterThan(60)
+  })
+})

@@ -1,0 +1,107 @@
+/** A server that may evict locks: the client says so once, and only where it is so. */
+import { Cluster, Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { LockClient, LockError } from '../../src/index.ts'
+import { findServerSource, type RunningServer } from '../../src/local-redis/index.ts'
+import { aclRule } from '../../src/redis/rights.ts'
+import { freshKey } from '../support/redis.ts'
+import { eventually } from '../support/time.ts'
+import { RedisCluster } from '../support/topologies/redis-cluster.ts'
+
+let server: RunningServer
+let redis: Redis
+
+beforeAll(async () => {
+  server = await (await findServerSource()).start()
+  redis = new Redis(server.url)
+})
+
+afterAll(async () => {
+  redis?.disconnect()
+  await server?.stop()
+})
+
+/** A client that has been used, and what it said that no call reports. */
+async function used(source: ConstructorParameters<typeof LockClient>[0] = server.url) {
+  const locks = new LockClient(source)
+  const warnings: LockError[] = []
+  locks.on('error', ({ error }) => warnings.push(error as LockError))
+  await (await locks.lock(freshKey())).release()
+  // On its one connection, this is answered after what it asked the server when that had come up.
+  await locks.isLocked(freshKey())
+  return { locks, warnings, [Symbol.asyncDispose]: () => locks.close() }
+}
+
+describe('one server', () => {
+  // Break: `evicting(found, at)` in src/redis/survey.ts.
+  test.each(['allkeys-lru', 'allkeys-random', 'volatile-lfu', 'volatile-ttl'])(
+    '%s with maxmemory: said once',
+    async policy => {
+      await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', policy)
+      await using at = await used()
+      expect(at.warnings).toHaveLength(1)
+      const [warning] = at.warnings
+      expect(warning).toBeInstanceOf(LockError)
+      expect(warning?.code).toBe('ERR_LOCK_EVICTION')
+      expect(warning?.message).toContain(policy)
+    },
+  )
+
+  test.each([
+    ['noeviction', '100mb'],
+    ['allkeys-lru', '0'],
+  ])('%s with maxmemory %s: nothing', async (policy, maxmemory) => {
+    await redis.config('SET', 'maxmemory', maxmemory, 'maxmemory-policy', policy)
+    await using at = await used()
+    expect(at.warnings).toEqual([])
+  })
+
+  // Break: `this.#said.set(at, text)` in src/redis/survey.ts.
+  test('a connection that is made anew is no reason to say it again; what has changed is', async () => {
+    await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
+    await using at = await used()
+    const again = async () => {
+      const back = new Promise(resolve => at.locks.once('reconnected', resolve))
+      await redis.call('CLIENT', 'KILL', 'TYPE', 'NORMAL', 'SKIPME', 'YES')
+      await back
+      await at.locks.isLocked(freshKey())
+    }
+    await again()
+    expect(at.warnings).toHaveLength(1)
+    await redis.config('SET', 'maxmemory-policy', 'volatile-lru')
+    await again()
+    expect(at.warnings.map(({ message }) => /policy (\S+);/.exec(message)?.[1])).toEqual([
+      'allkeys-lru',
+      'volatile-lru',
+    ])
+  })
+
+  test('a user who may not ask is not refused either: nothing is said, here or in the log of the server', async () => {
+    await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
+    const source = { host: '127.0.0.1', port: server.port, username: 'limited', password: 'pw' }
+    await redis.acl('SETUSER', 'limited', 'on', '>pw', ...aclRule())
+    {
+      await using at = await used(source)
+      expect(at.warnings).toEqual([])
+    }
+    expect(JSON.stringify(await redis.acl('LOG'))).not.toContain('info"')
+    await redis.acl('SETUSER', 'limited', '+info')
+    await using at = await used(source)
+    expect(at.warnings).toHaveLength(1)
+  })
+})
+
+test('a cluster: each master that may evict is named', async () => {
+  const cluster = await RedisCluster.start()
+  try {
+    const [, second] = cluster.nodes
+    await second!.redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
+    await using at = await used(new Cluster(cluster.addresses, { lazyConnect: true }))
+    await eventually(() => at.warnings.length > 0)
+    expect(at.warnings.map(({ message }) => /at (\S+) may/.exec(message)?.[1])).toEqual([
+      `127.0.0.1:${second!.server.port}`,
+    ])
+  } finally {
+    await cluster.stop()
+  }
+})

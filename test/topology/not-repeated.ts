@@ -1,0 +1,33 @@
+/** The contract files that are not run over every topology: where they are run, and why nowhere else. */
+export interface Exception {
+  readonly file: string
+  /** The names of the topologies over which it is run. */
+  readonly on: readonly string[]
+  readonly because: string
+}
+
+const single = ['standalone', 'tls', 'acl']
+
+export const notRepeated: readonly Exception[] = [
+  {
+    file: 'test/contract/single-source.test.ts',
+    on: ['standalone'],
+    because:
+      'It is about URLs and options that name one server without TLS and password. What else a client may be made from, ' +
+      'all other files make their clients from, each over its own topology.',
+  },
+  {
+    file: 'test/contract/restart.test.ts',
+    on: single,
+    because:
+      'Its server crashes and begins again in the same place. Where there are replicas, one of them takes over instead, ' +
+      'which has tests of its own in test/topology-faults.',
+  },
+  {
+    file: 'test/contract/server-states.test.ts',
+    on: single,
+    because:
+      'It makes its server a replica of nobody, or keeps it from answering for seconds. The nodes of a cluster cannot be ' +
+      'told so, and sentinels would act on it; what they do then has tests of its own in test/topology-faults.',
+  },
+]

@@ -1,0 +1,50 @@
+/** Who has not what TLS asks for is turned away, with the reason. That all works with it, is what the contract says over TLS. */
+import type { ConnectionOptions } from 'node:tls'
+import { beforeAll, expect, test } from 'vitest'
+import { LockConnectionError } from '../../src/index.ts'
+import { rejection } from '../contract/support.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { Authority } from '../support/topologies/certificates.ts'
+import { tls } from '../support/topologies/tls.ts'
+
+let port: number
+let given: ConnectionOptions
+
+beforeAll(async () => {
+  const servers = await tls.start()
+  if (servers.client.kind !== 'server') throw new Error('TLS is among the options')
+  port = servers.client.options.port as number
+  given = servers.client.options.tls as ConnectionOptions
+  return servers.stop
+})
+
+/** What a call over TLS with these options has for a cause. */
+async function cause(options?: ConnectionOptions): Promise<NodeJS.ErrnoException> {
+  const server = { host: '127.0.0.1', port, ...(options && { tls: options }) }
+  const locks = client({ outageTimeout: 500 }, server)
+  return (await rejection(locks.lock(freshKey()), LockConnectionError)).cause as NodeJS.ErrnoException
+}
+
+test('with the certificate of the authority and its own, a client is let in', async () => {
+  expect((await client({}, { host: '127.0.0.1', port, tls: given }).lock(freshKey())).held).toBe(true)
+})
+
+test('without the certificate of the authority a client trusts nobody', async () => {
+  const { ca, ...rest } = given
+  expect((await cause(rest)).code).toMatch(/SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE/)
+})
+
+test('with the certificate of another authority of the same name neither', async () => {
+  const { cert } = new Authority('the private authority of the tests')
+  expect((await cause({ ...given, ca: cert })).code).toMatch(/CERT_SIGNATURE_FAILURE|UNABLE_TO_VERIFY_LEAF_SIGNATURE/)
+})
+
+test('without a certificate of its own a client is not let in', async () => {
+  const { ca } = given
+  // The server says so, and closes; the close may arrive first.
+  expect((await cause({ ca })).message).toMatch(/certificate required|ECONNRESET|EPIPE|closed/i)
+})
+
+test('without TLS a client is not let in', async () => {
+  expect((await cause()).message).not.toBe('')
+})

@@ -1,0 +1,37 @@
+/** The contract suite over every topology, one project each with servers of its own; then what breaks such servers. */
+import { defineConfig } from 'vitest/config'
+import { topologies } from './test/support/topologies/index.ts'
+import { notRepeated } from './test/topology/not-repeated.ts'
+
+const common = { globalSetup: 'test/support/global-setup.ts', testTimeout: 30_000, hookTimeout: 60_000, retry: 0 }
+
+export default defineConfig({
+  test: {
+    projects: [
+      ...topologies.map(({ name }) => ({
+        test: {
+          ...common,
+          name,
+          include: ['test/contract/**/*.test.ts'],
+          exclude: notRepeated.filter(({ on }) => !on.includes(name)).map(({ file }) => file),
+          // A worker loads everything once for many files, which is half of what there is to compute.
+          isolate: false,
+          // Most of the time these tests wait: for leases to end, for servers to begin. So more files than cores.
+          maxWorkers: 4,
+        },
+      })),
+      {
+        test: {
+          ...common,
+          name: 'faults',
+          include: ['test/topology-faults/**/*.test.ts'],
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+    allowOnly: false,
+    reporters: process.env['CI'] ? ['default', 'json'] : ['default'],
+    outputFile: { json: process.env['BATON_TEST_REPORT'] ?? '.cache/test-results.json' },
+  },
+})
