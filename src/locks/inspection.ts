@@ -69,8 +69,8 @@ export class Inspection {
     return redis.scan(cursor, 'MATCH', this.#link.keys.pattern, 'COUNT', PAGE, 'TYPE', 'hash')
   }
 
-  async #run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
-    return (await this.#link.commands.run(send)).reply
+  #run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
+    return this.#link.commands.run(send)
   }
 }
 

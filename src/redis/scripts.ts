@@ -3,7 +3,6 @@
  * Redis 7.4 it forgets scripts that EVAL loaded, so NOSCRIPT is ordinary). Nothing is defined on the caller's client.
  */
 import { createHash } from 'node:crypto'
-import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { scripts } from './scripts.generated.ts'
@@ -55,26 +54,34 @@ export class Scripts {
   }
 
   /** Rejects with LockConnectionError. Safe to repeat: so is every script. */
-  run<N extends ScriptName>(name: N, keys: KeysOf<N>, args: ArgsOf<N>): Promise<Reply<N>> {
-    const { sha, lua, commands, ...names } = this.#loaded[name]
+  run<N extends ScriptName>(name: N, keys: KeysOf<N>, args: ArgsOf<N>): Promise<Reply<N>>
+  /** What `read` makes of the reply, in the moment when it has come. */
+  run<N extends ScriptName, T>(name: N, keys: KeysOf<N>, args: ArgsOf<N>, read: (reply: Reply<N>) => T): Promise<T>
+  run<N extends ScriptName>(
+    name: N,
+    keys: KeysOf<N>,
+    args: ArgsOf<N>,
+    read: (reply: Reply<N>) => unknown = reply => reply,
+  ): Promise<unknown> {
+    const script = this.#loaded[name]
     const parameters: string[] = []
-    list(parameters, names.keys, keys)
+    list(parameters, script.keys, keys)
     const count = parameters.length
-    list(parameters, names.args, args)
-    const send = (redis: Redis | Cluster) =>
-      redis.evalsha(sha, count, ...parameters).catch(error => {
-        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
-        return redis.eval(lua, count, ...parameters)
-      }) as Promise<string | unknown[]>
-    return this.#connection.run(send).then(
-      ({ reply, sent, repeated }) => {
-        const [status, ...values] = typeof reply === 'string' ? reply.split(' ') : reply
-        return { status: status as Reply<N>['status'], values, sent, repeated }
+    list(parameters, script.args, args)
+    let known = true
+    return this.#connection.ask({
+      send: redis => (known ? redis.evalsha(script.sha, count, parameters) : redis.eval(script.lua, count, parameters)),
+      rephrase(refusal) {
+        const unknown = known && refusal.message.startsWith('NOSCRIPT')
+        if (unknown) known = false
+        return unknown
       },
-      error => {
-        throw withRights(error, commands)
+      read({ reply, sent, repeated }) {
+        const [status, ...values] = typeof reply === 'string' ? reply.split(' ') : (reply as unknown[])
+        return read({ status: status as Reply<N>['status'], values, sent, repeated })
       },
-    )
+      explain: error => withRights(error, script.commands),
+    })
   }
 }
 
@@ -89,8 +96,8 @@ function list(to: string[], names: readonly string[], values: Readonly<Record<st
 }
 
 /** Where Redis refuses a command inside a script, older servers do not say which. So the error says what the script needs. */
-function withRights(error: unknown, commands: readonly string[]): unknown {
-  if (!(error instanceof LockConnectionError && error.cause instanceof Error)) return error
+function withRights(error: LockConnectionError, commands: readonly string[]): LockConnectionError {
+  if (!(error.cause instanceof Error)) return error
   if (!/NOPERM|user executing the script/i.test(error.cause.message)) return error
   const rights = ['EVALSHA', 'EVAL', ...commands].map(command => `+${command.toLowerCase()}`).join(' ')
   return new LockConnectionError(`Redis refused, its user needs ${rights}`, error.cause)
