@@ -50,8 +50,7 @@ const columnsOf: Record<Scenario['kind'] | 'uncontended', readonly Column[]> = {
   drain: [
     { measure: 'drain', head: 'drain ms' },
     { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
-    { measure: 'releaseCost', head: 'server µs\na release' },
-    { measure: 'overtaken', head: 'over-\ntaken', unit: 'whole' },
+XX, head: 'over-\ntaken', unit: 'whole' },
   ],
   'crash-holder': [{ measure: 'nextGrant', head: 'next grant ms' }],
   'crash-waiters': [
