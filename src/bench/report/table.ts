@@ -50,7 +50,9 @@ const columnsOf: Record<Scenario['kind'] | 'uncontended', readonly Column[]> = {
   drain: [
     { measure: 'drain', head: 'drain ms' },
     { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
-XX, head: 'over-\ntaken', unit: 'whole' },
+    { measure: 'releaseCost', head: 'server µs\na release' },
+    { measure: 'commands', head: 'commands' },
+    { measure: 'overtaken', head: 'over-\ntaken', unit: 'whole' },
   ],
   'crash-holder': [{ measure: 'nextGrant', head: 'next grant ms' }],
   'crash-waiters': [
