@@ -61,7 +61,7 @@ export class Engine {
       reconnected: () => announcer.tell('reconnected', () => ({})),
       busy: () => this.#acquirer.waiting > 0 || this.#holding.size > 0,
     })
-    this.#mutex = new Mutex(this.#link.scripts, this.#link.keys, settings)
+    this.#mutex = new Mutex(this.#link.scripts, this.#link.keys, settings, this.#link.replicated)
     this.inspection = new Inspection(this.#link, settings.tokenMemory)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#acquirer = new Acquirer(this.#mutex, this.#link, clock, patience, {

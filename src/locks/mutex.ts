@@ -16,7 +16,7 @@ import type {
   Via,
 } from '../primitive.ts'
 import type { Keys } from '../redis/keys.ts'
-import type { Scripts } from '../redis/scripts.ts'
+import type { Runner } from '../redis/scripts.ts'
 
 export interface MutexSettings {
   readonly label: string
@@ -32,12 +32,18 @@ const RENEWALS_PER_CALL = 200
 const WAITERS_PER_CALL = 500
 
 export class Mutex implements Primitive {
-  readonly #scripts: Scripts
+  readonly confirm: ((hold: Hold) => Promise<number | undefined>) | undefined
+  readonly #scripts: Runner
+  /** For what counts only once replicas have it. */
+  readonly #replicated: Runner
   readonly #keys: Keys
   readonly #settings: MutexSettings
 
-  constructor(scripts: Scripts, keys: Keys, settings: MutexSettings) {
+  /** `replicated`: runs scripts whose effect replicas must have; undefined: none must. */
+  constructor(scripts: Runner, keys: Keys, settings: MutexSettings, replicated?: Runner) {
     this.#scripts = scripts
+    this.#replicated = replicated ?? scripts
+    this.confirm = replicated && (async hold => (await this.renew([{ hold, ms: 0 }]))[0])
     this.#keys = keys
     this.#settings = settings
   }
@@ -154,7 +160,7 @@ export class Mutex implements Primitive {
   }
 
   async #renewSome(holds: readonly { readonly hold: Hold; readonly ms: number }[]): Promise<(number | undefined)[]> {
-    const { values, sent } = await this.#scripts.run(
+    const { values, sent } = await this.#replicated.run(
       'renew',
       { locks: holds.map(({ hold }) => this.#keys.of(hold.key).lock) },
       { memory: this.#settings.tokenMemory, asked: holds.flatMap(({ hold, ms }) => [hold.id, ms]) },

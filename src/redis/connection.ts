@@ -283,6 +283,7 @@ export class Connection {
   }
 }
 
-function isReply(error: unknown): error is Error {
+/** Whether it is the server's own word, and not that of the connection. */
+export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
 }

@@ -18,7 +18,8 @@ import { clientsOf, type RedisSource } from './clients.ts'
 import { Connection } from './connection.ts'
 import { newClientId } from './ids.ts'
 import { Keys, lockOfChannel, unlockChannel } from './keys.ts'
-import { Scripts } from './scripts.ts'
+import { Replication } from './replication.ts'
+import { type Runner, Scripts } from './scripts.ts'
 import { Subscriber } from './subscriber.ts'
 
 export interface LinkListener {
@@ -46,6 +47,9 @@ export class Link {
   readonly keys: Keys
   readonly scripts: Scripts
   readonly commands: Connection
+  /** Runs scripts whose effect replicas must have, where the settings ask for that. */
+  readonly replicated: Runner | undefined
+  readonly #confirmations: Connection | undefined
   readonly #subscriptions: Connection
   readonly #subscriber: Subscriber
   readonly #listener: LinkListener
@@ -94,11 +98,17 @@ export class Link {
       },
     })
     this.scripts = new Scripts(this.commands, clients.cluster)
+    if (!settings.replicas) return
+    // Whether it is there is only told by what is asked of it.
+    this.#confirmations = new Connection(clients.make(), clock, settings.outageTimeout, { up() {}, down() {} })
+    const placeOf = (lock: string) => (clients.cluster ? lock : '')
+    this.replicated = new Replication(this.#confirmations, this.scripts, settings.replicas, placeOf)
   }
 
   open(): void {
     this.commands.open()
     this.#subscriptions.open()
+    this.#confirmations?.open()
     if (this.#cluster) return
     // For "lost": whoever holds a lock listens, not only who waits. Until it is heard, renewals notice the same.
     this.#subscriber.need(this.#ownInbox)?.catch(() => {})
@@ -117,6 +127,7 @@ export class Link {
     this.#beatTimer?.cancel()
     this.#subscriber.close()
     this.#subscriptions.close()
+    this.#confirmations?.close()
     this.commands.close()
   }
 

@@ -3,8 +3,9 @@
  * Redis 7.4 it forgets scripts that EVAL loaded, so NOSCRIPT is ordinary). Nothing is defined on the caller's client.
  */
 import { createHash } from 'node:crypto'
+import type { ChainableCommander } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
-import type { Connection } from './connection.ts'
+import type { Connection, Request } from './connection.ts'
 import { scripts } from './scripts.generated.ts'
 
 export type ScriptName = keyof typeof scripts
@@ -29,6 +30,24 @@ export interface Reply<N extends ScriptName> {
   readonly repeated: boolean
 }
 
+export interface ScriptRequest<T> extends Required<Request<T>> {
+  /** The first of its keys. */
+  readonly key: string
+  /** As a command in a pipeline. */
+  queue(pipeline: ChainableCommander): void
+}
+
+/** Runs scripts by name. Rejects with LockConnectionError. Safe to repeat: so is every script. */
+export interface Runner {
+  /** `read`: what to make of the reply, in the moment when it has come. */
+  run<N extends ScriptName, T = Reply<N>>(
+    name: N,
+    keys: KeysOf<N>,
+    args: ArgsOf<N>,
+    read?: (reply: Reply<N>) => T,
+  ): Promise<T>
+}
+
 interface Loaded {
   readonly sha: string
   readonly lua: string
@@ -37,7 +56,7 @@ interface Loaded {
   readonly commands: readonly string[]
 }
 
-export class Scripts {
+export class Scripts implements Runner {
   readonly #connection: Connection
   readonly #loaded: { readonly [N in ScriptName]: Loaded }
 
@@ -53,23 +72,32 @@ export class Scripts {
     }
   }
 
-  /** Rejects with LockConnectionError. Safe to repeat: so is every script. */
-  run<N extends ScriptName>(name: N, keys: KeysOf<N>, args: ArgsOf<N>): Promise<Reply<N>>
-  /** What `read` makes of the reply, in the moment when it has come. */
-  run<N extends ScriptName, T>(name: N, keys: KeysOf<N>, args: ArgsOf<N>, read: (reply: Reply<N>) => T): Promise<T>
-  run<N extends ScriptName>(
+  run<N extends ScriptName, T = Reply<N>>(
     name: N,
     keys: KeysOf<N>,
     args: ArgsOf<N>,
-    read: (reply: Reply<N>) => unknown = reply => reply,
-  ): Promise<unknown> {
+    read: (reply: Reply<N>) => T = reply => reply as T,
+  ): Promise<T> {
+    return this.#connection.ask(this.request(name, keys, args, read))
+  }
+
+  /** What `run` asks of its connection. */
+  request<N extends ScriptName, T>(
+    name: N,
+    keys: KeysOf<N>,
+    args: ArgsOf<N>,
+    read: (reply: Reply<N>) => T,
+  ): ScriptRequest<T> {
     const script = this.#loaded[name]
     const parameters: string[] = []
     list(parameters, script.keys, keys)
     const count = parameters.length
     list(parameters, script.args, args)
     let known = true
-    return this.#connection.ask({
+    return {
+      key: parameters[0] as string,
+      queue: pipeline =>
+        known ? pipeline.evalsha(script.sha, count, parameters) : pipeline.eval(script.lua, count, parameters),
       send: redis => (known ? redis.evalsha(script.sha, count, parameters) : redis.eval(script.lua, count, parameters)),
       rephrase(refusal) {
         const unknown = known && refusal.message.startsWith('NOSCRIPT')
@@ -81,7 +109,7 @@ export class Scripts {
         return read({ status: status as Reply<N>['status'], values, sent, repeated })
       },
       explain: error => withRights(error, script.commands),
-    })
+    }
   }
 }
 
