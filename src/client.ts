@@ -1,13 +1,13 @@
 /** What a user of the library works with: every call of the contract, its arguments checked, its errors named. */
 import { EventEmitter } from 'eventemitter3'
 import { Engine } from './engine.ts'
-import { about, LockArgumentError, LockClosedError, LockTimeoutError } from './errors.ts'
+import { about, LockArgumentError, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
 import { inside, Lease } from './lease/lease.ts'
 import type { LockState } from './locks/state.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
-import type { ClientOptions, LockOptions, Request, Settings } from './options.ts'
+import type { ClientOptions, LockOptions, Settings } from './options.ts'
 import { checkKey, checkOwner, requestOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Reentry } from './reentry.ts'
@@ -39,23 +39,16 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses
    * @throws LockClosedError, LockArgumentError, or the reason of `signal`
    */
-  async lock(key: string, options: LockOptions = {}): Promise<Lease> {
-    const request = this.#request(key, options)
-    const lease = await this.#acquire(key, request, request.timeout === 0)
-    if (lease instanceof Lease) return lease
-    const { refusal, since } = lease
-    const { holder, position } = refusal ?? {}
-    throw new LockTimeoutError(key, performance.now() - since, holder, position || undefined, this.#engine.outage)
+  lock(key: string, options: LockOptions = {}): Promise<Lease> {
+    return this.#acquire(key, options, true) as Promise<Lease>
   }
 
   /**
    * One attempt, or with `timeout` as many as fit in it.
    * @returns the lease, or null if it was not granted. Rejects as `lock` does, but for LockTimeoutError.
    */
-  async tryLock(key: string, options: LockOptions = {}): Promise<Lease | null> {
-    const request = this.#request(key, options)
-    const lease = await this.#acquire(key, request, !request.timeout)
-    return lease instanceof Lease ? lease : null
+  tryLock(key: string, options: LockOptions = {}): Promise<Lease | null> {
+    return this.#acquire(key, options, false)
   }
 
   /**
@@ -145,13 +138,24 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     return this.close()
   }
 
-  #request(key: string, options: LockOptions): Request {
+  /** The lease; without it a blocking call rejects, and another resolves null. The one async frame of a call that waits. */
+  async #acquire(key: string, options: LockOptions, blocking: boolean): Promise<Lease | null> {
     checkKey(key)
-    return requestOf(options, this.#settings)
-  }
-
-  #acquire(key: string, request: Request, once: boolean): Promise<Lease | Waiter> {
-    return this.#engine.acquire(key, request.owner ?? this.#reentry.ownerOf(key), request, once)
+    const request = requestOf(options, this.#settings)
+    const once = blocking ? request.timeout === 0 : !request.timeout
+    let outcome: Lease | Waiter
+    try {
+      outcome = await this.#engine.acquire(key, request.owner ?? this.#reentry.ownerOf(key), request, once)
+    } catch (error) {
+      this.#engine.without('failed')
+      throw named(key, error)
+    }
+    if (outcome instanceof Lease) return outcome
+    this.#engine.without(once ? 'refused' : 'timedOut')
+    if (!blocking) return null
+    const { refusal, since } = outcome
+    const { holder, position } = refusal ?? {}
+    throw new LockTimeoutError(key, performance.now() - since, holder, position || undefined, this.#engine.outage)
   }
 
   #checkOpen(key: string): void {

@@ -9,7 +9,7 @@
  */
 import pTimeout from 'p-timeout'
 import { systemClock } from './clock.ts'
-import { LockClosedError, named } from './errors.ts'
+import { LockClosedError } from './errors.ts'
 import { Holding } from './lease/holding.ts'
 import type { Lease } from './lease/lease.ts'
 import { Listening } from './lease/listening.ts'
@@ -24,6 +24,7 @@ import { newHoldId } from './redis/ids.ts'
 import { Link } from './redis/link.ts'
 import { Survey } from './redis/survey.ts'
 import { Acquirer } from './wait/acquire.ts'
+import { limited, patiently } from './wait/patience.ts'
 import type { Waiter, Wish } from './wait/waiters.ts'
 
 /** How long `close` waits for Redis to take its releases, in ms; what it did not take ends with its lease. */
@@ -68,8 +69,9 @@ export class Engine {
       warned: error => this.#failed(error),
       busy: () => this.#acquirer.waiting > 0 || this.#holding.size > 0,
     })
-    this.#survey = new Survey(this.#link.commands.redis, this.#link.keys, this.#link.clientId, this.#failed.bind(this))
-    this.#mutex = new Mutex(this.#link.scripts, this.#link.keys, settings)
+    const { commands, keys, clientId } = this.#link
+    this.#survey = new Survey(commands.redis, keys, clientId, settings, error => this.#failed(error))
+    this.#mutex = new Mutex(this.#link.scripts, this.#link.keys, settings, this.#link.replicated)
     this.inspection = new Inspection(this.#link, settings.tokenMemory)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#acquirer = new Acquirer(this.#mutex, this.#link, clock, patience, {
@@ -113,11 +115,13 @@ export class Engine {
 
   /**
    * The lease, or the waiter that has to go without it: out of time, or refused its single attempt (`once`). `owner`:
-   * undefined, if the call is its own.
+   * undefined, if the call is its own. Rejects with errors that are not named yet.
+   *
+   * Thousands of calls may wait, so each keeps no more than one promise here, and what limits its patience only if something does.
    */
-  async acquire(key: string, owner: string | undefined, request: Request, once: boolean): Promise<Lease | Waiter> {
-    if (this.closed) throw new LockClosedError(key)
-    request.signal?.throwIfAborted()
+  acquire(key: string, owner: string | undefined, request: Request, once: boolean): Promise<Lease | Waiter> {
+    if (this.closed) return Promise.reject(new LockClosedError())
+    if (request.signal?.aborted) return Promise.reject(request.signal.reason)
     const id = newHoldId(this.#link.clientId)
     const wish: Wish = {
       claim: { key, id, owner: owner ?? id, lease: request.lease, headStart: request.headStart },
@@ -128,23 +132,25 @@ export class Engine {
     }
     let waiter!: Waiter
     let lease: Lease | undefined
-    const outcome = new Promise<Lease | undefined>((resolve, reject) => {
+    const outcome = new Promise<Lease | Waiter>((resolve, reject) => {
       waiter = this.#acquirer.start(wish, (end, waiting) => {
         if (end instanceof Error) return reject(end)
-        lease = end && this.#take(waiting, end, request)
-        resolve(lease)
+        if (end) lease = this.#take(waiting, end, request)
+        resolve(lease ?? waiting)
       })
     })
-    const giveUp = () => (lease ? void this.releaseQuietly(lease) : this.#acquirer.quit(waiter))
-    try {
-      const granted = await patiently(outcome, request, once, giveUp)
-      if (granted) return granted
-    } catch (error) {
-      this.#stats.failed += 1
-      throw named(key, error)
-    }
-    this.#stats[once ? 'refused' : 'timedOut'] += 1
-    return waiter
+    const limits = { signal: request.signal, timeout: once ? undefined : request.timeout }
+    if (!limited(limits)) return outcome
+    return patiently(outcome, limits, () => {
+      if (lease) this.releaseQuietly(lease)
+      else this.#acquirer.quit(waiter)
+      return waiter
+    })
+  }
+
+  /** Counts a call that has ended without a lease. */
+  without(how: 'refused' | 'timedOut' | 'failed'): void {
+    this.#stats[how] += 1
   }
 
   /** For releases whose failure must not hide something more important: it becomes an event. */
@@ -199,22 +205,5 @@ export class Engine {
 
   #failed(error: unknown): void {
     if (!(error instanceof LockClosedError)) this.#announcer.tell('error', () => ({ error }))
-  }
-}
-
-/** The outcome of the wait, or the end of the caller's patience, whichever is first. */
-async function patiently(
-  outcome: Promise<Lease | undefined>,
-  { signal, timeout }: Request,
-  once: boolean,
-  giveUp: () => void,
-): Promise<Lease | undefined> {
-  const milliseconds = once || timeout === undefined ? Number.POSITIVE_INFINITY : timeout
-  if (!signal && milliseconds === Number.POSITIVE_INFINITY) return outcome
-  try {
-    return (await pTimeout(outcome, { milliseconds, fallback: giveUp, ...(signal && { signal }) })) as Lease | undefined
-  } catch (error) {
-    giveUp()
-    throw signal?.aborted ? signal.reason : error
   }
 }

@@ -57,9 +57,25 @@ export interface ClientOptions {
   outageTimeout?: number | undefined
   /** Shown to others as who holds or waits. Default `host:pid`. */
   label?: string | undefined
+  /** A grant counts only once replicas have it. Default: as soon as the master has it. */
+  replicas?: Replicas | undefined
 }
 
-/** A client's options with all defaults filled in; two of them have none. */
+/**
+ * How many replicas must have a grant, or the prolongation of a lease, before it counts. A grant that they do not have in
+ * time is undone, and the call goes on waiting; for at most `outageTimeout`, or not at all where there is a single attempt,
+ * and then rejects with LockConnectionError.
+ */
+export interface Replicas {
+  /** At least 1. */
+  min: number
+  /** How long to wait for them each time, in ms: at most a quarter of `outageTimeout`. */
+  timeout: number
+  /** Whether they must have written it to disk, too: needs a server that has WAITAOF, and replicas with an append-only file. Default false. */
+  fsync?: boolean | undefined
+}
+
+/** A client's options with all defaults filled in; three of them have none. */
 export interface Settings {
   readonly prefix: string
   readonly lease: number
@@ -70,6 +86,7 @@ export interface Settings {
   readonly timeout: number | undefined
   readonly outageTimeout: number
   readonly label: string
+  readonly replicas: Readonly<Required<Replicas>> | undefined
 }
 
 /** One call, with all defaults filled in. */
@@ -111,6 +128,14 @@ const abortSignal: Check = (name, value) => {
   if (!(value instanceof AbortSignal)) throw new LockArgumentError(name, value, 'an AbortSignal')
 }
 
+const atLeastOne: Check = (name, value) => {
+  if (!Number.isInteger(value) || !((value as number) >= 1)) {
+    throw new LockArgumentError(name, value, 'a whole number from 1')
+  }
+}
+
+const replicaChecks: Record<keyof Replicas, Check> = { min: atLeastOne, timeout: duration(1), fsync: flag }
+
 const lockChecks: Record<keyof LockOptions, Check> = {
   timeout: duration(0),
   signal: abortSignal,
@@ -133,6 +158,7 @@ const clientChecks: Record<keyof ClientOptions, Check> = {
   timeout: duration(0),
   outageTimeout: duration(1),
   label: text(0),
+  replicas: (name, value) => check(name, value, replicaChecks),
 }
 
 /** Checks every option that is there; those that are undefined count as absent. */
@@ -163,6 +189,7 @@ export function checkRenewal(ms: unknown): asserts ms is number {
 /** The client's options with their defaults, frozen. */
 export function settingsOf(options: ClientOptions): Settings {
   check('options', options, clientChecks)
+  const outageTimeout = options.outageTimeout ?? 15_000
   return Object.freeze({
     prefix: options.prefix ?? 'lock',
     lease: Math.floor(options.lease ?? 30_000),
@@ -171,9 +198,21 @@ export function settingsOf(options: ClientOptions): Settings {
     fair: options.fair ?? false,
     fairAfter: options.fairAfter,
     timeout: options.timeout,
-    outageTimeout: options.outageTimeout ?? 15_000,
+    outageTimeout,
     label: options.label ?? `${hostname()}:${process.pid}`,
+    replicas: options.replicas && replicasOf(options.replicas, outageTimeout),
   })
+}
+
+function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: number): Readonly<Required<Replicas>> {
+  for (const [name, value] of Object.entries({ min, timeout })) {
+    if (value === undefined) throw new LockArgumentError(`replicas.${name}`, value, 'a number')
+  }
+  // A connection that is silent for a third of it is torn down.
+  const most = outageTimeout / 4
+  if (timeout > most)
+    throw new LockArgumentError('replicas.timeout', timeout, `at most a quarter of outageTimeout, ${most}`)
+  return Object.freeze({ min, timeout: Math.ceil(timeout), fsync })
 }
 
 /** A call's options with the client's defaults. */

@@ -111,6 +111,11 @@ export interface Primitive {
   release(hold: Hold, block?: Block): Promise<Released>
   /** Records who holds under `hold` since a hand-off within the client; undefined: that hold is gone. */
   pass(hold: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined>
+  /**
+   * Where a grant counts only once replicas have it: until when they do, or undefined if the hold is gone. Rejects where
+   * too few of them have it.
+   */
+  readonly confirm?: ((hold: Hold) => Promise<number | undefined>) | undefined
   /** Locks of different places are renewed by calls of their own: where one place does not answer, the others do. */
   placeOf?(key: string): string
   /** Prolongs holds of one place by `ms` from now (0: confirms); for each its new deadline, or undefined if it is gone. */

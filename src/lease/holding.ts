@@ -160,15 +160,14 @@ export class Holding<W> {
     return this.#passing.pass(lease, () => this.#released(lease)) ? yes : this.#releaseInRedis(lease)
   }
 
-  async #releaseInRedis(lease: Lease): Promise<boolean> {
+  #releaseInRedis(lease: Lease): Promise<boolean> {
     const { hold, tenure } = inside.terms(lease)
     this.#endTenure(lease)
-    const released = this.#renewal.end(lease, async () => {
-      const live = await this.#endHold(hold, tenure?.block)
-      if (live) this.#released(lease)
-      return live
-    })
-    return about(lease.key, released)
+    const ended = () => this.#released(lease)
+    return about(
+      lease.key,
+      this.#renewal.end(lease, () => this.#endHold(hold, tenure?.block, ended)),
+    )
   }
 
   #released(lease: Lease): void {
@@ -198,17 +197,22 @@ export class Holding<W> {
     this.#ending.add(timer)
   }
 
-  /** Ends the hold in Redis; whether it was live there. The lock may have gone to a waiter of this client. */
-  async #endHold(hold: Hold, block?: Block): Promise<boolean> {
-    const { ended, heard, successor } = await this.#primitive.release(hold, block).catch(error => {
-      this.#waiting.unlocked(hold.key)
-      throw error
-    })
-    if (successor && !this.#waiting.grantedByReply(successor.id, successor.grant)) {
-      const { key } = hold
-      this.#primitive.giveBack({ key, id: successor.id }).catch(error => this.#listener.failed(error))
-    }
-    this.#waiting.released(hold.key, heard)
-    return ended
+  /** Ends the hold in Redis; whether it was live there, and then `told` is called. The lock may have gone to a waiter of this client. */
+  #endHold(hold: Hold, block?: Block, told?: () => void): Promise<boolean> {
+    return this.#primitive.release(hold, block).then(
+      ({ ended, heard, successor }) => {
+        if (successor && !this.#waiting.grantedByReply(successor.id, successor.grant)) {
+          const { key } = hold
+          this.#primitive.giveBack({ key, id: successor.id }).catch(error => this.#listener.failed(error))
+        }
+        this.#waiting.released(hold.key, heard)
+        if (ended) told?.()
+        return ended
+      },
+      error => {
+        this.#waiting.unlocked(hold.key)
+        throw error
+      },
+    )
   }
 }

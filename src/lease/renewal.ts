@@ -131,15 +131,25 @@ export class Renewal {
     const entry = this.#entryOf(lease)
     if (!entry || !inside.leave(lease)) return Promise.resolve(false)
     return new Promise<boolean>((resolve, reject) => {
-      entry.overdue = () => resolve(false)
-      release().then(live => {
-        if (live) inside.finish(lease)
-        else this.#lose(lease, 'Redis did not know this hold any more when it was released')
-        resolve(live)
-      }, reject)
-    }).finally(() => {
-      inside.finish(lease)
-      this.#remove(lease)
+      const over = () => {
+        inside.finish(lease)
+        this.#remove(lease)
+      }
+      entry.overdue = () => {
+        over()
+        resolve(false)
+      }
+      release().then(
+        live => {
+          if (!live) this.#lose(lease, 'Redis did not know this hold any more when it was released')
+          over()
+          resolve(live)
+        },
+        error => {
+          over()
+          reject(error)
+        },
+      )
     })
   }
 

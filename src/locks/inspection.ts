@@ -81,8 +81,8 @@ export class Inspection {
     throw new Error(`${master} is out of reach`)
   }
 
-  async #run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
-    return (await this.#link.commands.run(send)).reply
+  #run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
+    return this.#link.commands.run(send)
   }
 }
 

@@ -16,7 +16,7 @@ import type {
   Via,
 } from '../primitive.ts'
 import type { Keys } from '../redis/keys.ts'
-import type { Scripts } from '../redis/scripts.ts'
+import type { Runner } from '../redis/scripts.ts'
 
 export interface MutexSettings {
   readonly label: string
@@ -32,42 +32,39 @@ const RENEWALS_PER_CALL = 200
 const WAITERS_PER_CALL = 500
 
 export class Mutex implements Primitive {
-  readonly #scripts: Scripts
+  readonly confirm: ((hold: Hold) => Promise<number | undefined>) | undefined
+  readonly #scripts: Runner
+  /** For what counts only once replicas have it. */
+  readonly #replicated: Runner
   readonly #keys: Keys
   readonly #settings: MutexSettings
 
-  constructor(scripts: Scripts, keys: Keys, settings: MutexSettings) {
+  /** `replicated`: runs scripts whose effect replicas must have; undefined: none must. */
+  constructor(scripts: Runner, keys: Keys, settings: MutexSettings, replicated?: Runner) {
     this.#scripts = scripts
+    this.#replicated = replicated ?? scripts
+    this.confirm = replicated && (async hold => (await this.renew([{ hold, ms: 0 }]))[0])
     this.#keys = keys
     this.#settings = settings
   }
 
-  async attempt(claim: Claim, mode?: 'queue' | number): Promise<Granted | Refused> {
+  attempt(claim: Claim, mode?: 'queue' | number): Promise<Granted | Refused> {
     const names = this.#keys.of(claim.key)
-    const { status, values, sent } = await this.#scripts.run('acquire', names, {
+    const args = {
       claim: this.#text(claim),
       lease: claim.lease,
       memory: this.#settings.tokenMemory,
       inbox: this.#keys.inboxPrefix(names.lock),
       mode,
-    })
-    if (status !== 'refused') {
+    }
+    return this.#scripts.run('acquire', names, args, ({ status, values, sent }) => {
+      if (status === 'refused') return refused(values as string[], sent)
       const [token, ttl] = values.map(Number) as [number, number]
       // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back.
       const lasts = status === 'reentered' ? ttl : Math.min(ttl, claim.lease)
       const grant = grantedUntil(token, surelyUntil(sent, lasts), grantedVia[status])
       return values[2] === undefined ? grant : { ...grant, block: Number(values[2]) }
-    }
-    const [ttl, position, ticket, heldFor, clock, ...label] = values as [string, string, string, string, ...string[]]
-    return {
-      granted: false,
-      sent,
-      ttl: Number(ttl),
-      position: Number(position),
-      ticket,
-      holder: { label: label.join(' '), heldFor: Number(heldFor) },
-      clock: Number(clock),
-    }
+    })
   }
 
   async tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
@@ -118,22 +115,24 @@ export class Mutex implements Primitive {
     await this.#scripts.run('leave', names, { id, inbox: this.#keys.inboxPrefix(names.lock), memory, entry })
   }
 
-  async release(hold: Hold, block?: Block): Promise<Released> {
+  release(hold: Hold, block?: Block): Promise<Released> {
     const names = this.#keys.of(hold.key)
-    const { status, values, sent, repeated } = await this.#scripts.run('release', names, {
+    const args = {
       id: hold.id,
       memory: this.#settings.tokenMemory,
       inbox: this.#keys.inboxPrefix(names.lock),
       used: block && block.first + block.used,
       reserved: block && block.first + block.size,
-    })
-    if (status === 'passed') {
-      const [id, token, ttl] = values as [string, string, string]
-      const grant = grantedUntil(token, surelyUntil(sent, Number(ttl)), 'handoff')
-      return { ended: true, heard: 0, successor: { id, grant } }
     }
-    // A repeated call that finds nothing: the earlier one, whose answer was lost, has ended the hold.
-    return { ended: status === 'released' || repeated, heard: Number(values[0] ?? 0) }
+    return this.#scripts.run('release', names, args, ({ status, values, sent, repeated }) => {
+      if (status === 'passed') {
+        const [id, token, ttl] = values as [string, string, string]
+        const grant = grantedUntil(token, surelyUntil(sent, Number(ttl)), 'handoff')
+        return { ended: true, heard: 0, successor: { id, grant } }
+      }
+      // A repeated call that finds nothing: the earlier one, whose answer was lost, has ended the hold.
+      return { ended: status === 'released' || repeated, heard: Number(values[0] ?? 0) }
+    })
   }
 
   async pass({ key, id }: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined> {
@@ -165,7 +164,7 @@ export class Mutex implements Primitive {
   }
 
   async #renewSome(holds: readonly { readonly hold: Hold; readonly ms: number }[]): Promise<(number | undefined)[]> {
-    const { values, sent } = await this.#scripts.run(
+    const { values, sent } = await this.#replicated.run(
       'renew',
       { locks: holds.map(({ hold }) => this.#keys.of(hold.key).lock) },
       { memory: this.#settings.tokenMemory, asked: holds.flatMap(({ hold, ms }) => [hold.id, ms]) },
@@ -186,6 +185,19 @@ export class Mutex implements Primitive {
 }
 
 const grantedVia = { granted: 'immediate', succeeded: 'expiry', reentered: 'reentry' } as const
+
+function refused(values: readonly string[], sent: number): Refused {
+  const [ttl, position, ticket, heldFor, clock, ...label] = values as [string, string, string, string, ...string[]]
+  return {
+    granted: false,
+    sent,
+    ttl: Number(ttl),
+    position: Number(position),
+    ticket,
+    holder: { label: label.join(' '), heldFor: Number(heldFor) },
+    clock: Number(clock),
+  }
+}
 
 function grantedUntil(token: unknown, deadline: number, via: Via): Granted {
   return { granted: true, token: Number(token), deadline, via }

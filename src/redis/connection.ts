@@ -43,20 +43,32 @@ export interface Answer<T> {
   readonly repeated: boolean
 }
 
+/** What somebody asks of Redis. One promise stands between a request and its answer: each costs on the hot path. */
+export interface Request<T> {
+  /** Must be repeatable. */
+  send(redis: Redis | Cluster): Promise<unknown>
+  /** What the reply means. */
+  read(answer: Answer<unknown>): T
+  /** Told that the server has refused it without doing anything. True: it has another way to ask, which `send` takes from now on. */
+  rephrase?(refusal: Error): boolean
+  /** The error with which it ends, where there is more to say than the connection knows. */
+  explain?(error: LockConnectionError): LockConnectionError
+}
+
 /** A call that is not settled. */
-interface Call {
+interface Call extends Answer<unknown> {
+  readonly request: Request<unknown>
   readonly begun: number
+  reply: unknown
   /** When it was last sent. */
   sent: number
   /** Sent, and neither answered nor failed: never twice at a time. */
   underway: boolean
-  /** Whether an earlier sending of it has an unknown outcome. */
   repeated: boolean
   /** Why it is not answered yet. */
   error: Error | undefined
-  send(redis: Redis | Cluster): Promise<unknown>
-  answer(reply: unknown): void
-  fail(error: Error): void
+  resolve(outcome: unknown): void
+  reject(error: unknown): void
 }
 
 export interface ConnectionListener {
@@ -130,19 +142,25 @@ export class Connection {
   }
 
   /** Runs `send` until it is answered or refused, or `outageTimeout` is over. `send` must be repeatable. */
-  run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<Answer<T>> {
+  run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
+    return this.ask({ send, read: ({ reply }) => reply as T })
+  }
+
+  /** As `run`. Rejects with LockConnectionError or LockClosedError. */
+  ask<T>(request: Request<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new LockClosedError())
     return new Promise((resolve, reject) => {
       const begun = this.#clock.now()
       const call: Call = {
+        request,
         begun,
+        reply: undefined,
         sent: begun,
         underway: false,
         repeated: false,
         error: undefined,
-        send,
-        answer: reply => resolve({ reply: reply as T, sent: call.sent, repeated: call.repeated }),
-        fail: reject,
+        resolve: resolve as (outcome: unknown) => void,
+        reject,
       }
       this.#calls.add(call)
       this.#armSweep()
@@ -175,10 +193,10 @@ export class Connection {
     call.underway = true
     call.sent = this.#clock.now()
     if (this.#unanswered++ === 0) this.#lastAnswer = call.sent
-    call.send(this.redis).then(
+    call.request.send(this.redis).then(
       reply => {
         this.#answered(call)
-        if (this.#calls.delete(call)) call.answer(reply)
+        if (this.#calls.delete(call)) this.#settle(call, reply)
       },
       error => {
         this.#answered(call)
@@ -193,9 +211,24 @@ export class Connection {
     this.#lastAnswer = this.#clock.now()
   }
 
+  /** A reply that cannot be read fails its own call, and nothing else. */
+  #settle(call: Call, reply: unknown): void {
+    call.reply = reply
+    try {
+      call.resolve(call.request.read(call))
+    } catch (error) {
+      call.reject(error)
+    }
+  }
+
   #unknownOrRefused(call: Call, error: Error): void {
     const moved = this.#followsMaster && isReply(error) && demoted.test(error.message)
     if (isReply(error) && !passing.test(error.message) && !moved) {
+      if (call.request.rephrase?.(error)) {
+        // Without a connection, the next one takes it up.
+        if (this.#up) this.#send(call)
+        return
+      }
       return this.#fail(call, new LockConnectionError('Redis refused', error))
     }
     call.error = this.#torn ?? error
@@ -211,7 +244,8 @@ export class Connection {
   }
 
   #fail(call: Call, error: Error): void {
-    if (this.#calls.delete(call)) call.fail(error)
+    if (!this.#calls.delete(call)) return
+    call.reject(error instanceof LockConnectionError ? (call.request.explain?.(error) ?? error) : error)
   }
 
   #wentUp(): void {
@@ -278,6 +312,7 @@ export function answerLimit(outageTimeout: number, cluster: boolean): number {
   return Math.min(5_000, Math.max(least, outageTimeout / 3))
 }
 
-function isReply(error: unknown): error is Error {
+/** Whether it is the server's own word, and not that of the connection. */
+export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
 }

@@ -48,8 +48,12 @@ export class Keys {
 
   /** Keys with the same answer can go into one script call: all of them; in a cluster, those with the same hash tag. */
   placeOf(key: string): string {
+    return this.placeOfLock(this.of(key).lock)
+  }
+
+  /** The same, by the name of the lock's key. */
+  placeOfLock(lock: string): string {
     if (!this.#cluster) return ''
-    const { lock } = this.of(key)
     const open = lock.indexOf('{') + 1
     return lock.slice(open, lock.indexOf('}', open))
   }

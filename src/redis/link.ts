@@ -22,7 +22,8 @@ import { clientsOf, type RedisSource } from './clients.ts'
 import { answerLimit, Connection, type ConnectionListener } from './connection.ts'
 import { newClientId } from './ids.ts'
 import { Keys, lockOfChannel, unlockChannel } from './keys.ts'
-import { Scripts } from './scripts.ts'
+import { Replication } from './replication.ts'
+import { type Runner, Scripts } from './scripts.ts'
 import { Sentinels } from './sentinels.ts'
 import { Shards } from './shards.ts'
 import { Subscriber } from './subscriber.ts'
@@ -54,6 +55,9 @@ export class Link {
   readonly keys: Keys
   readonly scripts: Scripts
   readonly commands: Connection
+  /** Runs scripts whose effect replicas must have, where the settings ask for that. */
+  readonly replicated: Runner | undefined
+  readonly #confirmations: Connection | undefined
   /** Where messages come from, if that is one server. */
   readonly #single: { readonly connection: Connection; readonly subscriber: Subscriber } | undefined
   readonly #shards: Shards | undefined
@@ -105,6 +109,12 @@ export class Link {
       this.#ears = this.#single.subscriber
     }
     this.scripts = new Scripts(this.commands, clients.cluster, this.keys.pattern)
+    if (!settings.replicas) return
+    // Whether it is there is only told by what is asked of it.
+    this.#confirmations = connection({ up() {}, down() {} })
+    this.replicated = new Replication(this.#confirmations, this.scripts, settings.replicas, lock =>
+      this.keys.placeOfLock(lock),
+    )
   }
 
   /** Whether each lock has an inbox of its own, which a holder does not hear unless it subscribes. */
@@ -114,6 +124,7 @@ export class Link {
 
   open(): void {
     this.commands.open()
+    this.#confirmations?.open()
     this.#sentinels?.open()
     this.#armBeat()
     if (!this.#single) return
@@ -135,6 +146,7 @@ export class Link {
     this.#sentinels?.close()
     this.#ears.close()
     this.#single?.connection.close()
+    this.#confirmations?.close()
     this.commands.close()
   }
 
@@ -235,7 +247,7 @@ export class Link {
   /** Another server is the master: whatever is connected now is connected to the wrong one. */
   #moved(): void {
     const reason = new Error('the sentinels have made another server the master')
-    for (const connection of [this.commands, this.#single?.connection]) connection?.reset(reason)
+    for (const connection of [this.commands, this.#single?.connection, this.#confirmations]) connection?.reset(reason)
   }
 
   /** Whether both ways are open: that of commands, and that of messages. */

@@ -40,11 +40,12 @@ const sent = {
   ],
 }
 
-export function rightsFor(keys: Keys, cluster: boolean): Rights {
+/** `waits`: what is asked of replicas, where the option of that name is set. */
+export function rightsFor(keys: Keys, cluster: boolean, waits?: 'WAIT' | 'WAITAOF'): Rights {
   const publish = cluster ? 'SPUBLISH' : 'PUBLISH'
   const inScripts = called.map(command => [command === 'PUBLISH' ? publish : command])
   return {
-    commands: [...sent[cluster ? 'cluster' : 'server'], ...inScripts],
+    commands: [...sent[cluster ? 'cluster' : 'server'], ...inScripts, ...(waits ? [[waits]] : [])],
     pattern: keys.pattern,
     publish,
     subscribe: cluster ? 'SSUBSCRIBE' : 'SUBSCRIBE',
@@ -56,11 +57,17 @@ export interface Named {
   readonly prefix?: string
   readonly keyPrefix?: string
   readonly cluster?: boolean
+  readonly replicas?: { readonly fsync?: boolean | undefined } | undefined
+}
+
+/** The command that asks for replicas. */
+export function waitFor(replicas: Named['replicas']): 'WAIT' | 'WAITAOF' | undefined {
+  return replicas && (replicas.fsync ? 'WAITAOF' : 'WAIT')
 }
 
 /** The rules that give a user what the client needs and nothing else: what stands behind `ACL SETUSER name on >password`. */
-export function aclRule({ prefix = 'lock', keyPrefix = '', cluster = false }: Named = {}): string[] {
-  const { commands, pattern } = rightsFor(new Keys(keyPrefix, prefix, cluster), cluster)
+export function aclRule({ prefix = 'lock', keyPrefix = '', cluster = false, replicas }: Named = {}): string[] {
+  const { commands, pattern } = rightsFor(new Keys(keyPrefix, prefix, cluster), cluster, waitFor(replicas))
   const plus = commands.map(plusOf).sort()
   return ['resetkeys', `~${pattern}`, 'resetchannels', `&${pattern}`, '-@all', ...plus]
 }
@@ -76,7 +83,10 @@ function plusOf(words: readonly string[]): string {
 }
 
 /** Commands whose first argument is neither key nor channel. */
-const bare = new Set(['TIME', 'EVAL', 'EVALSHA', 'SCAN', 'ASKING', 'CLUSTER', 'PUBSUB', 'UNSUBSCRIBE', 'SUNSUBSCRIBE'])
+const bare = new Set([
+  ...['TIME', 'EVAL', 'EVALSHA', 'SCAN', 'ASKING', 'CLUSTER', 'PUBSUB', 'UNSUBSCRIBE', 'SUNSUBSCRIBE'],
+  ...['WAIT', 'WAITAOF'],
+])
 
 /**
  * Says of commands which of them the user may not run, and of the server how much memory it takes and what it evicts
@@ -104,6 +114,8 @@ export function questions({ commands, publish, subscribe }: Rights, name: string
     if (command === publish) return [command, name, '']
     if (command === subscribe) return [command, name]
     if (command === 'EVAL' || command === 'EVALSHA') return [command, '', '0']
+    if (command === 'WAIT') return [command, '0', '0']
+    if (command === 'WAITAOF') return [command, '0', '0', '0']
     return bare.has(command as string) ? [command, ...rest] : [command, name]
   })
   // A script that names a key needs the right to it, and no other right that is not asked for already.

@@ -3,9 +3,9 @@
  * Redis 7.4 it forgets scripts that EVAL loaded, so NOSCRIPT is ordinary). Nothing is defined on the caller's client.
  */
 import { createHash } from 'node:crypto'
-import type { Cluster, Redis } from 'ioredis'
+import type { ChainableCommander } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
-import type { Connection } from './connection.ts'
+import type { Connection, Request } from './connection.ts'
 import { scripts } from './scripts.generated.ts'
 
 export type ScriptName = keyof typeof scripts
@@ -30,6 +30,24 @@ export interface Reply<N extends ScriptName> {
   readonly repeated: boolean
 }
 
+export interface ScriptRequest<T> extends Required<Request<T>> {
+  /** The first of its keys. */
+  readonly key: string
+  /** As a command in a pipeline. */
+  queue(pipeline: ChainableCommander): void
+}
+
+/** Runs scripts by name. Rejects with LockConnectionError. Safe to repeat: so is every script. */
+export interface Runner {
+  /** `read`: what to make of the reply, in the moment when it has come. */
+  run<N extends ScriptName, T = Reply<N>>(
+    name: N,
+    keys: KeysOf<N>,
+    args: ArgsOf<N>,
+    read?: (reply: Reply<N>) => T,
+  ): Promise<T>
+}
+
 interface Loaded {
   readonly sha: string
   readonly lua: string
@@ -41,7 +59,7 @@ interface Loaded {
 /** A comment to others. */
 const clusterOnly = /--\[\[cluster\n([\s\S]*?)--\]\]\n/g
 
-export class Scripts {
+export class Scripts implements Runner {
   readonly #connection: Connection
   readonly #loaded: { readonly [N in ScriptName]: Loaded }
   readonly #pattern: string
@@ -61,27 +79,44 @@ export class Scripts {
     }
   }
 
-  /** Rejects with LockConnectionError. Safe to repeat: so is every script. */
-  run<N extends ScriptName>(name: N, keys: KeysOf<N>, args: ArgsOf<N>): Promise<Reply<N>> {
-    const { sha, lua, commands, ...names } = this.#loaded[name]
+  run<N extends ScriptName, T = Reply<N>>(
+    name: N,
+    keys: KeysOf<N>,
+    args: ArgsOf<N>,
+    read: (reply: Reply<N>) => T = reply => reply as T,
+  ): Promise<T> {
+    return this.#connection.ask(this.request(name, keys, args, read))
+  }
+
+  /** What `run` asks of its connection. */
+  request<N extends ScriptName, T>(
+    name: N,
+    keys: KeysOf<N>,
+    args: ArgsOf<N>,
+    read: (reply: Reply<N>) => T,
+  ): ScriptRequest<T> {
+    const script = this.#loaded[name]
     const parameters: string[] = []
-    list(parameters, names.keys, keys)
+    list(parameters, script.keys, keys)
     const count = parameters.length
-    list(parameters, names.args, args)
-    const send = (redis: Redis | Cluster) =>
-      redis.evalsha(sha, count, ...parameters).catch(error => {
-        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
-        return redis.eval(lua, count, ...parameters)
-      }) as Promise<string | unknown[]>
-    return this.#connection.run(send).then(
-      ({ reply, sent, repeated }) => {
-        const [status, ...values] = typeof reply === 'string' ? reply.split(' ') : reply
-        return { status: status as Reply<N>['status'], values, sent, repeated }
+    list(parameters, script.args, args)
+    let known = true
+    return {
+      key: parameters[0] as string,
+      queue: pipeline =>
+        known ? pipeline.evalsha(script.sha, count, parameters) : pipeline.eval(script.lua, count, parameters),
+      send: redis => (known ? redis.evalsha(script.sha, count, parameters) : redis.eval(script.lua, count, parameters)),
+      rephrase(refusal) {
+        const unknown = known && refusal.message.startsWith('NOSCRIPT')
+        if (unknown) known = false
+        return unknown
       },
-      error => {
-        throw withRights(error, commands, this.#pattern)
+      read({ reply, sent, repeated }) {
+        const [status, ...values] = typeof reply === 'string' ? reply.split(' ') : (reply as unknown[])
+        return read({ status: status as Reply<N>['status'], values, sent, repeated })
       },
-    )
+      explain: error => withRights(error, script.commands, this.#pattern),
+    }
   }
 }
 
@@ -96,8 +131,8 @@ function list(to: string[], names: readonly string[], values: Readonly<Record<st
 }
 
 /** Where Redis refuses a command inside a script, older servers do not say which. So the error says what the script needs. */
-function withRights(error: unknown, commands: readonly string[], pattern: string): unknown {
-  if (!(error instanceof LockConnectionError && error.cause instanceof Error)) return error
+function withRights(error: LockConnectionError, commands: readonly string[], pattern: string): LockConnectionError {
+  if (!(error.cause instanceof Error)) return error
   if (!/NOPERM|user executing the script/i.test(error.cause.message)) return error
   const rights = ['EVALSHA', 'EVAL', ...commands].map(command => `+${command.toLowerCase()}`).join(' ')
   return new LockConnectionError(`Redis refused, its user needs ~${pattern} &${pattern} ${rights}`, error.cause)

@@ -57,7 +57,7 @@ export class Shard {
 
   /** Resolves to whether the server has confirmed it on the present connection; false: its slot is not there. */
   async subscribe(channel: string): Promise<boolean> {
-    const { reply } = await this.#connection.run(() =>
+    const reply = await this.#connection.run(() =>
       this.#redis.ssubscribe(channel).then(
         () => true,
         (error: Error) => {

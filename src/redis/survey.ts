@@ -5,8 +5,9 @@
  */
 import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
+import type { Settings } from '../options.ts'
 import type { Keys } from './keys.ts'
-import { type Answer, missing, question, questions, type Rights, rightsFor } from './rights.ts'
+import { type Answer, missing, question, questions, type Rights, rightsFor, waitFor } from './rights.ts'
 
 export class Survey {
   readonly #redis: Redis | Cluster
@@ -17,9 +18,15 @@ export class Survey {
   readonly #said = new Map<string, string>()
 
   /** `name`: of a made-up lock, unlike those of other clients. */
-  constructor(redis: Redis | Cluster, keys: Keys, name: string, warn: (error: LockError) => void) {
+  constructor(
+    redis: Redis | Cluster,
+    keys: Keys,
+    name: string,
+    { replicas }: Settings,
+    warn: (error: LockError) => void,
+  ) {
     this.#redis = redis
-    this.#rights = rightsFor(keys, 'nodes' in redis)
+    this.#rights = rightsFor(keys, 'nodes' in redis, waitFor(replicas))
     this.#asked = questions(this.#rights, keys.of(name).lock)
     this.#warn = warn
   }

@@ -24,11 +24,11 @@ import { type Clock, surelyUntil } from '../clock.ts'
 import { LockClosedError } from '../errors.ts'
 import type { Granted, Primitive, Refused, Via } from '../primitive.ts'
 import { Asking, type Channels } from './asking.ts'
-import { Ending } from './ending.ts'
-import { Heartbeat, type Patience } from './heartbeat.ts'
+import { Ending, type Patience } from './ending.ts'
+import { Heartbeat } from './heartbeat.ts'
 import { Line } from './line.ts'
 import { Outage } from './outage.ts'
-import { type Settle, Waiter, Waiters, type Wish } from './waiters.ts'
+import { type Room, type Settle, Waiter, Waiters, type Wish } from './waiters.ts'
 
 export interface WaitListener {
   /** The waiter goes on waiting: it was refused, or stands behind one that was. */
@@ -56,11 +56,12 @@ export class Acquirer {
 
   constructor(primitive: Primitive, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
     this.#clock = clock
-    this.#ending = new Ending(this.#waiters, primitive, clock, patience.waiterTtl, {
+    this.#ending = new Ending(this.#waiters, primitive, clock, patience, {
       holds: id => listener.holds(id),
       failed: error => listener.failed(error),
       // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
       left: key => this.unlocked(key),
+      again: waiter => this.#again(waiter),
       drop: (key, channel) => channels.drop(key, channel),
     })
     this.#asking = new Asking(primitive, channels, clock, this.#ending, waiter => listener.waiting(waiter))
@@ -121,7 +122,7 @@ export class Acquirer {
 
   /** Hands the lock to a waiter of this client. */
   inherit(heir: Waiter, grant: Granted): void {
-    this.#ending.grant(heir, grant)
+    this.#ending.inherit(heir, grant)
   }
 
   /** A grant by message. False: no waiter of this client has that id. */
@@ -193,8 +194,8 @@ export class Acquirer {
     const { after } = waiter.wish
     if (after) await after
     if (waiter.state !== 'waiting') return
-    await this.#asking.attempt(waiter)
-    if (waiter.state !== 'waiting') return
+    const answer = await this.#asking.attempt(waiter)
+    if (answer.granted || waiter.state !== 'waiting') return
     if (waiter.wish.mode === 'once') this.#ending.end(waiter, undefined)
     else this.#stand(waiter)
   }
@@ -203,7 +204,10 @@ export class Acquirer {
     const room = this.#waiters.queue(waiter)
     await this.#asking.hear(room, 'inbox')
     await waiter.wish.after
-    if (waiter.state !== 'waiting') return
+    if (waiter.state === 'waiting') await this.#askToQueue(waiter, room)
+  }
+
+  async #askToQueue(waiter: Waiter, room: Room): Promise<void> {
     const answer = await this.#asking.attempt(waiter, 'queue')
     if (answer.granted || waiter.state !== 'waiting') return
     waiter.ticket = answer.ticket
@@ -211,6 +215,15 @@ export class Acquirer {
     // A message that could not be believed came before this reply, when there was no ticket to look with.
     if (waiter.told) this.#heartbeat.beat(room)
     else this.#heartbeat.schedule(room, answer.ttl)
+  }
+
+  /** Its grant did not count. One that has a ticket joins again by the next look; in the line, its head is woken. */
+  #again(waiter: Waiter): void {
+    const room = this.#waiters.room(waiter.claim.key)
+    if (!room || !(waiter.askedToQueue || room.line.has(waiter))) this.#stand(waiter)
+    else if (!waiter.askedToQueue) this.#line.wake(room)
+    else if (waiter.ticket !== undefined) this.#heartbeat.beat(room)
+    else this.#askToQueue(waiter, room).catch(error => this.#ending.end(waiter, error))
   }
 
   #stand(waiter: Waiter): void {

@@ -4,13 +4,21 @@
  * A grant can come three ways (reply, message, heartbeat), more than once, and too late; the caller can give up at any
  * moment in between. Whichever is first settles the waiter. What comes for one that does not wait any more is taken back:
  * for one that ended without a grant at once; for one that was granted, only if its lease does not live, because most
- * likely it is the same grant, told twice.
+ * likely it is the same grant, told twice. Where a grant has to be confirmed first, see confirming.ts.
  */
 import type { Clock } from '../clock.ts'
 import { LockClosedError } from '../errors.ts'
 import type { Channel, Granted, Primitive } from '../primitive.ts'
+import { Confirming } from './confirming.ts'
 import { Leaving } from './leaving.ts'
 import type { Room, Waiter, Waiters } from './waiters.ts'
+
+export interface Patience {
+  /** Expiry of a queued waiter, in ms. */
+  readonly waiterTtl: number
+  /** How long waiters ride out a Redis that is out of reach, in ms. */
+  readonly outage: number
+}
 
 export interface EndListener {
   /** Whether the client has made a lease of the grant to this id, and it has not ended. */
@@ -19,6 +27,8 @@ export interface EndListener {
   failed(error: unknown): void
   /** A claim has been taken back: had it been granted, the lock is open now. */
   left(key: string): void
+  /** A grant that did not count has been taken back: the waiter asks anew, with the place that it had. */
+  again(waiter: Waiter): void
   /** The room does not need the channel any more. */
   drop(key: string, channel: Channel): void
 }
@@ -28,13 +38,22 @@ export class Ending {
   readonly #clock: Clock
   readonly #leaving: Leaving
   readonly #listener: EndListener
+  readonly #confirming: Confirming | undefined
   #closed = false
 
-  constructor(waiters: Waiters, primitive: Primitive, clock: Clock, waiterTtl: number, listener: EndListener) {
+  constructor(waiters: Waiters, primitive: Primitive, clock: Clock, patience: Patience, listener: EndListener) {
     this.#waiters = waiters
     this.#clock = clock
     this.#listener = listener
-    this.#leaving = new Leaving(primitive, clock, waiterTtl, error => listener.failed(error))
+    this.#leaving = new Leaving(primitive, clock, patience.waiterTtl, error => listener.failed(error))
+    this.#confirming =
+      primitive.confirm &&
+      new Confirming(primitive.confirm, clock, patience.outage, {
+        granted: (waiter, grant) => this.inherit(waiter, grant),
+        undo: (waiter, undone) => this.leave(waiter, undone),
+        again: waiter => listener.again(waiter),
+        end: (waiter, error) => this.end(waiter, error),
+      })
   }
 
   /** The grant reaches the waiter; or, if that does not wait any more, goes back. */
@@ -45,6 +64,12 @@ export class Ending {
       this.leave(waiter)
       return waiter.settle(new LockClosedError(), waiter)
     }
+    if (this.#confirming) this.#confirming.start(waiter, grant)
+    else this.inherit(waiter, grant)
+  }
+
+  /** The waiter holds now. A hand-off within the client comes here at once: its hold has been confirmed before. */
+  inherit(waiter: Waiter, grant: Granted): void {
     const room = this.#waiters.room(waiter.claim.key)
     if (room?.releasedAt !== undefined) {
       waiter.handoff = this.#clock.now() - room.releasedAt
@@ -71,9 +96,12 @@ export class Ending {
     if (waiter.state === 'ended' || !this.#listener.holds(waiter.claim.id)) this.leave(waiter)
   }
 
-  /** Takes back whatever became of the waiter's requests. */
-  leave({ claim }: Waiter): void {
-    this.#leaving.start(claim, () => this.#listener.left(claim.key))
+  /** Takes back whatever became of the waiter's requests; calls `left` when that is done. */
+  leave({ claim }: Waiter, left?: () => void): void {
+    this.#leaving.start(claim, () => {
+      left?.()
+      this.#listener.left(claim.key)
+    })
   }
 
   closeIfEmpty(room: Room): void {

@@ -6,7 +6,7 @@
  */
 import type { Clock } from '../clock.ts'
 import type { Granted, Primitive, Refused } from '../primitive.ts'
-import type { Ending } from './ending.ts'
+import type { Ending, Patience } from './ending.ts'
 import type { Room, Waiter } from './waiters.ts'
 
 /** A lapsed lease is looked at this many ms after its end: the server counts whole ms. */
@@ -14,13 +14,6 @@ const AFTER_LAPSE = 2
 /** The longest pause between heartbeats, in ms, however long `waiterTtl` is: the queue's keys live by them. */
 const LONGEST = 60_000
 const NEVER = Number.POSITIVE_INFINITY
-
-export interface Patience {
-  /** Expiry of a queued waiter, in ms. */
-  readonly waiterTtl: number
-  /** How long waiters ride out a Redis that is out of reach, in ms. */
-  readonly outage: number
-}
 
 /** What comes of a look. */
 export interface Finds {

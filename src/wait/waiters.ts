@@ -53,6 +53,10 @@ export class Waiter {
   unanswered = 0
   /** ms from this client's own release to the grant, where that release was what it waited for. */
   handoff: number | undefined
+  /** Whether it was granted, and replicas are being asked whether they have that. */
+  confirming = false
+  /** When replicas did not have a grant of it for the first time. */
+  unconfirmedSince: number | undefined
   /** For one that is to join the queue later. */
   fairTimer: Timer | undefined
 
@@ -68,7 +72,7 @@ export class Waiter {
 
   /** Whether Redis may have, or get, something of it that has to be taken back. */
   get leavesTrace(): boolean {
-    return this.askedToQueue || this.unanswered > 0
+    return this.askedToQueue || this.unanswered > 0 || this.confirming
   }
 }
 

@@ -69,7 +69,7 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (_, begin)
   )
 })
 
-// Break: `if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error` to `throw error` in
+// Break: `const unknown = known && refusal.message.startsWith('NOSCRIPT')` to `const unknown = false` in
 // src/redis/scripts.ts.
 test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, nobody notices (fair: %s)', async fair => {
   const { url } = await ownServer()

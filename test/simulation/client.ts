@@ -14,6 +14,7 @@ import type { Request, Settings } from '../../src/options.ts'
 import type { Channel, Granted, Hold, Passed } from '../../src/primitive.ts'
 import { Link } from '../../src/redis/link.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
+import { limited, patiently } from '../../src/wait/patience.ts'
 import type { Waiter, Wish } from '../../src/wait/waiters.ts'
 import { type Net, SimulatedRedis } from './network.ts'
 import type { Process } from './timeline.ts'
@@ -171,8 +172,14 @@ export class SimulatedClient {
         resolve(lease)
       })
     })
-    const giveUp = () => (lease ? void lease.release().catch(() => {}) : this.acquirer.quit(waiter))
-    return this.#patiently(outcome, request, once, giveUp)
+    const limits = { signal: request.signal, timeout: once ? undefined : request.timeout }
+    if (!limited(limits)) return outcome
+    const giveUp = () => {
+      if (lease) lease.release().catch(() => {})
+      else this.acquirer.quit(waiter)
+      return undefined
+    }
+    return patiently(outcome, limits, giveUp, this.#timers)
   }
 
   forceRelease(key: string): Promise<boolean> {
@@ -209,23 +216,6 @@ export class SimulatedClient {
     this.holding.close()
     this.closed = true
     await left
-  }
-
-  async #patiently(
-    outcome: Promise<Lease | undefined>,
-    { signal, timeout }: Request,
-    once: boolean,
-    giveUp: () => void,
-  ): Promise<Lease | undefined> {
-    const milliseconds = once || timeout === undefined ? Number.POSITIVE_INFINITY : timeout
-    if (!signal && milliseconds === Number.POSITIVE_INFINITY) return outcome
-    const limit = { milliseconds, fallback: giveUp, customTimers: this.#timers, ...(signal && { signal }) }
-    try {
-      return (await pTimeout(outcome, limit)) as Lease | undefined
-    } catch (error) {
-      giveUp()
-      throw signal?.aborted ? signal.reason : error
-    }
   }
 
   #take({ claim, since }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {

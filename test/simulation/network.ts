@@ -220,7 +220,8 @@ export class SimulatedRedis extends EventEmitter {
     this.#session?.toClient.resume()
   }
 
-  evalsha(sha: string, count: number, ...parameters: string[]): Promise<Reply> {
+  /** As ioredis does, both take their parameters as a list. */
+  evalsha(sha: string, count: number, parameters: string[]): Promise<Reply> {
     const { random, weather } = this.#net
     return this.#ask(() => {
       if (random.chance(weather.noScript)) throw new Error('NOSCRIPT No matching script. Please use EVAL.')
@@ -228,7 +229,7 @@ export class SimulatedRedis extends EventEmitter {
     })
   }
 
-  eval(lua: string, count: number, ...parameters: string[]): Promise<Reply> {
+  eval(lua: string, count: number, parameters: string[]): Promise<Reply> {
     return this.#ask(() => this.#run(lua, count, parameters))
   }
 

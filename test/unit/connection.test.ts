@@ -1,6 +1,6 @@
 /** A connection that the rest may treat as always there: what it repeats, when it gives up, how it comes back. */
-import { describe, expect, test } from 'vitest'
-import { LockClosedError } from '../../src/errors.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { Connected, OUTAGE, replyError } from './fake-redis.ts'
 import { now, quiet, settled } from './promises.ts'
 
@@ -60,6 +60,61 @@ describe('a call', () => {
       expect(at.redis.asked.count).toBe(1)
     },
   )
+})
+
+describe('a call that was refused and can be asked in another way', () => {
+  const noScript = replyError('NOSCRIPT x')
+
+  test('is sent again at once, and does not count as repeated', async () => {
+    const at = await Connected.up()
+    const rephrase = vi.fn(() => true)
+    const call = at.ask({ rephrase })
+    await settled()
+    await at.redis.asked.next.fail(noScript)
+    expect(rephrase).toHaveBeenCalledWith(noScript)
+    await at.redis.asked.next.answer('yes')
+    expect(await call).toMatchObject({ reply: 'yes', repeated: false })
+  })
+
+  test('on the next connection, if that one is gone', async () => {
+    const at = await Connected.up()
+    const call = at.ask({ rephrase: () => true })
+    await settled()
+    const asked = at.redis.asked.next
+    at.redis.emit('end')
+    await asked.fail(noScript)
+    expect(await now(call)).toBe('pending')
+    await at.redis.ready()
+    await at.redis.asked.next.answer('yes')
+    expect(await call).toMatchObject({ reply: 'yes' })
+  })
+
+  test('rejects where there is no other way, with what it has to say of that', async () => {
+    const at = await Connected.up()
+    const said = new LockConnectionError('it needs more rights', noScript)
+    const call = quiet(at.ask({ rephrase: () => false, explain: () => said }))
+    await settled()
+    await at.redis.asked.next.fail(noScript)
+    expect(await now(call)).toBe(said)
+  })
+})
+
+test('a reply that cannot be read rejects its own call, and no other', async () => {
+  const at = await Connected.up()
+  const unreadable = new Error('not a reply')
+  const first = quiet(
+    at.ask({
+      read() {
+        throw unreadable
+      },
+    }),
+  )
+  const second = at.ask()
+  await settled()
+  await at.redis.asked.next.answer('?')
+  await at.redis.asked.next.answer('yes')
+  expect(await now(first)).toBe(unreadable)
+  expect(await second).toMatchObject({ reply: 'yes' })
 })
 
 describe('I6 each call is given up exactly when its own patience is over', () => {

@@ -1,7 +1,7 @@
 /** What `Connection` uses of an ioredis client, without a server: the test says when it connects, breaks and answers. */
 import { EventEmitter } from 'node:events'
 import type { Redis } from 'ioredis'
-import { Connection } from '../../src/redis/connection.ts'
+import { Connection, type Request } from '../../src/redis/connection.ts'
 import { FakeClock } from './fake-clock.ts'
 import { Calls } from './fake-primitive.ts'
 import { settled } from './promises.ts'
@@ -66,8 +66,12 @@ export class Connected {
     return at
   }
 
-  ask() {
-    return this.connection.run(redis => (redis as unknown as FakeRedis).ask())
+  ask(how: Partial<Request<unknown>> = {}) {
+    return this.connection.ask({
+      send: redis => (redis as unknown as FakeRedis).ask(),
+      read: ({ reply, sent, repeated }) => ({ reply, sent, repeated }),
+      ...how,
+    })
   }
 }
 

@@ -51,6 +51,7 @@ const columnsOf: Record<Scenario['kind'] | 'uncontended', readonly Column[]> = {
     { measure: 'drain', head: 'drain ms' },
     { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
     { measure: 'releaseCost', head: 'server µs\na release' },
+    { measure: 'commands', head: 'commands' },
     { measure: 'overtaken', head: 'over-\ntaken', unit: 'whole' },
   ],
   'crash-holder': [{ measure: 'nextGrant', head: 'next grant ms' }],

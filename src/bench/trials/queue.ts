@@ -35,6 +35,7 @@ export async function queue(stage: Stage): Promise<Findings> {
   let last = { from: 0, to: 0 }
   for (let time = 0; time < times; time++) {
     await crew[0]!.ask({ op: 'hold' }, limits.answer)
+    const empty = await server.snapshot()
     await enqueue(stage, crew, kind === 'burst' ? gap : 0, hold)
     const before = await server.snapshot()
     const { calledAt } = await crew[0]!.ask({ op: 'drop' }, limits.answer)
@@ -52,14 +53,14 @@ export async function queue(stage: Stage): Promise<Findings> {
     drained += last.to - last.from
     cpu += ended.cpu
     figures = sumOf(figures, ended.figures)
-    const sent = sentBetween(before, after, census ?? new Map())
-    commands += sent.commands
-    usec += sent.usec
+    commands += sentBetween(empty, after, census ?? new Map()).commands
+    usec += sentBetween(before, after, census ?? new Map()).usec
   }
   const samples = merge(parts, { waiters, keys })
   const everything = { from: 0, to: Number.POSITIVE_INFINITY }
   const counts = shares(samples, all, everything)
-  const onServer = census?.size && commands > 0 ? { releaseCost: usec / samples.length } : {}
+  const onServer =
+    census?.size && commands > 0 ? { commands: commands / samples.length, releaseCost: usec / samples.length } : {}
   return {
     figures: withoutGaps({
       ...figures,

@@ -1,0 +1,118 @@
+/**
+ * Runs scripts whose effect counts only once replicas have it: each is followed by WAIT.
+ *
+ * WAIT speaks of everything that the server had written before it, whoever wrote it, and blocks its connection until the
+ * replicas have answered: hence a connection of its own, so that nobody else stands behind it. The script that goes ahead
+ * of it looks at the hold once more, which proves that this connection leads to the server that has the hold; during a
+ * failover another might answer. What comes while one WAIT is under way shares the next.
+ */
+import type { Cluster, Redis } from 'ioredis'
+import { LockConnectionError } from '../errors.ts'
+import type { Replicas } from '../options.ts'
+import { type Connection, isReply } from './connection.ts'
+import type { ArgsOf, KeysOf, Reply, Runner, ScriptName, ScriptRequest, Scripts } from './scripts.ts'
+
+interface Asked {
+  readonly request: ScriptRequest<unknown>
+  resolve(outcome: unknown): void
+  reject(error: unknown): void
+}
+
+type Result = [error: Error | null, reply: unknown]
+
+export class Replication implements Runner {
+  readonly #connection: Connection
+  readonly #scripts: Scripts
+  readonly #replicas: Readonly<Required<Replicas>>
+  readonly #placeOf: (lock: string) => string
+  /** What waits for its round, by place; a place that is here has one under way. */
+  readonly #next = new Map<string, Asked[]>()
+
+  /** `placeOf`: locks of one place are on one server. */
+  constructor(
+    connection: Connection,
+    scripts: Scripts,
+    replicas: Readonly<Required<Replicas>>,
+    placeOf: (lock: string) => string,
+  ) {
+    this.#connection = connection
+    this.#scripts = scripts
+    this.#replicas = replicas
+    this.#placeOf = placeOf
+  }
+
+  run<N extends ScriptName, T = Reply<N>>(
+    name: N,
+    keys: KeysOf<N>,
+    args: ArgsOf<N>,
+    read: (reply: Reply<N>) => T = reply => reply as T,
+  ): Promise<T> {
+    const request = this.#scripts.request(name, keys, args, read)
+    return new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>
+  }
+
+  #ask(asked: Asked): void {
+    const place = this.#placeOf(asked.request.key)
+    const next = this.#next.get(place)
+    if (next) next.push(asked)
+    else {
+      this.#next.set(place, [])
+      this.#round(place, [asked])
+    }
+  }
+
+  async #round(place: string, batch: readonly Asked[]): Promise<void> {
+    try {
+      await this.#confirm(batch)
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
+    const next = this.#next.get(place) ?? []
+    if (next.length === 0) return void this.#next.delete(place)
+    this.#next.set(place, [])
+    this.#round(place, next)
+  }
+
+  async #confirm(batch: readonly Asked[]): Promise<void> {
+    const { reply, sent, repeated } = await this.#connection.ask({
+      send: redis => this.#send(redis, batch),
+      read: ({ reply, sent, repeated }) => ({ reply: reply as Result[], sent, repeated }),
+    })
+    const [refused, counted] = reply[batch.length] as Result
+    for (const [i, { request, resolve, reject }] of batch.entries()) {
+      const [error, answer] = reply[i] as Result
+      if (error && request.rephrase(error)) this.#ask(batch[i] as Asked)
+      else if (error) reject(request.explain(new LockConnectionError('Redis refused', error)))
+      else if (refused) reject(new LockConnectionError('Redis refused to wait for its replicas', refused))
+      else if (this.#few(counted)) reject(this.#tooFew(counted))
+      else resolve(request.read({ reply: answer, sent, repeated }))
+    }
+  }
+
+  /** An error of the connection is the error of all; refusals are told one by one. */
+  async #send(redis: Redis | Cluster, batch: readonly Asked[]): Promise<Result[]> {
+    const { min, timeout, fsync } = this.#replicas
+    const pipeline = redis.pipeline()
+    for (const { request } of batch) request.queue(pipeline)
+    if (fsync) pipeline.call('waitaof', 0, min, timeout)
+    else pipeline.wait(min, timeout)
+    const results = (await pipeline.exec()) ?? []
+    for (const [error] of results) if (error && !isReply(error)) throw error
+    return results as Result[]
+  }
+
+  #few(counted: unknown): boolean {
+    return countOf(counted) < this.#replicas.min
+  }
+
+  #tooFew(counted: unknown): LockConnectionError {
+    const { min, timeout } = this.#replicas
+    const cause = new Error(`${countOf(counted)} of ${min} replicas have it after ${timeout} ms`)
+    return new LockConnectionError('the lock was not replicated', cause)
+  }
+}
+
+/** WAIT replies with a number, WAITAOF with that of the server itself and that of replicas. */
+function countOf(counted: unknown): number {
+  return Number(Array.isArray(counted) ? counted[1] : counted)
+}

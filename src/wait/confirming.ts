@@ -1,0 +1,68 @@
+/**
+ * Grants that count only when enough replicas have them.
+ *
+ *   granted ──▶ confirm ─┬─ enough       the waiter has the lock
+ *                        ├─ gone         the grant has lapsed, or another server answers: look again
+ *                        └─ too few      undone, and the waiter goes on waiting, for `patience` ms after the first such
+ *                                        answer; a single attempt rejects at once
+ *
+ * While its grant is being confirmed a waiter still waits: it may give up, and then everything is taken back as ever. What
+ * tells of the same grant once more in the meantime changes nothing.
+ */
+import type { Clock } from '../clock.ts'
+import type { Granted, Primitive } from '../primitive.ts'
+import type { Waiter } from './waiters.ts'
+
+export interface Confirmed {
+  /** The grant counts. */
+  granted(waiter: Waiter, grant: Granted): void
+  /** It does not: takes it back, and calls `undone` when Redis has nothing of it any more. */
+  undo(waiter: Waiter, undone: () => void): void
+  /** The waiter asks anew, with the place that it had. */
+  again(waiter: Waiter): void
+  end(waiter: Waiter, error: Error): void
+}
+
+export class Confirming {
+  readonly #confirm: NonNullable<Primitive['confirm']>
+  readonly #clock: Clock
+  readonly #patience: number
+  readonly #told: Confirmed
+
+  constructor(confirm: NonNullable<Primitive['confirm']>, clock: Clock, patience: number, told: Confirmed) {
+    this.#confirm = confirm
+    this.#clock = clock
+    this.#patience = patience
+    this.#told = told
+  }
+
+  start(waiter: Waiter, grant: Granted): void {
+    if (waiter.confirming) return
+    waiter.confirming = true
+    const { key, id } = waiter.claim
+    this.#confirm({ key, id }).then(
+      deadline => {
+        if (waiter.state !== 'waiting') return
+        waiter.confirming = false
+        // Later than that it may be another grant to the same id, with another token.
+        if (deadline === undefined || this.#clock.now() >= grant.deadline) return this.#told.again(waiter)
+        this.#told.granted(waiter, { ...grant, deadline: Math.max(deadline, grant.deadline) })
+      },
+      error => {
+        if (waiter.state === 'waiting') this.#tooFew(waiter, error)
+      },
+    )
+  }
+
+  #tooFew(waiter: Waiter, error: Error): void {
+    const now = this.#clock.now()
+    waiter.unconfirmedSince ??= now
+    if (waiter.wish.mode === 'once' || now - waiter.unconfirmedSince >= this.#patience) {
+      return this.#told.end(waiter, error)
+    }
+    this.#told.undo(waiter, () => {
+      waiter.confirming = false
+      if (waiter.state === 'waiting') this.#told.again(waiter)
+    })
+  }
+}

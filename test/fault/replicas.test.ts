@@ -1,0 +1,215 @@
+/** `replicas`: a grant that counts only once a replica has it, and a replica that does not get it. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type ClientOptions, LockArgumentError, LockConnectionError, LockLostError } from '../../src/index.ts'
+import { aclRule } from '../../src/redis/rights.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { type Place, Replication } from '../support/replication.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { bluntRedis } from './support/servers.ts'
+import { nothingLeft, outcomeOf, parkQuietly, reasonOf, ways, within } from './support/steps.ts'
+
+const replicas = { min: 1, timeout: 100 }
+
+/** A master, a replica behind a link that can be made to lose what is written, and clients that do or do not mind. */
+async function scene() {
+  const master = await ownServer('--repl-diskless-sync-delay', '0')
+  const replica = await ownServer()
+  const place = ({ url }: { url: string }): Place => ({ url, redis: bluntRedis(url) })
+  const follower = place(replica)
+  const replication = await Replication.begin(place(master), follower)
+  onTestFinished(() => replication.close())
+  const careless = (options: ClientOptions = {}) => client({ waiterTtl: 3_000, ...options }, master.url)
+  return {
+    key: freshKey(),
+    redis: plainRedis(master.url),
+    replica,
+    careless,
+    careful: (options: ClientOptions = {}) => careless({ replicas, ...options }),
+    loseWrites: () => replication.loseWrites(),
+    promote: () => replication.promote(),
+    /** The replica follows again, by a way of its own. */
+    async heal() {
+      await follower.redis.replicaof('127.0.0.1', master.port)
+      await eventually(async () => /master_link_status:up/.test(await follower.redis.info('replication')), 15_000)
+    },
+  }
+}
+
+describe('with a replica that follows', () => {
+  test.each(ways)('I1 I2 I7: a lock goes from hand to hand as ever (fair: %s)', async fair => {
+    const { key, redis, careful } = await scene()
+    const clients = [careful(), careful()]
+    let holders = 0
+    const tokens: number[] = []
+    const visit = async (i: number) => {
+      const lease = await clients[i % 2]!.lock(key, { fair })
+      expect([++holders, lease.held]).toEqual([1, true])
+      tokens.push(lease.fencingToken)
+      await sleep(1)
+      holders -= 1
+      expect(await lease.release()).toBe(true)
+    }
+    await within(10_000, Promise.all(Array.from({ length: 20 }, (_, i) => visit(i))))
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
+    await nothingLeft(redis, clients[0]!, key)
+  })
+
+  test('a lease is renewed, and tryLock takes and is refused', async () => {
+    const { key, careful } = await scene()
+    const [holder, other] = [careful({ lease: 600 }), careful()]
+    const lease = await holder.tryLock(key)
+    expect(await other.tryLock(key)).toBeNull()
+    await sleep(1_500)
+    expect(lease?.held).toBe(true)
+    expect(await lease?.release()).toBe(true)
+    expect((await other.tryLock(key))?.held).toBe(true)
+  })
+
+  test('I1: what was granted survives the failover', async () => {
+    const { key, replica, careful, promote } = await scene()
+    const lease = await careful().lock(key)
+    await promote()
+    const other = client({}, replica.url)
+    expect(await other.tryLock(key)).toBeNull()
+    expect((await other.inspect(key)).fencingToken).toBe(lease.fencingToken)
+  })
+})
+
+describe('with a replica that does not get what is written', () => {
+  // Break: `this.#confirming.start(waiter, grant)` to `this.inherit(waiter, grant)` in src/wait/ending.ts.
+  test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
+    const { key, careful, careless, loseWrites } = await scene()
+    const [locks, other] = [careful(), careless()]
+    await loseWrites()
+    const { error } = await outcomeOf(locks.tryLock(key, { fair }))
+    expect(error).toBeInstanceOf(LockConnectionError)
+    expect(reasonOf(error)).toBe('0 of 1 replicas have it after 100 ms')
+    const free = await within(3_000, other.lock(key))
+    expect(free.held).toBe(true)
+  })
+
+  test.each(ways)('I4: a call goes on waiting, and is granted when the replica is back (fair: %s)', async fair => {
+    const { key, redis, careful, loseWrites, heal } = await scene()
+    const locks = careful()
+    await loseWrites()
+    const wait = locks.lock(key, { fair })
+    await sleep(500)
+    expect(locks.stats()).toMatchObject({ waiting: 1, acquired: 0, holding: 0 })
+    await heal()
+    const lease = await within(5_000, wait)
+    expect(lease.held).toBe(true)
+    expect(await lease.release()).toBe(true)
+    await nothingLeft(redis, locks, key)
+  })
+
+  test.each(ways)('I6: without an end in sight it rejects after outageTimeout (fair: %s)', async fair => {
+    const { key, redis, careful, loseWrites } = await scene()
+    const locks = careful({ outageTimeout: 800 })
+    await loseWrites()
+    const { error } = await within(5_000, outcomeOf(locks.lock(key, { fair })))
+    expect(error).toMatchObject({ code: 'ERR_LOCK_CONNECTION', key })
+    await nothingLeft(redis, locks, key)
+  })
+
+  test.each(ways)('I6 I7: time-out and abort end the wait while it is being confirmed (fair: %s)', async fair => {
+    const { key, redis, careful, loseWrites } = await scene()
+    const locks = careful({ replicas: { min: 1, timeout: 2_000 } })
+    await loseWrites()
+    const gaveUp = new AbortController()
+    const waits = [
+      outcomeOf(locks.lock(key, { fair, timeout: 100 })),
+      outcomeOf(locks.lock(`${key}-b`, { fair, signal: gaveUp.signal })),
+    ]
+    await sleep(50)
+    gaveUp.abort(new Error('enough'))
+    const [late, aborted] = await within(1_500, Promise.all(waits))
+    expect(late?.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT' })
+    expect(aborted?.error).toMatchObject({ message: 'enough' })
+    await nothingLeft(redis, locks, key)
+  })
+
+  // Break: the same; or `room.line.has(waiter)` … `this.#heartbeat.beat(room)` to nothing in `#again` of src/wait/acquire.ts.
+  test('I3 I4: a hand-off that it has not is undone; the next waiter has the lock, the first keeps its place', async () => {
+    const { key, careful, careless, loseWrites, heal } = await scene()
+    const [holder, first, second] = [careless(), careful(), careless()]
+    const lease = await holder.lock(key)
+    const waits = []
+    for (const locks of [first, second]) waits.push((await parkQuietly(locks, key, { fair: true })).wait)
+    await loseWrites()
+    await lease.release()
+    const next = await within(3_000, waits[1]!)
+    expect(first.stats().acquired).toBe(0)
+    const last = await parkQuietly(second, key, { fair: true })
+    await eventually(async () => expect((await holder.inspect(key)).waiters).toHaveLength(2))
+    await heal()
+    await next.release()
+    const granted = await within(5_000, waits[0]!)
+    expect(granted.fencingToken).toBeGreaterThan(next.fencingToken)
+    expect(second.stats().waiting).toBe(1)
+    await granted.release()
+    await (await within(3_000, last.wait)).release()
+  })
+
+  // Break: `this.#replicated.run(` to `this.#scripts.run(` in src/locks/mutex.ts: the lease is renewed for ever.
+  test('I8: a lease whose prolongation it has not is lost at its end, and says so', async () => {
+    const { key, careful, loseWrites } = await scene()
+    const lease = await careful({ lease: 900 }).lock(key)
+    await loseWrites()
+    const aborted = new Promise(resolve => lease.signal.addEventListener('abort', resolve))
+    await within(3_000, aborted)
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError)
+    expect(lease.held).toBe(false)
+  })
+})
+
+test('without any replica a call says how many it found', async () => {
+  const { url } = await ownServer()
+  const { error } = await outcomeOf(client({ replicas: { min: 2, timeout: 50 } }, url).tryLock(freshKey()))
+  expect(reasonOf(error)).toBe('0 of 2 replicas have it after 50 ms')
+})
+
+// Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts.
+test('the right to WAIT: it is in the rule, and named where it is missing', async () => {
+  const { url, port } = await ownServer()
+  const admin = plainRedis(url)
+  const rule = aclRule({ replicas })
+  const come = async (name: string, rights: readonly string[]) => {
+    await admin.acl('SETUSER', name, 'on', '>pw', ...rights)
+    const locks = client({ replicas }, { host: '127.0.0.1', port, username: name, password: 'pw' })
+    const errors: Error[] = []
+    locks.on('error', ({ error }) => errors.push(error as Error))
+    return { errors, reason: reasonOf((await outcomeOf(locks.tryLock(freshKey()))).error) }
+  }
+  expect(await come('all', rule)).toEqual({ errors: [], reason: '0 of 1 replicas have it after 100 ms' })
+  const { errors, reason } = await come(
+    'most',
+    rule.filter(right => right !== '+wait'),
+  )
+  expect(reason).toMatch(/NOPERM.*'wait'/)
+  expect(errors.map(({ message }) => message)).toEqual(['the user of Redis lacks +wait'])
+})
+
+test('a server without WAITAOF is named where fsync is asked for', async () => {
+  const { url } = await ownServer()
+  const redis = plainRedis(url)
+  const known = (await redis.call('COMMAND', 'COUNT')) && (await redis.call('COMMAND', 'INFO', 'WAITAOF'))
+  const { error } = await outcomeOf(client({ replicas: { min: 1, timeout: 50, fsync: true } }, url).tryLock(freshKey()))
+  expect(error).toBeInstanceOf(LockConnectionError)
+  const offered = Array.isArray(known) && known[0] !== null
+  expect(reasonOf(error)).toMatch(offered ? /0 of 1 replicas/ : /unknown command/i)
+})
+
+test.each([
+  [{ min: 0, timeout: 100 }, 'min'],
+  [{ min: 1.5, timeout: 100 }, 'min'],
+  [{ timeout: 100 }, 'replicas.min'],
+  [{ min: 1 }, 'replicas.timeout'],
+  [{ min: 1, timeout: 0 }, 'timeout'],
+  [{ min: 1, timeout: 5_000 }, 'replicas.timeout'],
+  [{ min: 1, timeout: 100, fsync: 'yes' }, 'fsync'],
+  [{ min: 1, timeout: 100, wait: true }, 'wait'],
+  [1, 'replicas'],
+])('unusable: %j', (unusable, option) => {
+  expect(() => client({ replicas: unusable as never })).toThrow(LockArgumentError)
+  expect(() => client({ replicas: unusable as never })).toThrow(option)
+})
