@@ -6,6 +6,7 @@
  * HELLO and AUTH are no rights: Redis allows them to everybody. CLIENT SETINFO and CLIENT SETNAME are asked for by
  * ioredis, which does without.
  */
+import type { Replicas } from '../options.ts'
 import { Keys } from './keys.ts'
 import { scripts } from './scripts.generated.ts'
 
@@ -57,7 +58,7 @@ export interface Named {
   readonly prefix?: string
   readonly keyPrefix?: string
   readonly cluster?: boolean
-  readonly replicas?: { readonly fsync?: boolean | undefined } | undefined
+  readonly replicas?: Replicas | undefined
 }
 
 /** The command that asks for replicas. */
