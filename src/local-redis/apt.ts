@@ -4,8 +4,11 @@
  * apt is given folders of its own for all it writes: lists, caches, logs. What it reads stays the system's: the
  * sources with their keys, and dpkg's record of what is installed. From that record apt itself works out which
  * libraries are missing here; those are downloaded with the package, the rest of the machine's are used.
+ *
+ * From another suite of Debian a package is fetched whole, down to the C library, because nothing of this machine is
+ * sure to fit it: apt is shown an empty record of what is installed, and a source of its own.
  */
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { access, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from './command.ts'
 import { messageOf } from './error-message.ts'
@@ -14,14 +17,21 @@ const updateWithinMs = 180_000
 const downloadWithinMs = 180_000
 const unpackWithinMs = 30_000
 
-/** Unpacks the first choice, which may be several packages, that `works` into `tree`. The caller removes the workshop. */
+export interface Order {
+  /** The first choice, which may be several packages, that works. */
+  readonly choices: readonly (readonly string[])[]
+  /** Debian's code name for the release to take them from; without one, that of this machine. */
+  readonly suite?: string
+}
+
+/** Unpacks into `tree` what was ordered. The caller removes the workshop. */
 export async function fetchPackages(
-  choices: readonly (readonly string[])[],
+  { choices, suite }: Order,
   workshop: string,
   tree: string,
   works: () => Promise<boolean>,
 ): Promise<void> {
-  const config = await configure(workshop)
+  const config = await configure(workshop, suite === undefined ? [] : await foreignSuite(workshop, suite))
   const apt = (timeoutMs: number, ...args: string[]) =>
     run('apt-get', ['--config-file', config, ...args], { timeoutMs })
 
@@ -54,7 +64,7 @@ async function unpack(archives: string, tree: string): Promise<void> {
  * A file rather than -o options: it is read after the system's configuration, and only a file can clear the hooks
  * found there, which would otherwise act on the system's own caches.
  */
-async function configure(workshop: string): Promise<string> {
+async function configure(workshop: string, more: readonly string[]): Promise<string> {
   const folder = (name: string) => join(workshop, name)
   for (const name of ['state', 'lists/partial', 'cache/archives/partial', 'log']) {
     await mkdir(folder(name), { recursive: true })
@@ -70,7 +80,54 @@ async function configure(workshop: string): Promise<string> {
     'Acquire::Languages "none";',
     ...['Pre-Invoke', 'Post-Invoke', 'Post-Invoke-Success'].map(hook => `#clear APT::Update::${hook};`),
     ...['Pre-Invoke', 'Post-Invoke', 'Pre-Install-Pkgs'].map(hook => `#clear DPkg::${hook};`),
+    ...more,
   ]
   await writeFile(config, `${lines.join('\n')}\n`)
   return config
+}
+
+/** The suite as the only source, on the mirror that this machine uses, for a machine on which nothing is installed. */
+async function foreignSuite(workshop: string, suite: string): Promise<string[]> {
+  const keyring = (await existing(keyrings)) ?? ''
+  const source = join(workshop, 'sources.list')
+  const status = join(workshop, 'status')
+  await writeFile(source, `deb ${keyring && `[signed-by=${keyring}] `}${await mirror()} ${suite} main\n`)
+  await writeFile(status, '')
+  return [
+    `Dir::State::status "${status}";`,
+    `Dir::Etc::SourceList "${source}";`,
+    'Dir::Etc::SourceParts "/dev/null";',
+    'Dir::Etc::PreferencesParts "/dev/null";', // pins are meant for the machine's own release
+    'Dir::Etc::Preferences "/dev/null";',
+  ]
+}
+
+/** Debian's keys for all its suites: those in force for apt may be for this machine's release only. */
+const keyrings = ['pgp', 'gpg'].map(ending => `/usr/share/keyrings/debian-archive-keyring.${ending}`)
+
+async function existing(files: readonly string[]): Promise<string | undefined> {
+  for (const file of files)
+    if (
+      await access(file).then(
+        () => true,
+        () => false,
+      )
+    )
+      return file
+  return undefined
+}
+
+const debianReleases = /^(bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)$/
+
+/** From the sources of this machine, the first that has a release of Debian under Debian's name. */
+async function mirror(): Promise<string> {
+  const format = '$(RELEASE) $(REPO_URI)'
+  const targets = await run('apt-get', ['indextargets', '--format', format, 'Created-By: Packages'], {
+    timeoutMs: unpackWithinMs,
+  })
+  for (const line of targets.split('\n')) {
+    const [release = '', uri] = line.split(' ')
+    if (uri && debianReleases.test(release)) return uri
+  }
+  throw new Error("none of this machine's package sources is a mirror of Debian")
 }

@@ -19,24 +19,35 @@ const engineAnswersWithinMs = 5_000
 const obeysWithinMs = 3_000
 const tailLines = 20
 
-export function inContainer({ BATON_REDIS_IMAGE }: NodeJS.ProcessEnv = process.env): SourceOption {
-  return { name: 'container', find: () => find(BATON_REDIS_IMAGE || 'redis:7') }
+/**
+ * `BATON_REDIS_ARGS`: arguments for every server, separated by spaces. `BATON_CONTAINER_LABEL`: a label, key=value, of
+ * every container, by which whoever has set it finds those that were left behind, where the reaper cannot be had.
+ */
+export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption {
+  return { name: 'container', find: () => find(env) }
 }
 
-async function find(image: string): Promise<Finding> {
-  const file = installedTestcontainers()
-  if (!file) return { unavailable: 'the package testcontainers is not installed' }
-  if (!(await anEngineAnswers(file))) return { unavailable: 'no container engine answers' }
+async function find(env: NodeJS.ProcessEnv): Promise<Finding> {
+  if (!installedTestcontainers()) return { unavailable: 'the package testcontainers is not installed' }
+  // Who names an image has an engine for it, and is served by nothing else: what does not work is said by the first
+  // server. Otherwise there are other options, so it has to be known whether this is one.
+  const { BATON_REDIS_IMAGE: named } = env
+  if (!named && !(await engineAnswers())) return { unavailable: 'no container engine answers' }
   const testcontainers = await import('testcontainers')
   const engine = await testcontainers.getContainerRuntimeClient()
-  const launch = launchContainer(testcontainers, engine, image)
+  const image = named || 'redis:7'
+  const args = (env['BATON_REDIS_ARGS'] ?? '').split(' ').filter(Boolean)
+  const [label, value = ''] = (env['BATON_CONTAINER_LABEL'] ?? '').split('=')
+  const launch = launchContainer(testcontainers, engine, { image, args, labels: label ? { [label]: value } : {} })
 
   // An engine that answers may still be unable to pull the image, to run the reaper, or to publish a port where this
   // process reaches it (one on another machine). A first server, stopped at once, is the proof that all of it works.
-  try {
-    await (await startServer(launch)).stop()
-  } catch (error) {
-    return { unavailable: `${image} does not run: ${messageOf(error)}` }
+  if (!named) {
+    try {
+      await (await startServer(launch)).stop()
+    } catch (error) {
+      return { unavailable: `${image} does not run: ${messageOf(error)}` }
+    }
   }
   const { serverVersion } = engine.info.containerRuntime as { serverVersion?: string | number }
   const description = `${image} in a container${serverVersion ? ` (engine ${serverVersion})` : ''}`
@@ -55,7 +66,9 @@ function installedTestcontainers(): string | undefined {
  * Asked in a process of its own: the question to an engine that accepts connections but hangs cannot be taken back,
  * and would keep this process from ending.
  */
-async function anEngineAnswers(testcontainersFile: string): Promise<boolean> {
+export async function engineAnswers(): Promise<boolean> {
+  const testcontainersFile = installedTestcontainers()
+  if (!testcontainersFile) return false
   const ask = 'require(process.argv[1]).getContainerRuntimeClient().then(() => process.exit(0), () => process.exit(1))'
   return run(process.execPath, ['-e', ask, testcontainersFile], { timeoutMs: engineAnswersWithinMs }).then(
     () => true,
@@ -63,7 +76,13 @@ async function anEngineAnswers(testcontainersFile: string): Promise<boolean> {
   )
 }
 
-function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntimeClient, image: string): Launch {
+interface Kind {
+  readonly image: string
+  readonly args: readonly string[]
+  readonly labels: Readonly<Record<string, string>>
+}
+
+function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntimeClient, kind: Kind): Launch {
   class LoopbackContainer extends testcontainers.GenericContainer {
     createdId: string | undefined
 
@@ -79,14 +98,16 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
     }
   }
 
-  return async (port, { args, dir }) => {
-    if (dir !== undefined) throw new Error('a server in a container cannot use a folder of this machine')
+  return async (port, { args, dir, config }) => {
+    if (dir !== undefined || config !== undefined)
+      throw new Error('a server in a container cannot use files of this machine')
     // The same port inside as outside. No program is named: the image's entry point adds its own server, be it
     // redis-server or valkey-server, in front of arguments that start with a dash.
     const network = ['--port', String(port), '--bind', '0.0.0.0', '--protected-mode', 'no']
-    const container = new LoopbackContainer(image)
+    const container = new LoopbackContainer(kind.image)
       .withExposedPorts({ container: port, host: port })
-      .withCommand([...network, ...emptyAndForgetful, ...args])
+      .withLabels(kind.labels)
+      .withCommand([...network, ...emptyAndForgetful, ...kind.args, ...args])
       .withWaitStrategy(noWait)
     try {
       return new ContainerLife(engine, await container.start())

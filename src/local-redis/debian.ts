@@ -1,8 +1,7 @@
 /** The distribution's own server package on Debian and Ubuntu, unpacked into a cache folder (packages.ts). */
-import { readdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Finding, SourceOption } from './choose.ts'
-import { unpackPackages } from './packages.ts'
+import { libraryPath, unpackPackages } from './packages.ts'
 import { launchProcess } from './process.ts'
 import { startServer } from './server.ts'
 import { serverNames, versionOf } from './server-binary.ts'
@@ -41,15 +40,4 @@ async function serverIn(tree: string): Promise<UnpackedServer | undefined> {
     if (version !== undefined) return { binary, version, env }
   }
   return undefined
-}
-
-/** Each folder of the tree that holds shared libraries: the loader does not look into folders below these. */
-async function libraryPath(tree: string): Promise<string> {
-  const folders = new Set<string>()
-  for (const top of ['lib', join('usr', 'lib')]) {
-    const files = await readdir(join(tree, top), { recursive: true }).catch(() => [])
-    for (const file of files) if (/\.so(\.|$)/.test(file)) folders.add(dirname(join(tree, top, file)))
-  }
-  const { LD_LIBRARY_PATH } = process.env
-  return [...folders, ...(LD_LIBRARY_PATH ? [LD_LIBRARY_PATH] : [])].join(':')
 }

@@ -4,6 +4,7 @@
  * The order of choice goes from what somebody meant, to what is already there, to what has to be fetched:
  *
  *   1. REDIS_URL       somebody named a server. It is used as it is: never started, stopped or emptied here.
+ *      BATON_REDIS_IMAGE  somebody named an image: servers are containers of it, or there are none.
  *   2. PATH            a redis-server or valkey-server is installed: the quickest, and the version its user knows.
  *   3. container       a container engine answers: any version, nothing installed, but an image may be pulled.
  *   4. package         Debian and Ubuntu: the distribution's own server, unpacked into a cache folder.
@@ -47,7 +48,9 @@ let found: Promise<ServerSource> | undefined
 
 /** Where servers come from on this machine; REDIS_URL plays no part. Decided once per process. */
 export function findServerSource(): Promise<ServerSource> {
-  found ??= chooseSource([onPath(), inContainer(), fromDistribution()])
+  const { BATON_REDIS_IMAGE } = process.env
+  // Who names an image wants to know about that server; another one in its place would be a wrong answer.
+  found ??= chooseSource(BATON_REDIS_IMAGE ? [inContainer()] : [onPath(), inContainer(), fromDistribution()])
   return found
 }
 

@@ -2,7 +2,7 @@
  * Something from the distribution's own packages on Debian and Ubuntu, unpacked into a cache folder. Nothing is
  * installed.
  *
- *   <cache>/redis/debian-12-x64/       one unpacked tree per distribution release and processor
+ *   <cache>/redis/debian-12-x64/       one unpacked tree per distribution release (or suite of Debian) and processor
  *   <cache>/redis/debian-12-x64.lock   the kernel's lock, held while that tree is looked at and rebuilt
  *   <cache>/redis/debian-12-x64.building-XXXXXX/   where a tree grows, until a rename gives it its name
  *
@@ -11,19 +11,17 @@
  * one fetches and the others find the result.
  */
 import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import which from 'which'
-import { fetchPackages } from './apt.ts'
+import { fetchPackages, type Order } from './apt.ts'
 import { cacheFolder } from './cache-folder.ts'
 import { withFileLock } from './file-lock.ts'
 
 const tools = ['apt-get', 'dpkg-deb', 'flock'] as const
 
-export interface Wanted<T> {
+export interface Wanted<T> extends Order {
   /** Its folder in the cache. */
   readonly name: string
-  /** Names of packages; of several choices the first that gives a good tree. */
-  readonly choices: readonly (readonly string[])[]
   /** What is wanted of an unpacked tree, where it is there and runs. */
   find(tree: string): Promise<T | undefined>
 }
@@ -40,9 +38,20 @@ export async function unpackPackages<T>(wanted: Wanted<T>, env: NodeJS.ProcessEn
   }
 
   const folder = join(await cacheFolder(env), wanted.name)
-  const tree = join(folder, release.key)
+  const tree = join(folder, wanted.suite === undefined ? release.key : `${wanted.suite}-${process.arch}`)
   const found = (await wanted.find(tree)) ?? (await rebuild(wanted, folder, tree))
-  return { found, distribution: release.name }
+  return { found, distribution: wanted.suite === undefined ? release.name : `Debian ${wanted.suite}` }
+}
+
+/** For LD_LIBRARY_PATH: each folder of the tree with shared libraries, as the loader does not look into those below. */
+export async function libraryPath(tree: string): Promise<string> {
+  const folders = new Set<string>()
+  for (const top of ['lib', join('usr', 'lib')]) {
+    const files = await readdir(join(tree, top), { recursive: true }).catch(() => [])
+    for (const file of files) if (/\.so(\.|$)/.test(file)) folders.add(dirname(join(tree, top, file)))
+  }
+  const { LD_LIBRARY_PATH } = process.env
+  return [...folders, ...(LD_LIBRARY_PATH ? [LD_LIBRARY_PATH] : [])].join(':')
 }
 
 /** What /etc/os-release says, where it is Debian or derived from it. */
@@ -67,7 +76,7 @@ async function rebuild<T>(wanted: Wanted<T>, folder: string, tree: string): Prom
     const workshop = await mkdtemp(`${tree}.building-`)
     try {
       const grown = join(workshop, 'tree')
-      await fetchPackages(wanted.choices, workshop, grown, async () => (await wanted.find(grown)) !== undefined)
+      await fetchPackages(wanted, workshop, grown, async () => (await wanted.find(grown)) !== undefined)
       await rm(tree, { recursive: true, force: true })
       await rename(grown, tree)
     } finally {

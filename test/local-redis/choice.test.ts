@@ -79,6 +79,13 @@ describe('the PATH', () => {
   })
 })
 
+test('an image that is named is used, or nothing is: here no engine answers', { timeout: 60_000 }, async () => {
+  const missing = { BATON_REDIS_IMAGE: 'redis-baton/none:0', DOCKER_HOST: `unix://${join(folder, 'none.sock')}` }
+  const child = runChild('obtain.ts', [], { REDIS_URL: '', ...missing })
+  expect((await child.lines.next()).done).toBe(true)
+  expect((await child.ended).code).toBe(1)
+})
+
 test('with no option left the error says what was tried and what to install', async () => {
   const error = await chooseSource([
     onPath({ PATH: folder }),

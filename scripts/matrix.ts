@@ -1,0 +1,127 @@
+/**
+ * The contract suite on each server of matrix/servers.ts, in containers.
+ *
+ *   npm run test:matrix
+ *   npm run test:matrix -- --only 'Valkey 9' --only 'Redis 8'
+ *   npm run test:matrix -- --nodes      each row on another supported Node, and the unit suite with it
+ *
+ * Images and a container engine are found or made (matrix/images.ts, matrix/engine.ts). The table at the end says which
+ * version each server itself gave, and the exit code is 1 unless every row passed whole.
+ */
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import Table from 'cli-table3'
+import { cacheFolder } from '../src/local-redis/cache-folder.ts'
+import { messageOf } from '../src/local-redis/error-message.ts'
+import { findEngine } from './matrix/engine.ts'
+import { type Image, Images } from './matrix/images.ts'
+import { label, removeLeftovers } from './matrix/leftovers.ts'
+import { nodes, onNode } from './matrix/nodes.ts'
+import { type ServerRow, servers } from './matrix/servers.ts'
+import { complaintsOf, endSuites, type Outcome, runSuites, type Suite } from './suites.ts'
+
+/** Most of the time the tests wait: for leases to end, for servers to start. */
+const sideBySide = availableParallelism() + 1
+
+function suiteOf(row: ServerRow, image: Image): Suite {
+  return {
+    name: row.name,
+    files: ['test/contract', 'test/matrix'],
+    exclude: row.without,
+    env: {
+      REDIS_URL: '',
+      BATON_REDIS_IMAGE: image.name,
+      BATON_REDIS_ARGS: row.args.join(' '),
+      BATON_CONTAINER_LABEL: label,
+      BATON_EXPECT_SERVER: row.name,
+      TESTCONTAINERS_RYUK_DISABLED: 'true',
+    },
+  }
+}
+
+/** So that each Node has run the contract, and not every Node on every server. */
+async function onNodes(suites: readonly Suite[]): Promise<Suite[]> {
+  const spread: Suite[] = []
+  for (const [i, suite] of suites.entries()) {
+    const row = nodes[i]
+    if (!row) spread.push(suite)
+    else {
+      const { node, env } = await onNode(row)
+      spread.push({ ...suite, node, files: [...suite.files, 'test/unit'], env: { ...suite.env, ...env } })
+    }
+  }
+  return spread
+}
+
+/** The first alone: it finds out whether a registry is reached. */
+async function imagesFor([first, ...others]: readonly ServerRow[]): Promise<Image[]> {
+  const images = await Images.of()
+  return [await images.for(first!), ...(await Promise.all(others.map(row => images.for(row))))]
+}
+
+function tableOf(rows: readonly ServerRow[], images: readonly Image[], outcomes: readonly Outcome[]): string {
+  const table = new Table({
+    head: ['row', 'the server says', 'Node says', 'passed', 'failed', 'time', 'image'],
+    colAligns: ['left', 'left', 'left', 'right', 'right', 'right', 'left'],
+    style: { head: [], border: [] },
+  })
+  for (const [i, row] of rows.entries()) {
+    const { passed, failed, skipped, seconds, noted } = outcomes[i]!
+    const name = row.note ? `${row.name} (${row.note})` : row.name
+    const { from } = images[i]!
+    table.push([name, noted.server ?? '', noted.node ?? '', passed, failed + skipped, `${seconds.toFixed(0)} s`, from])
+  }
+  return `${table}`
+}
+
+const options = {
+  only: { type: 'string', multiple: true },
+  nodes: { type: 'boolean', default: false },
+  reports: { type: 'string' },
+} as const
+
+async function main(): Promise<boolean> {
+  const { only, reports, nodes: spread } = parseArgs({ options }).values
+  const rows = servers.filter(({ name }) => only?.includes(name) ?? true)
+  if (rows.length < (only?.length ?? 1)) throw new Error(`there are ${servers.map(({ name }) => name).join(', ')}`)
+  const begin = performance.now()
+
+  const engine = await findEngine()
+  console.log(`Engine: ${engine.description}`)
+  Object.assign(process.env, engine.env)
+  const cleanUp = async () => {
+    endSuites()
+    await removeLeftovers({ mine: true }).finally(() => engine.stop())
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void cleanUp().finally(() => process.exit(1)))
+  }
+  try {
+    await removeLeftovers({ mine: false })
+    const images = await imagesFor(rows)
+    console.log(`Images: ${((performance.now() - begin) / 1000).toFixed(0)} s`)
+    const plain = rows.map((row, i) => suiteOf(row, images[i]!))
+    const suites = spread ? await onNodes(plain) : plain
+    const outcomes = await runSuites(suites, reports ?? join(await cacheFolder(process.env), 'matrix'), sideBySide)
+
+    const complaints = complaintsOf(
+      rows.map(({ name }) => name),
+      outcomes,
+      ({ server }) => server,
+    )
+    for (const complaint of complaints) console.log(`\n${complaint}`)
+    console.log(tableOf(rows, images, outcomes))
+    console.log(`${complaints.length} of ${rows.length} failed, ${((performance.now() - begin) / 1000).toFixed(0)} s`)
+    return complaints.length === 0
+  } finally {
+    await cleanUp()
+  }
+}
+
+try {
+  if (!(await main())) process.exitCode = 1
+} catch (error) {
+  console.error(messageOf(error))
+  process.exitCode = 1
+}
