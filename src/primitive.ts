@@ -118,6 +118,8 @@ export interface Primitive {
   readonly confirm?: ((hold: Hold) => Promise<number | undefined>) | undefined
   /** Locks of different places are renewed by calls of their own: where one place does not answer, the others do. */
   placeOf?(key: string): string
+  /** What is asked inside goes out together. */
+  together?(ask: () => void): void
   /** Prolongs holds of one place by `ms` from now (0: confirms); for each its new deadline, or undefined if it is gone. */
   renew(holds: readonly { readonly hold: Hold; readonly ms: number }[]): Promise<(number | undefined)[]>
 }

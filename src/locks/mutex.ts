@@ -155,6 +155,10 @@ export class Mutex implements Primitive {
     return this.#keys.placeOf(key)
   }
 
+  together(ask: () => void): void {
+    this.#replicated.together(ask)
+  }
+
   async renew(holds: readonly { readonly hold: Hold; readonly ms: number }[]): Promise<(number | undefined)[]> {
     const calls: Promise<(number | undefined)[]>[] = []
     for (let i = 0; i < holds.length; i += RENEWALS_PER_CALL) {

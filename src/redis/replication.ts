@@ -51,6 +51,10 @@ export class Replication implements Runner {
     return new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>
   }
 
+  together(ask: () => void): void {
+    this.#connection.together(ask)
+  }
+
   #ask(asked: Asked): void {
     const place = this.#placeOf(asked.request.key)
     const next = this.#next.get(place)

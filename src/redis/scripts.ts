@@ -46,6 +46,8 @@ export interface Runner {
     args: ArgsOf<N>,
     read?: (reply: Reply<N>) => T,
   ): Promise<T>
+  /** Those that are run inside leave in one write for each server. */
+  together(ask: () => void): void
 }
 
 interface Loaded {
@@ -86,6 +88,10 @@ export class Scripts implements Runner {
     read: (reply: Reply<N>) => T = reply => reply as T,
   ): Promise<T> {
     return this.#connection.ask(this.request(name, keys, args, read))
+  }
+
+  together(ask: () => void): void {
+    this.#connection.together(ask)
   }
 
   /** What `run` asks of its connection. */

@@ -1,10 +1,36 @@
-/** What a client does on all masters of a cluster, while one of them does not answer. */
-import { expect, test } from 'vitest'
-import { collect } from '../contract/support.ts'
+/** What a client does on all masters of a cluster, also while one of them does not answer. */
+import { Socket } from 'node:net'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { collect, heard } from '../contract/support.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
 const keys = Array.from({ length: 30 }, (_, i) => `job-${i}`)
+
+// Break: `places.length > 1` to `places.length > 99` in src/lease/renewal.ts: thirty writes.
+test('I9: what is to be renewed at a time takes one write for each master', async () => {
+  const cluster = await ownCluster()
+  const locks = clusterLocks(cluster, { lease: 6_000 })
+  const leases = await Promise.all(keys.map(key => locks.lock(key)))
+  // By then each hold listens to its lock, and has been asked about once for that.
+  await sleep(1_000)
+  const renewed = heard(locks, 'renewed')
+  const writes: Socket[] = []
+  for (const name of ['_write', '_writev'] as const) {
+    const write = Socket.prototype[name] as (...args: unknown[]) => void
+    vi.spyOn(Socket.prototype, name).mockImplementation(function (this: Socket, ...args: unknown[]) {
+      writes.push(this)
+      return write.apply(this, args)
+    })
+  }
+  onTestFinished(() => {
+    vi.restoreAllMocks()
+  })
+  await eventually(() => renewed.length >= leases.length, 10_000)
+  const masters = new Set(cluster.addresses.map(({ port }) => port))
+  expect(writes.filter(({ remotePort }) => masters.has(remotePort ?? 0)).length).toBeLessThan(keys.length / 2)
+  for (const lease of leases) expect(lease.held).toBe(true)
+})
 
 // Break: `placeOf` in src/locks/mutex.ts to return '': one call for all, which a cluster refuses.
 // Break: `mastersOf(redis).includes(master)` to false in src/locks/inspection.ts: the list leaves out what it cannot reach.
