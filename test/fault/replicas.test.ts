@@ -9,6 +9,8 @@ import { bluntRedis } from './support/servers.ts'
 import { nothingLeft, outcomeOf, parkQuietly, reasonOf, ways, within } from './support/steps.ts'
 
 const replicas = { min: 1, timeout: 100 }
+/** For a replica that is there, however busy the machine is. */
+const patient = { replicas: { min: 1, timeout: 2_000 } }
 
 /** A master, a replica behind a link that can be made to lose what is written, and clients that do or do not mind. */
 async function scene() {
@@ -18,6 +20,8 @@ async function scene() {
   const follower = place(replica)
   const replication = await Replication.begin(place(master), follower)
   onTestFinished(() => replication.close())
+  // A link that is up has not acknowledged anything yet: the first time that takes up to a second.
+  await eventually(async () => (await plainRedis(master.url).wait(1, 500)) === 1, 15_000)
   const careless = (options: ClientOptions = {}) => client({ waiterTtl: 3_000, ...options }, master.url)
   return {
     key: freshKey(),
@@ -38,7 +42,7 @@ async function scene() {
 describe('with a replica that follows', () => {
   test.each(ways)('I1 I2 I7: a lock goes from hand to hand as ever (fair: %s)', async fair => {
     const { key, redis, careful } = await scene()
-    const clients = [careful(), careful()]
+    const clients = [careful(patient), careful(patient)]
     let holders = 0
     const tokens: number[] = []
     const visit = async (i: number) => {
@@ -56,10 +60,10 @@ describe('with a replica that follows', () => {
 
   test('a lease is renewed, and tryLock takes and is refused', async () => {
     const { key, careful } = await scene()
-    const [holder, other] = [careful({ lease: 600 }), careful()]
+    const [holder, other] = [careful({ ...patient, lease: 1_500 }), careful(patient)]
     const lease = await holder.tryLock(key)
     expect(await other.tryLock(key)).toBeNull()
-    await sleep(1_500)
+    await sleep(3_000)
     expect(lease?.held).toBe(true)
     expect(await lease?.release()).toBe(true)
     expect((await other.tryLock(key))?.held).toBe(true)
@@ -67,7 +71,7 @@ describe('with a replica that follows', () => {
 
   test('I1: what was granted survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
-    const lease = await careful().lock(key)
+    const lease = await careful(patient).lock(key)
     await promote()
     const other = client({}, replica.url)
     expect(await other.tryLock(key)).toBeNull()

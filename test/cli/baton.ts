@@ -1,0 +1,44 @@
+/** The program as its user has it: built, in a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+import { redisUrl } from '../support/redis.ts'
+
+const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+
+export interface Ended {
+  readonly code: number | null
+  readonly output: string
+  readonly errors: string
+}
+
+export interface Running {
+  readonly child: ChildProcess
+  readonly ended: Promise<Ended>
+  /** What it has printed so far. */
+  output(): string
+}
+
+/** Starts `baton`; it is killed after the test if it has not ended. */
+export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+  const child = spawn(process.execPath, [program, ...args], {
+    env: { ...process.env, REDIS_URL: redisUrl(), NO_COLOR: '1', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let [output, errors] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', text => {
+    output += text
+  })
+  child.stderr.setEncoding('utf8').on('data', text => {
+    errors += text
+  })
+  const ended = new Promise<Ended>(resolve => child.once('close', code => resolve({ code, output, errors })))
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+  })
+  return { child, ended, output: () => output }
+}
+
+export function baton(...args: readonly string[]): Promise<Ended> {
+  return start(args).ended
+}
