@@ -4,8 +4,9 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
-    // Real servers and child processes on two slow cores: files side by side, but not more of them than cores.
-    maxWorkers: 2,
+    // Real servers and child processes on two slow cores. Most tests wait most of their time, so there are more files side
+    // by side than cores, but not many more: all bounds have to hold.
+    maxWorkers: 3,
     testTimeout: 20_000,
     hookTimeout: 60_000,
     // Nothing here is skipped or repeated to get through.
