@@ -63,6 +63,8 @@ export class World {
   readonly #grants: Held[] = []
   readonly #snapshots: Snapshot[] = []
   readonly #forcing = new Set<string>()
+  /** When each key was last released by force, by the server's time in µs: what tokens are made of. */
+  readonly #forced = new Map<string, number>()
   readonly #failures: unknown[] = []
   #draining = false
 
@@ -123,6 +125,8 @@ export class World {
     this.#forcing.add(key)
     for (const held of this.#live(key)) held.doubtful = true
     await this.#client(client).forceRelease(key)
+    // It may have taken a grant whose reply is still on its way, and is seen only after those that followed it.
+    this.#forced.set(key, await this.#serverTime())
     this.#forcing.delete(key)
     await eventually(() => new Set(this.#live(key).map(({ lease }) => lease.fencingToken)).size <= 1, SOON)
   }
@@ -131,11 +135,16 @@ export class World {
   async look(): Promise<void> {
     for (const key of this.#keys) {
       const { waiters } = await this.#client(0).inspect(key)
-      const [seconds, micros] = await this.#redis.time()
-      const at = Number(seconds) * 1_000_000 + Number(micros)
+      const at = await this.#serverTime()
       if (waiters.length > 0) this.#snapshots.push({ key, at, ids: waiters.map(({ id }) => id) })
     }
     this.check()
+  }
+
+  /** µs */
+  async #serverTime(): Promise<number> {
+    const [seconds, micros] = await this.#redis.time()
+    return Number(seconds) * 1_000_000 + Number(micros)
   }
 
   /** Throws what was found wrong while nobody looked. */
@@ -169,7 +178,8 @@ export class World {
     const { ask, key } = request
     const earlier = this.#grants.filter(held => held.lease.key === key)
     request.outcome = 'granted'
-    const held = { lease, client: ask.client, released: false, doubtful: this.#forcing.has(key) }
+    const doubtful = this.#forcing.has(key) || lease.fencingToken <= (this.#forced.get(key) ?? 0)
+    const held = { lease, client: ask.client, released: false, doubtful }
     this.#grants.push(held)
     if (lease.held && !held.doubtful) {
       for (const other of earlier) {
