@@ -35,6 +35,8 @@ interface Held {
   released: boolean
   /** A `forceRelease` may have taken it away, and its client may not know yet. */
   doubtful: boolean
+  /** Its lease may have been over before its client knew of it, and then this is not its first grant. */
+  readonly brief: boolean
 }
 
 /** The fair queue of a key at the server's time `at`, in µs, in which tokens are counted too. */
@@ -179,7 +181,8 @@ export class World {
     const earlier = this.#grants.filter(held => held.lease.key === key)
     request.outcome = 'granted'
     const doubtful = this.#forcing.has(key) || lease.fencingToken <= (this.#forced.get(key) ?? 0)
-    const held = { lease, client: ask.client, released: false, doubtful }
+    const brief = ask.lease !== undefined && ask.lease < SAFE
+    const held = { lease, client: ask.client, released: false, doubtful, brief }
     this.#grants.push(held)
     if (lease.held && !held.doubtful) {
       for (const other of earlier) {
@@ -235,15 +238,19 @@ export class World {
   /**
    * I3 and no barging: between the moment at which a waiter was seen in the queue and its grant, nobody is granted but
    * those who were ahead of it then. Tokens are the server's time of each grant, in µs, but for `AHEAD`.
+   * Not known of a waiter is a grant that had ended before its client could take it: because of a short lease and a stalled
+   * event loop (docs/decisions/0007-late-grants.md), or of a forced release. Then it had its turn, and queued again.
    */
   #checkOrder(): void {
     const tokens = new Map<string, number>()
     for (const { lease } of this.#grants) if (lease.via !== 'reentry') tokens.set(lease.id, lease.fencingToken)
+    const brief = new Set(this.#grants.filter(({ brief }) => brief).map(({ lease }) => lease.id))
     for (const { key, at, ids } of this.#snapshots) {
       const later = this.#grants.filter(({ lease }) => lease.key === key && (tokens.get(lease.id) ?? 0) > at + AHEAD)
       for (const [place, id] of ids.entries()) {
         const own = tokens.get(id)
-        if (own === undefined) continue
+        const forced = (this.#forced.get(key) ?? 0) > at
+        if (own === undefined || forced || brief.has(id)) continue
         const ahead = new Set(ids.slice(0, place))
         const jumped = later.filter(
           ({ lease }) => lease.fencingToken < own && tokens.has(lease.id) && !ahead.has(lease.id),
