@@ -1,4 +1,5 @@
-// Reads the JSON reports of the test runs and prints the verdict of the whole check as its last line.
+// Reads the JSON reports of the test runs and prints what failed, with its reason, and the verdict of the whole check as its
+// last line: whoever sees only the end of a long log has to find there which test it was.
 // A skipped test counts as a failure: here every server that a test needs can be had.
 import { existsSync, readFileSync } from 'node:fs'
 
@@ -18,7 +19,18 @@ for (const file of files) {
   failed += report.numFailedTests + skipped
   // A file that cannot be loaded fails without a failed test.
   if (!report.success && report.numFailedTests === 0) failed += 1
+  for (const { name, status, message, assertionResults } of report.testResults) {
+    if (status === 'failed' && message) console.log(`FAILED ${name}\n${shortened(message)}`)
+    for (const test of assertionResults) {
+      if (test.status === 'passed') continue
+      console.log(`${test.status.toUpperCase()} ${name} > ${test.fullName}\n${shortened(test.failureMessages.join('\n'))}`)
+    }
+  }
 }
 if (otherFailures !== '0') console.log('a step above failed')
 console.log(`${passed} passed, ${failed} failed`)
 process.exit(failed === 0 && passed > 0 && otherFailures === '0' ? 0 : 1)
+
+function shortened(message) {
+  return message.split('\n').slice(0, 25).join('\n')
+}
