@@ -3,7 +3,8 @@
  *
  * A lease wakes the scheduler at the earlier of two times:
  *   due       when to ask Redis again: a third of its length after the request that last proved it. Renewals that are
- *             due at about the same time go out together, many in one script call (in a cluster those of one slot, and the calls to one node in one write).
+ *             due at about the same time go out together, many in one script call (in a cluster those of one slot, and the
+ *             calls to one node in one write).
  *   deadline  when it is not surely ours any more. Then it is lost, at once and for good: its signal aborts before the
  *             server can grant the lock to another (I1, I8).
  *

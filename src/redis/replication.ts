@@ -83,12 +83,14 @@ export class Replication implements Runner {
       read: ({ reply, sent, repeated }) => ({ reply: reply as Result[], sent, repeated }),
     })
     const [refused, counted] = reply[batch.length] as Result
+    const missing = refused
+      ? new LockConnectionError('Redis refused to wait for its replicas', refused)
+      : this.#missing(countOf(counted))
     for (const [i, { request, resolve, reject }] of batch.entries()) {
       const [error, answer] = reply[i] as Result
       if (error && request.rephrase(error)) this.#ask(batch[i] as Asked)
       else if (error) reject(request.explain(new LockConnectionError('Redis refused', error)))
-      else if (refused) reject(new LockConnectionError('Redis refused to wait for its replicas', refused))
-      else if (this.#few(counted)) reject(this.#tooFew(counted))
+      else if (missing) reject(missing)
       else resolve(request.read({ reply: answer, sent, repeated }))
     }
   }
@@ -105,13 +107,10 @@ export class Replication implements Runner {
     return results as Result[]
   }
 
-  #few(counted: unknown): boolean {
-    return countOf(counted) < this.#replicas.min
-  }
-
-  #tooFew(counted: unknown): LockConnectionError {
+  #missing(count: number): LockConnectionError | undefined {
     const { min, timeout } = this.#replicas
-    const cause = new Error(`${countOf(counted)} of ${min} replicas have it after ${timeout} ms`)
+    if (count >= min) return undefined
+    const cause = new Error(`${count} of ${min} replicas have it after ${timeout} ms`)
     return new LockConnectionError('the lock was not replicated', cause)
   }
 }

@@ -56,8 +56,8 @@ export class Shard {
   }
 
   /** Resolves to whether the server has confirmed it on the present connection; false: its slot is not there. */
-  async subscribe(channel: string): Promise<boolean> {
-    const reply = await this.#connection.run(() =>
+  subscribe(channel: string): Promise<boolean> {
+    return this.#connection.run(() =>
       this.#redis.ssubscribe(channel).then(
         () => true,
         (error: Error) => {
@@ -66,7 +66,6 @@ export class Shard {
         },
       ),
     )
-    return reply
   }
 
   /** Sent once and never again: a connection that is gone has ended it already. */
