@@ -24,7 +24,7 @@ const buildWithinMs = 40_000
 
 /** Why it may be that it cannot run here. That it could not be compiled is not among them. */
 const excuses =
-  /^(needs Java 17 or later, and Maven|needs Maven|Maven could not fetch .*|mvn .* did not finish within .*)$/
+  /^(needs Java 17 or later, and Maven|needs Maven|Maven could not fetch .*|mvn .* did not finish within [\s\S]*)$/
 
 let preparation: Preparation
 beforeAll(async () => {
