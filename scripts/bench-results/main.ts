@@ -13,7 +13,7 @@ const page = new URL('docs/benchmarks.md', root)
 const begin = '<!-- from benchmarks/results by scripts/bench-results -->\n'
 const end = '<!-- end of results -->\n'
 
-export function read(name: string): Results {
+function read(name: string): Results {
   return JSON.parse(readFileSync(new URL(`benchmarks/results/${name}`, root), 'utf8'))
 }
 

@@ -3,7 +3,7 @@ import { markdownTable } from 'markdown-table'
 import type { Measure, Results, Scenario } from '../../src/bench/contract.ts'
 import { delayed, type Goal, unthrottled } from './reach.ts'
 
-type Column = readonly [head: string, measure: Measure, digits: number, scale?: number]
+type Column = readonly [head: string, measure: Measure, digits: number]
 
 const handoff: Column = ['hand-off p50, µs', 'handoffP50', 0]
 const loop: readonly Column[] = [
@@ -61,9 +61,9 @@ export function section(all: Results, rtt: Results): string {
     '',
     reach(delayed, rtt),
     '',
-    ...all.scenarios.flatMap(scenario => table(all, scenario, '###')),
+    ...all.scenarios.flatMap(scenario => table(all, scenario)),
     ...rtt.scenarios.flatMap(scenario =>
-      table(rtt, { ...scenario, title: `${scenario.title}, with 1 ms of network delay` }, '###'),
+      table(rtt, { ...scenario, title: `${scenario.title}, with 1 ms of network delay` }),
     ),
   ].join('\n')
 }
@@ -102,21 +102,16 @@ function reach(goals: readonly Goal[], results: Results): string {
   return markdownTable([['measure', 'goal', 'measured', ''], ...rows], { align: ['l', 'r', 'r', 'l'] })
 }
 
-function table(results: Results, scenario: Scenario, level: string): string[] {
+function table(results: Results, scenario: Scenario): string[] {
   const chosen = scenario.name === 'uncontended' ? uncontended : columns[scenario.kind]
   const rows = results.rivals.flatMap(({ name }) => {
     const trials = results.trials.filter(trial => trial.rival === name && trial.scenario === scenario.name)
     const measured = trials.filter(({ outcome }) => outcome === 'measured')
     if (trials.every(({ outcome }) => outcome === 'skipped')) return []
     if (measured.length === 0) return [[name, trials[0]?.reason ?? 'failed']]
-    const cells = chosen.map(([, measure, digits, scale = 1]) => {
+    const cells = chosen.map(([, measure, digits]) => {
       const figures = measured.map(({ figures }) => figures[measure]).filter(figure => figure !== undefined)
-      return figures.length === 0
-        ? '–'
-        : ranged(
-            figures.map(figure => figure / scale),
-            digits,
-          )
+      return figures.length === 0 ? '–' : ranged(figures, digits)
     })
     const failed = trials.length - measured.length
     return [[failed > 0 ? `${name} (${failed} of ${trials.length} rounds failed)` : name, ...cells]]
@@ -124,7 +119,7 @@ function table(results: Results, scenario: Scenario, level: string): string[] {
   if (rows.length === 0) return []
   const head = ['lock', ...chosen.map(([name]) => name)]
   const align = ['l', ...chosen.map(() => 'r')]
-  return [`${level} ${scenario.title}`, '', markdownTable([head, ...rows], { align }), '']
+  return [`### ${scenario.title}`, '', markdownTable([head, ...rows], { align }), '']
 }
 
 /** The median, and the range where that says more. */
