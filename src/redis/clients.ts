@@ -5,6 +5,10 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { LockArgumentError } from '../errors.ts'
 
+/**
+ * What a client is made from: an ioredis instance, which stays the caller's, its options, or a URL (`redis:`, `rediss:`).
+ * @since 0.1.0
+ */
 export type RedisSource = Redis | Cluster | RedisOptions | string
 
 export interface Clients {
@@ -59,12 +63,12 @@ export function clientsOf(source: RedisSource): Clients {
   }
   if (isRedis(source)) {
     const { options } = source
-    return { make: () => source.duplicate(manners), ...traits(options) }
+    return { make: () => heardOut(source.duplicate(manners)), ...traits(options) }
   }
   if (typeof source !== 'object' || source === null || Array.isArray(source)) {
     throw new LockArgumentError('redis', source, 'an ioredis Redis or Cluster, its options, or a redis:// URL')
   }
-  return { make: () => new Redis({ ...source, ...manners }), ...traits(source) }
+  return { make: () => heardOut(new Redis({ ...source, ...manners })), ...traits(source) }
 }
 
 function traits(options: RedisOptions): Omit<Clients, 'make'> {
@@ -77,12 +81,12 @@ function fromUrl(url: string): Clients {
     throw new LockArgumentError('redis', '(not shown)', 'a URL that begins with redis:// or rediss://')
   }
   const keyPrefix = new URL(url).searchParams.get('keyPrefix') ?? ''
-  return { make: () => new Redis(url, manners), keyPrefix, cluster: false }
+  return { make: () => heardOut(new Redis(url, manners)), keyPrefix, cluster: false }
 }
 
 /** A connection of our own to a node of a cluster. */
 export function ownConnectionTo(node: Redis): Redis {
-  return node.duplicate(manners)
+  return heardOut(node.duplicate(manners))
 }
 
 /**
@@ -108,8 +112,20 @@ function duplicateCluster(source: Cluster, silence: number): Cluster {
     redisOptions: { ...source.options.redisOptions, ...manners, socketTimeout: silence },
   })
   cluster.on('error', error => tellWhy(cluster, error))
+  cluster.on('+node', heardOut)
   cluster.on('+node', hearOutAsking)
   return cluster
+}
+
+/**
+ * ioredis listens to the first error of a socket. With TLS there may be another behind it (the alert of a server that refuses
+ * us, then what is left of the connection), and an error that nobody hears ends the process.
+ */
+export function heardOut(redis: Redis): Redis {
+  const hear = () => redis.stream?.on('error', () => {})
+  redis.on('connect', hear)
+  redis.on('error', hear)
+  return redis
 }
 
 /**
@@ -132,7 +148,7 @@ function hearOutAsking(node: Redis): void {
 function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: Error }): void {
   const [node] = cluster.nodes()
   if (!node || !lastNodeError || lastNodeError.name === 'ReplyError') return
-  const probe = node.duplicate({ ...manners, connectTimeout: 500 })
+  const probe = heardOut(node.duplicate({ ...manners, connectTimeout: 500 }))
   probe.on('error', reason => cluster.emit('error', reason))
   probe.connect().then(
     () => probe.disconnect(),

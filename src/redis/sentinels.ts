@@ -10,6 +10,7 @@
  * sentinels do not concern it; and a sentinel that was out of reach is asked whether the master is still the same.
  */
 import { type Cluster, Redis, type RedisOptions } from 'ioredis'
+import { heardOut } from './clients.ts'
 
 /** Between attempts to reach a sentinel again, in ms, growing to the longest. */
 const RETRY = { first: 100, longest: 2_000 }
@@ -83,7 +84,7 @@ function connectionTo(
   { host = '127.0.0.1', port = 26_379, family }: SentinelAddress,
   { sentinelUsername: username, sentinelPassword: password, sentinelTLS: tls }: RedisOptions,
 ): Redis {
-  return new Redis({
+  const redis = new Redis({
     host,
     port,
     ...(family && { family }),
@@ -100,6 +101,7 @@ function connectionTo(
     maxRetriesPerRequest: null,
     retryStrategy: times => Math.min(times * RETRY.first, RETRY.longest),
   })
+  return heardOut(redis)
 }
 
 type SentinelAddress = NonNullable<RedisOptions['sentinels']>[number]

@@ -1,0 +1,30 @@
+import { Redis } from 'ioredis'
+import { expect, onTestFinished, test } from 'vitest'
+import { clientsOf, ownConnectionTo } from '../../src/redis/clients.ts'
+import { redisUrl } from '../support/redis.ts'
+
+/** Each way in which the library makes a connection to a server. */
+const made: Record<string, () => Redis> = {
+  'from a URL': () => clientsOf(redisUrl()).make(1_000) as Redis,
+  'from options': () => clientsOf({ port: Number(new URL(redisUrl()).port) }).make(1_000) as Redis,
+  "from the caller's instance": () => clientsOf(callers()).make(1_000) as Redis,
+  'to a node of a cluster': () => ownConnectionTo(callers()),
+}
+
+function callers(): Redis {
+  return new Redis(redisUrl(), { lazyConnect: true })
+}
+
+// Seen with a server that wants a certificate of its clients: its alert, and then what could not be decoded any more.
+test.each(Object.entries(made))(
+  'I6: a second error of a socket does not end the process, connection %s',
+  async (_, make) => {
+    const redis = make()
+    onTestFinished(() => redis.disconnect())
+    const errors: string[] = []
+    redis.on('error', (error: Error) => errors.push(error.message))
+    await redis.connect()
+    for (const message of ['the first', 'the second']) redis.stream.emit('error', new Error(message))
+    expect(errors).toEqual(['the first'])
+  },
+)
