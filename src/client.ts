@@ -16,6 +16,7 @@ import type { Waiter } from './wait/waiters.ts'
 /**
  * Locks of one Redis. One client serves a whole process: any number of keys, waiters and leases share its two
  * connections. It is an eventemitter3 emitter of `ClientEvents`.
+ * @since 0.1.0
  */
 export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDisposable {
   readonly #settings: Settings
@@ -23,9 +24,12 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   readonly #reentry = new Reentry()
 
   /**
+   * Connects at once, in the background: calls wait for the connection.
    * @param redis an ioredis `Redis` or `Cluster`, its options, or a URL. An instance stays the caller's: the client works
    *   on duplicates of it, and its `keyPrefix` counts for keys and channels.
-   * @throws LockArgumentError
+   * @param options of the client, and defaults for its calls
+   * @throws LockArgumentError when `redis` names no Redis, or an option is wrong
+   * @since 0.1.0
    */
   constructor(redis: RedisSource, options: ClientOptions = {}) {
     super()
@@ -35,9 +39,14 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
 
   /**
    * Waits until the lock is granted.
+   * @param key of 1 to 1024 UTF-8 bytes
+   * @returns the lease, to be released
    * @throws LockTimeoutError after `timeout`
    * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses
-   * @throws LockClosedError, LockArgumentError, or the reason of `signal`
+   * @throws LockClosedError when the client is closed
+   * @throws LockArgumentError when the key or an option is wrong
+   * @throws the reason of `signal` when that is aborted
+   * @since 0.1.0
    */
   lock(key: string, options: LockOptions = {}): Promise<Lease> {
     return this.#acquire(key, options, true) as Promise<Lease>
@@ -45,7 +54,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
 
   /**
    * One attempt, or with `timeout` as many as fit in it.
-   * @returns the lease, or null if it was not granted. Rejects as `lock` does, but for LockTimeoutError.
+   * @param key of 1 to 1024 UTF-8 bytes
+   * @returns the lease, or null if it was not granted
+   * @throws what `lock` throws, but for LockTimeoutError
+   * @since 0.1.0
    */
   tryLock(key: string, options: LockOptions = {}): Promise<Lease | null> {
     return this.#acquire(key, options, false)
@@ -53,10 +65,22 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
 
   /**
    * Runs `fn` under the lock and releases it in any case. Inside `fn`, locks of the same key re-enter.
+   * @param key of 1 to 1024 UTF-8 bytes
+   * @param fn gets the lease; it need not release it
    * @returns what `fn` returns
-   * @throws what `fn` throws; else LockLostError if the hold was lost while it ran; and what `lock` throws
+   * @throws what `fn` throws
+   * @throws LockLostError when the hold was lost while `fn` ran, and `fn` did not throw
+   * @throws what `lock` throws
+   * @since 0.1.0
    */
   using<T>(key: string, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
+  /**
+   * The same with options for this call.
+   * @param options as for `lock`
+   * @returns what `fn` returns
+   * @throws as above
+   * @since 0.1.0
+   */
   using<T>(key: string, options: LockOptions, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   async using<T>(key: string, ...rest: unknown[]): Promise<T> {
     const [options, fn] = (rest.length > 1 ? rest : [{}, rest[0]]) as [LockOptions, (lease: Lease) => T]
@@ -73,9 +97,16 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     }
   }
 
-  /** `fn` as a function that runs under the lock of a fixed key, or of the key that `keyOrFn` makes of its arguments. */
+  /**
+   * `fn` as a function that runs under the lock of a fixed key, or of the key that `keyOrFn` makes of its `this` and its
+   * arguments.
+   * @param options of each call, as for `lock`
+   * @returns a function with the parameters of `fn`, whose promise settles as that of `using`
+   * @throws LockArgumentError when the key, `fn` or an option is wrong
+   * @since 0.1.0
+   */
   wrap<This, Args extends unknown[], R>(
-    keyOrFn: string | ((...args: Args) => string),
+    keyOrFn: string | ((this: This, ...args: Args) => string),
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,
     options: LockOptions = {},
   ): (this: This, ...args: Args) => Promise<R> {
@@ -84,30 +115,54 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     requestOf(options, this.#settings)
     const client = this
     return async function (...args) {
-      const key = typeof keyOrFn === 'function' ? keyOrFn(...args) : keyOrFn
+      const key = typeof keyOrFn === 'function' ? keyOrFn.apply(this, args) : keyOrFn
       return client.using(key, options, () => fn.apply(this, args))
     }
   }
 
-  /** Runs `fn`; every lock taken inside, in its async context, belongs to `owner`, who re-enters from anywhere. */
+  /**
+   * Runs `fn`; every lock taken inside, in its async context, belongs to `owner`, who re-enters from anywhere.
+   * @param owner of 1 to 1024 UTF-8 bytes
+   * @returns what `fn` returns
+   * @throws LockArgumentError when `owner` is wrong
+   * @throws what `fn` throws
+   * @since 0.1.0
+   */
   runAs<T>(owner: string, fn: () => T): T {
     checkOwner(owner)
     return this.#reentry.runAs(owner, fn)
   }
 
-  /** The lock's holder and its fair queue. Rejects with LockConnectionError. */
+  /**
+   * The lock's holder and its fair queue, as Redis has them now. Writes nothing.
+   * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses
+   * @throws LockClosedError when the client is closed
+   * @throws LockArgumentError when the key is wrong
+   * @since 0.1.0
+   */
   async inspect(key: string): Promise<LockState> {
     this.#checkOpen(key)
     return about(key, this.#engine.inspection.inspect(key))
   }
 
-  /** Whether anybody holds the lock. Rejects with LockConnectionError. */
+  /**
+   * Whether anybody holds the lock. Writes nothing.
+   * @throws what `inspect` throws
+   * @since 0.1.0
+   */
   async isLocked(key: string): Promise<boolean> {
     this.#checkOpen(key)
     return about(key, this.#engine.inspection.isLocked(key))
   }
 
-  /** Held or queued locks whose key matches the pattern (`*`, `?`, `[abc]`), by SCAN. Default: all. */
+  /**
+   * Held or queued locks, in no order, each at most once; by SCAN, in a cluster of every master.
+   * @param pattern that the key matches: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before what is meant literally. All, without it
+   * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses
+   * @throws LockClosedError when the client is closed
+   * @throws LockArgumentError when the pattern is wrong
+   * @since 0.1.0
+   */
   async *list(pattern = '*'): AsyncGenerator<LockState, void, undefined> {
     if (typeof pattern !== 'string') throw new LockArgumentError('pattern', pattern, 'a string')
     if (this.#engine.closed) throw new LockClosedError()
@@ -116,24 +171,38 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
 
   /**
    * Takes the lock from its holder, whose `signal` aborts promptly, and wakes the next. What the holder still does is
-   * stopped by the fencing token only. Rejects with LockConnectionError.
+   * stopped by the fencing token only.
    * @returns false if the lock was free
+   * @throws what `inspect` throws
+   * @since 0.1.0
    */
   async forceRelease(key: string): Promise<boolean> {
     this.#checkOpen(key)
     return about(key, this.#engine.inspection.forceRelease(key))
   }
 
-  /** Counters and distributions of this client, since it was made. */
+  /**
+   * Counters and distributions of this client, since it was made.
+   * @since 0.1.0
+   */
   stats(): ClientStats {
     return this.#engine.stats()
   }
 
-  /** Rejects waiters with LockClosedError, releases what is held, and ends the connections. May be called again. */
+  /**
+   * Rejects waiters with LockClosedError, releases what is held, and ends the connections. May be called again.
+   * @returns a promise that does not reject: what could not be released becomes an `error` event, and ends with its lease
+   * @since 0.1.0
+   */
   close(): Promise<void> {
     return this.#engine.close()
   }
 
+  /**
+   * `close`, for `await using`.
+   * @returns a promise that does not reject
+   * @since 0.1.0
+   */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }

@@ -4,9 +4,11 @@
  * Which part do you need?
  *   - `locks.using(key, fn)`: run something under the lock. Start here.
  *   - `locks.lock(key)` with `await using`, or with `release()` by hand, where a function does not fit.
+ *   - `locks.wrap(key, fn)`, `@locked(locks, key)`: a function or a method that always runs under a lock.
  *   - `locks.tryLock(key)`: take it or leave it.
  *   - `{ fair: true }`: first come, first served. `{ fairAfter: ms }`: fast, but nobody starves.
  *   - `lease.fencingToken`: what makes the protected data safe even where a lock alone cannot.
+ * @packageDocumentation
  */
 export { LockClient } from './client.ts'
 export {
@@ -20,6 +22,7 @@ export {
 } from './errors.ts'
 export type { ClientEvents } from './events.ts'
 export type { Lease } from './lease/lease.ts'
+export { locked } from './locked.ts'
 export type { LockState, WaiterState } from './locks/state.ts'
 export type { ClientStats, TimeStats } from './observe/stats.ts'
 export type { ClientOptions, LockOptions, Replicas } from './options.ts'

@@ -1,0 +1,63 @@
+/**
+ * A method that runs under a lock, said where the method is written.
+ *
+ * It is the decorator of the standard (TC39), which gets the method and a context and returns what stands in the
+ * method's place; the older kind (`experimentalDecorators`) calls with other arguments, and is told so. All that happens
+ * in a call is `LockClient.wrap`: here is only where the client and the key come from.
+ */
+import { LockClient } from './client.ts'
+import { LockArgumentError } from './errors.ts'
+import type { LockOptions } from './options.ts'
+
+/**
+ * Decorates a method that returns a promise: each call runs under the lock of `key`, as by `LockClient.wrap`. A call
+ * inside another of the same key re-enters. It rejects with what the method rejects with, else LockLostError if the lock
+ * was lost while it ran, else as `LockClient.lock`.
+ *
+ * The method is not given the lease. One that needs its token or signal asks for the lock once more, which re-enters:
+ * `locks.using(key, lease => …)`.
+ *
+ * @param locks the client, or a function that finds it in the object whose method is called (in the class, if it is static)
+ * @param key the lock's key, or a function that makes it: it has the `this` and the arguments of the call
+ * @param options of each call, as for `LockClient.lock`; times are ms. Default: the client's
+ * @throws LockArgumentError where it stands before anything but a method and, if the client is given itself, on a bad key
+ *   or option; otherwise the call rejects with it
+ * @since 0.1.0
+ */
+export function locked<
+  This,
+  // biome-ignore lint/suspicious/noExplicitAny: what ClassMethodDecoratorContext asks of a method, so nothing else passes.
+  Method extends (this: This, ...args: any) => Promise<unknown>,
+>(
+  locks: LockClient | ((self: This) => LockClient),
+  key: string | ((this: This, ...args: Parameters<Method>) => string),
+  options: LockOptions = {},
+): (method: Method, context: ClassMethodDecoratorContext<This, Method>) => Method {
+  return (method, context) => {
+    checkContext(context)
+    const under = (client: LockClient): Method => {
+      if (!(client instanceof LockClient)) throw new LockArgumentError('locks', client, 'a LockClient')
+      return client.wrap(key, method, options) as Method
+    }
+    const run =
+      typeof locks === 'function'
+        ? async function (this: This, ...args: Parameters<Method>) {
+            return under(locks(this)).apply(this, args)
+          }
+        : under(locks)
+    const { name, length } = method
+    return Object.defineProperties(run, { name: { value: name }, length: { value: length } }) as Method
+  }
+}
+
+/** For those whose compiler does not look. */
+function checkContext(context: unknown): void {
+  if (typeof context !== 'object') {
+    const accepted = 'that of a standard decorator; compile without experimentalDecorators'
+    throw new LockArgumentError('the context of @locked', context, accepted)
+  }
+  const { kind, name } = context as ClassMethodDecoratorContext
+  if (kind !== 'method') {
+    throw new LockArgumentError(`the kind of ${String(name)}`, kind, '"method": nothing else can be @locked')
+  }
+}

@@ -1,0 +1,176 @@
+import type { locked as decorator, LockClient, LockOptions } from '../../src/index.ts'
+
+export type Decorated = typeof import('./decorated.fixture.ts')
+
+/** What is under test, and what a test's classes share. */
+export interface Parts {
+  readonly locked: typeof decorator
+  readonly locks: LockClient
+  readonly key: string
+  readonly options?: LockOptions
+}
+
+/** Sees how many are inside at a time. */
+export class Turnstile {
+  #inside = 0
+  most = 0
+
+  async pass<T>(result: T): Promise<T> {
+    this.most = Math.max(this.most, ++this.#inside)
+    await new Promise(resolve => setTimeout(resolve, 5))
+    this.#inside -= 1
+    return result
+  }
+}
+
+/** Methods of every kind, all under one lock: of objects, private, of the class. */
+export function kinds({ locked, locks, key, options }: Parts) {
+  const turnstile = new Turnstile()
+
+  class Kinds {
+    static readonly of = 'all'
+    readonly name: string
+
+    constructor(name: string) {
+      this.name = name
+    }
+
+    @locked(locks, key, options)
+    async open(greeting: string, twice = false): Promise<string> {
+      return turnstile.pass(`${greeting} ${this.name}${twice ? ' twice' : ''}`)
+    }
+
+    @locked(locks, key, options)
+    async #hidden(): Promise<string> {
+      return turnstile.pass(`hidden ${this.name}`)
+    }
+
+    hidden(): Promise<string> {
+      return this.#hidden()
+    }
+
+    @locked(locks, key, options)
+    static async whole(this: { readonly of: string }): Promise<string> {
+      // biome-ignore lint/complexity/noThisInStatic: whether it is the class is what the test asks.
+      return turnstile.pass(`whole of ${this.of}`)
+    }
+
+    @locked(locks, key, options)
+    async ['computed name'](): Promise<string> {
+      return turnstile.pass('computed')
+    }
+  }
+  return { Kinds, turnstile }
+}
+
+/** The client and the key come from the object and from the arguments. */
+export function accounts({ locked, key }: Pick<Parts, 'locked' | 'key'>) {
+  class Account {
+    static locks: LockClient | undefined
+    readonly #locks: LockClient | undefined
+    readonly id: number
+
+    constructor(locks: LockClient | undefined, id: number) {
+      this.#locks = locks
+      this.id = id
+    }
+
+    @locked(
+      self => self.#locks as LockClient,
+      function (currency: string) {
+        return `${key}:${this.id}:${currency}`
+      },
+    )
+    async deposit(currency: string, amount: number): Promise<string> {
+      return `${amount} ${currency} into ${this.id}`
+    }
+
+    @locked(
+      self => self.locks as LockClient,
+      (what: string) => `${key}:${what}`,
+    )
+    static async audit(what: string): Promise<string> {
+      return what
+    }
+
+    @locked(
+      self => self.#locks as LockClient,
+      () => {
+        throw new Error('no key')
+      },
+    )
+    async keyless(): Promise<void> {}
+  }
+  return Account
+}
+
+/** Methods that call each other, and one that stands above another of its name. */
+export function nested({ locked, locks, key }: Parts) {
+  class Base {
+    @locked(locks, key, { timeout: 2_000 })
+    async inner(n: number): Promise<number> {
+      return n * 2
+    }
+
+    @locked(locks, key)
+    async outer(n: number): Promise<number> {
+      const [a, b] = await Promise.all([this.inner(n), this.inner(n)])
+      return a + b
+    }
+  }
+
+  class Derived extends Base {
+    @locked(locks, key)
+    override async inner(n: number): Promise<number> {
+      return (await super.inner(n)) + 1
+    }
+  }
+  return { Base, Derived }
+}
+
+/** A method that does as it is told. */
+export function obedient({ locked, locks, key, options }: Parts) {
+  class Obedient {
+    @locked(locks, key, options)
+    async obey<T>(order: () => Promise<T>): Promise<T> {
+      return order()
+    }
+  }
+  return new Obedient()
+}
+
+/** What no compiler would let through. */
+export const misplaced: Record<string, (parts: Parts) => unknown> = {
+  getter: ({ locked, locks, key }) =>
+    class {
+      // @ts-expect-error
+      @locked(locks, key)
+      get wrong(): Promise<number> {
+        return Promise.resolve(1)
+      }
+    },
+  setter: ({ locked, locks, key }) =>
+    class {
+      // @ts-expect-error
+      @locked(locks, key)
+      set wrong(_: number) {}
+    },
+  field: ({ locked, locks, key }) =>
+    class {
+      // @ts-expect-error
+      @locked(locks, key)
+      wrong = async () => {}
+    },
+  accessor: ({ locked, locks, key }) =>
+    class {
+      // @ts-expect-error
+      @locked(locks, key)
+      accessor wrong = 1
+    },
+  class: ({ locked, locks, key }) => {
+    // @ts-expect-error
+    @locked(locks, key)
+    class wrong {}
+    return wrong
+  },
+}

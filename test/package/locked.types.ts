@@ -1,0 +1,106 @@
+/**
+ * What a user's compiler must accept, infer and refuse of `@locked`. Checked by the compiler and never run, as
+ * `public-api.types.ts`.
+ */
+import { type LockClient, locked } from 'redis-baton'
+import { expectTypeOf } from 'vitest'
+
+declare const locks: LockClient
+
+class Account {
+  readonly id: number = 7
+  readonly #locks: LockClient = locks
+  static readonly locks: LockClient = locks
+
+  // The key is fixed, or made of the arguments and of `this`, whose types are those of the method.
+  @locked(locks, 'account')
+  async deposit(amount: number, note?: string): Promise<{ amount: number; note: string | undefined }> {
+    return { amount, note }
+  }
+
+  @locked(locks, function (from, amount) {
+    expectTypeOf(this).toEqualTypeOf<Account>()
+    expectTypeOf(from).toEqualTypeOf<string>()
+    expectTypeOf(amount).toEqualTypeOf<number>()
+    return `account:${this.id}:${from}`
+  })
+  async withdraw(_from: string, _amount: number): Promise<void> {}
+
+  // The client may be found in the object; for a static method, in the class.
+  @locked(
+    self => {
+      expectTypeOf(self).toEqualTypeOf<Account>()
+      return self.#locks
+    },
+    'account',
+    { fair: true, timeout: 5_000 },
+  )
+  async #audit(): Promise<number> {
+    return this.id
+  }
+
+  audit(): Promise<number> {
+    return this.#audit()
+  }
+
+  @locked(
+    self => self.locks,
+    name => `account:${name}`,
+  )
+  static async find(_name: string): Promise<Account> {
+    return new Account()
+  }
+
+  // A generic method stays one.
+  @locked(locks, 'account')
+  async echo<T>(value: T): Promise<T> {
+    return value
+  }
+
+  // @ts-expect-error it does not return a promise
+  @locked(locks, 'account')
+  balance(): number {
+    return 0
+  }
+
+  // @ts-expect-error a getter has no calls
+  @locked(locks, 'account')
+  get total(): Promise<number> {
+    return Promise.resolve(0)
+  }
+
+  // @ts-expect-error a field is no method
+  @locked(locks, 'account')
+  later = async () => {}
+
+  // @ts-expect-error there is no such field
+  @locked(self => self.lucks, 'account')
+  async typo(): Promise<void> {}
+
+  // @ts-expect-error that is no client
+  @locked(self => self.id, 'account')
+  async wrongClient(): Promise<void> {}
+
+  // @ts-expect-error a key is a string
+  @locked(locks, function () {
+    return this.id
+  })
+  async wrongKey(): Promise<void> {}
+
+  // @ts-expect-error the method has no such argument
+  @locked(locks, (_id: number, name: string) => name)
+  async wrongArguments(_id: number): Promise<void> {}
+
+  // @ts-expect-error options are known by name
+  @locked(locks, 'account', { timout: 5 })
+  async wrongOption(): Promise<void> {}
+}
+
+// The decorated method is as it was written.
+const account = new Account()
+expectTypeOf(account.deposit).parameters.toEqualTypeOf<[amount: number, note?: string | undefined]>()
+expectTypeOf(account.deposit(5)).resolves.toEqualTypeOf<{ amount: number; note: string | undefined }>()
+expectTypeOf(account.echo('x')).toEqualTypeOf<Promise<string>>()
+expectTypeOf(Account.find).toBeCallableWith('Ada')
+// @ts-expect-error an amount is a number
+account.deposit('5')
