@@ -1,0 +1,264 @@
+/**
+ * Makes spans and metrics of what a client is asked and answers.
+ *
+ *   call ──▶ lock.wait ──▶ granted ──▶ lock.hold ──▶ released, or lost
+ *                     └──▶ timeout, refused, aborted, closed, failed
+ *
+ * The calls themselves are observed, not the client's events, because only the call knows its caller's context: a grant
+ * is told in the context of whatever brought it, a socket or another caller's release. And events do not say which of
+ * several holds of one owner they are about. They are used for what no call tells: renewals, losses, lost connections,
+ * and who holds the lock that a call waits for.
+ *
+ * Both spans have the caller's span as their parent; they are siblings, because the hold is no part of the wait. While the
+ * call is being made, the span of its wait is the active one, so that spans of its commands are found below it.
+ */
+import {
+  type Attributes,
+  type Context,
+  context,
+  type Link,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api'
+import { LockTimeoutError } from '../errors.ts'
+import type { ClientEvents } from '../events.ts'
+import type { Lease } from '../lease/lease.ts'
+import type { LockOptions } from '../options.ts'
+import { type Hold, Holds } from './holds.ts'
+import type { Meters, Tally } from './meters.ts'
+import { type CallOutcome, errorType, type HoldOutcome, names, outcomeOf } from './names.ts'
+import { type Ending, type Room, Rooms } from './rooms.ts'
+import type { Trail } from './trail.ts'
+
+export interface Means {
+  readonly tracer: Tracer
+  readonly meters: Meters
+  /** Where holders of other processes leave their names. */
+  readonly trail: Trail | undefined
+  /** Attributes of every span. */
+  readonly common: Attributes
+  /** Where calls for this key are counted. */
+  tally(key: string): Tally
+}
+
+interface Wait {
+  readonly key: string
+  readonly span: Span
+  /** The caller's context. */
+  readonly from: Context
+  readonly room: Room
+  readonly tally: Tally
+  readonly since: number
+}
+
+export class Recorder {
+  readonly #means: Means
+  readonly #rooms = new Rooms()
+  readonly #waits = new Set<Wait>()
+  readonly #holds = new Holds()
+  /** Spans of holds that have ended, which their link has not reached yet, and when they ended. */
+  readonly #ending = new Map<Span, number>()
+  #over = false
+
+  constructor(means: Means) {
+    this.#means = means
+  }
+
+  /** Makes the call and returns what it returns. */
+  async call<T extends Lease | null>(
+    operation: string,
+    key: string,
+    options: LockOptions | undefined,
+    make: () => Promise<T>,
+  ): Promise<T> {
+    const wait = this.#begin(operation, key)
+    try {
+      const lease = await context.with(trace.setSpan(wait.from, wait.span), make)
+      if (!this.#end(wait)) return lease
+      if (lease) this.#granted(wait, lease)
+      else this.#without(wait, options?.timeout ? 'timeout' : 'refused')
+      return lease
+    } catch (error) {
+      if (this.#end(wait)) this.#without(wait, outcomeOf(error, options?.signal), error)
+      throw error
+    }
+  }
+
+  /** Runs `fn`, which works under the lease, with the span of the hold as the active one. */
+  under<T>(lease: Lease, fn: () => T): T {
+    const hold = this.#holds.of(lease)
+    return hold ? context.with(trace.setSpan(context.active(), hold.span), fn) : fn()
+  }
+
+  waiting(event: ClientEvents['waiting']): void {
+    this.#rooms.find(event.key)?.note(event)
+  }
+
+  renewed({ key }: ClientEvents['renewed']): void {
+    this.#means.tally(key).renewed()
+  }
+
+  lost({ key, fencingToken, error }: ClientEvents['lost']): void {
+    const hold = this.#holds.lost(key, fencingToken, error)
+    if (!hold) return
+    this.#leaves(hold, false)
+    this.#ended(hold, 'lost', error)
+  }
+
+  disconnected(): void {
+    this.#means.meters.disconnected()
+  }
+
+  /** Ends what is open. */
+  close(): void {
+    this.#over = true
+    for (const wait of [...this.#waits]) {
+      this.#end(wait)
+      wait.span.end()
+    }
+    for (const hold of this.#holds.all) {
+      this.#holds.remove(hold)
+      hold.tally.holding(-1)
+      hold.span.end()
+    }
+    for (const [span, at] of this.#ending) span.end(at)
+    this.#ending.clear()
+  }
+
+  #begin(operation: string, key: string): Wait {
+    const { tracer, common } = this.#means
+    const from = context.active()
+    const attributes = { ...common, [names.operation]: operation, [names.key]: key }
+    const span = tracer.startSpan('lock.wait', { kind: SpanKind.CLIENT, attributes }, from)
+    const tally = this.#means.tally(key)
+    const wait = { key, span, from, room: this.#rooms.enter(key), tally, since: performance.now() }
+    this.#waits.add(wait)
+    tally.waiting(1)
+    return wait
+  }
+
+  /** False: it had ended. */
+  #end(wait: Wait): boolean {
+    if (!this.#waits.delete(wait)) return false
+    this.#rooms.leave(wait.key, wait.room)
+    wait.tally.waiting(-1)
+    return true
+  }
+
+  #without({ span, tally, since }: Wait, outcome: CallOutcome, error?: unknown): void {
+    const type = error === undefined || outcome === 'aborted' ? undefined : errorType(error)
+    tally.without(outcome, type, performance.now() - since)
+    span.setAttribute(names.outcome, outcome)
+    if (type !== undefined) fail(span, type, error)
+    if (error instanceof LockTimeoutError) describe(span, error.holder?.label, error.position)
+    span.end()
+  }
+
+  #granted(wait: Wait, lease: Lease): void {
+    const { trail } = this.#means
+    const { key, span, room, tally } = wait
+    const { via, fencingToken, waited } = lease
+    const told = room.take(lease.owner)
+    describe(span, told?.holder?.label, told?.position)
+    span.setAttributes({ [names.outcome]: 'granted', [names.via]: via, [names.token]: fencingToken })
+    span.end()
+    tally.granted(via, waited)
+    tally.holding(1)
+
+    const before = this.#before(wait, lease)
+    const now = performance.now()
+    if (before?.released) tally.handedOff(now - before.at)
+    const hold = this.#open(wait, lease, now, before?.link)
+    if (trail && via !== 'reentry') {
+      const waited = before !== undefined || via !== 'immediate'
+      hold.linked = trail.follow(key, fencingToken, hold.span.spanContext(), link => {
+        if (waited) hold.span.addLink(link)
+      })
+    }
+    this.#watch(hold)
+  }
+
+  /** The hold of this client whose end the call has waited for. Nobody else has waited for it then. */
+  #before({ room, since }: Wait, { via }: Lease): Ending | undefined {
+    if (via === 'reentry') return undefined
+    const { ending } = room
+    room.ending = undefined
+    return ending && since <= ending.at ? ending : undefined
+  }
+
+  #open({ from, tally, key }: Wait, lease: Lease, since: number, link: Link | undefined): Hold {
+    const { tracer, trail, common } = this.#means
+    const attributes: Attributes = {
+      ...common,
+      [names.key]: key,
+      [names.token]: lease.fencingToken,
+      [names.via]: lease.via,
+    }
+    // An owner without a name is the hold's own id, which is nobody else's business.
+    if (lease.owner !== lease.id) attributes[names.owner] = lease.owner
+    // What Redis remembers is exact; what this client remembers may have had another process's hold behind it.
+    const links = link && !trail ? [link] : []
+    const span = tracer.startSpan('lock.hold', { attributes, links }, from)
+    const hold: Hold = { lease, span, tally, since, releasing: false }
+    this.#holds.add(hold)
+    return hold
+  }
+
+  /** Follows the lease to its end. Every way to release it goes over this method, also those inside the client. */
+  #watch(hold: Hold): void {
+    const { lease } = hold
+    const release = lease.release.bind(lease)
+    const value = (): Promise<boolean> => {
+      this.#leaves(hold, true)
+      const released = release()
+      released.then(
+        live => this.#ended(hold, live ? 'released' : 'unconfirmed'),
+        error => this.#ended(hold, 'unconfirmed', error),
+      )
+      return released
+    }
+    Object.defineProperty(lease, 'release', { value, configurable: true, writable: true })
+    // It may have ended before its caller was told of it.
+    if (!lease.held && lease.signal.aborted) this.#ended(hold, 'lost', lease.signal.reason)
+  }
+
+  /** Whoever is granted the lock next follows this hold. */
+  #leaves(hold: Hold, released: boolean): void {
+    if (hold.releasing) return
+    hold.releasing = true
+    const { lease, span } = hold
+    const room = this.#rooms.find(lease.key)
+    if (!room || this.#over) return
+    const link = { context: span.spanContext(), attributes: { [names.token]: lease.fencingToken } }
+    room.ending = { at: performance.now(), link, released }
+  }
+
+  #ended(hold: Hold, outcome: HoldOutcome, error?: unknown): void {
+    if (!this.#holds.remove(hold)) return
+    const { span, tally, since, linked } = hold
+    const now = performance.now()
+    tally.holding(-1)
+    tally.ended(outcome, now - since)
+    span.setAttribute(names.outcome, outcome)
+    if (error !== undefined) fail(span, errorType(error), error)
+    if (!linked) return span.end()
+    this.#ending.set(span, now)
+    linked.then(() => {
+      if (this.#ending.delete(span)) span.end(now)
+    })
+  }
+}
+
+function describe(span: Span, holder: string | undefined, position: number | undefined): void {
+  if (holder !== undefined) span.setAttribute(names.holder, holder)
+  if (position !== undefined) span.setAttribute(names.position, position)
+}
+
+function fail(span: Span, type: string, error: unknown): void {
+  span.setAttribute(names.errorType, type)
+  if (error instanceof Error) span.recordException(error)
+  span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) })
+}
