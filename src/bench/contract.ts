@@ -115,15 +115,10 @@ export interface Drained {
   readonly cpu: number
 }
 
-/** One acquisition. Times are monotonic ms; `released` is when release was called, `done` when it returned. */
-export interface Sample {
-  readonly waiter: number
-  readonly asked: number
-  readonly acquired: number
-  readonly released: number
-  readonly done: number
-}
-/** The order of a sample's numbers in the file. */
+/**
+ * The numbers of a sample, which is one acquisition, in their order in the file. Times are monotonic ms; `released` is when
+ * release was called, `done` when it returned.
+ */
 export const sampleFields = ['waiter', 'asked', 'acquired', 'released', 'done'] as const
 
 export interface Scenario {

@@ -2,19 +2,12 @@
 import { writeFile } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { type Command, InvalidArgumentError } from 'commander'
-import { closest } from 'fastest-levenshtein'
 import type { Results } from '../bench/contract.ts'
-import { htmlReport } from '../bench/report/html.ts'
-import { openProgress, type Progress } from '../bench/report/progress.ts'
-import { tables } from '../bench/report/table.ts'
-import { rivals } from '../bench/rivals/index.ts'
-import { run } from '../bench/run.ts'
+import type { Progress } from '../bench/report/progress.ts'
 import { scenarios } from '../bench/scenarios.ts'
-
-/** Exit codes; an interrupted run ends with 128 + the signal's number. */
-const usage = 64
-const unavailable = 69
-const notWritten = 73
+import { messageOf } from '../local-redis/error-message.ts'
+import { checkedAddress } from './connection.ts'
+import { exitCodes, Failure } from './failure.ts'
 
 interface Options {
   scenario: string[]
@@ -29,11 +22,11 @@ interface Options {
 }
 
 export function addBench(program: Command): void {
-  program
+  const command = program
     .command('bench')
     .description('locks under contention, side by side: latency, throughput, cost, fairness')
     .option('--scenario <names>', `${namesOf(scenarios)} (default: all)`, collect, [])
-    .option('--rival <names>', `${namesOf(rivals)} (default: all)`, collect, [])
+    .option('--rival <names>', 'those to compare (default: all)', collect, [])
     .option('--rounds <n>', 'times each rival has its turn; of fewer than 3 the range says little', atLeast(1, true), 3)
     .option('--seconds <s>', 'measured part of a loop', atLeast(0.1), 2)
     .option('--rtt <ms>', 'network delay between clients and server, there and back', atLeast(0), 0)
@@ -41,24 +34,44 @@ export function addBench(program: Command): void {
     .option('--url <url>', 'Redis to use (default: $REDIS_URL, else a server that is started for this)')
     .option('--json <file>', 'write the raw results')
     .option('--html <file>', 'write a page with plots')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  baton bench
+  baton bench --rival baton-fair,redlock --scenario 2x8 --rounds 1
+  baton bench --rtt 1 --json results.json --html results.html
+
+A server that you name keeps its data; what a trial has left in it is removed by the name of the trial.`,
+    )
     .action(async (options: Options) => {
       process.exitCode = await bench(options)
     })
+  // Their adapters are loaded where somebody wants to know of them.
+  program.hook('preSubcommand', async (_, subcommand) => {
+    if (subcommand !== command) return
+    const { rivals } = await import('../bench/rivals/index.ts')
+    const option = command.options.find(({ long }) => long === '--rival')!
+    option.description = `${namesOf(rivals)} (default: all)`
+  })
 }
 
 async function bench({ scenario, rival, url = process.env['REDIS_URL'], ...options }: Options): Promise<number> {
-  const chosen = choose('scenario', scenario, scenarios)
-  if (typeof chosen === 'string') return complain(chosen, usage)
-  const competing = choose('rival', rival, rivals)
-  if (typeof competing === 'string') return complain(competing, usage)
-  // The value is not quoted: a mistyped address still has its password.
-  if (url && !isAddress(url)) return complain('--url is not an address of the form redis://host:port', usage)
-  if (url?.startsWith('rediss:') && options.rtt > 0) return complain('--rtt does not work with TLS', usage)
+  const [{ rivals }, { run }, { openProgress }] = await Promise.all([
+    import('../bench/rivals/index.ts'),
+    import('../bench/run.ts'),
+    import('../bench/report/progress.ts'),
+  ])
+  const chosen = await choose('scenario', scenario, scenarios)
+  const competing = await choose('rival', rival, rivals)
+  if (url && checkedAddress(url).protocol === 'rediss:' && options.rtt > 0) {
+    throw new Failure('--rtt does not work with TLS', exitCodes.usage)
+  }
 
   const progress = openProgress(process.stdout, process.env)
   const interruption = new AbortController()
   const interrupt = (name: NodeJS.Signals) => {
-    if (interruption.signal.aborted) process.exit(128 + constants.signals[name])
+    if (interruption.signal.aborted) process.exit(exitCodes.signal + constants.signals[name])
     interruption.abort(name)
   }
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -66,41 +79,49 @@ async function bench({ scenario, rival, url = process.env['REDIS_URL'], ...optio
   try {
     const plan = { ...options, url: url || undefined, scenarios: chosen, rivals: competing }
     const results = await run(plan, progress, interruption.signal)
-    return await show(results, options, progress)
+    await show(results, options, progress)
+    return 0
   } catch (error) {
     progress.end()
+    if (error instanceof Failure) throw error
     const { aborted, reason } = interruption.signal
-    if (aborted) return complain(`Interrupted by ${reason}`, 128 + constants.signals[reason as NodeJS.Signals])
-    return complain(messageOf(error), unavailable)
+    const signal = exitCodes.signal + constants.signals[reason as NodeJS.Signals]
+    throw aborted
+      ? new Failure(`interrupted by ${reason}`, signal)
+      : new Failure(messageOf(error), exitCodes.unavailable)
   } finally {
     for (const name of signals) process.off(name, interrupt)
   }
 }
 
-async function show(results: Results, { json, html }: Partial<Options>, progress: Progress): Promise<number> {
+async function show(results: Results, { json, html }: Partial<Options>, progress: Progress): Promise<void> {
   progress.end()
+  const { tables } = await import('../bench/report/table.ts')
   const { cpu, cores, redis, node, system } = results.machine
   console.log(`${cores} × ${cpu}, ${system}, Node ${node}, ${redis}`)
   console.log(`\n${tables(results)}\n`)
   for (const note of results.notes) console.log(`* ${note}`)
   try {
     if (json) await writeFile(json, `${JSON.stringify(results, null, 1)}\n`)
-    if (html) await writeFile(html, htmlReport(results))
+    if (html) await writeFile(html, (await import('../bench/report/html.ts')).htmlReport(results))
   } catch (error) {
-    return complain(messageOf(error), notWritten)
+    throw new Failure(messageOf(error), exitCodes.notWritten)
   }
-  return 0
 }
 
-/** Those named, in the order of the list and each once; all when none is. Otherwise what to say about it. */
-function choose<T extends { readonly name: string }>(
+/** Those named, in the order of the list and each once; all when none is. */
+async function choose<T extends { readonly name: string }>(
   what: string,
   names: readonly string[],
   all: readonly T[],
-): readonly T[] | string {
+): Promise<readonly T[]> {
   const known = all.map(({ name }) => name)
   const unknown = names.find(name => !known.includes(name))
-  if (unknown !== undefined) return `There is no ${what} '${unknown}'. Did you mean '${closest(unknown, known)}'?`
+  if (unknown !== undefined) {
+    const { closest } = await import('fastest-levenshtein')
+    const near = closest(unknown, known)
+    throw new Failure(`there is no ${what} '${unknown}'; did you mean '${near}'?`, exitCodes.usage)
+  }
   return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
 }
 
@@ -121,18 +142,4 @@ function atLeast(least: number, whole = false): (value: string) => number {
 
 function namesOf(all: readonly { readonly name: string }[]): string {
   return all.map(({ name }) => name).join(', ')
-}
-
-function isAddress(url: string): boolean {
-  const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
-  return hostname !== '' && ['redis:', 'rediss:'].includes(protocol)
-}
-
-function complain(message: string, exitCode: number): number {
-  console.error(message)
-  return exitCode
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

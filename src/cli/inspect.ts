@@ -2,7 +2,8 @@
 import type { Command } from 'commander'
 import type { LockState } from '../index.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
-import { heldFor } from './description.ts'
+import { heldFor, recordHelp, recordOf } from './description.ts'
+import { printable, printableJson } from './printable.ts'
 import { plainTable } from './table.ts'
 import { showTime } from './times.ts'
 
@@ -18,12 +19,14 @@ Examples:
   baton inspect nightly-report
   baton inspect nightly-report --json | jq -r .label
 
-Unfair waiters are known to their own processes only: the queue has those that were asked for with --fair.`,
+Unfair waiters are known to their own processes only: the queue has those that were asked for with --fair.
+With --json it prints ${recordHelp}`,
     )
     .action((key: string, options: ConnectionOptions & { json?: boolean }) =>
       connected(options, undefined, async ({ locks, serverTime }) => {
         const state = await locks.inspect(key)
-        console.log(options.json ? JSON.stringify(state) : describe(state, await serverTime()))
+        const now = await serverTime()
+        console.log(options.json ? printableJson(recordOf(state, now)) : describe(state, now))
       }),
     )
 }
@@ -40,12 +43,13 @@ function describe(state: LockState, serverTime: number): string {
         `  fencing token  ${fencingToken}`,
       ]
     : [`${key} is free`]
-  if (waiters.length === 0) return lines.join('\n')
+  const text = lines.map(printable).join('\n')
+  if (waiters.length === 0) return text
   const rows = waiters.map(({ position, label, owner, waited, expiresIn }) => [
     String(position),
     label || owner,
     showTime(waited),
     showTime(expiresIn),
   ])
-  return [...lines, '', plainTable(['', 'waits', 'for', 'expires in'], rows)].join('\n')
+  return [text, '', plainTable(['', 'waits', 'for', 'expires in'], rows)].join('\n')
 }

@@ -1,9 +1,9 @@
 /** `baton list`: all locks that are held or waited for. */
 import type { Command } from 'commander'
-import { LockArgumentError, type LockState } from '../index.ts'
+import type { LockState } from '../index.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
-import { heldFor } from './description.ts'
-import { exitCodes, Failure } from './failure.ts'
+import { heldFor, recordHelp, recordOf } from './description.ts'
+import { printableJson } from './printable.ts'
 import { plainTable } from './table.ts'
 import { showTime } from './times.ts'
 
@@ -18,18 +18,18 @@ export function addList(program: Command): void {
 Examples:
   baton list
   baton list 'order:*'
-  baton list --json | jq -r '.[].key'`,
+  baton list --json | jq -r '.[].key'
+  baton list --json | jq -r '.[] | select(.heldFor > 600000) | .key + " " + .label'    # held for more than ten minutes
+
+With --json it prints an array, sorted by key; one lock is ${recordHelp}`,
     )
     .action((pattern: string, options: ConnectionOptions & { json?: boolean }) =>
       connected(options, undefined, async ({ locks, serverTime }) => {
         const states: LockState[] = []
-        try {
-          for await (const state of locks.list(pattern)) states.push(state)
-        } catch (error) {
-          throw error instanceof LockArgumentError ? new Failure(error.message, exitCodes.usage) : error
-        }
+        for await (const state of locks.list(pattern)) states.push(state)
         states.sort((a, b) => (a.key < b.key ? -1 : 1))
-        console.log(options.json ? JSON.stringify(states) : tableOf(states, await serverTime()))
+        const now = await serverTime()
+        console.log(options.json ? printableJson(states.map(state => recordOf(state, now))) : tableOf(states, now))
       }),
     )
 }

@@ -5,13 +5,14 @@
  *       │ 124 too long      │ 75 the lock is lost: SIGTERM, then SIGKILL, and only then the end
  *       │ 128+n a signal    │ signals go on to the command
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { constants } from 'node:os'
-import type { Command } from 'commander'
-import { type Lease, LockTimeoutError } from '../index.ts'
+import { type Command, Option } from 'commander'
+import { LockTimeoutError } from '../errors.ts'
+import type { Lease } from '../index.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
-import { exitCodes, Failure } from './failure.ts'
-import { printable } from './table.ts'
+import { reasonOf } from './description.ts'
+import { exitCodes, Failure, warn } from './failure.ts'
+import { Signals } from './run/signals.ts'
+import { supervise } from './run/supervise.ts'
 import { parseTime, showTime } from './times.ts'
 import { showWaiting } from './waiting.ts'
 
@@ -21,11 +22,12 @@ interface RunOptions extends ConnectionOptions {
   readonly lease?: number
   readonly label?: string
   readonly grace: number
+  readonly verbose?: boolean
 }
 
-const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
-/** Keys of a terminal send these to all that run in its foreground: the command has them already. */
-const fromTerminal: readonly string[] = ['SIGINT', 'SIGQUIT']
+const grace = new Option('--grace <time>', 'from SIGTERM to SIGKILL, if the lock is lost')
+  .argParser(parseTime)
+  .default(parseTime('10s'), '10s')
 
 export function addRun(program: Command): void {
   withConnection(program.command('run'))
@@ -37,7 +39,8 @@ export function addRun(program: Command): void {
     .option('--timeout <time>', 'how long to wait for the lock (default: as long as it takes)', parseTime)
     .option('--lease <time>', 'how long others wait if this program dies (default: 30s)', parseTime)
     .option('--label <text>', 'what others see of who holds or waits (default: host:pid)')
-    .option('--grace <time>', 'from SIGTERM to SIGKILL, if the lock is lost', parseTime, parseTime('10s'))
+    .addOption(grace)
+    .option('--verbose', 'say on stderr for whom it waits, and for how long it has, where that is no terminal, too')
     .addHelpText(
       'after',
       `
@@ -45,15 +48,29 @@ Examples:
   baton run nightly-report -- ./report.sh
   baton run deploy --fair --timeout 5m -- make deploy
   baton run import --timeout 0s -- ./import || echo "somebody else is at it"
-  baton run ledger -- sh -c 'psql -v token=$BATON_FENCING_TOKEN -f post.sql'
+  baton run ledger -- sh -c 'exec psql -v token=$BATON_FENCING_TOKEN -f post.sql'
+  0 3 * * *  baton run backup --label "$(hostname) cron" --timeout 1h --verbose -- ./backup.sh >>backup.log 2>&1
 
-The command has BATON_KEY and BATON_FENCING_TOKEN in its environment. Exit codes: the command's own; 128+n if signal n ended
-it; 75 the lock was lost; 124 it was not granted in time; 126, 127 the command cannot be started; 64 unusable arguments; 69 Redis
-cannot be reached.`,
+The command has BATON_KEY and BATON_FENCING_TOKEN in its environment. On a terminal, one line shows who holds the lock while
+it is waited for. Exit codes: the command's own; 128+n if signal n ended it; 75 the lock was lost, and the command was ended for
+it; 124 it was not granted in time; 126, 127 the command cannot be started; 64 unusable arguments; 69 Redis cannot be used.
+Signals go on to the command only: what it has started itself, it has to end itself (a shell that has nothing else to do hands
+over by exec). SIGKILL cannot go on: it leaves the command running without the lock.`,
     )
     .action(async (key: string, command: string[], options: RunOptions) => {
+      checkCommand(command)
       process.exitCode = await connected(options, options.label, at => run(at, key, command, options))
     })
+}
+
+/** Commander takes the words before and behind -- alike. Those before it would be options as soon as they look like some. */
+function checkCommand(command: readonly string[]): void {
+  const at = process.argv.indexOf('--')
+  if (at === -1 || process.argv.length - at - 1 !== command.length) {
+    const why = at === -1 ? 'there is no --' : 'there is not one key before --'
+    throw new Failure(`${why}; it is: baton run <key> -- <command> [args...]`, exitCodes.usage)
+  }
+  if (command[0] === '') throw new Failure('the command behind -- is empty', exitCodes.usage)
 }
 
 async function run(at: Connected, key: string, command: readonly string[], options: RunOptions): Promise<number> {
@@ -64,7 +81,7 @@ async function run(at: Connected, key: string, command: readonly string[], optio
     try {
       return await supervise(command, lease, options.grace, signals)
     } finally {
-      await lease.release().catch(error => console.error(`baton: ${error.message}; the lock ends with its lease`))
+      await lease.release().catch(error => warn(`${error.message}; the lock ends with its lease`))
     }
   } finally {
     signals.close()
@@ -73,83 +90,18 @@ async function run(at: Connected, key: string, command: readonly string[], optio
 
 /** Undefined: a signal came first. */
 async function take(at: Connected, key: string, options: RunOptions, signals: Signals): Promise<Lease | undefined> {
-  const { fair = false, timeout, lease } = options
+  const { fair = false, timeout, lease, verbose = false } = options
   const gaveUp = new AbortController()
   signals.hear = () => gaveUp.abort()
-  const display = showWaiting(at, key)
+  const waiting = showWaiting(at, key, verbose)
   try {
     return await at.locks.lock(key, { fair, timeout, lease, renew: true, signal: gaveUp.signal })
   } catch (error) {
     if (gaveUp.signal.aborted) return undefined
-    if (error instanceof LockTimeoutError) throw new Failure(tooLong(error), exitCodes.timeout)
+    if (error instanceof LockTimeoutError)
+      throw new Failure(`${key} was not granted within ${showTime(error.waited)}${reasonOf(error)}`, exitCodes.timeout)
     throw error
   } finally {
-    display.end()
-  }
-}
-
-function tooLong({ key, waited, holder, position }: LockTimeoutError): string {
-  const who = holder ? `, held by ${holder.label} for ${showTime(holder.heldFor)}` : ''
-  const place = position ? `, ${position} in the queue` : ''
-  return printable(`${key} was not granted within ${showTime(waited)}${who}${place}`)
-}
-
-/** Resolves to the exit code of the command, or 75 when it had to be ended because the lock was lost. */
-async function supervise(command: readonly string[], lease: Lease, grace: number, signals: Signals): Promise<number> {
-  const [file, ...args] = command as [string, ...string[]]
-  const env = { ...process.env, BATON_KEY: lease.key, BATON_FENCING_TOKEN: String(lease.fencingToken) }
-  const child = spawn(file, args, { stdio: 'inherit', env })
-  signals.hear = name => child.kill(name)
-  signals.shared = true
-  let last: NodeJS.Timeout | undefined
-  const lost = () => {
-    console.error(`baton: ${lease.signal.reason.message}; ending the command`)
-    child.kill('SIGTERM')
-    last = setTimeout(() => child.kill('SIGKILL'), grace)
-  }
-  lease.signal.addEventListener('abort', lost, { once: true })
-  try {
-    const code = await ended(child, file)
-    return lease.signal.aborted ? exitCodes.lost : code
-  } finally {
-    lease.signal.removeEventListener('abort', lost)
-    clearTimeout(last)
-  }
-}
-
-function ended(child: ChildProcess, file: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    child.once('error', (error: NodeJS.ErrnoException) => {
-      const missing = error.code === 'ENOENT'
-      const why = missing ? 'there is no such command' : error.message
-      reject(new Failure(`${printable(file)}: ${why}`, missing ? exitCodes.notFound : exitCodes.notStarted))
-    })
-    child.once('exit', (code, signal) =>
-      resolve(code ?? exitCodes.signal + constants.signals[signal as NodeJS.Signals]),
-    )
-  })
-}
-
-/** Signals that would end this program go to whoever hears them now. */
-class Signals {
-  hear: (name: NodeJS.Signals) => void = () => {}
-  number = 0
-  readonly #listeners = forwarded.map(name => {
-    const listener = () => {
-      this.number ||= constants.signals[name]
-      this.#pass(name)
-    }
-    process.on(name, listener)
-    return { name, listener }
-  })
-  /** While a command runs in the foreground of a terminal. */
-  shared = false
-
-  #pass(name: NodeJS.Signals): void {
-    if (!(this.shared && process.stdin.isTTY && fromTerminal.includes(name))) this.hear(name)
-  }
-
-  close(): void {
-    for (const { name, listener } of this.#listeners) process.off(name, listener)
+    waiting.end()
   }
 }

@@ -1,27 +1,11 @@
 /** Columns without lines: what `ps` and `ls` look like. */
-import Table from 'cli-table3'
+import stringWidth from 'string-width'
+import { printable } from './printable.ts'
 
-const nothing = {
-  ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '', 'bottom-left': '' },
-  ...{ 'bottom-right': '', left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: '  ' },
-}
-
+/** As wide as what is in it, wide characters counted as such. Quick enough for a queue of thousands. */
 export function plainTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const table = new Table({
-    head: [...head],
-    chars: nothing,
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
-  })
-  // A key or a label is somebody else's text: what would move the cursor or hide a line is shown as what it is.
-  table.push(...rows.map(row => row.map(printable)))
-  return table
-    .toString()
-    .split('\n')
-    .map(line => line.trimEnd())
-    .join('\n')
-}
-
-/** The same text without control characters. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, character => `\\u{${character.codePointAt(0)!.toString(16)}}`)
+  const lines = [head, ...rows].map(row => row.map(printable))
+  const widths = head.map((_, i) => lines.reduce((widest, line) => Math.max(widest, stringWidth(line[i] ?? '')), 0))
+  const filled = (cell: string, i: number) => cell + ' '.repeat(widths[i]! - stringWidth(cell))
+  return lines.map(line => line.map(filled).join('  ').trimEnd()).join('\n')
 }

@@ -1,32 +1,43 @@
-/** What a person sees who waits for a lock on a terminal: who has it, since when, and the own place. Nothing where it is piped. */
+/**
+ * What a person sees who waits for a lock: on a terminal one line, drawn in place, with who has the lock and since when, and
+ * the own place in the queue. Elsewhere nothing, or where it is asked for, a line at the beginning and one at the end.
+ */
 import { createLogUpdate } from 'log-update'
-import type { ClientEvents } from '../index.ts'
+import stringWidth from 'string-width'
+import type { ClientEvents, LockState } from '../index.ts'
 import type { Connected } from './connection.ts'
-import { holderOf } from './description.ts'
-import { printable } from './table.ts'
-import { showTime } from './times.ts'
+import { heldFor, reasonOf } from './description.ts'
+import { warn } from './failure.ts'
+import { printable } from './printable.ts'
+import { showTime, showTimeBriefly } from './times.ts'
+import { cut } from './top/columns.ts'
 
 /** Between two looks, in ms. */
 const LOOK = 1_000
+/** A key or a label is not cut to fewer columns than this. */
+const LEAST_NAME = 5
 
 export interface Waiting {
-  /** Takes the line away. */
+  /** The wait is over: takes the line away. */
   end(): void
 }
 
-export function showWaiting({ locks, serverTime }: Connected, key: string): Waiting {
-  if (!process.stderr.isTTY) return { end() {} }
+/** `verbose`: say it on stderr where that is no terminal, too. */
+export function showWaiting(at: Connected, key: string, verbose: boolean): Waiting {
+  if (process.stderr.isTTY) return drawn(at, key)
+  return verbose ? told(at, key) : { end() {} }
+}
+
+function drawn({ locks, serverTime }: Connected, key: string): Waiting {
   const begun = performance.now()
-  const line = createLogUpdate(process.stderr)
+  const line = createLogUpdate(process.stderr, { showCursor: true })
   let owner: string | undefined
   let over = false
   const look = async () => {
     const [state, now] = await Promise.all([locks.inspect(key), serverTime()])
-    if (over) return
-    const place = state.waiters.find(waiter => waiter.owner === owner)?.position
-    const queue = place === undefined ? '' : `, ${place} of ${state.waiters.length} in the queue`
-    const since = showTime(performance.now() - begun)
-    line(printable(`waiting for ${key}: held by ${holderOf(state, now)}${queue}, waiting for ${since}`))
+    const waited = performance.now() - begun
+    // A line that is as wide as the terminal would be broken by some.
+    if (!over) line(waitingLine(state, { owner, waited, serverTime: now }, (process.stderr.columns ?? 80) - 1))
   }
   // It is only a picture: what fails is told by the wait itself.
   const draw = () => void look().catch(() => {})
@@ -45,4 +56,55 @@ export function showWaiting({ locks, serverTime }: Connected, key: string): Wait
       line.clear()
     },
   }
+}
+
+/** In a log: the reason of the wait, and its length. */
+function told({ locks }: Connected, key: string): Waiting {
+  const begun = performance.now()
+  let waits = false
+  const began = (event: ClientEvents['waiting']) => {
+    waits = true
+    warn(`waiting for ${key}${reasonOf(event)}`)
+  }
+  locks.on('waiting', began)
+  return {
+    end() {
+      locks.off('waiting', began)
+      if (waits) warn(`waited ${showTime(performance.now() - begun)} for ${key}`)
+    },
+  }
+}
+
+/** Who looks, since when (ms), and at what time of the server (ms). */
+interface Onlooker {
+  readonly owner: string | undefined
+  readonly waited: number
+  readonly serverTime: number
+}
+
+/** In at most so many columns. Names are cut first, because a cut name still says who it is. */
+export function waitingLine(state: LockState, { owner, waited, serverTime }: Onlooker, columns: number): string {
+  const { position } = state.waiters.find(waiter => waiter.owner === owner) ?? {}
+  const place = position === undefined ? '' : ` (${position} of ${state.waiters.length})`
+  const held = heldFor(state, serverTime)
+  const names = [
+    printable(state.key),
+    held === undefined ? 'nobody' : printable(state.label || state.owner || ''),
+  ] as const
+  const around = [
+    `waiting ${showTimeBriefly(waited)}${place} for `,
+    ', held by ',
+    held === undefined ? '' : ` for ${showTimeBriefly(held)}`,
+  ] as const
+  const room = columns - stringWidth(around.join(''))
+  const [key, holder] = shared(names, Math.max(room, 2 * LEAST_NAME))
+  return cut(around[0] + key + around[1] + holder + around[2], columns)
+}
+
+/** Both names in so many columns: the shorter one gets what it needs, up to half of them. */
+function shared([one, other]: readonly [string, string], room: number): [string, string] {
+  const [a, b] = [stringWidth(one), stringWidth(other)]
+  const half = Math.floor(room / 2)
+  const forOne = Math.min(a, Math.max(half, room - b))
+  return [cut(one, forOne, 'middle'), cut(other, room - forOne, 'middle')]
 }

@@ -17,13 +17,31 @@ export function namedRedis(value: string | undefined): LocalRedis | undefined {
   }
 }
 
+/** The address of a server: `redis:` or `rediss:`, a host, and behind it at most the number of a database and a query. */
+export function addressOf(value: string): URL | undefined {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  if (!url?.hostname || !['redis:', 'rediss:'].includes(url.protocol)) return undefined
+  // A password that has a / # or ? as it is ends the host too early: its beginning would be taken for a port, and be shown.
+  if (!/^(\/\d*)?$/.test(url.pathname) || url.hash !== '' || url.search.includes('@')) return undefined
+  return decodes(url.username) && decodes(url.password) ? url : undefined
+}
+
+function decodes(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /**
  * Host, port and database only. The user part is dropped together with the password because some providers
  * put the secret there, and the query because some clients read a password from it.
  */
 function withoutSecrets(value: string): string {
-  const url = URL.canParse(value) ? new URL(value) : undefined
-  if (!url?.hostname || !['redis:', 'rediss:'].includes(url.protocol)) {
+  const url = addressOf(value)
+  if (!url) {
     // The value itself is not quoted: a mistyped address still holds its password.
     throw new Error('REDIS_URL is set, but is not an address of the form redis://host:port or rediss://host:port')
   }

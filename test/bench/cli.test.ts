@@ -7,14 +7,20 @@ const bench = (...args: string[]) => runNode(['--import', 'tsx', 'src/cli/main.t
 
 describe('unusable arguments end with 64 and one line', () => {
   test.each([
-    [['--rival', 'redlok'], "There is no rival 'redlok'. Did you mean 'redlock'?\n"],
-    [['--rival', 'baton-fair,floor-plublish'], "There is no rival 'floor-plublish'. Did you mean 'floor-publish'?\n"],
-    [['--scenario', '2x8', '--scenario', '2x9-hold5'], "There is no scenario '2x9-hold5'. Did you mean '2x8-hold5'?\n"],
+    [['--rival', 'redlok'], "baton: there is no rival 'redlok'; did you mean 'redlock'?\n"],
+    [
+      ['--rival', 'baton-fair,floor-plublish'],
+      "baton: there is no rival 'floor-plublish'; did you mean 'floor-publish'?\n",
+    ],
+    [
+      ['--scenario', '2x8', '--scenario', '2x9-hold5'],
+      "baton: there is no scenario '2x9-hold5'; did you mean '2x8-hold5'?\n",
+    ],
     [
       ['--rounds', '0'],
-      /^error: option '--rounds <n>' argument '0' is invalid. It must be an integer of at least 1.\n$/,
+      /^baton: option '--rounds <n>' argument '0' is invalid. It must be an integer of at least 1.\n$/,
     ],
-    [['--url', 'http://:secret@example'], '--url is not an address of the form redis://host:port\n'],
+    [['--url', 'rediss://127.0.0.1:1', '--rtt', '1'], 'baton: --rtt does not work with TLS\n'],
   ])('%s', async (args, said) => {
     const { code, output, errors } = await bench(...args)
     expect(output).toBe('')
@@ -22,6 +28,13 @@ describe('unusable arguments end with 64 and one line', () => {
     else expect(errors).toMatch(said)
     expect(code).toBe(64)
   })
+})
+
+test('an address that is none ends with 69, and is not shown', async () => {
+  const { code, errors } = await bench('--url', 'http://:secret@example')
+  expect(errors).toMatch(/^baton: the address of Redis is not of the form redis:\/\/host:port/)
+  expect(errors).not.toContain('secret')
+  expect(code).toBe(69)
 })
 
 test('a server that is not there ends with 69', async () => {

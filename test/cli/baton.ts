@@ -6,6 +6,9 @@ import { redisUrl } from '../support/redis.ts'
 
 const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
+/** How long a program may take until it does what it is for, on a busy machine, in ms. */
+export const STARTUP = 15_000
+
 export interface Ended {
   readonly code: number | null
   readonly output: string
@@ -19,8 +22,12 @@ export interface Running {
   output(): string
 }
 
-/** Starts `baton`; it is killed after the test if it has not ended. */
-export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+/** Starts `baton`; it is killed after the test if it has not ended, or when `over` says. */
+export function start(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  over: (end: () => void) => void = onTestFinished,
+): Running {
   const child = spawn(process.execPath, [program, ...args], {
     env: { ...process.env, REDIS_URL: redisUrl(), NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -33,7 +40,7 @@ export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Run
     errors += text
   })
   const ended = new Promise<Ended>(resolve => child.once('close', code => resolve({ code, output, errors })))
-  onTestFinished(() => {
+  over(() => {
     child.kill('SIGKILL')
   })
   return { child, ended, output: () => output }

@@ -115,16 +115,16 @@ describe('ended early', () => {
   test('Redis out of reach: exit code 69, and no password in the message', { timeout: slow }, async () => {
     const { out, err, code } = await run(built, '--url', 'redis://someone:secret@127.0.0.1:1')
     expect(code).toBe(69)
-    expect(err).toMatch(/^Redis cannot be reached: /)
+    expect(err).toMatch(/^baton: Redis at 127\.0\.0\.1:1 cannot be used: .*ECONNREFUSED/)
     expect(out + err).not.toContain('secret')
   })
 
   test.each([
-    ['an address', ['--url', 'someone:secret@host']],
-    ['an option', ['--bogus']],
-  ])('%s that cannot be used: exit code 64', { timeout: slow }, async (_what, args) => {
+    ['an address', ['--url', 'someone:secret@host'], 69],
+    ['an option', ['--bogus'], 64],
+  ] as const)('%s that cannot be used', { timeout: slow }, async (_what, args, expected) => {
     const { out, err, code } = await run(built, ...args)
-    expect(code).toBe(64)
+    expect(code).toBe(expected)
     expect(out + err).not.toContain('secret')
   })
 })

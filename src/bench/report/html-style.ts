@@ -1,14 +1,19 @@
 /**
- * The page's style sheet. Hues are of Okabe and Ito's palette, which the common kinds of colour blindness can tell apart,
- * darkened for white and lightened for black until each has a contrast of at least 4.5 : 1 (marks are also text here).
+ * Colours of the pages that this program makes. Hues are of Okabe and Ito's palette, which the common kinds of colour
+ * blindness can tell apart, darkened for white and lightened for black until each has a contrast of at least 4.5 : 1
+ * (marks are also text).
  */
-export const style = `
+export const palette = `
 :root { --page: #fff; --raised: #f6f7f8; --text: #1b1f24; --faint: #59636e; --edge: #d5dae0; --grid: #e4e7eb;
   --baton: #b84500; --order: #0069a6; --rival: #00795a; --floor: #6b7280; --alarm: #b3001e; --wash: #fff4ec; }
 @media (prefers-color-scheme: dark) {
   :root { --page: #14171a; --raised: #1d2125; --text: #e8eaed; --faint: #a0a8b2; --edge: #3a4149; --grid: #2c3238;
     --baton: #ff9a57; --order: #62b9ee; --rival: #3cc79f; --floor: #9aa3ae; --alarm: #ff8090; --wash: #2b2019; }
 }
+`
+
+/** The report's style sheet. */
+export const style = `${palette}
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1200px; padding: 24px; background: var(--page); color: var(--text);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; overflow-wrap: anywhere; }

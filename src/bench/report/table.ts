@@ -2,6 +2,7 @@
 import Table from 'cli-table3'
 import type { Measure, Results, Scenario, Trial } from '../contract.ts'
 import { floorPublish, floorSet } from '../rivals/floors.ts'
+import { noBorders } from './borders.ts'
 
 interface Column {
   readonly measure: Measure
@@ -67,13 +68,6 @@ const columnsOf: Record<Scenario['kind'] | 'uncontended', readonly Column[]> = {
   ],
 }
 
-/** No lines but the one under the head: the tables are wide enough without. */
-const plain = {
-  ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '' },
-  ...{ bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' },
-  ...{ left: '', 'left-mid': '', right: '', 'right-mid': '', middle: '', 'mid-mid': '' },
-}
-
 /** What must be 0, and is named only where it is not. */
 const faults: readonly (readonly [Measure, string])[] = [
   ['overlaps', 'overlaps'],
@@ -92,7 +86,8 @@ function table({ rivals, trials }: Results, scenario: Scenario): string {
   const rows = new Table({
     head: ['', ...columns.map(({ head }) => head), 'faults'],
     style: { head: [], border: [], compact: true },
-    chars: plain,
+    // No lines but the one under the head: the tables are wide enough without.
+    chars: { ...noBorders, mid: '─' },
   })
   const of = (name: string) => trials.filter(trial => trial.rival === name && trial.scenario === scenario.name)
   for (const { name } of rivals) {

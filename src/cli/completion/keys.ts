@@ -1,0 +1,30 @@
+/** The names of live locks, for a line that is being written: quickly, or not at all. */
+import { connected } from '../connection.ts'
+import { printable } from '../printable.ts'
+import type { Candidate, KeysWanted } from './next.ts'
+
+/** Who presses TAB waits for this long at most, in ms. */
+const PATIENCE = 2_000
+/** More of them do not help to choose. */
+const MOST = 200
+
+/** Those found in time; none where Redis is not to be had. */
+export async function keysFor({ beginning, url, prefix = 'lock' }: KeysWanted): Promise<readonly Candidate[]> {
+  const found: Candidate[] = []
+  const looking = connected({ ...(url !== undefined && { url }), prefix }, undefined, async ({ locks }) => {
+    for await (const { key, locked, label, owner } of locks.list(`${literal(beginning)}*`)) {
+      // Who cannot type a name is not helped by seeing it; and what begins with - would be an option.
+      if (printable(key) !== key || key.startsWith('-')) continue
+      found.push({ value: key, description: locked ? `held by ${printable(label || owner || '')}` : 'waited for' })
+      if (found.length >= MOST) break
+    }
+  })
+  const late = new Promise(resolve => setTimeout(resolve, PATIENCE))
+  await Promise.race([looking.catch(() => {}), late])
+  return found.sort((a, b) => (a.value < b.value ? -1 : 1))
+}
+
+/** As a pattern that matches only itself. */
+function literal(text: string): string {
+  return text.replace(/[\\*?[\]]/g, '\\$&')
+}

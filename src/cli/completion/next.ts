@@ -1,0 +1,98 @@
+/** What may come next in a line that is being written: read from the tree of commands as commander has it. */
+import type { Command, Option } from 'commander'
+
+export interface Candidate {
+  readonly value: string
+  readonly description: string
+}
+
+/** `keys`: the names of locks that begin so. `command`: the rest is the line of another program, behind `--`. */
+export type Next =
+  | { readonly kind: 'words'; readonly words: readonly Candidate[] }
+  | ({ readonly kind: 'keys' } & KeysWanted)
+  | { readonly kind: 'files' }
+  | { readonly kind: 'command' }
+
+export interface KeysWanted {
+  readonly beginning: string
+  /** As given in the line. */
+  readonly url?: string
+  readonly prefix?: string
+}
+
+const nothing: Next = { kind: 'words', words: [] }
+
+/** `words`: behind the name of the program, as they stand in the line; the last one is being written, and may be empty. */
+export function nextOf(program: Command, words: readonly string[]): Next {
+  const written = words.slice(0, -1).map(unquoted)
+  const last = unquoted(words.at(-1) ?? '')
+  let command = program
+  let operands = 0
+  const given: Record<string, string> = {}
+  for (let i = 0; i < written.length; i++) {
+    const word = written[i]!
+    if (word === '--') return command.name() === 'run' ? { kind: 'command' } : operand(command, operands, last, given)
+    const option = word.startsWith('-') ? optionOf(command, word) : undefined
+    if (option && takesValue(option)) {
+      const [, inside] = /^--[^=]+=(.*)$/s.exec(word) ?? []
+      if (inside === undefined && i + 1 === written.length) return valuesFor(option)
+      given[option.attributeName()] = inside ?? written[++i]!
+    } else if (!word.startsWith('-')) {
+      const subcommand = command.commands.find(one => one.name() === word)
+      if (subcommand) command = subcommand
+      else if (command === program && word !== 'help') return nothing
+      else operands++
+    }
+  }
+  if (last.startsWith('-')) return beginningWith(last, optionsOf(command))
+  return operand(command, operands, last, given)
+}
+
+function operand(command: Command, index: number, last: string, given: Readonly<Record<string, string>>): Next {
+  if (command.commands.length > 0) return beginningWith(last, commandsOf(command))
+  const { registeredArguments: all } = command
+  const argument = all[index] ?? all.findLast(({ variadic }) => variadic)
+  if (argument?.name() === 'key') {
+    const { url, prefix } = given
+    return { kind: 'keys', beginning: last, ...(url && { url }), ...(prefix && { prefix }) }
+  }
+  // What follows the key of `run` follows --.
+  if (argument?.name() === 'command') return beginningWith(last, [{ value: '--', description: 'then the command' }])
+  return beginningWith(
+    last,
+    (argument?.argChoices ?? []).map(value => ({ value, description: '' })),
+  )
+}
+
+function valuesFor(option: Option): Next {
+  if (option.flags.includes('<file>')) return { kind: 'files' }
+  return { kind: 'words', words: (option.argChoices ?? []).map(value => ({ value, description: '' })) }
+}
+
+function beginningWith(beginning: string, all: readonly Candidate[]): Next {
+  return { kind: 'words', words: all.filter(({ value }) => value.startsWith(beginning)) }
+}
+
+function commandsOf(command: Command): Candidate[] {
+  const visible = command.createHelp().visibleCommands(command)
+  return visible.map(one => ({ value: one.name(), description: one.description() }))
+}
+
+function optionsOf(command: Command): Candidate[] {
+  const visible = command.createHelp().visibleOptions(command)
+  return visible.flatMap(({ long, description }) => (long ? [{ value: long, description }] : []))
+}
+
+function optionOf(command: Command, word: string): Option | undefined {
+  const [name] = word.split('=')
+  return command.options.find(({ long, short }) => name === long || name === short)
+}
+
+function takesValue({ required, optional }: Option): boolean {
+  return required || optional
+}
+
+/** A word as the program would get it. Variables are not looked up; and where it ends in a \, its end is yet to come. */
+function unquoted(word: string): string {
+  return word.replace(/\\(.?)|["']/gs, '$1')
+}

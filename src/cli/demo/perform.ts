@@ -1,0 +1,125 @@
+/** The demo from its start to its verdict: Redis is found, the sale is run, and what it has left behind is judged. */
+import { randomBytes } from 'node:crypto'
+import { constants } from 'node:os'
+import type { Redis } from 'ioredis'
+import { messageOf } from '../../local-redis/error-message.ts'
+import { obtainRedis } from '../../local-redis/index.ts'
+import { checkedAddress, connect } from '../connection.ts'
+import { exitCodes, Failure } from '../failure.ts'
+import { runSale } from './coordinator.ts'
+import { loadOrders } from './orders.ts'
+import { now, sale } from './sale.ts'
+import { assess, asTable, asText, headline, passed, summary } from './verdict.ts'
+import { type Display, openDisplay } from './view.ts'
+import { judge } from './witness.ts'
+
+/** A sale takes about ten seconds; one that takes this long is stuck. */
+const patience = 60_000
+
+interface Options {
+  readonly lock: boolean
+  readonly url?: string
+}
+
+/** Resolves to the exit code: 0 if nothing went wrong in the sale. Rejects with Failure. */
+export async function perform({ lock, url }: Options): Promise<number> {
+  if (process.platform === 'win32') {
+    throw new Failure('the demo freezes a process with SIGSTOP, which Windows has not', exitCodes.unavailable)
+  }
+  if (url !== undefined) checkedAddress(url)
+  const display = openDisplay(process.stdout, process.env)
+  const interruption = listenForInterruption()
+  let server: Awaited<ReturnType<typeof reach>>
+  try {
+    server = await Promise.race([reach(url, display), interruption.happened])
+  } catch (error) {
+    if (!interruption.signal.aborted) throw failureOf(error, exitCodes.unavailable)
+    // What is being prepared cannot be called off, but it ends with this process.
+    process.exit(interruption.exitCode())
+  }
+  try {
+    return await hold(server, lock, display, interruption.signal)
+  } catch (error) {
+    display.end()
+    if (interruption.signal.aborted) throw failureOf(interruption.signal.reason, interruption.exitCode())
+    if (server.redis.status === 'ready') throw failureOf(error, exitCodes.no)
+    throw new Failure(`the connection to Redis was lost: ${messageOf(error)}`, exitCodes.unavailable)
+  } finally {
+    server.redis.disconnect()
+    await server.stop()
+    interruption.stopListening()
+  }
+}
+
+async function hold(server: { redis: Redis; url: string }, locked: boolean, display: Display, signal: AbortSignal) {
+  const orders = await loadOrders()
+  const customers = new Set(orders.map(order => order.customer)).size
+  const { print, say, watch, colours } = display
+  const guard = locked ? 'one fair lock' : 'NO LOCK'
+  const crowd = `${orders.length} orders of ${customers} customers, ${sale.workers} workers`
+  print(colours.bold(`Flash sale: ${sale.stock} coupons, ${crowd}, ${guard}`))
+  const startedAt = now()
+  const prefix = `baton-demo:${randomBytes(6).toString('hex')}`
+  const history = await runSale({ ...server, prefix, orders, locked, signal, patience, say, watch })
+  const took = now() - startedAt
+  display.end()
+
+  const findings = judge(history)
+  const rows = assess(findings, locked)
+  const fine = passed(rows)
+  print('')
+  print(display.live ? asTable(rows, colours) : asText(rows))
+  print('')
+  if (!display.live) print(summary(findings, locked))
+  print(colours.bold((fine ? colours.green : colours.red)(headline(rows, locked, took))))
+  return fine ? 0 : exitCodes.no
+}
+
+/** Redis as asked for, and a connection to it that answers. Never connected anew: keys of the run would be missing then. */
+async function reach(url: string | undefined, display: Display) {
+  const announce = display.print
+  const server = url === undefined ? await obtainRedis({ announce }) : named(url, announce)
+  try {
+    return { ...server, redis: await connect(server.url) }
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+}
+
+function named(url: string, announce: (line: string) => void) {
+  const { protocol, host } = new URL(url)
+  announce(`Redis: the server --url names, ${protocol}//${host}`)
+  return { url, stop: async () => {} }
+}
+
+/** Signals that end the demo, and a reader of its output that has gone away. The second one ends it on the spot. */
+function listenForInterruption() {
+  const controller = new AbortController()
+  const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  let number = 0
+  const interrupt = (name: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGPIPE') => {
+    if (controller.signal.aborted && name !== 'SIGPIPE') process.exit(exitCodes.signal + number)
+    number ||= constants.signals[name]
+    controller.abort(new Error(`interrupted by ${name}`))
+  }
+  const brokenPipe = () => interrupt('SIGPIPE')
+  for (const name of names) process.on(name, interrupt)
+  process.stdout.on('error', brokenPipe)
+  const happened = new Promise<never>((_, reject) => {
+    controller.signal.addEventListener('abort', () => reject(controller.signal.reason), { once: true })
+  })
+  happened.catch(() => {}) // after the start nobody waits for it any more
+  return {
+    signal: controller.signal,
+    happened,
+    exitCode: () => exitCodes.signal + number,
+    stopListening: () => {
+      for (const name of names) process.off(name, interrupt)
+    },
+  }
+}
+
+function failureOf(error: unknown, exitCode: number): Failure {
+  return error instanceof Failure ? error : new Failure(messageOf(error), exitCode)
+}

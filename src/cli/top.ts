@@ -1,0 +1,61 @@
+/** `baton top`: all locks, their holders and their queues, live in the terminal, or as one snapshot. */
+import { type Command, Option } from 'commander'
+import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
+import { recordHelp } from './description.ts'
+import { exitCodes, Failure } from './failure.ts'
+import type { Order } from './live/picture.ts'
+import { parseInterval } from './times.ts'
+
+interface TopOptions extends ConnectionOptions {
+  readonly interval: number
+  readonly sort: keyof typeof orders
+  readonly once?: boolean
+  readonly json?: boolean
+}
+
+/** By the titles of the columns. */
+const orders = { lock: 'key', held: 'heldFor', left: 'timeLeft', queue: 'waiters', longest: 'longestWait' } as const
+
+export function addTop(program: Command): void {
+  withConnection(program.command('top'))
+    .description('all locks, their holders and their queues, live')
+    .argument('[pattern]', 'only keys like this: *, ?, [abc], \\ to escape', '*')
+    .option('--interval <time>', 'from one look at Redis to the next (default: 1s)', parseInterval)
+    .addOption(new Option('--sort <column>', 'what to begin with').choices(Object.keys(orders)).default('queue'))
+    .option('--once', 'print one snapshot, as text for a pipe')
+    .addOption(new Option('--json', 'print one snapshot for a script').implies({ once: true }))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  baton top
+  baton top 'order:*' --interval 5s
+  baton top --once --sort longest | head
+  baton top --json | jq '.waiters'
+
+Keys: arrows move, enter opens a lock with its queue, / filters, s sorts, space pauses, ? shows the others, q quits.
+A look that takes long, because there are many keys or Redis is busy, is followed by a rest of four times its length.
+
+With --json it prints { held, queued, waiters, longestWait, locks }; one of the locks has a longestWait, and is otherwise${recordHelp}`,
+    )
+    .action(async (pattern: string, options: TopOptions) => {
+      process.exitCode = await connected(options, undefined, at => top(at, pattern, options))
+    })
+}
+
+async function top(at: Connected, pattern: string, options: TopOptions): Promise<number> {
+  const { interval = 1_000, sort, once, json } = options
+  const order: Order = orders[sort]
+  if (once) {
+    const { snapshot } = await import('./top/snapshot.ts')
+    console.log(await snapshot(at, pattern, order, json))
+    return 0
+  }
+  const { stdin, stdout } = process
+  if (!stdin.isTTY || !stdout.isTTY || process.env['TERM'] === 'dumb') {
+    throw new Failure('top needs a terminal; --once prints one snapshot without it', exitCodes.usage)
+  }
+  const { showLive } = await import('./top/session.ts')
+  const signal = await showLive(at, { pattern, interval, order }, stdin, stdout)
+  return signal === undefined ? 0 : exitCodes.signal + signal
+}

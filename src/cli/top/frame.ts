@@ -1,0 +1,116 @@
+/**
+ * The screen of `baton top`, line by line:
+ *
+ *      127.0.0.1:6379  12 held  …      which Redis, and its figures
+ *      every 1s                        how far they can be believed
+ *      …                               the list, or one lock that is open, or the help
+ *      ↑↓ move  enter open  …          keys, or the filter that is being typed
+ */
+import type { Colors } from 'picocolors/types.js'
+import { messageOf } from '../../local-redis/error-message.ts'
+import { lockNamed, type Picture } from '../live/picture.ts'
+import type { Watch } from '../live/watch.ts'
+import { showTimeBriefly as time } from '../times.ts'
+import { count } from './cells.ts'
+import { cut } from './columns.ts'
+import { list } from './list.ts'
+import { aroundQueue, queue } from './queue.ts'
+import { summary } from './snapshot.ts'
+import { type View, type Visible, visible } from './view.ts'
+
+export interface Seen {
+  readonly view: View
+  readonly watch: Watch
+  readonly paused: boolean
+  /** ms */
+  readonly interval: number
+  /** Which Redis it is. */
+  readonly where: string
+}
+
+export interface Size {
+  readonly columns: number
+  readonly rows: number
+}
+
+/** What an answer may take, in ms, before it is said that there is none. */
+const LATE = 2_000
+/** A table is no wider than the eye can follow a row. */
+const WIDEST = 130
+/** Lines that are no rows of the table: two above, its titles, and the foot. */
+const aroundList = 4
+
+/** Rows of a page of what is shown. */
+export function pageOf({ opened }: View, { rows }: Size): number {
+  return Math.max(1, rows - aroundList - (opened === undefined ? 0 : aroundQueue))
+}
+
+/** As many lines as there are rows, none longer than the screen is wide. */
+export function frame({ view, watch, paused, interval, where }: Seen, size: Size, colours: Colors): string[] {
+  const { picture } = watch
+  const shown = visible(view, picture)
+  const width = Math.min(size.columns, WIDEST)
+  const page = pageOf(view, size)
+  const line = (text: string) => cut(text, size.columns)
+  const body = () => {
+    if (view.help) return help.map(line)
+    if (view.opened === undefined) return list(view, shown, page, width, colours, picture && nothing(view, picture))
+    return queue(view.opened, lockNamed(picture, view.opened), view.place, page, width, colours)
+  }
+  const [tone, belief] = status(watch, paused, interval)
+  const part = view.filter && picture ? `  ${ofAll(shown, picture)} have “${view.filter}”` : ''
+  const head = [
+    colours.bold(line(picture ? `${where}  ${summary(picture, time)}` : where)),
+    colours[tone](line(belief + part)),
+  ]
+  const lines = [...head, ...body()].slice(0, size.rows - 1)
+  const filled = Array.from({ length: size.rows - 1 }, (_, i) => lines[i] ?? '')
+  return [...filled, foot(view, size.columns, colours)]
+}
+
+/** How far the picture can be believed. */
+function status(watch: Watch, paused: boolean, interval: number): ['red' | 'yellow' | 'dim', string] {
+  const { picture, age, took, trouble, surveying = 0 } = watch
+  const asOf = picture ? `as of ${time(age)} ago` : 'nothing seen yet'
+  if (trouble) return ['red', `${asOf}: ${messageOf(trouble)}`]
+  if (surveying > Math.max(LATE, 3 * took)) return ['yellow', `${asOf}: no answer for ${time(surveying)}`]
+  if (paused) return ['yellow', `paused, ${asOf}`]
+  if (!picture) return ['dim', 'looking …']
+  const pace = watch.pace > interval ? `${time(watch.pace)}, because a look takes ${time(took)}` : time(interval)
+  return ['dim', `every ${pace}`]
+}
+
+function nothing({ filter }: View, { locks }: Picture): string {
+  return locks.length === 0 ? 'no lock is held' : `no lock has “${filter}”; esc shows all ${count(locks.length)}`
+}
+
+function ofAll({ rows }: Visible, { locks }: Picture): string {
+  return `${count(rows.length)} of ${count(locks.length)}`
+}
+
+function foot({ help, typing, filter, opened }: View, width: number, colours: Colors): string {
+  if (typing) return `${cut(`filter: ${filter}`, width - 1)}${colours.inverse(' ')}`
+  const keys = help ? anyKey : opened === undefined ? listKeys : lockKeys
+  return colours.dim(cut(keys, width))
+}
+
+const listKeys = '↑↓ move  enter open  s sort  r reverse  / filter  space pause  ? help  q quit'
+const lockKeys = '↑↓ scroll  esc back  space pause  ? help  q quit'
+const anyKey = 'any key goes back'
+
+const help = `
+  up down j k       move; page up, page down, home, end, g and G go farther
+  enter, right      open a lock: its owner, fencing token and queue
+  esc, left         back to the list; in the list: show all locks again
+  /                 filter: locks with this text in their name, or in the label
+                    of their holder or of a waiter; enter keeps it, esc drops it
+  s                 sort by the next column; r turns the order around
+  1 2 3 4 5         sort by name, time held, waiters, longest wait, time left
+  space, p          pause, and go on
+  ctrl-l            draw the screen anew
+  q, ctrl-c         quit
+
+  LEFT is what is left of the lease; most holders renew it after a third.
+  EXPIRES is when a waiter is passed over, unless its process is heard of.
+  QUEUE has those who wait in the fair queue: who waits unfair is known to
+  its own process only.`.split('\n')

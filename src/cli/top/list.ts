@@ -1,0 +1,40 @@
+/** All locks, one a row. */
+import type { Colors } from 'picocolors/types.js'
+import type { Order } from '../live/picture.ts'
+import { showTimeBriefly as time } from '../times.ts'
+import { lockCells } from './cells.ts'
+import { type Column, cut, lay, row } from './columns.ts'
+import type { View, Visible } from './view.ts'
+
+const columns: readonly (Column & { readonly order?: Order })[] = [
+  { title: '', width: 1 },
+  { title: 'LOCK', width: 10, share: 3, order: 'key' },
+  { title: 'HOLDER', width: 8, share: 2 },
+  { title: 'HELD', width: 7, right: true, order: 'heldFor' },
+  { title: 'LEFT', width: 7, right: true, order: 'timeLeft' },
+  { title: 'QUEUE', width: 6, right: true, order: 'waiters' },
+  { title: 'LONGEST', width: 8, right: true, order: 'longestWait' },
+]
+
+/** `none`: what to say where there is no row. */
+export function list(
+  view: View,
+  { rows, cursor }: Visible,
+  page: number,
+  width: number,
+  colours: Colors,
+  none: string | undefined,
+): string[] {
+  const laid = lay(columns, width)
+  const arrow = view.reversed ? '▴' : '▾'
+  const titles = columns.map(({ title, order }) => (order === view.order ? title + arrow : title))
+  // The cursor stays in the middle where it can, so that what is next to it is in sight.
+  const first = Math.max(0, Math.min(cursor - Math.floor(page / 2), rows.length - page))
+  const lines = rows.slice(first, first + page).map((lock, i) => {
+    const here = first + i === cursor
+    const line = row(laid, [here ? '>' : '', ...lockCells(lock, time)])
+    return here ? colours.inverse(line) : line
+  })
+  const saying = none === undefined || rows.length > 0 ? [] : ['', `  ${cut(none, width - 2)}`]
+  return [colours.bold(row(laid, titles)), ...lines, ...saying]
+}

@@ -1,0 +1,132 @@
+/** What a person has chosen to see of the picture, and how keys change it. No terminal here. */
+import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, sorted } from '../live/picture.ts'
+
+export interface View {
+  readonly order: Order
+  readonly reversed: boolean
+  /** Only locks with this text; while `typing`, keys go on it. */
+  readonly filter: string
+  readonly typing: boolean
+  /** Key of the lock that the cursor is on: it stays on it wherever the order takes it. Undefined, or gone: it is in `row`. */
+  readonly selected: string | undefined
+  readonly row: number
+  /** Key of the lock whose queue is shown, and the first place of it that is. */
+  readonly opened: string | undefined
+  readonly place: number
+  readonly help: boolean
+}
+
+/** What one key means now. The words are for whom the view does not concern. */
+export type Pressed = View | 'quit' | 'pause' | 'redraw' | 'suspend'
+
+export interface Key {
+  /** As node:readline names it: `up`, `return`, `escape`, `a`. */
+  readonly name: string
+  readonly ctrl: boolean
+  /** What it would write; empty: nothing. */
+  readonly text: string
+}
+
+export const firstView: View = {
+  order: 'waiters',
+  reversed: false,
+  filter: '',
+  typing: false,
+  selected: undefined,
+  row: 0,
+  opened: undefined,
+  place: 0,
+  help: false,
+}
+
+/** The locks that are in sight, in their order, and the row of the cursor; -1: there is none. */
+export interface Visible {
+  readonly rows: readonly SeenLock[]
+  readonly cursor: number
+}
+
+export function visible(view: View, picture: Picture | undefined): Visible {
+  const rows = sorted(matching(picture?.locks ?? [], view.filter), view.order, view.reversed)
+  const at = rows.findIndex(({ key }) => key === view.selected)
+  return { rows, cursor: at >= 0 ? at : Math.min(view.row, rows.length - 1) }
+}
+
+/** `page`: rows of a page. */
+export function press(view: View, key: Key, picture: Picture | undefined, page: number): Pressed {
+  if (key.ctrl) return controls[key.name] ?? view
+  if (view.help) return key.name === 'q' ? 'quit' : { ...view, help: false }
+  if (view.typing) return type(view, key)
+  switch (key.text || key.name) {
+    case 'q':
+      return 'quit'
+    case '?':
+    case 'h':
+      return { ...view, help: true }
+    case ' ':
+    case 'p':
+      return 'pause'
+  }
+  return view.opened === undefined ? pressInList(view, key, picture, page) : pressInLock(view, key, picture, page)
+}
+
+const controls: Readonly<Record<string, Pressed>> = { c: 'quit', l: 'redraw', z: 'suspend' }
+
+function type(view: View, { name, text }: Key): View {
+  if (name === 'return' || name === 'enter') return { ...view, typing: false }
+  if (name === 'escape') return { ...view, typing: false, filter: '' }
+  // A person's characters, of which some have two halves.
+  if (name === 'backspace') return { ...view, filter: [...view.filter].slice(0, -1).join('') }
+  return { ...view, filter: view.filter + text }
+}
+
+function pressInList(view: View, { name, text }: Key, picture: Picture | undefined, page: number): View {
+  const { rows, cursor } = visible(view, picture)
+  const names = Object.keys(orders) as Order[]
+  const chosen = names[Number(text) - 1]
+  if (chosen) return { ...view, order: chosen, reversed: chosen === view.order && !view.reversed }
+  switch (text || name) {
+    case 's':
+      return { ...view, order: names[(names.indexOf(view.order) + 1) % names.length]!, reversed: false }
+    case 'r':
+      return { ...view, reversed: !view.reversed }
+    case '/':
+      return { ...view, typing: true }
+    case 'escape':
+      return { ...view, filter: '' }
+    case 'return':
+    case 'enter':
+    case 'right':
+      return { ...view, opened: rows[cursor]?.key, place: 0 }
+  }
+  const row = moved(cursor, { name, text }, rows.length, page)
+  if (row === undefined) return view
+  // At the top it is on whatever comes first.
+  return { ...view, row, selected: row === 0 ? undefined : rows[row]?.key }
+}
+
+function pressInLock(view: View, key: Pick<Key, 'name' | 'text'>, picture: Picture | undefined, page: number): View {
+  if (['escape', 'left', 'backspace', 'return', 'enter'].includes(key.name)) {
+    return { ...view, opened: undefined, selected: view.opened }
+  }
+  const { waiters = [] } = lockNamed(picture, view.opened) ?? {}
+  const last = Math.max(0, waiters.length - page)
+  const place = moved(Math.min(view.place, last), key, last + 1, page)
+  return place === undefined ? view : { ...view, place }
+}
+
+/** Where a key moves to from a row; undefined: it does not move. */
+function moved(from: number, { name, text }: Pick<Key, 'name' | 'text'>, count: number, page: number) {
+  const to = {
+    up: from - 1,
+    k: from - 1,
+    down: from + 1,
+    j: from + 1,
+    pageup: from - page,
+    pagedown: from + page,
+    home: 0,
+    g: 0,
+    end: count - 1,
+    G: count - 1,
+  }[text.length === 1 ? text : name]
+  return to === undefined ? undefined : Math.max(0, Math.min(count - 1, to))
+}

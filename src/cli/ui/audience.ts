@@ -1,0 +1,133 @@
+/**
+ * All who look at the page now. There is one watch for them together, so that ten viewers cost Redis no more than one, and
+ * it pauses while there is nobody.
+ */
+
+import { messageOf } from '../../local-redis/error-message.ts'
+import type { Connected } from '../connection.ts'
+import { type Watch, type WatchOptions, watch } from '../live/watch.ts'
+import { printable } from '../printable.ts'
+import { Memory } from './memory.ts'
+import type { Frame } from './page/messages.ts'
+import { type CheckedView, openOf, tableOf, totalsOf } from './view.ts'
+
+/** A viewer hears something at least this often, in ms, so that one who hears nothing knows that the way is cut. */
+const PULSE = 2_000
+/** What a picture may be late before it is said, in ms. */
+const LATE = 1_500
+
+export class Audience {
+  readonly #watch: Watch
+  readonly #memory = new Memory()
+  readonly #viewers = new Set<Viewer>()
+  #pulse: NodeJS.Timeout | undefined
+  #remembered: object | undefined
+
+  constructor(at: Connected, options: WatchOptions) {
+    this.#watch = watch(at, options, () => this.#changed())
+    this.#watch.pause()
+  }
+
+  /** Looks until it leaves. Nobody who left in the meantime has to be shown what has happened since. */
+  join(view: CheckedView): Viewer {
+    const viewer = new Viewer(
+      () => this.#frame(view),
+      () => this.#leave(viewer),
+    )
+    this.#viewers.add(viewer)
+    this.#watch.resume()
+    this.#pulse ??= setInterval(() => this.#wakeAll(), PULSE)
+    // What was seen when somebody last looked may be an hour old; the next picture is under way.
+    if (this.#watch.picture && this.#watch.age < this.#patience) viewer.wake()
+    return viewer
+  }
+
+  close(): void {
+    for (const viewer of this.#viewers) viewer.leave()
+    this.#watch.close()
+  }
+
+  #leave(viewer: Viewer): void {
+    this.#viewers.delete(viewer)
+    if (this.#viewers.size > 0) return
+    this.#watch.pause()
+    clearInterval(this.#pulse)
+    this.#pulse = undefined
+  }
+
+  #changed(): void {
+    const { picture } = this.#watch
+    if (picture && picture !== this.#remembered) this.#memory.add(picture, 2 * this.#patience)
+    this.#remembered = picture
+    this.#wakeAll()
+  }
+
+  #wakeAll(): void {
+    for (const viewer of this.#viewers) viewer.wake()
+  }
+
+  /** Age beyond which a picture is late, in ms. */
+  get #patience(): number {
+    return this.#watch.pace + this.#watch.took + LATE
+  }
+
+  #frame(view: CheckedView): Frame {
+    const { picture, age, trouble } = this.#watch
+    return {
+      age: picture ? Math.round(age) : null,
+      patience: Math.round(this.#patience),
+      trouble: trouble ? printable(messageOf(trouble)) : null,
+      ...(picture && {
+        totals: totalsOf(picture),
+        trend: this.#memory.trend(),
+        table: tableOf(picture, view, this.#memory),
+        lock: openOf(picture, view, this.#memory),
+      }),
+    }
+  }
+}
+
+/** One page that is open. Who is slow misses pictures, and is always shown the latest. */
+export class Viewer {
+  readonly #frame: () => Frame
+  readonly #left: () => void
+  readonly #sent = new Map<string, string>()
+  #news = false
+  #gone = false
+  #wake = () => {}
+
+  constructor(frame: () => Frame, left: () => void) {
+    this.#frame = frame
+    this.#left = left
+  }
+
+  wake(): void {
+    this.#news = true
+    this.#wake()
+  }
+
+  leave(): void {
+    if (this.#gone) return
+    this.#gone = true
+    this.#left()
+    this.#wake()
+  }
+
+  /** Resolves when there is something new to send: as JSON, without the parts that have not changed. Undefined: it has left. */
+  async next(): Promise<string | undefined> {
+    while (!this.#news && !this.#gone) {
+      await new Promise<void>(resolve => {
+        this.#wake = resolve
+      })
+    }
+    if (this.#gone) return undefined
+    this.#news = false
+    const parts = Object.entries(this.#frame()).map(([name, part]) => [name, JSON.stringify(part)] as const)
+    const changed = parts.filter(([name, text]) => this.#sent.get(name) !== text || !leftOut.has(name))
+    for (const [name, text] of changed) this.#sent.set(name, text)
+    return `{${changed.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(',')}}`
+  }
+}
+
+/** Parts that are sent only when they have changed. */
+const leftOut: ReadonlySet<string> = new Set<keyof Frame>(['totals', 'trend', 'table', 'lock'])

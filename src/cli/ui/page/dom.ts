@@ -1,0 +1,45 @@
+/** The elements of the page. Text reaches them by `textContent` alone: the policy of the page refuses anything that is markup. */
+
+export function element<T extends HTMLElement = HTMLElement>(id: string): T {
+  const found = document.getElementById(id)
+  if (!found) throw new Error(`the page has no element ${id}`)
+  return found as T
+}
+
+/** An element of this kind inside another, by a selector of the program's own. */
+export function inside<T extends Element = HTMLElement>(parent: Element, selector: string): T {
+  const found = parent.querySelector<T>(selector)
+  if (!found) throw new Error(`the page has no ${selector}`)
+  return found
+}
+
+/** A new element with these attributes. */
+export function made<K extends keyof HTMLElementTagNameMap>(
+  name: K,
+  attributes: Readonly<Record<string, string>> = {},
+  ...children: readonly Node[]
+): HTMLElementTagNameMap[K] {
+  const fresh = document.createElement(name)
+  for (const [attribute, value] of Object.entries(attributes)) fresh.setAttribute(attribute, value)
+  fresh.append(...children)
+  return fresh
+}
+
+/** Says the same again without a change to the document, which a browser would lay out anew and a screen reader read out. */
+export function say(where: Element, text: string): void {
+  if (where.textContent !== text) where.textContent = text
+}
+
+export function show(where: HTMLElement, visible: boolean): void {
+  if (where.hidden === visible) where.hidden = !visible
+}
+
+/** `share`: of a lease that is left, 0..1. Null: there is none. */
+export function drawShare(bar: HTMLElement, share: number | null): void {
+  const hidden = share === null ? 'hidden' : ''
+  if (bar.style.visibility !== hidden) bar.style.visibility = hidden
+  const value = String(share ?? 0)
+  if (bar.style.getPropertyValue('--share') === value) return
+  bar.style.setProperty('--share', value)
+  bar.classList.toggle('low', (share ?? 0) < 0.4)
+}

@@ -1,0 +1,128 @@
+/** The table of locks: its rows, what it is ordered by, what it is filtered by, and how much of it is shown. */
+import { drawShare, element, inside, made, say, show } from './dom.ts'
+import type { Row, Table, View } from './messages.ts'
+import { type RowOf, Rows } from './rows.ts'
+
+type Wanted = Pick<View, 'sort' | 'reversed' | 'filter' | 'rows'>
+
+/** How many rows are added at a time. */
+const STEP = 100
+/** Until typing has ended, in ms. */
+const TYPED = 150
+
+export class List {
+  readonly #change: (wanted: Partial<Wanted>) => void
+  readonly #rows: Rows<Row>
+  readonly #filter = element<HTMLInputElement>('filter')
+  readonly #more = element<HTMLButtonElement>('more')
+  readonly #heads = [...document.querySelectorAll<HTMLElement>('#locks [data-order]')]
+  #shown = STEP
+  #open: string | null = null
+
+  /** `change`: something else is wanted. `open`: a lock was chosen. */
+  constructor(change: (wanted: Partial<Wanted>) => void, open: (key: string) => void) {
+    this.#change = change
+    this.#rows = new Rows(
+      element('rows'),
+      row => row.key,
+      row => this.#row(row, open),
+    )
+    let typing: number | undefined
+    this.#filter.addEventListener('input', () => {
+      clearTimeout(typing)
+      typing = setTimeout(() => this.#change({ filter: this.#filter.value, rows: STEP }), TYPED)
+    })
+    this.#more.addEventListener('click', () => this.#change({ rows: this.#shown + STEP }))
+    for (const head of this.#heads) {
+      inside(head, 'button').addEventListener('click', () => {
+        const reversed = head.ariaSort !== 'none' && head.dataset['reversed'] !== 'true'
+        this.#change({ sort: head.dataset['order'] ?? 'key', reversed })
+      })
+    }
+  }
+
+  /** What is wanted now, on the controls. */
+  want({ sort, reversed, filter, rows, open }: View): void {
+    this.#shown = rows
+    this.#open = open
+    if (document.activeElement !== this.#filter) this.#filter.value = filter
+    for (const head of this.#heads) {
+      const order = head.dataset['order'] ?? ''
+      // Names and the time that is left begin with the least, all others with the most.
+      const rising = order === 'key' || order === 'timeLeft'
+      const here = order === sort
+      head.dataset['reversed'] = String(here && reversed)
+      head.ariaSort = !here ? 'none' : rising === reversed ? 'descending' : 'ascending'
+    }
+    for (const row of document.querySelectorAll<HTMLElement>('#rows tr')) mark(row, row.dataset['key'] === open)
+  }
+
+  draw({ locks, matching, rows }: Table): void {
+    this.#rows.show(rows)
+    const all = `${grouped(locks)} ${locks === 1 ? 'lock' : 'locks'}`
+    const some = matching < locks ? `${grouped(matching)} of ${all}` : all
+    say(element('count'), some)
+    show(element('locks'), rows.length > 0)
+    show(element('none'), rows.length === 0)
+    say(element('none'), locks === 0 ? 'No lock is held, and nobody waits.' : 'No lock is like that.')
+    show(this.#more, matching > rows.length)
+    say(this.#more, `Show ${Math.min(STEP, matching - rows.length)} more of ${grouped(matching - rows.length)}`)
+  }
+
+  /** Puts the focus on a lock, where it was when it was opened. */
+  focus(key: string): void {
+    const row = [...document.querySelectorAll<HTMLElement>('#rows tr')].find(({ dataset }) => dataset['key'] === key)
+    if (row) inside(row, 'button').focus()
+  }
+
+  #row({ key }: Row, open: (key: string) => void): RowOf<Row> {
+    const name = made('button', { type: 'button' })
+    const cells = {
+      holder: made('bdi', { dir: 'ltr' }),
+      held: cell('held figure'),
+      text: made('span'),
+      bar: made('span', { class: 'bar', 'aria-hidden': 'true' }, made('span')),
+      waiters: cell('waiters figure'),
+      wait: cell('wait figure'),
+    }
+    const row = made(
+      'tr',
+      { role: 'row' },
+      made('th', { role: 'rowheader', scope: 'row', class: 'key' }, name),
+      cell('holder', cells.holder),
+      cells.held,
+      cell('time figure', made('div', { class: 'left' }, cells.bar, cells.text)),
+      cells.waiters,
+      cells.wait,
+    )
+    row.dataset['key'] = key
+    row.addEventListener('click', () => open(key))
+    mark(row, key === this.#open)
+    return {
+      element: row,
+      update({ name: shown = key, holder, heldFor, left, share, waiters, longestWait }) {
+        say(name, shown)
+        name.title = shown
+        say(cells.holder, holder)
+        say(cells.held, heldFor)
+        say(cells.text, left)
+        drawShare(cells.bar, share)
+        say(cells.waiters, waiters)
+        say(cells.wait, longestWait)
+      },
+    }
+  }
+}
+
+function cell(name: string, ...children: readonly Node[]): HTMLElement {
+  return made('td', { role: 'cell', class: name }, ...children)
+}
+
+function grouped(number: number): string {
+  return number.toLocaleString('en')
+}
+
+function mark(row: HTMLElement, open: boolean): void {
+  if (open) row.setAttribute('aria-current', 'true')
+  else row.removeAttribute('aria-current')
+}

@@ -1,0 +1,112 @@
+/** The page: what is wanted, what comes, and where it is shown. */
+import { element, say, show } from './dom.ts'
+import { List } from './list.ts'
+import { LockPanel } from './lock.ts'
+import type { Frame, View } from './messages.ts'
+import { offerRelease } from './release.ts'
+import { type Condition, Stream } from './stream.ts'
+import { drawTrend } from './trend.ts'
+
+/** How much is shown of the table and of a queue at first. */
+const FIRST = 100
+
+// What is wanted stands behind the # of the address, which is not sent: so it survives a reload, and can be kept.
+let view = wantedBy(location.hash)
+
+const list = new List(want, open)
+const panel = new LockPanel(
+  () => close(),
+  queue => want({ queue }),
+)
+const release = offerRelease(() => panel.shown)
+const stream = new Stream(draw, tell)
+
+addEventListener('hashchange', () => {
+  view = wantedBy(location.hash)
+  begin()
+})
+begin()
+
+function begin(): void {
+  list.want(view)
+  panel.open(view.open)
+  stream.look(view)
+}
+
+function want(change: Partial<View>): void {
+  view = { ...view, ...change }
+  history.replaceState(null, '', `#${addressOf(view)}`)
+  begin()
+}
+
+/** On a narrow screen the lock takes the place of the list: the way back is the browser's, too. */
+function open(key: string): void {
+  if (key !== view.open) {
+    history.pushState(null, '')
+    want({ open: key, queue: FIRST })
+  }
+  panel.focus()
+}
+
+function close(): void {
+  const { open: key } = view
+  want({ open: null })
+  if (key !== null) list.focus(key)
+}
+
+function draw({ totals, trend, table, lock }: Frame): void {
+  if (totals) for (const [name, text] of Object.entries(totals)) say(element(name), text)
+  if (trend) drawTrend(element('trend-all'), trend)
+  if (table) list.draw(table)
+  if (lock) panel.draw(lock)
+  release.draw()
+}
+
+function tell(condition: Condition): void {
+  const { name, age } = condition
+  const state = element('state')
+  say(state, name === 'live' ? 'live' : 'not live')
+  state.className = name
+  show(element('trouble'), name !== 'live')
+  say(element('reason'), reasonOf(condition))
+  say(element('age'), age === null ? 'There is no picture yet.' : `What you see is ${showAge(age)} old.`)
+}
+
+function reasonOf(condition: Condition): string {
+  switch (condition.name) {
+    case 'live':
+      return ''
+    case 'late':
+      return condition.reason === null ? 'Redis does not answer.' : `Redis cannot be asked: ${condition.reason}`
+    case 'lost':
+      return 'The program that serves this page does not answer. It is tried again.'
+    case 'over':
+      return 'There is nothing at this address any more. If "baton ui" runs again, open the address that it has printed.'
+  }
+}
+
+function showAge(age: number): string {
+  const seconds = Math.round(age / 1_000)
+  return seconds < 100 ? `${seconds} s` : `${Math.round(seconds / 60)} min`
+}
+
+function addressOf({ sort, reversed, filter, open }: View): string {
+  const query = new URLSearchParams()
+  if (sort !== 'key') query.set('sort', sort)
+  if (reversed) query.set('reversed', 'true')
+  if (filter !== '') query.set('filter', filter)
+  if (open !== null) query.set('open', open)
+  return query.toString()
+}
+
+function wantedBy(hash: string): View {
+  const query = new URLSearchParams(hash.slice(1))
+  return {
+    sort: query.get('sort') ?? 'key',
+    reversed: query.get('reversed') === 'true',
+    filter: query.get('filter') ?? '',
+    rows: FIRST,
+    queue: FIRST,
+    open: query.get('open'),
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * The web server of `baton ui`. It shows what nobody else needs to see, and may be allowed to take locks away, on a machine
+ * where other people's programs and the pages of other sites in the same browser can reach it. What keeps them out:
+ *
+ *   127.0.0.1 only                other machines
+ *   a secret in the address       other users and programs of this machine, and pages that guess
+ *   names of this machine only    a page whose own name was made to lead here (DNS rebinding): its requests bear that name
+ *   POST with JSON, same origin   forms and scripts of other pages that have got hold of the address
+ *   no CORS, no framing           reading answers, and clicks that were meant for something else
+ *   a policy for content          what a key's name could bring into the page, should it ever be taken for markup
+ */
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createAdaptorServer } from '@hono/node-server'
+import { type Context, Hono, type MiddlewareHandler } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { secureHeaders } from 'hono/secure-headers'
+import { streamSSE } from 'hono/streaming'
+import type { Audience } from './audience.ts'
+import type { ReleaseAnswer, ReleaseRequest } from './page/messages.ts'
+import { viewOf } from './view.ts'
+
+export interface Asset {
+  readonly type: string
+  readonly text: string
+}
+
+export interface Site {
+  /** What addresses begin with, of letters and digits. */
+  readonly secret: string
+  /** By file name; '' is the page itself. */
+  readonly assets: ReadonlyMap<string, Asset>
+  readonly audience: Audience
+  /** Takes a lock from this holder. Absent: nobody may. Rejects if Redis cannot be asked. */
+  readonly release?: (request: ReleaseRequest) => Promise<ReleaseAnswer>
+}
+
+export interface RunningSite {
+  readonly address: string
+  close(): void
+}
+
+/** A key has at most 1,024 bytes, each of which JSON may write as six. */
+const REQUEST_BYTES = 16_384
+/** After which a browser that was cut off comes again, in ms. */
+const RETRY = 1_000
+
+const policy = {
+  defaultSrc: ["'none'"],
+  scriptSrc: ["'self'"],
+  styleSrc: ["'self'"],
+  imgSrc: ["'self'"],
+  connectSrc: ["'self'"],
+  baseUri: ["'none'"],
+  formAction: ["'none'"],
+  frameAncestors: ["'none'"],
+  requireTrustedTypesFor: ["'script'"],
+  trustedTypes: ["'none'"],
+}
+
+/** Begins to serve. Rejects with what the system says if the port cannot be had. */
+export async function serve(site: Site, port: number): Promise<RunningSite> {
+  const server = createAdaptorServer({ fetch: application(site).fetch, overrideGlobalObjects: false })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address() as AddressInfo
+  return {
+    address: `http://127.0.0.1:${address.port}/${site.secret}/`,
+    close() {
+      server.close()
+      if ('closeAllConnections' in server) server.closeAllConnections()
+    },
+  }
+}
+
+export function application({ secret, assets, audience, release }: Site): Hono {
+  const app = new Hono()
+  app.use(
+    secureHeaders({
+      contentSecurityPolicy: policy,
+      crossOriginEmbedderPolicy: true,
+      xFrameOptions: 'DENY',
+      // There is no TLS here, and none of the other programs of this machine is to be told that there is.
+      strictTransportSecurity: false,
+    }),
+    neverKept,
+    nameOfThisMachine,
+  )
+  app.notFound(c => c.text('Nothing is here. Open the address that "baton ui" has printed, the whole of it.\n', 404))
+  app.onError((error, c) => c.text(`${error.message}\n`, 500))
+
+  for (const [name, { type, text }] of assets) {
+    app.get(`/${secret}/${name}`, c => c.body(text, 200, { 'content-type': `${type}; charset=utf-8` }))
+  }
+  app.get(`/${secret}/events`, c => follow(c, audience))
+  if (release) {
+    app.post(`/${secret}/release`, sameOrigin, ofBoundedSize, async c => {
+      const request = requestIn(await c.req.text())
+      return request ? c.json(await release(request)) : c.text('It takes a key, and the token of its holder.\n', 400)
+    })
+  }
+  return app
+}
+
+const neverKept: MiddlewareHandler = async (c, next) => {
+  await next()
+  c.header('Cache-Control', 'no-store')
+}
+
+/** Any port: one that is forwarded here, by ssh for instance, may have another number at the other end. */
+const nameOfThisMachine: MiddlewareHandler = async (c, next) => {
+  if (/^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/i.test(c.req.header('host') ?? '')) return next()
+  return c.text('This page is served under the names of this machine only.\n', 421)
+}
+
+/** Every browser names the origin of a POST. What is not a browser has to say so, too. */
+const sameOrigin: MiddlewareHandler = async (c, next) => {
+  if (c.req.header('origin') !== `http://${c.req.header('host')}`) return c.text('That is for the page itself.\n', 403)
+  if (!/^application\/json\b/.test(c.req.header('content-type') ?? '')) return c.text('It takes JSON.\n', 415)
+  return next()
+}
+
+const ofBoundedSize = bodyLimit({ maxSize: REQUEST_BYTES, onError: c => c.text('That is too long for a key.\n', 413) })
+
+/** One stream of frames, until its reader is gone. */
+function follow(c: Context, audience: Audience): Response {
+  // Nobody would read on.
+  if (c.req.method === 'HEAD') return c.body(null)
+  const viewer = audience.join(viewOf(c.req.query()))
+  // Who has gone before the answer began is told of by the request alone, and who goes later, by the stream.
+  const { signal } = c.req.raw
+  signal.addEventListener('abort', () => viewer.leave())
+  if (signal.aborted) viewer.leave()
+  return streamSSE(c, async stream => {
+    stream.onAbort(() => viewer.leave())
+    await stream.write(`retry: ${RETRY}\n\n`)
+    for (let data = await viewer.next(); data !== undefined; data = await viewer.next()) await stream.writeSSE({ data })
+  })
+}
+
+function requestIn(body: string): ReleaseRequest | undefined {
+  try {
+    const { key, token } = JSON.parse(body)
+    return typeof key === 'string' && Number.isSafeInteger(token) ? { key, token } : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,63 @@
+/** From the first look at Redis to the end of the program, for `baton ui`. */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import type { Connected } from '../connection.ts'
+import { exitCodes, Failure } from '../failure.ts'
+import { survey } from '../live/watch.ts'
+import { assetsOf } from './assets.ts'
+import { Audience } from './audience.ts'
+import { releaseShown } from './release.ts'
+import { type RunningSite, type Site, serve } from './server.ts'
+
+export interface Showing {
+  readonly prefix: string
+  readonly pattern: string
+  /** Of 127.0.0.1; 0: one that is free. */
+  readonly port: number
+  /** From one look at Redis to the next, in ms. */
+  readonly interval: number
+  readonly allowRelease?: boolean
+}
+
+/** Any of these is how this program is ended. */
+const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** Serves the page until the program is told to end. */
+export async function show(at: Connected, options: Showing): Promise<void> {
+  const { prefix, pattern, port, interval, allowRelease = false } = options
+  // A pattern or a user that will not do is told here, where it was given, and not in the page.
+  await survey(at, pattern)
+  const audience = new Audience(at, { pattern, interval })
+  const site: Site = {
+    secret: randomBytes(16).toString('hex'),
+    assets: await assetsOf(at.where, prefix, allowRelease),
+    audience,
+    ...(allowRelease && { release: request => releaseShown(at, request, console.log) }),
+  }
+  const running = await begin(site, port)
+  try {
+    console.log(
+      `${running.address} shows the locks at ${at.where}${allowRelease ? '' : ', read-only'}. Ctrl-C ends it.`,
+    )
+    await ended()
+  } finally {
+    audience.close()
+    running.close()
+  }
+}
+
+async function begin(site: Site, port: number): Promise<RunningSite> {
+  try {
+    return await serve(site, port)
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const why = code === 'EADDRINUSE' ? 'another program has it; leave --port out for one that is free' : message
+    throw new Failure(`port ${port} cannot be used: ${why}`, exitCodes.unavailable)
+  }
+}
+
+async function ended(): Promise<void> {
+  const heard = new AbortController()
+  await Promise.race(endings.map(name => once(process, name, { signal: heard.signal })))
+  heard.abort()
+}

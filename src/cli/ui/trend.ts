@@ -1,0 +1,71 @@
+/** How long waiters had waited at each look, over the last minutes, and its drawing. */
+import { scaleLinear } from 'd3-scale'
+import { area, line } from 'd3-shape'
+import { showTimeBriefly } from '../times.ts'
+import type { TrendLines } from './page/messages.ts'
+
+/** How far back it goes, in ms. */
+export const SPAN = 300_000
+/** Looks that are closer to each other than this are one point, in ms: there are not more points than pixels. */
+const POINT = 1_000
+/** The field of the drawing. */
+const [WIDTH, HEIGHT] = [600, 100]
+
+interface Point {
+  /** By the monotonic clock, in ms. */
+  readonly at: number
+  readonly longest: number
+  readonly median: number
+  /** Nobody looked between the point before and this one. */
+  readonly apart: boolean
+}
+
+export class Trend {
+  readonly #points: Point[] = []
+
+  /** `waits`: of all who wait now, in ms. `gap`: a rest between two looks of more ms than this is not bridged. */
+  add(at: number, waits: readonly number[], gap: number): void {
+    const sorted = Float64Array.from(waits).sort()
+    const longest = sorted.at(-1) ?? 0
+    const median = sorted[sorted.length >> 1] ?? 0
+    const last = this.#points.at(-1)
+    if (last && at - last.at < POINT) {
+      this.#points[this.#points.length - 1] = { ...last, longest: Math.max(longest, last.longest), median }
+    } else {
+      this.#points.push({ at, longest, median, apart: last !== undefined && at - last.at > gap })
+    }
+    const begin = this.#points.findIndex(point => point.at >= at - SPAN)
+    this.#points.splice(0, begin)
+  }
+
+  /** Whether nobody has waited for as long as it goes back. */
+  get empty(): boolean {
+    return this.#points.every(({ longest }) => longest === 0)
+  }
+
+  /** As of `now`: the right edge. */
+  drawn(now: number): TrendLines {
+    const most = Math.max(1_000, ...this.#points.map(({ longest }) => longest))
+    const y = scaleLinear([0, most], [HEIGHT, 0]).nice(2)
+    const x = scaleLinear([now - SPAN, now], [0, WIDTH])
+    // A point in between that is not defined breaks the line.
+    const points = this.#points.flatMap(point => (point.apart ? [undefined, point] : [point]))
+    const at = (point: Point | undefined) => x(point?.at ?? 0)
+    const of = (figure: 'longest' | 'median') => (point: Point | undefined) => y(point?.[figure] ?? 0)
+    const draw = (figure: 'longest' | 'median') =>
+      line(at, of(figure))
+        .defined(point => point !== undefined)
+        .digits(1)(points) ?? ''
+    const below = area(at, HEIGHT, of('longest')).defined(point => point !== undefined)
+    const last = this.#points.at(-1)
+    const waiting = last !== undefined && last.longest > 0
+    return {
+      longest: waiting ? showTimeBriefly(last.longest) : '–',
+      median: waiting ? showTimeBriefly(last.median) : '–',
+      top: this.empty ? '' : showTimeBriefly(y.domain()[1]!),
+      area: below.digits(1)(points) ?? '',
+      line: draw('longest'),
+      middle: draw('median'),
+    }
+  }
+}
