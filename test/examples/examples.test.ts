@@ -1,12 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { client, redisUrl } from '../support/redis.ts'
-import { runNode } from './program.ts'
+import { example, runNode } from './program.ts'
 
 const folder = new URL('../../examples/', import.meta.url)
 
-/** What each example prints. */
+/** What each example prints that ends by itself. Those that go on, or need arguments, have a test file of their name. */
 const printed: Record<string, string[]> = {
   'scoped-use.ts': [
     'Ada: invoice 1 (immediate)',
@@ -36,6 +35,15 @@ const printed: Record<string, string[]> = {
     'the paused process still holds: false',
     'its write is refused: 150',
   ],
+  'decorator.ts': [
+    'stored 70 (reentry)',
+    'stored 40 (reentry)',
+    'stored 10 (reentry)',
+    'left after each: 70, 40, 10',
+    'stored 0 (reentry)',
+    'paid out: 10',
+    'not closed: the account is held by the bank',
+  ],
   'reentry-across-processes.ts': [
     'parent: holds (immediate)',
     'child: without the owner: refused',
@@ -47,8 +55,7 @@ const printed: Record<string, string[]> = {
 
 describe('an example ends by itself, prints what it shows, and leaves nothing locked', () => {
   test.each(Object.entries(printed))('%s', { timeout: 70_000 }, async (name, lines) => {
-    const file = fileURLToPath(new URL(name, folder))
-    const { code, output, errors } = await runNode(['--import', 'tsx', file], { env: { REDIS_URL: redisUrl() } })
+    const { code, output, errors } = await runNode(example(name), { env: { REDIS_URL: redisUrl() } })
 
     expect(code, errors).toBe(0)
     expect(output.trimEnd().split('\n')).toEqual(lines)
@@ -58,23 +65,25 @@ describe('an example ends by itself, prints what it shows, and leaves nothing lo
   })
 })
 
-describe('no example goes unnoticed', () => {
-  test('each program in the folder has a test, and each test its program', async () => {
-    const programs = (await readdir(folder)).filter(name => name !== 'README.md')
-    expect(programs.sort()).toEqual(Object.keys(printed).sort())
+describe('no example goes unnoticed', async () => {
+  const examples = (await readdir(folder)).filter(name => name !== 'README.md')
+  const tests = (await readdir(new URL('.', import.meta.url))).filter(name => name.endsWith('.test.ts'))
+
+  test('each has a test, and each test its example', () => {
+    const tested = tests.filter(name => name !== 'examples.test.ts').map(name => name.replace(/\.test\.ts$/, ''))
+    const named = [...tested, ...Object.keys(printed).map(name => name.replace(/\.ts$/, ''))]
+    expect(examples.map(name => name.replace(/\.ts$/, '')).sort()).toEqual(named.sort())
   })
 
-  test('each program has its line in the README, with a link', async () => {
+  test('each has its line in the README, with a link', async () => {
     const readme = await readFile(new URL('README.md', folder), 'utf8')
-    const linked = [...readme.matchAll(/^- \[(.+)\]\(\1\): .+$/gm)].map(([, name]) => name)
-    expect(linked.sort()).toEqual(Object.keys(printed).sort())
+    const linked = [...readme.matchAll(/^- \[(.+?)\/?\]\(\1.*?\): .+$/gm)].map(([, name]) => name)
+    expect(linked.sort()).toEqual(examples.sort())
   })
 
-  test('each program imports the package as a user does, by its name', async () => {
-    for (const name of Object.keys(printed)) {
-      const source = await readFile(new URL(name, folder), 'utf8')
-      expect(source, name).toMatch(/ from 'redis-baton'$/m)
-      expect(source, name).not.toMatch(/ from '\.\.?\//)
-    }
+  test.each(examples.filter(name => name.endsWith('.ts')))('%s imports the package as a user does', async name => {
+    const source = await readFile(new URL(name, folder), 'utf8')
+    expect(source).toMatch(/ from 'redis-baton'$/m)
+    expect(source).not.toMatch(/ from '\.\.?\//)
   })
 })

@@ -1,5 +1,11 @@
-/** Runs a program to its end and keeps what it said. A program that does not end is killed, and counts as failed. */
-import { execFile } from 'node:child_process'
+/**
+ * Runs programs, each to its end or until it is told to stop, and keeps what they said. One that does not end is killed,
+ * and counts as failed.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
 export interface Ending {
@@ -34,4 +40,57 @@ export function run(file: string, args: string[], { cwd, env }: RunOptions = {})
 /** The same for a program of Node. */
 export function runNode(args: string[], options?: RunOptions): Promise<Ending> {
   return run(process.execPath, args, options)
+}
+
+/** The arguments by which Node runs an example. */
+export function example(name: string, ...args: string[]): string[] {
+  return ['--import', 'tsx', fileURLToPath(new URL(`../../examples/${name}`, import.meta.url)), ...args]
+}
+
+/** An example that goes on until it is told to stop. Who starts it ends it. */
+export class Running {
+  readonly lines: string[] = []
+  readonly #child: ChildProcess
+  readonly #ended: Promise<unknown>
+  #look = () => {}
+
+  constructor(name: string, env: Record<string, string>) {
+    this.#child = spawn(process.execPath, example(name), {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#ended = once(this.#child, 'close')
+    for (const stream of [this.#child.stdout!, this.#child.stderr!]) {
+      createInterface(stream).on('line', line => {
+        this.lines.push(line)
+        this.#look()
+      })
+    }
+  }
+
+  get pid(): number {
+    return this.#child.pid as number
+  }
+
+  /** The first line, already said or yet to come, that matches. Rejects if the program ends without. */
+  async line(matches: RegExp): Promise<string> {
+    const found = new Promise<string>(resolve => {
+      this.#look = () => {
+        const line = this.lines.find(each => matches.test(each))
+        if (line !== undefined) resolve(line)
+      }
+      this.#look()
+    })
+    const ended = this.#ended.then(() => {
+      throw new Error(`no line like ${matches}:\n${this.lines.join('\n')}`)
+    })
+    return Promise.race([found, ended])
+  }
+
+  /** Its exit code once it has ended by this signal; null: it was killed. */
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    this.#child.kill(signal)
+    await this.#ended
+    return this.#child.exitCode
+  }
 }

@@ -1,0 +1,82 @@
+/**
+ * A decorator: that a method runs under a lock, and under which, is said where the method is written.
+ *
+ * It is the standard kind, which Node does not run by itself yet: TypeScript (without `experimentalDecorators`), tsx,
+ * esbuild, swc and Babel translate it.
+ */
+import { setTimeout as work } from 'node:timers/promises'
+import { type Lease, LockClient, LockTimeoutError, locked } from 'redis-baton'
+
+const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
+
+/** Stands for rows of a database that several servers share. */
+const rows = new Map([['A-1', { balance: 100, fencingToken: 0 }]])
+
+/** The key of a call is made of the object and of the arguments. Here: one lock for each account. */
+function keyOf(this: Account): string {
+  return `example:account:${this.number}`
+}
+
+class Account {
+  readonly number: string
+  readonly #locks: LockClient
+
+  constructor(number: string, locks: LockClient) {
+    this.number = number
+    this.#locks = locks
+  }
+
+  get #row() {
+    return rows.get(this.number)!
+  }
+
+  // The client is found in the object whose method is called; one that is known already could stand here itself.
+  @locked(self => self.#locks, keyOf, { fair: true, timeout: 10_000 })
+  async withdraw(amount: number): Promise<number> {
+    const { balance } = this.#row
+    await work(20)
+    return this.#store(balance - amount)
+  }
+
+  /** It needs the lock and calls a method that needs the same one: that re-enters, instead of waiting for itself. */
+  @locked(self => self.#locks, keyOf, { fair: true, timeout: 10_000 })
+  async payOut(): Promise<number> {
+    const { balance } = this.#row
+    await this.withdraw(balance)
+    return balance
+  }
+
+  @locked(self => self.#locks, keyOf, { timeout: 200 })
+  async close(): Promise<void> {
+    rows.delete(this.number)
+  }
+
+  /** A method is not given the lease. Who needs it asks for the lock once more: a re-entry, with the same fencing token. */
+  #store(balance: number): Promise<number> {
+    return this.#locks.using(keyOf.call(this), ({ via, fencingToken }: Lease) => {
+      if (fencingToken < this.#row.fencingToken) throw new Error('a later holder has already written')
+      rows.set(this.number, { balance, fencingToken })
+      console.log(`stored ${balance} (${via})`)
+      return balance
+    })
+  }
+}
+
+await using locks = new LockClient(REDIS_URL, { label: 'the bank' })
+const account = new Account('A-1', locks)
+const again = new Account('A-1', locks) // another object, the same account
+
+// Each reads the balance and stores what is left of it: without the lock, all three would leave 70.
+const left = await Promise.all([account.withdraw(30), again.withdraw(30), account.withdraw(30)])
+console.log(`left after each: ${left.join(', ')}`)
+console.log(`paid out: ${await account.payOut()}`)
+
+// A call that is not granted in time rejects, as `locks.lock` does.
+const audit = await locks.lock(keyOf.call(account))
+try {
+  await account.close()
+} catch (error) {
+  if (!(error instanceof LockTimeoutError)) throw error
+  console.log(`not closed: the account is held by ${error.holder?.label}`)
+}
+await audit.release()

@@ -1,0 +1,106 @@
+/**
+ * A web server, with Fastify, of which several run side by side. A cart is checked out under its lock, so that impatient
+ * double clicks, on whichever servers they arrive, charge its owner once.
+ *
+ *     POST /carts/42/checkout   →   200 {"paid": true}, then 409; 423 while another request is at it
+ *
+ * What locks need of a web server is in one place, `prepareForLocks`: it ends the wait of those who have gone, answers for
+ * those who waited in vain, and closes the client last. What to take over is otherwise as in express.ts.
+ */
+import { setTimeout as work } from 'node:timers/promises'
+import Fastify, { type FastifyInstance } from 'fastify'
+import { Redis } from 'ioredis'
+import { LockClient, LockConnectionError, LockLostError, LockTimeoutError } from 'redis-baton'
+
+const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', MAX_WAIT_MS = '2000', PAYMENT_MS = '50' } = process.env
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Aborts when nobody waits for the answer any more, or when this server is about to stop. */
+    wanted: AbortSignal
+  }
+}
+
+/** An answer that is no fault of ours. Fastify takes the status from here. */
+class Refusal extends Error {
+  readonly statusCode: number
+
+  constructor(statusCode: number, message: string) {
+    super(message)
+    this.statusCode = statusCode
+  }
+}
+
+/** What every route that takes locks needs: when not to wait any longer, what to answer, and what happens at the end. */
+function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
+  const stopping = new AbortController()
+
+  app.decorateRequest('wanted')
+  app.addHook('onRequest', async (request, reply) => {
+    const gone = new AbortController()
+    reply.raw.once('close', () => gone.abort(new Refusal(499, 'the client has gone')))
+    request.wanted = AbortSignal.any([gone.signal, stopping.signal])
+  })
+
+  app.setErrorHandler((error, _request, reply) => {
+    if (error instanceof LockTimeoutError) {
+      const since = error.holder ? `, since ${Math.round(error.holder.heldFor)} ms` : ''
+      return reply
+        .code(423)
+        .header('Retry-After', '1')
+        .send({ error: `another request is at it${since}` })
+    }
+    if (error instanceof LockLostError || error instanceof LockConnectionError) {
+      return reply.code(503).header('Retry-After', '5').send({ error: 'look at the cart before you try again' })
+    }
+    if (error instanceof Refusal && error.statusCode === 503) reply.header('Retry-After', '1')
+    return reply.send(error)
+  })
+
+  app.addHook('preClose', async () => stopping.abort(new Refusal(503, 'this server is about to stop')))
+  app.addHook('onSend', async (_request, reply) => {
+    if (stopping.signal.aborted) reply.header('Connection', 'close') // else the close waits for the client to hang up
+  })
+  app.addHook('onClose', () => locks.close()) // after the last answer
+}
+
+/** The carts are in Redis here. As any good database, it refuses who held the lock before the last to write. */
+const PAID = `
+  -- KEYS[1] the cart; ARGV[1] fencing token
+  if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
+  redis.call('HSET', KEYS[1], 'token', ARGV[1], 'paid', 'true')
+  return 1
+`
+
+const redis = new Redis(REDIS_URL)
+redis.on('error', error => console.error(`Redis: ${error.message}`))
+const locks = new LockClient(redis, { timeout: Number(MAX_WAIT_MS) })
+const app = Fastify()
+app.addHook('onClose', async () => redis.disconnect())
+prepareForLocks(app, locks)
+
+/** Stands for the payment provider. It is asked to stop when the lock is lost, and says why it did. */
+async function charge(cart: string, signal: AbortSignal): Promise<void> {
+  await work(Number(PAYMENT_MS), undefined, { signal }).catch(() => signal.throwIfAborted())
+  await redis.hincrby(cart, 'charges', 1)
+}
+
+app.post<{ Params: { id: string } }>('/carts/:id/checkout', ({ params, wanted }) => {
+  const cart = `example:cart:${params.id}`
+
+  // `signal` ends the wait. Once the lock is ours, the work is done to its end, whether or not its client is still there.
+  return locks.using(cart, { signal: wanted }, async lease => {
+    if (await redis.hexists(cart, 'paid')) throw new Refusal(409, 'the cart has been paid for')
+    await charge(cart, lease.signal)
+    const stored = await redis.eval(PAID, 1, cart, lease.fencingToken)
+    if (!stored) throw new Refusal(503, 'somebody else has had the cart in the meantime')
+    return { paid: true }
+  })
+})
+
+console.log(`listening on ${await app.listen({ port: Number(PORT), host: '127.0.0.1' })}`)
+
+process.once('SIGTERM', async () => {
+  await app.close()
+  console.log('stopped')
+})
