@@ -1,0 +1,23 @@
+/**
+ * Writes the scripts of lua/ as Redis is sent them, with their includes, into a folder: for redis-cli, and for clients in
+ * other languages. `npx tsx scripts/lua-texts.ts <folder>`
+ *
+ * They are those for a single server. A cluster is sent the same texts, but with what stands between `--[[cluster` and
+ * `--]]`, and SPUBLISH in place of PUBLISH.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { scripts } from '../src/redis/scripts.generated.ts'
+
+const [folder] = process.argv.slice(2)
+if (folder === undefined) {
+  console.error('usage: npx tsx scripts/lua-texts.ts <folder>')
+  process.exit(64)
+}
+mkdirSync(folder, { recursive: true })
+for (const [name, { lua }] of Object.entries(scripts)) {
+  const file = `${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}.lua`
+  // Without a line more, so that its SHA1 is the one that MONITOR shows.
+  writeFileSync(join(folder, file), lua)
+}
+console.log(`${Object.keys(scripts).length} scripts are in ${folder}`)

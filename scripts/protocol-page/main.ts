@@ -1,0 +1,6 @@
+/** Writes into docs/protocol.md what the headers of lua/ say. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { withReference } from './reference.ts'
+
+const page = new URL('../../docs/protocol.md', import.meta.url)
+writeFileSync(page, withReference(readFileSync(page, 'utf8')))

@@ -1,0 +1,105 @@
+/**
+ * The blocks that are not run, each with the reason. Whatever does not stand here is run. An entry that matches no block
+ * any more fails the test, so this list does not outlive what it was for.
+ */
+
+interface Declared {
+  readonly page: string
+  /** How the block begins. */
+  readonly begins: string
+  readonly reason: string
+}
+
+/** Their types are checked, but they are not executed. */
+export const typesOnly: readonly Declared[] = [
+  {
+    page: 'docs/cluster.md',
+    begins: 'const locks = new LockClient(new Cluster',
+    reason: 'needs a cluster; the contract runs over one in vitest.topologies.config.ts',
+  },
+  {
+    page: 'docs/operations.md',
+    begins: 'new LockClient({ sentinels',
+    reason: 'needs sentinels; the contract runs over them in vitest.topologies.config.ts',
+  },
+  {
+    page: 'docs/operations.md',
+    begins: 'new LockClient({ host, port, tls',
+    reason: 'needs a server with certificates; the contract runs over one in vitest.topologies.config.ts',
+  },
+]
+
+/** Nothing is done with them. */
+export const notRun: readonly Declared[] = [
+  {
+    page: 'docs/migrating.md',
+    begins: 'RLock lock = redisson.getLock',
+    reason: 'Java, and what is left behind; benchmarks/redisson compiles the same calls',
+  },
+]
+
+interface Elsewhere {
+  /** Without a comment behind it. */
+  readonly command: string
+  readonly reason: string
+  /** A file that has these texts: what runs the command, or what it runs. */
+  readonly file: string
+  readonly texts: readonly string[]
+}
+
+/** Lines of shell blocks that are not run here. They are left out; the rest of their block is run. */
+export const elsewhere: readonly Elsewhere[] = [
+  ...[
+    { command: 'npm ci && npm test', texts: ['(npm ci && npm test)'] },
+    { command: 'npm ci && npm run build', texts: ['(npm ci && npm test)'] },
+    { command: 'npm ci && npm run demo', texts: ['(npm ci && npm test)', 'npm run --silent demo'] },
+  ].map(({ command, texts }) => ({ command, reason: 'every run of CI begins with it', file: '.ci/run', texts })),
+  {
+    command: 'npx tsx examples/scoped-use.ts',
+    reason: 'has a test of its own',
+    file: 'test/examples/examples.test.ts',
+    texts: [`'scoped-use.ts'`],
+  },
+  {
+    command: 'PORT=8080 npx tsx examples/express.ts',
+    reason: 'has a test of its own',
+    file: 'test/examples/express.test.ts',
+    texts: ['express.ts'],
+  },
+  {
+    command: 'npx tsx scripts/lua-texts.ts lua-texts',
+    reason: 'has a test of its own',
+    file: 'test/lua/lua-texts.test.ts',
+    texts: ['scripts/lua-texts.ts'],
+  },
+  {
+    command: 'node --import tsx examples/prometheus/worker.ts',
+    reason: 'has a test of its own',
+    file: 'test/examples/prometheus.test.ts',
+    texts: ['worker.ts'],
+  },
+  {
+    command: 'prometheus --config.file=examples/prometheus/prometheus.yml',
+    reason: 'Prometheus is no package of npm; the test compares what its files ask for with what is served',
+    file: 'test/examples/prometheus.test.ts',
+    texts: ['alerts.yml'],
+  },
+  ...[
+    'npm run bench',
+    'npm run bench -- --scenario 2x8,2x100 --rival baton-fair,redis-semaphore,floor-publish',
+    'npm run bench -- --rounds 5 --seconds 5 --json results.json --html results.html',
+    'npm run bench -- --rtt 1',
+    'npm run bench -- --no-warm-cores',
+  ].map(command => ({
+    command,
+    reason: 'takes minutes; test/bench runs the same for seconds, and a check of the page asks for the options',
+    file: 'package.json',
+    texts: ['"bench": "npm run --silent build && node dist/cli/main.js bench"'],
+  })),
+  ...['npm run model', 'npm run model -- --trail no-timer'].map(command => ({
+    command,
+    reason: 'takes minutes and needs Spin; test/model checks that the model, its runner and its page agree',
+    file: 'scripts/run-model.ts',
+    texts: ['--trail', `'no-timer'`],
+  })),
+]

@@ -1,0 +1,150 @@
+/** Checks the types of all programs by one run of the compiler, and runs them, in a few processes side by side. */
+import { execFile, fork } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { findServerSource } from '../../src/local-redis/index.ts'
+import type { Job, Outcome } from './lane.ts'
+import { root } from './page.ts'
+import type { Program } from './program.ts'
+import { declarations } from './scene.ts'
+
+export interface Result {
+  /** What is wrong with it, in words. */
+  readonly problems: readonly string[]
+  /** What it printed. */
+  readonly output: string
+}
+
+export interface Results {
+  readonly of: ReadonlyMap<Program, Result>
+  /** What the compiler says of what every module is given. Where that is wrong, their types may go unchecked. */
+  readonly aboutScene: readonly string[]
+}
+
+/** Processes that run programs, each with a server. */
+const LANES = 2
+/** A lane that takes this long, in ms, is stuck where its own patience does not help. */
+const LIMIT = 240_000
+
+export async function runAll(programs: readonly Program[]): Promise<Results> {
+  // Inside the project, so that modules find its packages; and not where another run puts its own.
+  const folder = fileURLToPath(new URL(`.cache/docs/${process.pid}/`, root))
+  mkdirSync(folder, { recursive: true })
+  const source = await findServerSource()
+  const servers = await Promise.all(Array.from({ length: LANES }, () => source.start()))
+  try {
+    const laneOf = shareOut(programs)
+    const jobs = programs.map((program, id) => jobOf(program, id, folder, servers[laneOf(program)]!))
+    const settings = writeSettings(folder)
+    const [types, ...outcomes] = await Promise.all([
+      compile(settings),
+      ...servers.map(({ url }, lane) => {
+        const share = jobs.filter(({ id }) => laneOf(programs[id]!) === lane && toBeRun(programs[id]!))
+        return runLane(join(folder, `lane-${lane}.json`), url, share, settings)
+      }),
+    ])
+    const results = programs.map((program, id) => {
+      const outcome = outcomes.flat().find(each => each.id === id)
+      return [program, resultOf(program, jobs[id]!, types, outcome)] as const
+    })
+    return { of: new Map(results), aboutScene: types.filter(line => /^test\/docs\/|globals\.d\.ts\(/.test(line)) }
+  } finally {
+    await Promise.all(servers.map(server => server.stop()))
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The lane of each program: the next page goes where there is least to do. */
+function shareOut(programs: readonly Program[]): (program: Program) => number {
+  const lanes = new Map<string, number>()
+  const loads = Array.from({ length: LANES }, () => 0)
+  for (const page of new Set(programs.map(program => program.page))) {
+    const lane = loads.indexOf(Math.min(...loads))
+    lanes.set(page, lane)
+    loads[lane]! += programs.filter(program => program.page === page).length
+  }
+  return ({ page }) => lanes.get(page)!
+}
+
+function toBeRun({ work }: Program): boolean {
+  return work.kind === 'script' || (work.kind === 'module' && !work.typesOnly)
+}
+
+function jobOf({ page, blocks, work }: Program, id: number, folder: string, server: { url: string }): Job {
+  const name = basename(page)
+  if (work.kind !== 'script' && work.kind !== 'module') return { id, name }
+  const { host, port } = new URL(server.url)
+  const source = work.source
+    .replace(/\b(?:127\.0\.0\.1|localhost):6379\b/g, host)
+    .replace(/\bport: 6379\b/g, `port: ${port}`)
+  if (work.kind === 'script') return { id, name, script: source }
+  const module = join(folder, `${page.replaceAll('/', '.')}.${blocks[0]!.line}.ts`)
+  writeFileSync(module, source)
+  return { id, name, module }
+}
+
+/** As strict as for the rest, but for what is only tidiness. The package's names lead to its sources. */
+function writeSettings(folder: string): string {
+  const { name, exports } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'))
+  const paths: Record<string, string[]> = {}
+  for (const [entry, target] of Object.entries<{ default?: string } | string>(exports)) {
+    const file = typeof target === 'string' ? undefined : /^\.\/dist\/(.*)\.js$/.exec(target.default ?? '')?.[1]
+    if (file) paths[join(name, entry)] = [`../../../src/${file}.ts`]
+  }
+  const tidiness = { noUnusedLocals: false, noUnusedParameters: false, noPropertyAccessFromIndexSignature: false }
+  const compilerOptions = { ...tidiness, paths, moduleDetection: 'force' }
+  const settings = join(folder, 'tsconfig.json')
+  writeFileSync(settings, JSON.stringify({ extends: '../../../tsconfig.json', compilerOptions, include: ['*.ts'] }))
+  writeFileSync(join(folder, 'globals.d.ts'), declarations)
+  return settings
+}
+
+/** What the compiler says, one line for each error. */
+function compile(settings: string): Promise<string[]> {
+  const tsc = fileURLToPath(new URL('node_modules/typescript/bin/tsc', root))
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, [tsc, '-p', settings, '--pretty', 'false'], { maxBuffer: 2 ** 26 }, (error, output) => {
+      const lines = output.split('\n').filter(line => / error TS\d+: /.test(line))
+      if (error && lines.length === 0) reject(error)
+      else resolve(lines)
+    })
+  })
+}
+
+function runLane(file: string, url: string, jobs: readonly Job[], settings: string): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  writeFileSync(file, JSON.stringify({ url, jobs }))
+  const child = fork(fileURLToPath(new URL('lane.ts', import.meta.url)), [file], {
+    execArgv: ['--import', 'tsx'],
+    env: { ...process.env, TSX_TSCONFIG_PATH: settings },
+    timeout: LIMIT,
+    killSignal: 'SIGKILL',
+  })
+  child.on('message', outcome => outcomes.push(outcome as Outcome))
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', () => resolve(outcomes))
+  })
+}
+
+function resultOf(program: Program, { module }: Job, types: string[], outcome: Outcome | undefined): Result {
+  const { work } = program
+  const problems = work.kind === 'unusable' ? [work.why] : []
+  if (module !== undefined) {
+    const mine = types.filter(line => resolve(line.replace(/\(\d+,\d+\): error TS.*/, '')) === module)
+    problems.push(...mine.map(line => `${program.page}${line.slice(line.indexOf('('))}`))
+  }
+  if (outcome?.error !== undefined) problems.push(asOnPage(outcome.error, program, module))
+  if (!outcome && toBeRun(program)) problems.push('it was not run: the process that runs the blocks had ended before')
+  return { problems, output: outcome?.output ?? '' }
+}
+
+/** The error with the page in place of the module that was made of it, as far down as it concerns the page. */
+function asOnPage(error: string, { page }: Program, module: string | undefined): string {
+  const lines = (module ? error.replaceAll(pathToFileURL(module).href, page).replaceAll(module, page) : error).split(
+    '\n',
+  )
+  const last = lines.findLastIndex(line => line.includes(`${page}:`))
+  return lines.slice(0, last < 0 ? undefined : last + 1).join('\n')
+}

@@ -1,0 +1,69 @@
+/**
+ * Runs programs one after another, in a process of its own, with a server of its own: what one of them does to its process
+ * or to Redis cannot reach the tests, and a program that hangs can be killed. Tells the outcome of each as it comes.
+ */
+import { readFileSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
+import { Scene } from './scene.ts'
+
+export interface Job {
+  readonly id: number
+  readonly module?: string
+  readonly script?: string
+  /** What errors of the shell call the script. */
+  readonly name: string
+}
+
+export interface Outcome {
+  readonly id: number
+  readonly output: string
+  readonly error?: string
+}
+
+/** A block that takes this long, in ms, does not end. */
+const PATIENCE = 60_000
+
+let interrupt: (error: unknown) => void = () => {}
+// Without the tests there is nobody to tell.
+process.on('disconnect', () => process.exit(1))
+process.on('unhandledRejection', error => interrupt(error))
+process.on('uncaughtException', error => interrupt(error))
+
+const { url, jobs } = JSON.parse(readFileSync(process.argv[2]!, 'utf8')) as { url: string; jobs: Job[] }
+process.env['REDIS_URL'] = url
+
+for (const job of jobs) {
+  const scene = new Scene(url)
+  await scene.redis.flushall()
+  scene.open()
+  let error: unknown
+  let timer: NodeJS.Timeout | undefined
+  const interrupted = new Promise<never>((_resolve, reject) => {
+    interrupt = reject
+    timer = setTimeout(() => reject(new Error(`it did not end within ${PATIENCE} ms`)), PATIENCE)
+  })
+  await Promise.race([run(job, scene), interrupted]).catch(reason => {
+    error = reason
+  })
+  clearTimeout(timer)
+  const output = scene.printed()
+  await scene.close()
+  const outcome = { id: job.id, output, ...(error !== undefined && { error: told(error, job) }) }
+  await new Promise(resolve => process.send!(outcome, resolve))
+}
+// A block need not close what it has opened.
+process.exit(0)
+
+async function run({ module, script, name }: Job, scene: Scene): Promise<void> {
+  if (module !== undefined) await import(pathToFileURL(module).href)
+  if (script === undefined) return
+  const { code, output, errors } = await scene.sh(script, name)
+  scene.print(output.trimEnd())
+  if (code !== 0) throw new Error(`exit code ${code}: ${errors}`)
+}
+
+/** The way to the error, where it leads through the page. */
+function told(error: unknown, { module }: Job): string {
+  if (!(error instanceof Error)) return String(error)
+  return module === undefined ? error.message : (error.stack ?? error.message)
+}

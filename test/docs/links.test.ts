@@ -1,0 +1,49 @@
+/** Every link of the documentation that stays in this project leads somewhere: the file is there, and so is the heading. */
+import { existsSync } from 'node:fs'
+import { posix } from 'node:path'
+import { expect, test } from 'vitest'
+import { type Page, pageNames, parsePage, readPage, root } from './page.ts'
+
+const pages = new Map(pageNames().map(name => [name, readPage(name)]))
+
+/** What is wrong with the links of a page. */
+function brokenLinks({ name, links, anchors }: Page): string[] {
+  return links.flatMap(({ text: url, line }) => {
+    if (/^[a-z][a-z+.-]*:/i.test(url)) return []
+    const [path = '', anchor] = url.split('#')
+    const target = path === '' ? name : posix.join(posix.dirname(name), decodeURIComponent(path))
+    const broken = (why: string) => [`${name}:${line}: ${url}: ${why}`]
+    if (path.startsWith('/') || target.startsWith('..')) return broken('leads out of the project')
+    if (path !== '' && !existsSync(new URL(target, root))) return broken('there is no such file')
+    if (anchor === undefined) return []
+    const known = target === name ? anchors : pages.get(target)?.anchors
+    return known?.has(decodeURIComponent(anchor)) ? [] : broken('there is no such heading')
+  })
+}
+
+test.each([...pages.keys()])('%s', name => {
+  expect(brokenLinks(pages.get(name)!)).toEqual([])
+})
+
+test('broken ones are found', () => {
+  const page = parsePage(
+    'docs/made-up.md',
+    [
+      '# A `heading`, with marks',
+      '',
+      '[1](#a-heading-with-marks) [2](#another) [3](tuning.md) [4](../README.md) [5](none.md) [6](../../out.md)',
+      '[7](tuning.md#none) [8](https://example.com/none) [9][ref] <a href="none.html">10</a> ![11](none.png)',
+      '',
+      '| table |',
+      '| --- |',
+      '| [12](none-in-a-table.md) |',
+      '',
+      '[ref]: none-by-reference.md',
+    ].join('\n'),
+  )
+  const broken = brokenLinks(page).map(text => text.replace(/^docs\/made-up\.md:\d+: /, '').replace(/:.*/, ''))
+  expect(broken).toEqual([
+    ...['#another', 'none.md', '../../out.md', 'tuning.md#none', 'none.html', 'none.png'],
+    ...['none-in-a-table.md', 'none-by-reference.md'],
+  ])
+})

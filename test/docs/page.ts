@@ -1,0 +1,147 @@
+/**
+ * A page of the documentation as its tests see it: the code blocks, with what is hidden around them, the links, and the
+ * anchors that links may lead to. docs/testing.md says how a page is written.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import GithubSlugger from 'github-slugger'
+import type { Code, Nodes } from 'mdast'
+import { fromMarkdown } from 'mdast-util-from-markdown'
+import { gfmFromMarkdown } from 'mdast-util-gfm'
+import { toString as textOf } from 'mdast-util-to-string'
+import { gfm } from 'micromark-extension-gfm'
+import { visit } from 'unist-util-visit'
+
+export const root = new URL('../../', import.meta.url)
+
+/** Some text of a page, and the line on which it begins, from 1. */
+export interface Piece {
+  readonly text: string
+  readonly line: number
+}
+
+export interface Block extends Piece {
+  /** What stands behind the three backticks. */
+  readonly language: string | undefined
+  /** Hidden: what has to be there before. */
+  readonly before: readonly Piece[]
+  /** Hidden: what is checked afterwards. */
+  readonly after: readonly Piece[]
+  /** It continues the block before it. */
+  readonly goesOn: boolean
+  /** It shows what the block before it prints. */
+  readonly prints: boolean
+}
+
+export interface Page {
+  /** Its path from the root of the project. */
+  readonly name: string
+  /** Hidden: what is put before each of its blocks of TypeScript. */
+  readonly setUp: readonly Piece[]
+  readonly blocks: readonly Block[]
+  readonly links: readonly Piece[]
+  readonly anchors: ReadonlySet<string>
+}
+
+/** Names of all pages: those of the root, and those of these folders. */
+export function pageNames(): string[] {
+  const folders = ['docs', 'lua', 'examples', 'benchmarks']
+  const inside = folders.flatMap(folder =>
+    readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),
+  )
+  return [...readdirSync(root), ...inside].filter(name => name.endsWith('.md')).sort()
+}
+
+export function readPage(name: string): Page {
+  return parsePage(name, readFileSync(new URL(name, root), 'utf8'))
+}
+
+export function parsePage(name: string, source: string): Page {
+  const reader = new Reader(name)
+  const tree = fromMarkdown(source, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] })
+  visit(tree, node => reader.read(node))
+  return reader.end()
+}
+
+interface Draft extends Block {
+  readonly after: Piece[]
+}
+
+/** Goes through a page from its top to its end. */
+class Reader {
+  readonly #page: string
+  readonly #setUp: Piece[] = []
+  readonly #blocks: Draft[] = []
+  readonly #links: Piece[] = []
+  readonly #anchors = new Set<string>()
+  readonly #slugger = new GithubSlugger()
+  /** What was said about the next block. */
+  #before: Piece[] = []
+  #goesOn = false
+  #prints = false
+
+  constructor(page: string) {
+    this.#page = page
+  }
+
+  read(node: Nodes): void {
+    const line = node.position?.start.line ?? 1
+    if (node.type === 'heading') this.#anchors.add(this.#slugger.slug(textOf(node)))
+    else if (node.type === 'link' || node.type === 'image' || node.type === 'definition') {
+      this.#links.push({ text: node.url, line })
+    } else if (node.type === 'code') this.#block(node, line)
+    else if (node.type === 'html') this.#html(node.value, line)
+  }
+
+  end(): Page {
+    if (this.#before.length > 0 || this.#goesOn || this.#prints) throw new Error(`${this.#page}: no block follows`)
+    return {
+      name: this.#page,
+      setUp: this.#setUp,
+      blocks: this.#blocks,
+      links: this.#links,
+      anchors: this.#anchors,
+    }
+  }
+
+  #block({ value, lang, position }: Code, line: number): void {
+    // One that is only indented has no fence above its first line.
+    const fences = position ? position.end.line - line - value.split('\n').length : 1
+    this.#blocks.push({
+      text: value,
+      line: fences > 0 ? line + 1 : line,
+      language: lang ?? undefined,
+      before: this.#before,
+      after: [],
+      goesOn: this.#goesOn,
+      prints: this.#prints,
+    })
+    this.#before = []
+    this.#goesOn = false
+    this.#prints = false
+  }
+
+  #html(html: string, line: number): void {
+    for (const [, id] of html.matchAll(/<a (?:id|name)="([^"]+)"/g)) this.#anchors.add(id!)
+    for (const [, url] of html.matchAll(/<(?:a|img|source) (?:[^>]*\s)?(?:href|src|srcset)="([^"]+)"/g)) {
+      this.#links.push({ text: url!, line })
+    }
+    for (const comment of html.matchAll(/<!--([\s\S]*?)-->/g)) {
+      const above = html.slice(0, comment.index).split('\n').length - 1
+      this.#comment(comment[1]!, line + above)
+    }
+  }
+
+  #comment(comment: string, line: number): void {
+    const said = comment.trim()
+    if (said === 'goes on') this.#goesOn = true
+    else if (said === 'prints') this.#prints = true
+    const [head, word] = /^\s*(\w+):/.exec(comment) ?? []
+    if (head === undefined) return
+    // The rest of the first line stays on its line, so that errors are told with the lines of the page.
+    const piece = { text: comment.slice(head.length), line: line + head.split('\n').length - 1 }
+    if (word === 'page') this.#setUp.push(piece)
+    else if (word === 'with') this.#before.push(piece)
+    else if (word === 'check' && this.#blocks.length > 0) this.#blocks.at(-1)!.after.push(piece)
+    else throw new Error(`${this.#page}:${line}: no such comment here: ${word}`)
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * What is made of the blocks of a page: modules of TypeScript, scripts for the shell. Each has its text on the lines on
+ * which the page has it, and nothing on the others: so the line numbers of the compiler, of Node and of the shell are the
+ * page's own.
+ */
+import { parseAllDocuments } from 'yaml'
+import { elsewhere, notRun, typesOnly } from './declared.ts'
+import type { Block, Page, Piece } from './page.ts'
+
+/** One or more blocks that are run as one. */
+export interface Program {
+  readonly page: string
+  /** Line and language of its first block. */
+  readonly title: string
+  readonly blocks: readonly Block[]
+  readonly work: Work
+}
+
+export type Work =
+  | { readonly kind: 'module'; readonly source: string; readonly typesOnly: boolean }
+  | { readonly kind: 'script'; readonly source: string }
+  /** To be read, which has been done. */
+  | { readonly kind: 'data' }
+  /** Nothing can be done with it, and it is not declared. */
+  | { readonly kind: 'unusable'; readonly why: string }
+
+/** The programs of a page. Drawings, and what is declared not to be run, are not among them. */
+export function programsOf(page: Page): Program[] {
+  const groups: [Block, ...Block[]][] = []
+  for (const block of page.blocks) {
+    if (block.language === 'text' || isDeclared(notRun, page, block)) continue
+    const before = groups.at(-1)
+    if (block.goesOn && before) before.push(block)
+    else groups.push([block])
+  }
+  return groups.map(blocks => {
+    const [{ line, language = 'no language' }] = blocks
+    const more = blocks.length > 1 ? `, and what goes on with it (${blocks.length} blocks)` : ''
+    return { page: page.name, title: `line ${line}, ${language}${more}`, blocks, work: workOf(page, blocks) }
+  })
+}
+
+function workOf(page: Page, blocks: readonly [Block, ...Block[]]): Work {
+  const shell = blocks.filter(({ language }) => language === 'sh')
+  if (shell.length === blocks.length) {
+    const source = onTheirLines(blocks.flatMap(each => [...each.before, withoutOthers(each), ...each.after]))
+    return { kind: 'script', source }
+  }
+  if (shell.length > 0)
+    return { kind: 'unusable', why: 'a script of the shell and something else are to be one program' }
+  for (const block of blocks) {
+    const why = whyUnusable(block)
+    if (why !== undefined) return { kind: 'unusable', why }
+  }
+  if (blocks.every(block => isData(block) && block.after.length === 0)) return { kind: 'data' }
+  const pieces = blocks.flatMap(each => [...each.before, asTypeScript(each), ...each.after])
+  const setUp = blocks.some(({ language }) => language === 'ts') ? page.setUp : []
+  return {
+    kind: 'module',
+    source: onTheirLines([...setUp, ...pieces]),
+    typesOnly: isDeclared(typesOnly, page, blocks[0]),
+  }
+}
+
+function isData({ language }: Block): boolean {
+  return language === 'json' || language === 'yaml'
+}
+
+function whyUnusable(block: Block): string | undefined {
+  const { language, text, line, after } = block
+  if (language === 'ts') return undefined
+  if (isData(block)) return mistakeIn(language as 'json' | 'yaml', text)
+  return after.length > 0
+    ? undefined
+    : `nothing runs what begins at line ${line}: docs/testing.md says what a block needs`
+}
+
+/** What is not TypeScript itself is there for its check, as a text. `var`, because another block may follow. */
+function asTypeScript({ language, text, line }: Block): Piece {
+  return language === 'ts' ? { text, line } : { text: `var code = ${JSON.stringify(text)}`, line }
+}
+
+function mistakeIn(language: 'json' | 'yaml', text: string): string | undefined {
+  if (language === 'yaml') return parseAllDocuments(text).flatMap(document => document.errors)[0]?.message
+  try {
+    JSON.parse(text)
+    return undefined
+  } catch (error) {
+    return String(error)
+  }
+}
+
+/** A line of the shell without the comment behind it. */
+export function commandOf(line: string): string {
+  return line.replace(/(^|\s)#.*$/, '').trim()
+}
+
+/** The block without the lines that something else runs. */
+function withoutOthers({ text, line }: Piece): Piece {
+  const run = (line: string) => !elsewhere.some(({ command }) => command === commandOf(line))
+  return {
+    text: text
+      .split('\n')
+      .map(line => (run(line) ? line : ''))
+      .join('\n'),
+    line,
+  }
+}
+
+function isDeclared(list: readonly { page: string; begins: string }[], page: Page, { text }: Block): boolean {
+  return list.some(({ page: name, begins }) => name === page.name && text.startsWith(begins))
+}
+
+function onTheirLines(pieces: readonly Piece[]): string {
+  const lines: string[] = []
+  for (const { text, line } of pieces) {
+    for (const [index, each] of text.split('\n').entries()) {
+      const at = line - 1 + index
+      // Two comments on one line of the page, or the page's own line of code under the end of a comment.
+      lines[at] = lines[at]?.trim() ? `${lines[at]}; ${each}` : each
+    }
+  }
+  return `${Array.from(lines, line => line ?? '').join('\n')}\n`
+}

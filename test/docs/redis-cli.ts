@@ -1,0 +1,105 @@
+/**
+ * Sessions at a terminal, as pages show them:
+ *
+ *     $ redis-cli hget 'lock:{order}' clock
+ *     "1795262851234567"
+ *
+ * Each command is run, and what comes of it is compared with what stands below it, by the rules of printed.ts. The shell
+ * runs it, but for redis-cli: not everybody who has a Redis has that, so its part is played here. Replies are written as it
+ * writes them on a terminal.
+ *   --eval name.lua keys… , args…   runs a script of lua/, as scripts/lua-texts.ts writes it
+ *   --scan --pattern <pattern>      names of keys
+ *   subscribe <channel> &           its messages appear under the commands that follow
+ */
+import assert from 'node:assert/strict'
+import type { Redis } from 'ioredis'
+import { scripts } from '../../src/redis/scripts.generated.ts'
+import { matches } from './printed.ts'
+import type { Scene } from './scene.ts'
+
+/** How long a message may be under way, in ms. */
+const MESSAGE_WITHIN = 2_000
+
+export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: string): Promise<void> {
+  const listening: Redis[] = []
+  const messages: string[] = []
+  try {
+    for (const { command, shown } of stepsOf(text)) {
+      const [program, ...words] = wordsOf(command)
+      const answered: string[] = []
+      if (program !== 'redis-cli') {
+        const { output, errors } = await sh(command)
+        // What is complained of comes first, for a line that says what becomes of it.
+        answered.push(`${errors}${output}`)
+      } else if (words.at(-1) === '&') listening.push(await listen(redis, words.slice(1, -1), messages))
+      else answered.push(await answer(redis, words))
+      // A message may be quicker than the answer, or slower.
+      const printed = () => [...answered, ...messages].join('\n')
+      const until = Date.now() + (listening.length > 0 ? MESSAGE_WITHIN : 0)
+      while (!matches(shown, printed()) && Date.now() < until) await new Promise(resolve => setTimeout(resolve, 10))
+      assert.ok(matches(shown, printed()), `${command}\nprinted:\n${printed()}`)
+      messages.length = 0
+    }
+  } finally {
+    for (const each of listening) each.disconnect()
+  }
+}
+
+/** Commands, and the lines below them. What begins with # is for the reader. */
+function stepsOf(text: string): { command: string; shown: string }[] {
+  const steps: { command: string; shown: string[] }[] = []
+  const lines = text
+    .replaceAll(/ \\\n\s*/g, ' ')
+    .split('\n')
+    .filter(line => !line.startsWith('#'))
+  for (const line of lines) {
+    if (line.startsWith('$ ')) steps.push({ command: line.slice('$ '.length), shown: [] })
+    else if (steps.length > 0) steps.at(-1)!.shown.push(line)
+    else if (line.trim() !== '') throw new Error(`no command stands above: ${line}`)
+  }
+  return steps.map(({ command, shown }) => ({ command, shown: shown.join('\n').trimEnd() }))
+}
+
+function wordsOf(command: string): string[] {
+  return [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(match => match[1] ?? match[2] ?? match[3] ?? '')
+}
+
+async function answer(redis: Redis, words: readonly string[]): Promise<string> {
+  const [command = '', ...rest] = words
+  if (command === '--scan') return written(await namesLike(redis, rest[1] ?? '*'))
+  const reply = command === '--eval' ? evaluate(redis, rest) : redis.call(command, ...rest)
+  return written(await reply.catch((error: Error) => error))
+}
+
+async function namesLike(redis: Redis, pattern: string): Promise<string[]> {
+  const names: string[] = []
+  for await (const page of redis.scanStream({ match: pattern })) names.push(...(page as string[]))
+  return names.sort()
+}
+
+function evaluate(redis: Redis, [file = '', ...words]: readonly string[]): Promise<unknown> {
+  const name = file.replace(/\.lua$/, '').replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
+  const { lua } = scripts[name as keyof typeof scripts]
+  const comma = words.indexOf(',')
+  return redis.eval(lua, comma, ...words.slice(0, comma), ...words.slice(comma + 1))
+}
+
+async function listen(redis: Redis, channels: readonly string[], messages: string[]): Promise<Redis> {
+  const ear = redis.duplicate()
+  ear.on('message', (channel, text) => messages.push(written(['message', channel, text])))
+  const count = await ear.subscribe(...channels)
+  messages.push('Reading messages... (press Ctrl-C to quit)', written(['subscribe', channels.join(' '), count]))
+  return ear
+}
+
+function written(reply: unknown, indent = ''): string {
+  if (reply === null || reply === undefined) return '(nil)'
+  if (reply instanceof Error) return `(error) ${reply.message}`
+  if (typeof reply === 'number') return `(integer) ${reply}`
+  if (!Array.isArray(reply)) return JSON.stringify(String(reply))
+  if (reply.length === 0) return '(empty array)'
+  const width = String(reply.length).length
+  const inner = `${indent}${' '.repeat(width + 2)}`
+  const lines = reply.map((each, i) => `${String(i + 1).padStart(width)}) ${written(each, inner)}`)
+  return lines.join(`\n${indent}`)
+}

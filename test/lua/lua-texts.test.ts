@@ -1,0 +1,31 @@
+/** `npx tsx scripts/lua-texts.ts <folder>`: what clients in other languages send to Redis. */
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, onTestFinished, test } from 'vitest'
+import { runNode } from '../examples/program.ts'
+
+const program = ['--import', 'tsx', fileURLToPath(new URL('../../scripts/lua-texts.ts', import.meta.url))]
+
+test('the scripts as this client sends them, with the SHA1 that docs/protocol.md has', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'redis-baton-lua-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const { code, output } = await runNode([...program, folder])
+  expect({ code, output }).toEqual({ code: 0, output: `8 scripts are in ${folder}\n` })
+  const page = readFileSync(new URL('../../docs/protocol.md', import.meta.url), 'utf8')
+  for (const file of readdirSync(folder)) {
+    const sha1 = createHash('sha1')
+      .update(readFileSync(join(folder, file)))
+      .digest('hex')
+    const name = file.replace('.lua', '')
+    expect(page).toContain(`| [${name}](#${name}) | \`${sha1}\` |`)
+  }
+})
+
+test('without a folder: says how it is used', async () => {
+  const { code, errors } = await runNode(program)
+  expect(code).toBe(64)
+  expect(errors).toContain('usage: npx tsx scripts/lua-texts.ts <folder>')
+})
