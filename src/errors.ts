@@ -1,17 +1,31 @@
-/** The label of a holder and for how long it has held, as far as the last answer of Redis told. */
+/**
+ * The label of a holder and for how long it has held, as far as the last answer of Redis told.
+ * @since 0.1.0
+ */
 export interface HolderInfo {
-  /** The `label` of the client that holds the lock. */
+  /** The `label` of the client that holds the lock. @since 0.1.0 */
   readonly label: string
-  /** How long it had held the lock when Redis last said so, in ms. */
+  /** How long it had held the lock when Redis last said so, in ms. @since 0.1.0 */
   readonly heldFor: number
 }
 
-/** Base of all errors of this package. `code` is stable; `key` is the lock concerned, where there is one. */
+/**
+ * Base of all errors of this package: `error instanceof LockError` tells them from those of your own code.
+ * @since 0.1.0
+ */
 export class LockError extends Error {
+  /** The name of the class. @since 0.1.0 */
   override readonly name: string = 'LockError'
+  /** Stable, for programs: `ERR_LOCK_…`. The message is for people, and may change. @since 0.1.0 */
   readonly code: string
+  /** The key of the lock concerned; undefined where there is none. @since 0.1.0 */
   readonly key: string | undefined
 
+  /**
+   * The client makes them; you only where a test of yours needs one.
+   * @param cause what led to it, as of any Error
+   * @since 0.1.0
+   */
   constructor(code: string, message: string, key?: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.code = code
@@ -20,18 +34,26 @@ export class LockError extends Error {
 }
 
 /**
- * The wait exceeded `timeout`. `holder` and `position` say why, as far as Redis had told by then; `cause` is there if Redis
- * was out of reach.
+ * The wait exceeded `timeout`: code `ERR_LOCK_TIMEOUT`. `holder` and `position` say why, as far as Redis had told by then;
+ * `cause` is there if Redis was out of reach.
+ * @since 0.1.0
  */
 export class LockTimeoutError extends LockError {
+  /** The name of the class. @since 0.1.0 */
   override readonly name = 'LockTimeoutError'
-  /** How long the call waited, in ms. */
+  /** How long the call waited, in ms. @since 0.1.0 */
   readonly waited: number
+  /** Who held the lock at the last look; undefined where there was none. @since 0.1.0 */
   readonly holder: HolderInfo | undefined
-  /** Place in the fair queue, from 1; undefined for a waiter that was not queued. */
+  /** Place in the fair queue, from 1; undefined for a waiter that was not queued. @since 0.1.0 */
   readonly position: number | undefined
 
-  /** `cause`: why Redis was out of reach at the end, if it was. */
+  /**
+   * The client makes them; you only where a test of yours needs one.
+   * @param waited in ms
+   * @param cause why Redis was out of reach at the end, if it was
+   * @since 0.1.0
+   */
   constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error) {
     const place = position ? `, at position ${position} of the queue` : ''
     const by = holder ? `; held by ${holder.label} for ${Math.round(holder.heldFor)} ms` : ''
@@ -48,43 +70,68 @@ export class LockTimeoutError extends LockError {
   }
 }
 
-/** The hold ended without its release: it expired, was taken away, or Redis was out of reach until its lease had run out. */
+/**
+ * The hold ended without its release: it expired, was taken away, or Redis was out of reach until its lease had run out.
+ * Code `ERR_LOCK_LOST`.
+ * @since 0.1.0
+ */
 export class LockLostError extends LockError {
+  /** The name of the class. @since 0.1.0 */
   override readonly name = 'LockLostError'
 
+  /**
+   * The client makes them; you only where a test of yours needs one.
+   * @since 0.1.0
+   */
   constructor(key: string, why: string, cause?: unknown) {
     super('ERR_LOCK_LOST', `lock "${key}" was lost: ${why}`, key, cause)
   }
 }
 
-/** Redis could not be reached, or refused. `cause` is the server's or the socket's own error. */
+/**
+ * Redis could not be reached, or refused: code `ERR_LOCK_CONNECTION`. `cause` is the server's or the socket's own error.
+ * @since 0.1.0
+ */
 export class LockConnectionError extends LockError {
+  /** The name of the class. @since 0.1.0 */
   override readonly name = 'LockConnectionError'
 
   readonly #what: string
 
-  /** `what` happened, because of `cause`. */
+  /**
+   * The client makes them; you only where a test of yours needs one.
+   * @param what happened, because of `cause`
+   * @since 0.1.0
+   */
   constructor(what: string, cause?: unknown, key?: string) {
     const reason = cause instanceof Error ? `: ${cause.message}` : ''
     super('ERR_LOCK_CONNECTION', `${what}${reason}`, key, cause)
     this.#what = what
   }
 
-  /** The same error as the caller of a lock sees it: with the key, and the stack of the call. */
+  /** The same error as the caller of a lock sees it: with the key, and the stack of the call. @internal */
   of(key: string): LockConnectionError {
     return new LockConnectionError(this.#what, this.cause, key)
   }
 }
 
-/** The client was closed. */
+/**
+ * The client was closed: code `ERR_LOCK_CLOSED`.
+ * @since 0.1.0
+ */
 export class LockClosedError extends LockError {
+  /** The name of the class. @since 0.1.0 */
   override readonly name = 'LockClosedError'
 
+  /**
+   * The client makes them; you only where a test of yours needs one.
+   * @since 0.1.0
+   */
   constructor(key?: string) {
     super('ERR_LOCK_CLOSED', 'the lock client is closed', key)
   }
 
-  /** The same error as the caller of a lock sees it. */
+  /** The same error as the caller of a lock sees it. @internal */
   of(key: string): LockClosedError {
     return new LockClosedError(key)
   }
@@ -104,13 +151,24 @@ export async function about<T>(key: string, call: Promise<T>): Promise<T> {
   }
 }
 
-/** A bad key or option, found before anything was sent. Names the option, the value and what is accepted. */
+/**
+ * A bad key or option, found before anything was sent: code `ERR_LOCK_ARGUMENT`.
+ * @since 0.1.0
+ */
 export class LockArgumentError extends LockError {
+  /** The name of the class. @since 0.1.0 */
   override readonly name = 'LockArgumentError'
+  /** The option or argument that is wrong, by its name. @since 0.1.0 */
   readonly option: string
+  /** What was given for it. @since 0.1.0 */
   readonly value: unknown
+  /** What would have been right, in words. @since 0.1.0 */
   readonly accepted: string
 
+  /**
+   * The client makes them; you only where a test of yours needs one.
+   * @since 0.1.0
+   */
   constructor(option: string, value: unknown, accepted: string) {
     super('ERR_LOCK_ARGUMENT', `${option} is ${shown(value)}; accepted: ${accepted}`)
     this.option = option

@@ -3,61 +3,135 @@ import { hostname } from 'node:os'
 import { LONGEST } from './clock.ts'
 import { LockArgumentError } from './errors.ts'
 
-/** Options of one call of `lock`, `tryLock`, `using` or `wrap`. Times are ms. */
+/**
+ * Options of one call of `lock`, `tryLock`, `using` or `wrap`. Times are ms. One that is undefined counts as absent.
+ * @since 0.1.0
+ */
 export interface LockOptions {
   /**
-   * Longest wait. `lock` then rejects with LockTimeoutError, `tryLock` resolves null. 0: a single attempt.
-   * Default: the client's `timeout`; without one, `lock` waits for ever and `tryLock` makes a single attempt.
+   * Longest wait, in ms. `lock` then rejects with LockTimeoutError, `tryLock` resolves null. 0: a single attempt.
+   * @defaultValue the client's `timeout`; without one, `lock` waits for ever and `tryLock` makes a single attempt
+   * @since 0.1.0
    */
   timeout?: number | undefined
-  /** Aborting rejects the call with `signal.reason`, at once. */
+  /**
+   * Aborting rejects the call with `signal.reason`, at once. Node warns where more than ten calls wait with one signal
+   * (MaxListenersExceededWarning), unless its limit was raised: `events.setMaxListeners(0, signal)`.
+   * @defaultValue none
+   * @since 0.1.0
+   */
   signal?: AbortSignal | undefined
   /**
-   * A fixed lease: not renewed unless `renew` is true. Shorter: a crashed holder blocks others less long. Longer: fewer
-   * renewals, and a longer pause of the process is survived. Default: the client's `lease`, renewed.
+   * A fixed lease, in ms: not renewed unless `renew` is true. Shorter: a crashed holder blocks others less long. Longer:
+   * fewer renewals, and a longer pause of the process is survived.
+   * @defaultValue the client's `lease`, renewed
+   * @since 0.1.0
    */
   lease?: number | undefined
-  /** Whether the lease is renewed every third of it. Default: true without `lease`, false with it. */
+  /**
+   * Whether the lease is renewed every third of it.
+   * @defaultValue `true` without `lease`, `false` with it
+   * @since 0.1.0
+   */
   renew?: boolean | undefined
-  /** Automatic renewal stops this long after the grant, so that a hung job cannot hold for ever. Default: never. */
+  /**
+   * Automatic renewal stops this many ms after the grant, so that a hung job cannot hold for ever.
+   * @defaultValue none: it never stops
+   * @since 0.1.0
+   */
   maxHold?: number | undefined
   /**
    * true: first come, first served, by a queue in Redis. false: whoever asks first after a release wins, which is faster
-   * under contention and may starve somebody. Default: the client's `fair`.
+   * under contention and may starve somebody.
+   * @defaultValue the client's `fair`
+   * @since 0.1.0
    */
   fair?: boolean | undefined
-  /** With `fair: false`: join the fair queue after having waited this long, which bounds starvation. Default: the client's. */
+  /**
+   * With `fair: false`: join the fair queue after having waited this many ms, which bounds starvation.
+   * @defaultValue the client's `fairAfter`
+   * @since 0.1.0
+   */
   fairAfter?: number | undefined
-  /** In the fair queue, be ordered as if the request had been made this much earlier. Later requests still age past it. */
+  /**
+   * In the fair queue, be ordered as if the request had been made this many ms earlier. Later requests still age past it.
+   * @defaultValue `0`
+   * @since 0.1.0
+   */
   headStart?: number | undefined
-  /** Explicit identity: the same owner re-enters, also from another process. Default: each call its own. */
+  /**
+   * Explicit identity, of 1 to 1024 UTF-8 bytes: the same owner re-enters, also from another process.
+   * @defaultValue that of `runAs` or of the `using` of the same key around the call; else each call has its own
+   * @since 0.1.0
+   */
   owner?: string | undefined
 }
 
-/** Options of a LockClient. Times are ms. */
+/**
+ * Options of a LockClient. Times are ms. One that is undefined counts as absent.
+ * @since 0.1.0
+ */
 export interface ClientOptions {
-  /** First part of every key and channel in Redis. Default `'lock'`. */
+  /**
+   * First part of every key and channel in Redis: clients share their locks only where it is the same.
+   * @defaultValue `'lock'`
+   * @since 0.1.0
+   */
   prefix?: string | undefined
-  /** Lease of a grant whose caller names none; renewed automatically every third of it. Default 30,000. */
+  /**
+   * Lease of a grant whose caller names none, in ms; renewed automatically every third of it.
+   * @defaultValue `30_000`
+   * @since 0.1.0
+   */
   lease?: number | undefined
   /**
-   * Expiry of a waiter in the fair queue, refreshed every third of it. It is also how long a waiter whose process has
-   * died without a trace can delay others, and a third of it how late a lost message is noticed. Default 10,000.
+   * Expiry of a waiter in the fair queue, in ms, refreshed every third of it. It is also how long a waiter whose process
+   * has died without a trace can delay others, and a third of it how late a lost message is noticed.
+   * @defaultValue `10_000`
+   * @since 0.1.0
    */
   waiterTtl?: number | undefined
-  /** How long a free lock's token clock is kept in Redis after its last use. Default 600,000. */
+  /**
+   * How many ms a free lock's token clock is kept in Redis after its last use.
+   * @defaultValue `600_000`
+   * @since 0.1.0
+   */
   tokenMemory?: number | undefined
-  /** Default of the option of the same name of each call. Default false. */
+  /**
+   * The default of the option of the same name of each call.
+   * @defaultValue `false`
+   * @since 0.1.0
+   */
   fair?: boolean | undefined
-  /** Default of the option of the same name of each call. Default: none. */
+  /**
+   * The default of the option of the same name of each call, in ms.
+   * @defaultValue none
+   * @since 0.1.0
+   */
   fairAfter?: number | undefined
-  /** Default of the option of the same name of each call. Default: none. */
+  /**
+   * The default of the option of the same name of each call, in ms.
+   * @defaultValue none
+   * @since 0.1.0
+   */
   timeout?: number | undefined
-  /** How long a pending call rides out an unreachable Redis before it rejects with LockConnectionError. Default 15,000. */
+  /**
+   * How many ms a pending call rides out an unreachable Redis before it rejects with LockConnectionError.
+   * @defaultValue `15_000`
+   * @since 0.1.0
+   */
   outageTimeout?: number | undefined
-  /** Shown to others as who holds or waits. Default `host:pid`. */
+  /**
+   * Shown to others as who holds or waits; at most 1024 UTF-8 bytes.
+   * @defaultValue `host:pid`
+   * @since 0.1.0
+   */
   label?: string | undefined
-  /** A grant counts only once replicas have it. Default: as soon as the master has it. */
+  /**
+   * A grant counts only once replicas have it.
+   * @defaultValue none: it counts as soon as the master has it
+   * @since 0.1.0
+   */
   replicas?: Replicas | undefined
 }
 
@@ -65,13 +139,18 @@ export interface ClientOptions {
  * How many replicas must have a grant, or the prolongation of a lease, before it counts. A grant that they do not have in
  * time is undone, and the call goes on waiting; for at most `outageTimeout`, or not at all where there is a single attempt,
  * and then rejects with LockConnectionError.
+ * @since 0.1.0
  */
 export interface Replicas {
-  /** At least 1. */
+  /** How many replicas: at least 1. @since 0.1.0 */
   min: number
-  /** How long to wait for them each time, in ms: at most a quarter of `outageTimeout`. */
+  /** How long to wait for them each time, in ms: at most a quarter of `outageTimeout`. @since 0.1.0 */
   timeout: number
-  /** Whether they must have written it to disk, too: needs a server that has WAITAOF, and replicas with an append-only file. Default false. */
+  /**
+   * Whether they must have written it to disk, too: needs a server that has WAITAOF, and replicas with an append-only file.
+   * @defaultValue `false`
+   * @since 0.1.0
+   */
   fsync?: boolean | undefined
 }
 

@@ -8,7 +8,11 @@
  */
 import type { HolderInfo } from './errors.ts'
 
-/** How a grant came about. */
+/**
+ * How a grant came about. `immediate`: the lock was free. `handoff`: by the release of the holder before. `wakeup`: by an
+ * attempt after a release. `expiry`: the lease of the holder before had ended. `reentry`: the owner held it already.
+ * @since 0.1.0
+ */
 export type Via = 'immediate' | 'handoff' | 'wakeup' | 'expiry' | 'reentry'
 
 /** 'unlock': tells unfair waiters of a key that it is free. 'inbox': brings a client its grants. */

@@ -63,19 +63,24 @@ const no = () => false
 
 /**
  * One hold of a lock, from its grant to its end. Made by a `LockClient`; `await using` releases it.
+ * @since 0.1.0
  */
 export class Lease implements AsyncDisposable {
-  /** The key of the lock. */
+  /** The key of the lock. @since 0.1.0 */
   readonly key: string
-  /** Who holds: leases of one owner re-enter each other. */
+  /** Who holds: leases of one owner re-enter each other. @since 0.1.0 */
   readonly owner: string
-  /** Unguessable id of this one hold. */
+  /** Unguessable id of this one hold. @since 0.1.0 */
   readonly id: string
-  /** Strictly larger than that of any earlier grant of the key; equal for re-entrant holds. To be checked by what the lock protects. */
+  /**
+   * A number that is strictly larger than that of any earlier grant of the key; equal for re-entrant holds. To be checked
+   * by what the lock protects.
+   * @since 0.1.0
+   */
   readonly fencingToken: number
-  /** ms between the call and the grant. */
+  /** ms between the call and the grant. @since 0.1.0 */
   readonly waited: number
-  /** How the grant came about. */
+  /** How the grant came about. @since 0.1.0 */
   readonly via: Via
   readonly #keeper: Keeper
   readonly #terms: Terms
@@ -99,17 +104,27 @@ export class Lease implements AsyncDisposable {
     this.#deadline = grant.deadline
   }
 
-  /** Whether the hold is surely still ours; false once the lease may have ended. Synchronous, local, conservative. */
+  /**
+   * Whether the hold is surely still ours; false once the lease may have ended. Synchronous, local, conservative.
+   * @since 0.1.0
+   */
   get held(): boolean {
     return this.remaining() > 0
   }
 
-  /** ms for which the hold is surely still ours; 0 when it is not held. */
+  /**
+   * For how long the hold is surely still ours.
+   * @returns ms; 0 when it is not held
+   * @since 0.1.0
+   */
   remaining(): number {
     return this.#state === 'held' ? Math.max(0, this.#deadline - this.#keeper.clock.now()) : 0
   }
 
-  /** Aborts, with a `LockLostError` as its reason, when the hold is lost, before anyone else can own the lock. */
+  /**
+   * Aborts, with a `LockLostError` as its reason, when the hold is lost, before anyone else can own the lock.
+   * @since 0.1.0
+   */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()
@@ -123,7 +138,8 @@ export class Lease implements AsyncDisposable {
    * @param ms from now on; default: the length of its lease. A shorter time than it has left changes nothing.
    * @throws LockLostError when it is not held any more
    * @throws LockConnectionError when Redis could not be asked in time
-   * @throws LockArgumentError
+   * @throws LockArgumentError when `ms` is no number of ms from 1
+   * @since 0.1.0
    */
   async renew(ms: number = this.#terms.lease): Promise<void> {
     checkRenewal(ms)
@@ -134,6 +150,7 @@ export class Lease implements AsyncDisposable {
    * Ends the hold. May be called late and repeatedly: it never ends anything but this hold.
    * @returns true: this call ended a live hold; false: it had ended already (released, expired, lost)
    * @throws LockConnectionError when Redis could not be reached; the lock is then free at the end of the lease
+   * @since 0.1.0
    */
   release(): Promise<boolean> {
     if (this.#releasing) return this.#releasing.then(no, no)
@@ -141,6 +158,11 @@ export class Lease implements AsyncDisposable {
     return this.#releasing
   }
 
+  /**
+   * `release`, for `await using`.
+   * @throws LockConnectionError as `release` does
+   * @since 0.1.0
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release()
   }

@@ -1,31 +1,44 @@
 /** The state of a lock as anyone may see it, and how it is read from the reply of lua/inspect.lua. */
 
-/** A waiter of the fair queue. */
+/**
+ * A waiter of the fair queue.
+ * @since 0.1.0
+ */
 export interface WaiterState {
-  /** The `id` of the lease that it will get. */
+  /** The `id` of the lease that it will get. @since 0.1.0 */
   readonly id: string
+  /** Who waits: the `owner` of its call, or an identity of its own. @since 0.1.0 */
   readonly owner: string
+  /** The `label` of its client. @since 0.1.0 */
   readonly label: string
-  /** Place in the queue, from 1; grants follow it. */
+  /** Place in the queue, from 1; grants follow it. @since 0.1.0 */
   readonly position: number
-  /** ms since it joined. */
+  /** ms since it joined. @since 0.1.0 */
   readonly waited: number
-  /** ms until it is passed over, unless its process is heard of before. */
+  /** ms until it is passed over, unless its process is heard of before. @since 0.1.0 */
   readonly expiresIn: number
 }
 
-/** A lock at one moment. `owner`, `label`, `fencingToken` and `ttl` are there while it is held. */
+/**
+ * A lock at one moment. `owner`, `label`, `fencingToken` and `ttl` are there while it is held.
+ * @since 0.1.0
+ */
 export interface LockState {
+  /** The key of the lock. @since 0.1.0 */
   readonly key: string
+  /** Whether anybody holds it. @since 0.1.0 */
   readonly locked: boolean
+  /** Who holds it: the `owner` of the call, or an identity of its own. @since 0.1.0 */
   readonly owner?: string
+  /** The `label` of the client that holds it. @since 0.1.0 */
   readonly label?: string
-  /** Live holds of the owner; more than 1 by re-entry. */
+  /** The number of live holds of the owner; more than 1 by re-entry. @since 0.1.0 */
   readonly holds: number
+  /** The fencing token of the present grant. @since 0.1.0 */
   readonly fencingToken?: number
-  /** ms until the holder's lease ends. */
+  /** ms until the holder's lease ends. @since 0.1.0 */
   readonly ttl?: number
-  /** The fair queue in grant order. Unfair waiters are known to their own clients only. */
+  /** The fair queue in grant order. Unfair waiters are known to their own clients only. @since 0.1.0 */
   readonly waiters: readonly WaiterState[]
 }
 

@@ -2,38 +2,57 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import type { Via } from '../primitive.ts'
 
-/** A distribution of times, in ms. All 0 while nothing was counted. */
+/**
+ * A distribution of times, in ms. All 0 while nothing was counted.
+ * @since 0.1.0
+ */
 export interface TimeStats {
+  /** The number of times that were counted. @since 0.1.0 */
   readonly count: number
+  /** The shortest, in ms. @since 0.1.0 */
   readonly min: number
+  /** The longest, in ms. @since 0.1.0 */
   readonly max: number
+  /** The arithmetic mean, in ms. @since 0.1.0 */
   readonly mean: number
+  /** The median, in ms. @since 0.1.0 */
   readonly p50: number
+  /** What 90 % do not exceed, in ms. @since 0.1.0 */
   readonly p90: number
+  /** What 99 % do not exceed, in ms. @since 0.1.0 */
   readonly p99: number
 }
 
-/** What `LockClient.stats()` tells, since the client was made. */
+/**
+ * What `LockClient.stats()` tells, since the client was made.
+ * @since 0.1.0
+ */
 export interface ClientStats {
-  /** Calls that are waiting now. */
+  /** The number of calls that are waiting now. @since 0.1.0 */
   readonly waiting: number
-  /** Leases held now. */
+  /** The number of leases held now. @since 0.1.0 */
   readonly holding: number
-  /** Grants, in all and by how they came about. */
+  /** The number of grants. @since 0.1.0 */
   readonly acquired: number
+  /** The number of grants by how they came about. @since 0.1.0 */
   readonly via: Readonly<Record<Via, number>>
+  /** The number of holds that ended by their release. @since 0.1.0 */
   readonly released: number
+  /** The number of renewals, automatic or not. @since 0.1.0 */
   readonly renewed: number
+  /** The number of holds that ended without their release. @since 0.1.0 */
   readonly lost: number
-  /** Calls that ended without a grant: out of time, refused (`tryLock`), aborted or failed. */
+  /** The number of calls that ended without a grant because their `timeout` was over. @since 0.1.0 */
   readonly timedOut: number
+  /** The number of single attempts that found the lock held. @since 0.1.0 */
   readonly refused: number
+  /** The number of calls that were aborted or rejected otherwise. @since 0.1.0 */
   readonly failed: number
-  /** From the call to the grant. */
+  /** From the call to the grant. @since 0.1.0 */
   readonly wait: TimeStats
-  /** From the grant to the release or the loss. */
+  /** From the grant to the release or the loss. @since 0.1.0 */
   readonly hold: TimeStats
-  /** From the call of a release to the next grant of the key in this client, where that was already waiting. */
+  /** From the call of a release to the next grant of the key in this client, where that was already waiting. @since 0.1.0 */
   readonly handoff: TimeStats
 }
 

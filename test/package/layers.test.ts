@@ -13,7 +13,8 @@ const forbidden: Record<string, string[]> = {
   'src/redis/': ['src/wait/', 'src/lease/', 'src/locks/', 'src/client.ts'],
   'src/locks/': ['src/wait/', 'src/lease/', 'src/client.ts'],
   'src/primitive.ts': ['src/redis/', 'src/locks/', 'src/wait/', 'src/lease/', 'src/client.ts', 'ioredis'],
-  'src/index.ts': ['src/cli/', 'src/local-redis/'],
+  'src/index.ts': ['src/cli/', 'src/local-redis/', 'src/opentelemetry/', '@opentelemetry/api'],
+  'src/opentelemetry/': ['src/cli/', 'src/local-redis/'],
   'src/local-redis/': ['src/cli/', 'src/client.ts', 'src/index.ts'],
 }
 

@@ -1,0 +1,150 @@
+/**
+ * What a user's compiler sees of the package: the declarations are emitted, and read by API Extractor, once for each entry
+ * of `exports` in package.json. It brings a TypeScript of its own, so it does not matter which one the project is built with.
+ *
+ * Two things come of it: a model of all public items with their doc comments, and a report of the bare signatures, in which
+ * each change of the surface is a changed line.
+ */
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor'
+import { type ApiItem, ApiModel } from '@microsoft/api-extractor-model'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+export interface Entry {
+  /** As it is imported: `redis-baton`, `redis-baton/…`. */
+  readonly name: string
+  /** The base of file names: `redis-baton`, `opentelemetry`. */
+  readonly file: string
+  readonly items: readonly ApiItem[]
+  /** Has the comment of its file. */
+  readonly item: ApiItem
+  /** The signatures, as API Extractor reports them. */
+  readonly report: string
+  /** What is wrong with comments, or cannot be read. */
+  readonly complaints: readonly string[]
+}
+
+interface Manifest {
+  readonly name: string
+  readonly exports: Readonly<Record<string, string | { readonly types: string }>>
+}
+
+/** Reads all entries of the sources as they are now. */
+export async function extract(): Promise<Entry[]> {
+  await mkdir(join(root, '.cache'), { recursive: true })
+  const folder = await mkdtemp(join(root, '.cache', 'api-'))
+  try {
+    const { name, exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest
+    const entries = Object.entries(exports).flatMap(([path, target]) =>
+      typeof target === 'string' ? [] : [{ path, base: target.types.replace(/^\.\/dist\/(.*)\.d\.ts$/, '$1') }],
+    )
+    const types = await declarations(
+      folder,
+      entries.map(({ base }) => base),
+    )
+    const configs = entries.map(({ path, base }) => {
+      const file = path === '.' ? name : path.slice(2)
+      return {
+        name: name + path.slice(1),
+        file,
+        config: configOf(folder, file, join(types, `${base}.d.ts`), path === '.'),
+      }
+    })
+    const [first, ...others] = configs.map(({ config }) => config)
+    const additionalEntryPoints = others.map(config => config.mainEntryPointFilePath)
+    const compilerState = CompilerState.create(first!, { additionalEntryPoints })
+    return await Promise.all(
+      configs.map(async ({ name, file, config }) => {
+        const complaints = invoke(config, compilerState)
+        const item = new ApiModel().loadPackage(config.apiJsonFilePath)
+        const report = await readFile(config.reportFilePath, 'utf8')
+        return { name, file, item, items: item.entryPoints[0]!.members, report, complaints }
+      }),
+    )
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Emits the declarations that the entries consist of; the folder in which they are. */
+async function declarations(folder: string, entries: readonly string[]): Promise<string> {
+  const config = join(folder, 'tsconfig.json')
+  const outDir = join(folder, 'types')
+  const files = entries.map(base => join(root, 'src', `${base}.ts`))
+  const compilerOptions = { rootDir: join(root, 'src'), outDir, emitDeclarationOnly: true }
+  const extended = join(root, 'tsconfig.build.json')
+  await writeFile(config, JSON.stringify({ extends: extended, compilerOptions, files, include: [] }))
+  await promisify(execFile)(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', config])
+  return outDir
+}
+
+/** `own`: whether types that are named and not exported belong to this entry, and not to the first. */
+function configOf(folder: string, file: string, entry: string, own: boolean): ExtractorConfig {
+  return ExtractorConfig.prepare({
+    packageJsonFullPath: join(root, 'package.json'),
+    configObjectFullPath: undefined,
+    configObject: {
+      projectFolder: root,
+      mainEntryPointFilePath: entry,
+      newlineKind: 'lf',
+      compiler: {
+        overrideTsconfig: {
+          compilerOptions: {
+            target: 'es2022',
+            lib: ['es2024', 'esnext.disposable'],
+            module: 'nodenext',
+            moduleResolution: 'nodenext',
+            types: ['node'],
+            strict: true,
+            skipLibCheck: true,
+          },
+          files: [entry],
+        },
+      },
+      apiReport: {
+        enabled: true,
+        reportFileName: `${file}.api.md`,
+        reportFolder: folder,
+        reportTempFolder: join(folder, 'temp'),
+        includeForgottenExports: own,
+      },
+      docModel: { enabled: true, apiJsonFilePath: join(folder, `${file}.api.json`), includeForgottenExports: own },
+      dtsRollup: { enabled: false },
+      tsdocMetadata: { enabled: false },
+      messages: {
+        compilerMessageReporting: { default: { logLevel: ExtractorLogLevel.Error } },
+        extractorMessageReporting: {
+          default: { logLevel: ExtractorLogLevel.Error },
+          // Everything that is exported is public: there are no previews. What is missing, scripts/api/missing.ts says.
+          'ae-missing-release-tag': { logLevel: ExtractorLogLevel.None },
+          'ae-undocumented': { logLevel: ExtractorLogLevel.None },
+          // Types that a signature names and the package does not export stand in the report nevertheless.
+          'ae-forgotten-export': { logLevel: ExtractorLogLevel.None },
+        },
+        tsdocMessageReporting: {
+          default: { logLevel: ExtractorLogLevel.Error },
+          // `@param name text` is how most editors know it.
+          'tsdoc-param-tag-missing-hyphen': { logLevel: ExtractorLogLevel.None },
+        },
+      },
+    },
+  })
+}
+
+function invoke(config: ExtractorConfig, compilerState: CompilerState): string[] {
+  const complaints: string[] = []
+  Extractor.invoke(config, {
+    compilerState,
+    localBuild: true,
+    messageCallback(message) {
+      message.handled = true
+      if (message.logLevel === ExtractorLogLevel.Error) complaints.push(message.formatMessageWithLocation(root))
+    },
+  })
+  return complaints
+}

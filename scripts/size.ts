@@ -1,0 +1,76 @@
+/**
+ * What the library adds to a program that bundles it, before its dependencies and without the command line: minified,
+ * and compressed after that. Prints a table, and what weighs in it.
+ *
+ *   npm run size
+ */
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { markdownTable } from 'markdown-table'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+
+export interface Size {
+  readonly minified: number
+  readonly gzipped: number
+  /** Bytes of each source file in it, minified. */
+  readonly files: ReadonlyMap<string, number>
+}
+
+/** Of a program with this text, which may import from `./src/`. Packages are left out. */
+export async function sizeOf(program: string): Promise<Size> {
+  const { outputFiles, metafile } = await build({
+    stdin: { contents: program, resolveDir: root, sourcefile: 'program.ts' },
+    absWorkingDir: root,
+    bundle: true,
+    minify: true,
+    platform: 'node',
+    target: 'node20.19',
+    format: 'esm',
+    packages: 'external',
+    legalComments: 'none',
+    tsconfigRaw: {},
+    write: false,
+    metafile: true,
+    logLevel: 'silent',
+  })
+  const [output] = Object.values(metafile.outputs)
+  const files = Object.entries(output!.inputs).map(([file, { bytesInOutput }]) => [file, bytesInOutput] as const)
+  const text = outputFiles[0]!.contents
+  return { minified: text.length, gzipped: gzipSync(text).length, files: new Map(files) }
+}
+
+/** Each entry of the package, and the least that can be imported from the first. */
+export const programs = {
+  'redis-baton': `export * from './src/index.ts'`,
+  'redis-baton/opentelemetry': `export * from './src/opentelemetry/index.ts'`,
+  'redis-baton, LockTimeoutError alone': `export { LockTimeoutError } from './src/index.ts'`,
+} as const
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await print()
+
+async function print(): Promise<void> {
+  const rows: string[][] = []
+  for (const [name, program] of Object.entries(programs)) {
+    const { minified, gzipped } = await sizeOf(program)
+    rows.push([name, shown(minified), shown(gzipped)])
+  }
+  const { files } = await sizeOf(programs['redis-baton'])
+  const parts = new Map<string, number>()
+  for (const [file, bytes] of files) {
+    const part = file.endsWith('scripts.generated.ts') ? 'lua/, as text' : (/^src\/\w+\//.exec(file)?.[0] ?? 'src/')
+    parts.set(part, (parts.get(part) ?? 0) + bytes)
+  }
+  const heaviest = [...parts].sort(([, a], [, b]) => b - a)
+  const align = ['l', 'r', 'r']
+  console.log(markdownTable([['import', 'minified, bytes', 'gzipped, bytes'], ...rows], { align }))
+  console.log()
+  console.log(
+    markdownTable([['of redis-baton', 'bytes'], ...heaviest.map(([part, bytes]) => [part, shown(bytes)])], { align }),
+  )
+}
+
+function shown(bytes: number): string {
+  return bytes.toLocaleString('en')
+}
