@@ -68,6 +68,22 @@ export function section(all: Results, rtt: Results): string {
   ].join('\n')
 }
 
+/** For those who read one table: sixteen waiters of two processes on one key. */
+export function summary(all: Results): string {
+  const shown = ['baton-unfair', 'baton-fair', 'redis-semaphore', 'redlock-10ms', 'redisson-lock', 'redisson-fair']
+  const chosen: readonly Column[] = [
+    ['acquisitions/s', 'throughput', 0],
+    handoff,
+    ['overtaken by at most', 'overtaken', 0],
+    ['longest wait, ms', 'waitMax', 0],
+  ]
+  const scenario = all.scenarios.find(({ name }) => name === '2x8') as Scenario
+  const rivals = all.rivals.filter(({ name }) => shown.includes(name) || name === 'floor-publish')
+  return table({ ...all, rivals }, scenario, chosen)
+    .slice(2)
+    .join('\n')
+}
+
 function link(file: string, { date }: Results): string {
   return `[${file.split('/').at(-1)}](../${file}), ${date.slice(0, 10)}`
 }
@@ -102,8 +118,11 @@ function reach(goals: readonly Goal[], results: Results): string {
   return markdownTable([['measure', 'goal', 'measured', ''], ...rows], { align: ['l', 'r', 'r', 'l'] })
 }
 
-function table(results: Results, scenario: Scenario): string[] {
-  const chosen = scenario.name === 'uncontended' ? uncontended : columns[scenario.kind]
+function columnsOf({ name, kind }: Scenario): readonly Column[] {
+  return name === 'uncontended' ? uncontended : columns[kind]
+}
+
+function table(results: Results, scenario: Scenario, chosen = columnsOf(scenario)): string[] {
   const rows = results.rivals.flatMap(({ name }) => {
     const trials = results.trials.filter(trial => trial.rival === name && trial.scenario === scenario.name)
     const measured = trials.filter(({ outcome }) => outcome === 'measured')
