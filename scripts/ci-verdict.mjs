@@ -23,7 +23,9 @@ for (const file of files) {
     if (status === 'failed' && message) console.log(`FAILED ${name}\n${shortened(message)}`)
     for (const test of assertionResults) {
       if (test.status === 'passed') continue
-      console.log(`${test.status.toUpperCase()} ${name} > ${test.fullName}\n${shortened(test.failureMessages.join('\n'))}`)
+      console.log(
+        `${test.status.toUpperCase()} ${name} > ${test.fullName}\n${shortened(test.failureMessages.join('\n'))}`,
+      )
     }
   }
 }

@@ -2,7 +2,7 @@
 import { onTestFinished } from 'vitest'
 import { FrameProxy as BareProxy } from '../../support/frame-proxy.ts'
 
-export type { Deed, Direction, Kind, Rule, Where } from '../../support/frame-proxy.ts'
+export type { Direction, Where } from '../../support/frame-proxy.ts'
 
 export class FrameProxy extends BareProxy {
   /** A proxy in front of `target`, closed after the test. */

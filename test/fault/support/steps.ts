@@ -1,11 +1,11 @@
 /** What several rows of the matrix do. */
-import { type Lease, type LockClient, LockConnectionError, type LockOptions } from '../../../src/index.ts'
+import { type LockClient, LockConnectionError, type LockOptions } from '../../../src/index.ts'
 import { parkOne } from '../../scenarios/steps.ts'
 import { client, freshKey, redisUrl } from '../../support/redis.ts'
 import { eventually } from '../../support/time.ts'
 import { FrameProxy } from './frame-proxy.ts'
 
-export { nothingLeft, park, parkOne, within } from '../../scenarios/steps.ts'
+export { nothingLeft, parkOne, within } from '../../scenarios/steps.ts'
 
 export const ways = [true, false]
 
@@ -54,5 +54,3 @@ export function reasonOf(error: Error | undefined): string {
   if (!(error instanceof LockConnectionError)) return `${error}`
   return error.cause instanceof Error ? error.cause.message : `${error.cause}`
 }
-
-export type { Lease }
