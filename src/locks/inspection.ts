@@ -1,6 +1,6 @@
 /** Looking at locks from outside, and taking one away. */
 import type { Cluster, Redis } from 'ioredis'
-import { LockArgumentError } from '../errors.ts'
+import { LockArgumentError, LockConnectionError } from '../errors.ts'
 import type { Link } from '../redis/link.ts'
 import { decodeState, type LockState } from './state.ts'
 
@@ -46,10 +46,20 @@ export class Inspection {
         const keys = page[1].map(name => this.#link.keys.keyOf(name)).filter(key => key !== undefined)
         const fresh = keys.filter(key => matches.test(key) && !seen.has(key))
         for (const key of fresh) seen.add(key)
-        for (const state of await Promise.all(fresh.map(key => this.inspect(key)))) {
-          if (state.locked || state.waiters.length > 0) yield state
+        for (const state of await Promise.all(fresh.map(key => this.#found(key)))) {
+          if (state && (state.locked || state.waiters.length > 0)) yield state
         }
       } while (cursor !== '0')
+    }
+  }
+
+  /** Undefined: a key of another kind stands where its queue would be, which must not hide all locks from those who look. */
+  async #found(key: string): Promise<LockState | undefined> {
+    try {
+      return await this.inspect(key)
+    } catch (error) {
+      if (error instanceof LockConnectionError && /^WRONGTYPE/.test((error.cause as Error).message)) return undefined
+      throw error
     }
   }
 
