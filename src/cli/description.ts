@@ -36,3 +36,8 @@ interface Reason {
   readonly position?: number | undefined
   readonly cause?: unknown
 }
+
+/** A number in groups of three digits. */
+export function count(number: number): string {
+  return number.toLocaleString('en')
+}

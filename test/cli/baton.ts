@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+import { printedBy } from '../support/printed.ts'
 import { redisUrl } from '../support/redis.ts'
 
 const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
@@ -32,18 +33,12 @@ export function start(
     env: { ...process.env, REDIS_URL: redisUrl(), NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  let [output, errors] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', text => {
-    output += text
-  })
-  child.stderr.setEncoding('utf8').on('data', text => {
-    errors += text
-  })
-  const ended = new Promise<Ended>(resolve => child.once('close', code => resolve({ code, output, errors })))
+  const printed = printedBy(child)
+  const ended = new Promise<Ended>(resolve => child.once('close', code => resolve({ code, ...printed })))
   over(() => {
     child.kill('SIGKILL')
   })
-  return { child, ended, output: () => output }
+  return { child, ended, output: () => printed.output }
 }
 
 export function baton(...args: readonly string[]): Promise<Ended> {

@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { printedBy } from '../support/printed.ts'
 
 export interface Ended {
   /** Exit code; null: it was killed. */
@@ -69,13 +70,7 @@ export class Shell {
       env: { ...process.env, REDIS_URL: this.#url, PATH: `${bin}${delimiter}${process.env['PATH']}`, NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    let [output, errors] = ['', '']
-    child.stdout.setEncoding('utf8').on('data', text => {
-      output += text
-    })
-    child.stderr.setEncoding('utf8').on('data', text => {
-      errors += text
-    })
+    const printed = printedBy(child)
     const killGroup = () => {
       try {
         process.kill(-child.pid!, 'SIGKILL')
@@ -92,7 +87,7 @@ export class Shell {
       child.once('close', code => {
         process.off('exit', cleanUp)
         cleanUp()
-        resolve({ code, output, errors })
+        resolve({ code, ...printed })
       })
     })
   }

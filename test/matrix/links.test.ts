@@ -1,7 +1,6 @@
 /** Links between holders of different clients, which servers before 6.2 have to be asked for in another way. */
 import { expect, test } from 'vitest'
-import { queueUp } from '../contract/support.ts'
-import { Telemetry } from '../opentelemetry/telemetry.ts'
+import { passOn, Telemetry } from '../opentelemetry/telemetry.ts'
 import { freshKey, plainRedis } from '../support/redis.ts'
 
 test('each holder that waited is linked to the one before, and what is left in Redis ends by itself', async () => {
@@ -9,12 +8,7 @@ test('each holder that waited is linked to the one before, and what is left in R
   const redis = plainRedis()
   const [one, two] = [telemetry.client({ links: { redis } }).locks, telemetry.client({ links: { redis } }).locks]
   const key = freshKey()
-  const first = await one.lock(key)
-  const second = await queueUp(two, key, 1)
-  await first.release()
-  const third = await queueUp(one, key, 1)
-  await (await second.lease).release()
-  await (await third.lease).release()
+  await passOn(one, two, key)
   const holds = await telemetry.ended('lock.hold', 3)
   const names = holds.map(span => span.spanContext().spanId)
   expect(holds.map(({ links }) => links.map(({ context }) => context.spanId))).toEqual([[], [names[0]], [names[1]]])

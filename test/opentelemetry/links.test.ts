@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { park, queueUp } from '../contract/support.ts'
 import { Child } from '../support/process.ts'
 import { client, freshKey, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
-import { Telemetry } from './telemetry.ts'
+import { passOn, Telemetry } from './telemetry.ts'
 
 const nameOf = (span: ReadableSpan | undefined) => span?.spanContext().spanId
 const linked = (span: ReadableSpan | undefined) =>
@@ -70,12 +70,7 @@ describe('across clients and processes', () => {
     const links = { redis: plainRedis() }
     const [one, two] = [telemetry.client({ links }).locks, telemetry.client({ links }).locks]
     const key = freshKey()
-    const first = await one.lock(key)
-    const second = await queueUp(two, key, 1)
-    await first.release()
-    const third = await queueUp(one, key, 1)
-    await (await second.lease).release()
-    await (await third.lease).release()
+    await passOn(one, two, key)
     const holds = await telemetry.ended('lock.hold', 3)
     expect(holds.map(linked)).toEqual([[], ...holds.slice(0, 2).map(span => [[nameOf(span), tokenOf(span)]])])
     expect(holds[1]?.links[0]?.context).toMatchObject({ traceId: holds[0]?.spanContext().traceId, isRemote: true })

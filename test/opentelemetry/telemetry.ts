@@ -18,6 +18,7 @@ import {
 import { onTestFinished } from 'vitest'
 import type { ClientOptions, LockClient } from '../../src/index.ts'
 import { type Instrumentation, type InstrumentOptions, instrument } from '../../src/opentelemetry/index.ts'
+import { queueUp } from '../contract/support.ts'
 import { client } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'
 
@@ -115,4 +116,14 @@ export function activeSpan(): string | undefined {
 
 function includes(attributes: Attributes, where: Attributes): boolean {
   return Object.entries(where).every(([name, value]) => attributes[name] === value)
+}
+
+/** Three holds of a key, in the clients `one`, `two` and `one`, of which the second and the third have waited. */
+export async function passOn(one: LockClient, two: LockClient, key: string): Promise<void> {
+  const first = await one.lock(key)
+  const second = await queueUp(two, key, 1)
+  await first.release()
+  const third = await queueUp(one, key, 1)
+  await (await second.lease).release()
+  await (await third.lease).release()
 }

@@ -2,7 +2,14 @@
 import Table from 'cli-table3'
 import type { Measure, Results, Scenario, Trial } from '../contract.ts'
 import { floorPublish, floorSet } from '../rivals/floors.ts'
-import { noBorders } from './borders.ts'
+
+const names = [
+  ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
+  ...['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'],
+]
+
+/** For a table without any of the lines that cli-table3 draws. */
+const noBorders: Readonly<Record<string, string>> = Object.fromEntries(names.map(name => [name, '']))
 
 interface Column {
   readonly measure: Measure

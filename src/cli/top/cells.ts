@@ -1,4 +1,5 @@
 /** A lock and a waiter as cells of a table. `time`: how times are written there. */
+import { count } from '../description.ts'
 import type { SeenLock } from '../live/picture.ts'
 
 type Time = (ms: number) => string
@@ -20,8 +21,4 @@ export function lockCells(lock: SeenLock, time: Time): string[] {
 export function waiterCells(waiter: SeenLock['waiters'][number], time: Time): [string, string, string, string] {
   const { position, label, owner, waited, expiresIn } = waiter
   return [count(position), label || owner, time(waited), time(expiresIn)]
-}
-
-export function count(number: number): string {
-  return number.toLocaleString('en')
 }

@@ -8,10 +8,10 @@
  */
 import type { Colors } from 'picocolors/types.js'
 import { messageOf } from '../../local-redis/error-message.ts'
+import { count } from '../description.ts'
 import { lockNamed, type Picture } from '../live/picture.ts'
 import type { Watch } from '../live/watch.ts'
 import { showTimeBriefly as time } from '../times.ts'
-import { count } from './cells.ts'
 import { cut } from './columns.ts'
 import { list } from './list.ts'
 import { aroundQueue, queue } from './queue.ts'

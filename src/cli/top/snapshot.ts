@@ -1,11 +1,12 @@
 /** One picture as plain text, or as JSON: nothing in it is cut, coloured or drawn. */
 import type { Connected } from '../connection.ts'
+import { count } from '../description.ts'
 import { type Order, type Picture, sorted } from '../live/picture.ts'
 import { survey } from '../live/watch.ts'
 import { printableJson } from '../printable.ts'
 import { plainTable } from '../table.ts'
 import { showTime } from '../times.ts'
-import { count, lockCells, waiterCells } from './cells.ts'
+import { lockCells, waiterCells } from './cells.ts'
 
 const lockTitles = ['lock', 'holder', 'held for', 'lease ends in', 'queued', 'longest wait']
 const queueTitles = ['lock', 'place', 'waits', 'for', 'expires in']

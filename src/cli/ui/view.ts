@@ -1,4 +1,5 @@
 /** What one viewer sees of the picture. */
+import { count } from '../description.ts'
 import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, sorted } from '../live/picture.ts'
 import { printable } from '../printable.ts'
 import { showTimeBriefly } from '../times.ts'
@@ -22,19 +23,19 @@ export function viewOf(query: Readonly<Record<string, string>>): CheckedView {
     sort: Object.hasOwn(orders, sort) ? (sort as Order) : 'key',
     reversed: query['reversed'] === 'true',
     filter,
-    rows: count(query['rows']),
-    queue: count(query['queue']),
+    rows: wanted(query['rows']),
+    queue: wanted(query['queue']),
     open: open === '' ? null : open,
   }
 }
 
-function count(text: string | undefined): number {
+function wanted(text: string | undefined): number {
   const number = Number(text)
   return Number.isInteger(number) && number > 0 ? Math.min(number, ROWS) : 100
 }
 
 export function totalsOf({ held, queued, waiters }: Picture): Totals {
-  return { held: grouped(held), queued: grouped(queued), waiters: grouped(waiters) }
+  return { held: count(held), queued: count(queued), waiters: count(waiters) }
 }
 
 export function tableOf({ locks }: Picture, view: CheckedView, memory: Memory): Table {
@@ -73,7 +74,7 @@ function rowOf(lock: SeenLock, memory: Memory): Row {
     heldFor: heldFor === undefined ? '' : showTimeBriefly(heldFor),
     left: ttl === undefined ? '' : showTimeBriefly(ttl),
     share: memory.shareLeft(lock) ?? null,
-    waiters: waiters.length === 0 ? '' : grouped(waiters.length),
+    waiters: waiters.length === 0 ? '' : count(waiters.length),
     longestWait: waiters.length === 0 ? '' : showTimeBriefly(longestWait),
   }
 }
@@ -86,10 +87,6 @@ function queueRow({ id, label, owner, position, waited, expiresIn }: SeenLock['w
     waited: showTimeBriefly(waited),
     left: showTimeBriefly(expiresIn),
   }
-}
-
-function grouped(number: number): string {
-  return number.toLocaleString('en')
 }
 
 /** A name of somebody else's: what it does to a line of text is shown, not obeyed. */
