@@ -17,7 +17,8 @@ import {
   redissonVersion,
 } from '../../src/bench/rivals/redisson.ts'
 import { merge, readPart, type Samples } from '../../src/bench/samples.ts'
-import { redisUrl } from '../support/redis.ts'
+import { plainRedis, redisUrl } from '../support/redis.ts'
+import { eventually } from '../support/time.ts'
 
 const limit = 20_000
 const buildWithinMs = 40_000
@@ -38,8 +39,33 @@ function built(): Command | undefined {
   return undefined
 }
 
-async function open(command: Command, setting: Pick<Setting, 'rival' | 'waiters'>, processes = 1): Promise<Worker[]> {
-  const namespace = `redisson-test-${randomUUID()}`
+/**
+ * The waiters in the order in which Redis has them, once there are so many. When they asked says less: requests of two may
+ * overtake each other. The holder is of the first process.
+ */
+async function redissonQueue(namespace: string, waiters: number): Promise<number[]> {
+  const redis = plainRedis()
+  const key = `${namespace}:k0`
+  const entries = await eventually(async () => {
+    const queue = await redis.lrange(`redisson_lock_queue:{${key}}`, 0, -1)
+    return queue.length === waiters ? queue : undefined
+  }, limit)
+  const [holder] = await redis.hkeys(key)
+  const first = holder!.split(':')[0]
+  // An entry is "client:id", and the ids of one client count up, as its waiters do.
+  const ids = entries!.map(entry => entry.split(':') as [string, string])
+  return ids.map(([client, id]) => {
+    const ofClient = ids.filter(other => other[0] === client).map(other => Number(other[1]))
+    return Number(id) - Math.min(...ofClient) + (client === first ? 0 : ofClient.length)
+  })
+}
+
+async function open(
+  command: Command,
+  setting: Pick<Setting, 'rival' | 'waiters'>,
+  processes = 1,
+  namespace = `redisson-test-${randomUUID()}`,
+): Promise<Worker[]> {
   const workers = Array.from({ length: processes }, () => new Worker(command))
   onTestFinished(async () => void (await Promise.all(workers.map(worker => worker.kill()))))
   const common = { ...setting, url: redisUrl(), namespace, processes, lease: undefined }
@@ -73,7 +99,8 @@ describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, m
   test('two processes exclude each other, and a queue is served', async () => {
     const command = built()
     if (!command) return
-    const workers = await open(command, { rival, waiters: 4 }, 2)
+    const namespace = `redisson-test-${randomUUID()}`
+    const workers = await open(command, { rival, waiters: 4 }, 2, namespace)
     const folder = await emptyFolder()
     const files = workers.map((_, process) => join(folder, `${process}`))
     const read = async () =>
@@ -96,13 +123,12 @@ describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, m
     }
     for (const { cpu } of looped) expect(cpu).toBeGreaterThan(0)
 
-    // The first process asks before the second, and each waiter well before the next: the order is known.
     const [first, second] = workers as [Worker, Worker]
     const { at } = await first.ask({ op: 'hold' }, limit)
-    for (const worker of workers) await worker.ask({ op: 'queue', startAt: now(), gap: 100, hold: 1 }, limit)
+    await Promise.all(workers.map(worker => worker.ask({ op: 'queue', startAt: now(), gap: 0, hold: 1 }, limit)))
     const { heap, resident } = await second.ask({ op: 'memory' }, limit)
     expect(resident).toBeGreaterThan(heap)
-    await new Promise(resolve => setTimeout(resolve, 200)) // the last to ask is in the queue by now
+    const queue = fair ? await redissonQueue(namespace, 8) : []
     const { calledAt } = await first.ask({ op: 'drop' }, limit)
     expect(calledAt).toBeGreaterThan(at)
     const collects = workers.map((worker, process) =>
@@ -112,7 +138,7 @@ describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, m
     const queued = await read()
     expect(queued.acquired[0]!).toBeGreaterThan(calledAt)
     expect(overlaps(queued)).toBe(0)
-    if (fair) expect(queued.asked).toEqual(queued.asked.toSorted())
+    if (fair) expect([...queued.waiter]).toEqual(queue)
     await Promise.all(workers.map(worker => worker.ask({ op: 'close' }, limit)))
   }, 60_000)
 })
