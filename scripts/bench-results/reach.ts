@@ -133,14 +133,15 @@ function across(what: string, measure: Measure, many: string, few: string, rival
   return {
     what,
     ...limit,
-    figures(results) {
-      const base = ofRounds(results, few, trial => trial(rival)?.[measure])
-      return ofRounds(results, many, trial => trial(rival)?.[measure]).map((value, i) => value / base[i]!)
-    },
+    figures: results =>
+      ofRounds(results, many, trial => quotient(trial(rival)?.[measure], trial(rival, few)?.[measure])),
   }
 }
 
-/** Throughput as a ratio to that of the best rival, of those that have no wait that never ends. */
+/**
+ * Throughput as a ratio to that of the best rival. One that was not tried again keeps the figure it had: without it the
+ * goal would be easier to reach in the later rounds.
+ */
 function best(what: string, scenario: string, rival: string, but?: RegExp): Goal {
   return {
     what,
@@ -149,7 +150,9 @@ function best(what: string, scenario: string, rival: string, but?: RegExp): Goal
     figures(results) {
       const others = results.rivals.filter(({ kind, name }) => kind === 'rival' && !but?.test(name))
       return ofRounds(results, scenario, trial => {
-        const speeds = others.map(({ name }) => trial(name)?.throughput).filter(speed => speed !== undefined)
+        const speeds = others
+          .map(({ name }) => (trial(name) ?? before(results, scenario, name))?.throughput)
+          .filter(speed => speed !== undefined)
         return speeds.length === 0 ? undefined : quotient(trial(rival)?.throughput, Math.max(...speeds))
       })
     },
@@ -175,23 +178,30 @@ function faults(what: string): Goal {
 function ofRounds(
   { trials, options }: Results,
   scenario: string,
-  take: (of: (rival: string) => Trial['figures'] | undefined) => number | undefined,
+  take: (of: (rival: string, elsewhere?: string) => Trial['figures'] | undefined) => number | undefined,
 ): number[] {
   const rounds = Array.from({ length: options.rounds }, (_, i) => i + 1)
   return rounds
     .map(round =>
       take(
-        rival =>
+        (rival, where = scenario) =>
           trials.find(
             trial =>
               trial.rival === rival &&
-              trial.scenario === scenario &&
+              trial.scenario === where &&
               trial.round === round &&
               trial.outcome === 'measured',
           )?.figures,
       ),
     )
     .filter(value => value !== undefined && Number.isFinite(value)) as number[]
+}
+
+/** The last figures of a rival that was not tried in all rounds. */
+function before({ trials }: Results, scenario: string, rival: string): Trial['figures'] | undefined {
+  const own = trials.filter(trial => trial.rival === rival && trial.scenario === scenario)
+  if (!own.some(({ outcome }) => outcome === 'skipped')) return undefined
+  return own.findLast(({ outcome }) => outcome === 'measured')?.figures
 }
 
 function quotient(over: number | undefined, under: number | undefined): number | undefined {

@@ -1,6 +1,7 @@
 /** The text of the section: which runs, what was reached and what was missed, and a table for each question. */
 import { markdownTable } from 'markdown-table'
-import type { Measure, Results, Scenario } from '../../src/bench/contract.ts'
+import type { Measure, Results, Scenario, Trial } from '../../src/bench/contract.ts'
+import { roundsOf } from '../../src/bench/report/rounds.ts'
 import { delayed, type Goal, unthrottled } from './reach.ts'
 
 type Column = readonly [head: string, measure: Measure, digits: number]
@@ -125,20 +126,27 @@ function columnsOf({ name, kind }: Scenario): readonly Column[] {
 function table(results: Results, scenario: Scenario, chosen = columnsOf(scenario)): string[] {
   const rows = results.rivals.flatMap(({ name }) => {
     const trials = results.trials.filter(trial => trial.rival === name && trial.scenario === scenario.name)
-    const measured = trials.filter(({ outcome }) => outcome === 'measured')
+    const { measured } = roundsOf(trials, results.options.rounds)
     if (trials.every(({ outcome }) => outcome === 'skipped')) return []
     if (measured.length === 0) return [[name, trials[0]?.reason ?? 'failed']]
     const cells = chosen.map(([, measure, digits]) => {
       const figures = measured.map(({ figures }) => figures[measure]).filter(figure => figure !== undefined)
       return figures.length === 0 ? '–' : ranged(figures, digits)
     })
-    const failed = trials.length - measured.length
-    return [[failed > 0 ? `${name} (${failed} of ${trials.length} rounds failed)` : name, ...cells]]
+    return [[name + fewer(trials, results.options.rounds), ...cells]]
   })
   if (rows.length === 0) return []
   const head = ['lock', ...chosen.map(([name]) => name)]
   const align = ['l', ...chosen.map(() => 'r')]
   return [`### ${scenario.title}`, '', markdownTable([head, ...rows], { align }), '']
+}
+
+/** Behind the name of a lock: of how many rounds its figures are, unless of all. */
+function fewer(trials: readonly Trial[], rounds: number): string {
+  const { measured, mark } = roundsOf(trials, rounds)
+  if (mark === undefined) return ''
+  const failed = trials.filter(({ outcome }) => outcome === 'failed').length
+  return failed + measured.length === rounds ? ` (${failed} of ${rounds} rounds failed)` : ` (${mark})`
 }
 
 /** The median, and the range where that says more. */

@@ -176,6 +176,7 @@ export interface Trial {
   readonly rival: string
   readonly scenario: string
   readonly round: number
+  /** Skipped: not tried in this scenario, or not again after a round that failed or left calls that did not return. */
   readonly outcome: 'measured' | 'failed' | 'skipped'
   /** Why it failed or was skipped. */
   readonly reason?: string

@@ -37,6 +37,20 @@ export function skipped(rival: Rival, scenario: Scenario): string | undefined {
   return rival.skips?.[scenario.name]
 }
 
+/**
+ * Why it is not tried in a further round, after these rounds of the same scenario: what failed would most likely fail
+ * again, and a call that never returns takes all the time that it is given. A run would spend most of its time on these.
+ */
+export function givenUp(earlier: readonly Trial[]): string | undefined {
+  for (const { round, outcome, reason, figures } of earlier) {
+    if (outcome === 'failed') return `failed in round ${round}: ${reason}`
+    const { unfinished = 0 } = figures
+    if (unfinished > 0)
+      return `left ${unfinished} ${unfinished === 1 ? 'call' : 'calls'} that did not return in round ${round}`
+  }
+  return undefined
+}
+
 /** About how long a trial takes, in ms; what it takes to start workers comes on top. */
 export function expected({ kind, waiters }: Scenario, seconds: number): number {
   const starting = 900

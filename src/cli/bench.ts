@@ -42,7 +42,10 @@ Examples:
   baton bench --rival baton-fair,redlock --scenario 2x8 --rounds 1
   baton bench --rtt 1 --json results.json --html results.html
 
-A server that you name keeps its data; what a trial has left in it is removed by the name of the trial.`,
+A server that you name keeps its data; what a trial has left in it is removed by the name of the trial.
+A lock that fails in a scenario, or leaves calls that never return, is not tried there again in further rounds.
+Interrupted once (Ctrl-C), it shows and writes what it has measured until then; twice, it ends at once.
+Where stdout is no terminal, how far it is stands on stderr.`,
     )
     .action(async (options: Options) => {
       process.exitCode = await bench(options)
@@ -68,7 +71,7 @@ async function bench({ scenario, rival, url = process.env['REDIS_URL'], ...optio
     throw new Failure('--rtt does not work with TLS', exitCodes.usage)
   }
 
-  const progress = openProgress(process.stdout, process.env)
+  const progress = openProgress(process.stdout, process.stderr, process.env)
   const interruption = new AbortController()
   const interrupt = (name: NodeJS.Signals) => {
     if (interruption.signal.aborted) process.exit(exitCodes.signal + constants.signals[name])
@@ -80,6 +83,7 @@ async function bench({ scenario, rival, url = process.env['REDIS_URL'], ...optio
     const plan = { ...options, url: url || undefined, scenarios: chosen, rivals: competing }
     const results = await run(plan, progress, interruption.signal)
     await show(results, options, progress)
+    interruption.signal.throwIfAborted() // what there was then has been shown
     return 0
   } catch (error) {
     progress.end()

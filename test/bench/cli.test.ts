@@ -1,9 +1,18 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Results } from '../../src/bench/contract.ts'
 import { runNode } from '../examples/program.ts'
+import { printedBy } from '../support/printed.ts'
+import { redisUrl } from '../support/redis.ts'
 
 const cwd = fileURLToPath(new URL('../..', import.meta.url))
-const bench = (...args: string[]) => runNode(['--import', 'tsx', 'src/cli/main.ts', 'bench', ...args], { cwd })
+const program = ['--import', 'tsx', 'src/cli/main.ts', 'bench']
+const bench = (...args: string[]) => runNode([...program, ...args], { cwd })
 
 describe('unusable arguments end with 64 and one line', () => {
   test.each([
@@ -41,4 +50,69 @@ test('a server that is not there ends with 69', async () => {
   const { code, errors } = await bench('--url', 'redis://127.0.0.1:1', '--rival', 'floor-set')
   expect(errors).toMatch(/ECONNREFUSED|closed/)
   expect(code).toBe(69)
+})
+
+describe('interrupted', () => {
+  /** A run that would take an hour; `ended` is its exit code. */
+  async function long() {
+    const folder = await mkdtemp(join(tmpdir(), 'baton-bench-test-'))
+    const [json, html] = [join(folder, 'results.json'), join(folder, 'results.html')]
+    const what = ['--rival', 'floor-set', '--scenario', 'uncontended', '--rounds', '2000', '--seconds', '0.1']
+    const where = ['--url', redisUrl(), '--no-warm-cores', '--json', json, '--html', html]
+    // What it leaves when it ends at once goes with the folder.
+    const env = { ...process.env, TMPDIR: folder }
+    const child = spawn(process.execPath, [...program, ...what, ...where], {
+      cwd,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    onTestFinished(async () => {
+      child.kill('SIGKILL')
+      await rm(folder, { recursive: true })
+    })
+    const ended = new Promise(resolve => child.once('close', resolve))
+    return { child, printed: printedBy(child), ended, json, html }
+  }
+
+  const slow = { timeout: 60_000, interval: 20 }
+
+  test('once, it shows and writes what was measured', { timeout: 90_000 }, async () => {
+    const { child, printed, ended, json, html } = await long()
+    await expect.poll(() => printed.errors, slow).toContain('uncontended, round 2 of 2000: ')
+    child.kill('SIGTERM')
+    expect(await ended).toBe(128 + 15)
+
+    const said = printed.errors.split('\n')
+    expect(said[0]).toBe('A first look at each lock')
+    expect(said[1]).toMatch(/^uncontended, round 1 of 2000: 0 % done, about \d+ (min|h \d+ min) left$/)
+    expect(said.at(-2)).toMatch(/^baton: interrupted by SIGTERM$/)
+    const note = /The run was interrupted by SIGTERM after (\d+) of 2000 trials\./
+    expect(printed.output).toMatch(/^Redis: .*, as it is\n/)
+    expect(printed.output).toMatch(/^ *floor-set .*\n *\d of 2000 rounds/m)
+    const [, count] = note.exec(printed.output)!
+    const results: Results = JSON.parse(await readFile(json, 'utf8'))
+    expect(results.notes[0]).toMatch(note)
+    expect(results.trials.map(({ outcome }) => outcome)).toEqual(Array(Number(count)).fill('measured'))
+    expect(await readFile(html, 'utf8')).toMatch(note)
+  })
+
+  test('twice, it ends at once', { timeout: 90_000 }, async () => {
+    const { child, printed, ended, json } = await long()
+    await expect.poll(() => printed.errors, slow).toContain('uncontended, round 2 of 2000: ')
+    child.kill('SIGINT')
+    child.kill('SIGTERM')
+    expect(await ended).toBe(128 + 15)
+    expect(printed.output).toMatch(/^Redis: .*\n$/)
+    expect(existsSync(json)).toBe(false)
+  })
+
+  test('before anything was measured, it only says so', { timeout: 90_000 }, async () => {
+    const { child, printed, ended, json } = await long()
+    await expect.poll(() => printed.output, slow).toContain('Redis: ')
+    child.kill('SIGINT')
+    expect(await ended).toBe(128 + 2)
+    expect(printed.errors).toMatch(/^(A first look at each lock\n)?baton: interrupted by SIGINT\n$/)
+    expect(printed.output).toMatch(/^Redis: .*\n$/)
+    expect(existsSync(json)).toBe(false)
+  })
 })

@@ -3,40 +3,9 @@ import type { Results, Scenario, Trial } from '../../src/bench/contract.ts'
 import { htmlReport } from '../../src/bench/report/html.ts'
 import { capital, format, tick } from '../../src/bench/report/html-measures.ts'
 import { axisFor } from '../../src/bench/report/plot-axis.ts'
-import { madeUpResults } from './fixtures/make-results.ts'
+import { results, section, text, withTrials } from './fixtures/page.ts'
 
-// As it is read from a file.
-const results: Results = JSON.parse(JSON.stringify(madeUpResults))
 const page = htmlReport(results)
-
-/** What is between the tags, as a reader sees it. */
-const text = (html: string) =>
-  html
-    .replace(/<style>.*?<\/style>/s, '')
-    .replace(/<[^>]*>/g, ' ')
-    .replace(
-      /&lt;|&gt;|&amp;|&quot;|&#39;/g,
-      entity => ({ '&lt;': '<', '&gt;': '>', '&amp;': '&', '&quot;': '"' })[entity] ?? "'",
-    )
-    .replace(/\s+/g, ' ')
-
-/** The part of the page about one scenario. */
-function section(html: string, i: number): string {
-  return html.slice(html.indexOf(`<section id="scenario-${i}"`)).split('</section>')[0] as string
-}
-
-function withTrials(trials: readonly Partial<Trial>[], scenario: Partial<Scenario> = {}): Results {
-  const first = results.scenarios.find(({ name }) => name === '2x8') as Scenario
-  const whole = { rival: results.rivals[0]!.name, scenario: '2x8', round: 1, outcome: 'measured', figures: {} } as const
-  return {
-    ...results,
-    notes: [],
-    options: { rounds: 1, seconds: 1 },
-    scenarios: [{ ...first, ...scenario }],
-    rivals: results.rivals.slice(0, 1),
-    trials: trials.map(trial => ({ ...whole, ...trial })),
-  }
-}
 
 describe('the page', () => {
   test('has every scenario with every rival that was to take part in it, in its table', () => {
@@ -44,7 +13,11 @@ describe('the page', () => {
       const part = section(page, i)
       expect(part).toContain(`<h2>${capital(title)}</h2>`)
       const names = new Set(results.trials.filter(({ scenario }) => scenario === name).map(({ rival }) => rival))
-      for (const rival of names) expect(part).toContain(`<th scope="row"><span>${rival}</span></th>`)
+      for (const rival of names) {
+        // Of the one that failed in one of its rounds, the others count.
+        const mark = rival === 'ioredfour' && name === 'burst-200' ? '<small>2 of 3 rounds</small>' : ''
+        expect(part).toContain(`<th scope="row"><span>${rival}</span>${mark}</th>`)
+      }
     })
   })
 
@@ -180,6 +153,45 @@ describe('figures', () => {
     const other = { round: 2, handoffs: { low: 20, step: 2, counts: [3] } }
     const peaks = (trials: Partial<Trial>[]) => htmlReport(withTrials(trials)).match(/class="hill" d="([^"]+)"/)?.[1]
     expect(peaks([one, other])).toBe(peaks([{ handoffs: { low: 10, step: 2, counts: [1, 6] } }]))
+  })
+
+  test('who was not tried again is shown with the round that there was, and not as skipped', () => {
+    const [scenario] = results.scenarios.filter(({ name }) => name === '2x8') as [Scenario]
+    const of = (rival: string, scenario: string, first: Partial<Trial>, reason: string) =>
+      [1, 2, 3].map(round => ({
+        rival,
+        scenario,
+        round,
+        ...(round === 1 ? first : ({ outcome: 'skipped', reason } as const)),
+      }))
+    const figures = { throughput: 43, commands: 7, unfinished: 172 }
+    const gone = 'left 172 calls that did not return in round 1'
+    const few = {
+      ...withTrials([
+        ...of('baton-fair', '2x8', { figures }, gone),
+        ...of('baton-unfair', '2x8', { outcome: 'failed', reason: 'no answer' }, 'failed in round 1: no answer'),
+        ...of('baton-fair', '2x9', { figures }, gone),
+      ]),
+      options: { rounds: 3, seconds: 1 },
+      scenarios: [scenario, { ...scenario, name: '2x9', waiters: 9 }],
+      rivals: results.rivals.filter(({ kind }) => kind === 'baton'),
+    }
+    const shown = htmlReport(few)
+    expect(section(shown, 0)).toContain('<th scope="row"><span>baton-fair</span><small>1 of 3 rounds</small></th>')
+    expect(section(shown, 0)).toContain('<span class="name">baton-fair<small>1 of 3 rounds</small></span>')
+    expect(section(shown, 0)).toContain('<title>baton-fair, 1 of 3 rounds: 43/s</title>')
+    expect(text(section(shown, 0))).toContain(`baton-fair: not tried again: ${gone}`)
+    expect(text(section(shown, 0))).toContain('failed: no answer (round 1, not tried again)')
+    expect(text(shown)).toContain('43/s baton-fair, 1 of 3 rounds')
+    expect(shown).toContain('baton-fair<small>fewer rounds with 16, 18 waiters</small>')
+    expect(text(shown)).not.toContain('skipped:')
+  })
+
+  test('a run that was interrupted does not pass for a whole one', () => {
+    const part = { ...withTrials([{ figures: { throughput: 43 } }]), options: { rounds: 2, seconds: 1 } }
+    expect(text(htmlReport(part))).toContain('baton-fair 1 of 2 rounds')
+    expect(text(htmlReport(part))).not.toContain('Every lock was measured')
+    expect(text(htmlReport({ ...part, options: { rounds: 1, seconds: 1 } }))).toContain('Every lock was measured')
   })
 
   test('two holders at once, and calls without an end, catch the eye', () => {

@@ -30,6 +30,13 @@ export const noLock = rival('no-lock', async () => {
   await sleep(1)
   return () => sleep(1)
 })
+/** The first to ask in a process waits for ever; the others get it at once. */
+let asked = 0
+export const leaving = rival('leaving', async () => {
+  if (asked++ === 0) await new Promise(() => {})
+  await sleep(1)
+  return () => sleep(1)
+})
 export const absent: Rival = { ...rival('absent', granted), missing: async () => 'not installed' }
 
-export default [hanging, failing, stuck, noLock, absent]
+export default [hanging, failing, stuck, noLock, leaving, absent]

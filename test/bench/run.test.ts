@@ -8,8 +8,9 @@ import { batonFair } from '../../src/bench/rivals/baton.ts'
 import { floorSet } from '../../src/bench/rivals/floors.ts'
 import { run } from '../../src/bench/run.ts'
 import { Server } from '../../src/bench/server.ts'
+import { expected } from '../../src/bench/trial.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
-import { absent, failing, hanging, noLock, stuck } from './rivals-for-tests.ts'
+import { absent, failing, hanging, leaving, noLock, stuck } from './rivals-for-tests.ts'
 
 const scenario = {
   name: 'tiny',
@@ -97,11 +98,71 @@ describe('a run', () => {
     expect(second!.ordinaryHandoff).toBeGreaterThan(0)
   })
 
-  test('ends when it is interrupted', { timeout: slow }, async () => {
+  test('does not try again who failed or left calls, and expects to end sooner', { timeout: slow }, async () => {
+    const left: number[] = []
+    const listener = {
+      ...quietly,
+      begin: (_rounds: number, all: number) => void left.push(all),
+      ended: (_trial: unknown, rest: number) => void left.push(rest),
+    }
+    // As if it were ours, of which the notes have to tell.
+    const rivals = [noLock, hanging, { ...leaving, kind: 'baton' } as const]
+    const results = await run({ ...plan, rivals, rounds: 3, url: redisUrl() }, listener, forever)
+    expect(results.trials.map(({ rival, round, outcome }) => `${rival} ${round} ${outcome}`)).toEqual([
+      'no-lock 1 measured',
+      'hanging 1 failed',
+      'leaving 1 measured',
+      'no-lock 2 measured',
+      'hanging 2 skipped',
+      'leaving 2 skipped',
+      'no-lock 3 measured',
+      'hanging 3 skipped',
+      'leaving 3 skipped',
+    ])
+    const why = 'nothing was acquired: 2 calls did not return, 0 rejected'
+    const reasons = (name: string) => results.trials.filter(({ rival }) => rival === name).map(({ reason }) => reason)
+    expect(reasons('hanging')).toEqual([why, `failed in round 1: ${why}`, `failed in round 1: ${why}`])
+    const gone = 'left 1 call that did not return in round 1'
+    expect(reasons('leaving')).toEqual([undefined, gone, gone])
+    expect(results.notes).toContainEqual(`leaving was not tried again in tiny: ${gone}`)
+    expect(results.notes.join()).not.toContain('hanging was not')
+
+    const one = expected(scenario, plan.seconds)
+    expect(left.map(ms => Math.round(ms / one))).toEqual([9, 8, 5, 2, 1, 0])
+
+    const text = tables(results)
+    expect(text).toContain(`hanging: failed: ${why} (round 1, not tried again)`)
+    expect(text).toMatch(/^ *leaving .*\n *1 of 3 rounds .* 1 unfinished/m)
+    expect(text).toContain(`leaving: not tried again: ${gone}`)
+    expect(text).not.toContain('skipped')
+  })
+
+  test('ends when it is interrupted; if nothing was measured, with the reason', { timeout: slow }, async () => {
     const interruption = new AbortController()
     const listener = { ...quietly, trial: () => interruption.abort(new Error('enough')) }
     const running = run({ ...plan, rivals: [batonFair], url: redisUrl() }, listener, interruption.signal)
     await expect(running).rejects.toThrow('enough')
+  })
+
+  test('has what was measured until it was interrupted', { timeout: slow }, async () => {
+    const interruption = new AbortController()
+    const listener = {
+      ...quietly,
+      trial: (rival: string) => void (rival === 'floor-set' && interruption.abort('SIGINT')),
+    }
+    const rivals = [batonFair, failing, absent, floorSet]
+    const elsewhere = { ...scenario, name: 'later', title: 'never begun' }
+    const scenarios = [{ ...scenario, waiters: 1 }, elsewhere]
+    const results = await run({ ...plan, scenarios, rivals, url: redisUrl() }, listener, interruption.signal)
+    expect(results.trials.map(({ rival, outcome }) => `${rival} ${outcome}`)).toEqual([
+      'baton-fair measured',
+      'failing failed',
+      'absent skipped',
+    ])
+    // The second round of who failed would not have been.
+    expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 trials.')
+    expect(tables(results)).toMatch(/baton-fair .*\n *1 of 2 rounds/)
+    expect(tables(results)).toMatch(/never begun\n *nothing was measured$/)
   })
 })
 

@@ -1,5 +1,6 @@
 /** What the page needs of the raw results: each rival's rounds in one scenario, put together. */
 import type { Distribution, Measure, Results, Scenario, Trial } from '../contract.ts'
+import { type Rounds, roundsOf } from './rounds.ts'
 
 export type RivalEntry = Results['rivals'][number]
 
@@ -12,11 +13,9 @@ export interface Spread {
 }
 
 /** One rival in one scenario. */
-export interface Entry {
+export interface Entry extends Rounds {
   readonly rival: RivalEntry
   readonly trials: readonly Trial[]
-  /** Rounds that were measured. */
-  readonly measured: number
   spread(measure: Measure): Spread | undefined
   /** Of all rounds together. */
   readonly handoffs: Distribution | undefined
@@ -41,6 +40,7 @@ export function entriesOf(results: Results, scenario: Scenario): Entry[] {
       entry(
         rival,
         trials.filter(trial => trial.rival === rival.name),
+        results.options.rounds,
       ),
     )
     .filter(({ trials }) => trials.length > 0)
@@ -50,12 +50,13 @@ export function entriesOf(results: Results, scenario: Scenario): Entry[] {
 export const isUncontended = ({ kind, processes, waiters }: Scenario): boolean =>
   kind === 'loop' && processes * waiters === 1
 
-function entry(rival: RivalEntry, trials: readonly Trial[]): Entry {
-  const measured = trials.filter(({ outcome }) => outcome === 'measured')
+function entry(rival: RivalEntry, trials: readonly Trial[], all: number): Entry {
+  const rounds = roundsOf(trials, all)
+  const { measured } = rounds
   return {
+    ...rounds,
     rival,
     trials,
-    measured: measured.length,
     spread: measure => spreadOf(measured.map(({ figures }) => figures[measure])),
     handoffs: together(measured.map(({ handoffs }) => handoffs)),
     fairness: eachTenth(measured.map(({ fairness }) => fairness)),
@@ -95,17 +96,4 @@ function eachTenth(rounds: readonly (readonly number[] | undefined)[]): number[]
   if (filled.length === 0) return undefined
   const medians = Array.from({ length }, (_, i) => spreadOf(filled.map(round => round[i]))?.median)
   return medians.every(isNumber) ? medians : undefined
-}
-
-/** Why there are fewer figures than rounds: each reason once, with its rounds where it did not concern all of them. */
-export function shortcomings({ trials }: Entry): string[] {
-  const rounds = new Map<string, number[]>()
-  for (const { outcome, reason, round } of trials) {
-    if (outcome === 'measured') continue
-    const text = `${outcome}: ${reason ?? 'no reason was given'}`
-    rounds.set(text, [...(rounds.get(text) ?? []), round])
-  }
-  return [...rounds].map(([text, which]) =>
-    which.length === trials.length ? text : `${text} (${which.length} of ${trials.length} rounds)`,
-  )
 }

@@ -11,6 +11,9 @@ export const help: Markup = markup`<section id="reading"><h2>How to read this</h
 <dl>
 <dt>A dot and its bar</dt>
 <dd>The median of the rounds, and the least and the greatest of them. If two bars overlap, this run does not tell which is faster.</dd>
+<dt>“1 of 3 rounds”</dt>
+<dd>A lock that failed in a scenario, or left calls that did not return, was not tried there again; or the run was interrupted. The
+figures are of fewer rounds than those beside them, and of one round nothing tells how steady they are.</dd>
 <dt>Hand-off, together with “back to the releaser”</dt>
 <dd>A hand-off counts only where the next owner was already waiting when the lock was released. A lock whose waiters poll is mostly
 taken again by the one that has just released it: it is awake, the others sleep. Throughput is high because hardly anything is handed

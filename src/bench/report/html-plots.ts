@@ -80,11 +80,13 @@ function dotPlot(entries: readonly Entry[], measure: Measure, description: strin
   const rows = entries.flatMap(entry => {
     const [spread, second] = [entry.spread(measure), also && entry.spread(also)]
     const failed = entry.trials.some(({ outcome }) => outcome === 'failed')
-    if (!spread && entry.measured === 0 && !failed) return []
-    const why = entry.measured > 0 ? nothing : 'failed'
+    const measured = entry.measured.length > 0
+    if (!spread && !measured && !failed) return []
+    const why = measured ? nothing : 'failed'
     const more = also && second ? `; ${words[also].title.toLowerCase()} ${write(also, second)}` : ''
     return {
       rival: entry.rival,
+      mark: entry.mark,
       drawing: spread && dots(spread, axis, second),
       words: spread ? say(measure, spread) + more : why,
       cells: [spread ? write(measure, spread) : why],
@@ -109,8 +111,9 @@ function handoffPlot(entries: readonly Entry[]): Markup | undefined {
     value => format('µs', value),
   )
   const columns = handoffColumns.filter(([measure]) => shown.some(({ spread }) => spread(measure)))
-  const rows = shown.map(({ rival, handoffs, spread }) => ({
+  const rows = shown.map(({ rival, mark, handoffs, spread }) => ({
     rival,
+    mark,
     drawing: hill(
       handoffs,
       axis,
@@ -134,11 +137,11 @@ function handoffPlot(entries: readonly Entry[]): Markup | undefined {
 }
 
 function fairnessPlot(entries: readonly Entry[]): Markup | undefined {
-  const rows = entries.flatMap(({ rival, fairness, spread }) => {
+  const rows = entries.flatMap(({ rival, mark, fairness, spread }) => {
     if (!fairness) return []
     const course10 = fairness.map(value => value.toFixed(2)).join(', ')
     const words = `Jain’s index in each part of the trial: ${course10}`
-    return [{ rival, drawing: course(fairness), words, cells: [write('jain', spread('jain'))] }]
+    return [{ rival, mark, drawing: course(fairness), words, cells: [write('jain', spread('jain'))] }]
   })
   if (rows.length === 0) return undefined
   return rowsPlot({
@@ -194,12 +197,16 @@ function costPlot(results: Results, all: readonly Column[], [measure, descriptio
   const columns = all.filter(({ entries }) => entries.some(entry => entry.spread(measure)))
   if (columns.length < 2) return undefined
   const series = inOrder(results.rivals).flatMap(rival => {
-    const points = columns.map(({ waiters, entries }): Point => {
-      return [waiters, entries.find(entry => entry.rival.name === rival.name)?.spread(measure)?.median]
-    })
+    const own = columns.map(({ waiters, entries }) => ({
+      waiters,
+      entry: entries.find(entry => entry.rival.name === rival.name),
+    }))
+    const points = own.map(({ waiters, entry }): Point => [waiters, entry?.spread(measure)?.median])
+    const few = own.filter(({ entry }) => entry?.mark).map(({ waiters }) => format('count', waiters))
+    const mark = few.length > 0 ? `fewer rounds with ${few.join(', ')} waiters` : undefined
     const taken = points.filter((point): point is readonly [number, number] => point[1] !== undefined)
     const said = taken.map(([x, y]) => `${format(unit, y)} with ${format('count', x)} waiters`).join('; ')
-    return taken.length > 0 ? [{ rival, points, taken, words: said }] : []
+    return taken.length > 0 ? [{ rival, mark, points, taken, words: said }] : []
   })
   const xs = [...new Set(columns.map(({ waiters }) => waiters))]
   const x = axisFor(xs, String, 'log')

@@ -112,13 +112,12 @@ th:first-child { text-align: left; position: sticky; left: 0; background: var(--
 tbody th { font-weight: 500; }
 tbody th > span { color: var(--mark); }
 tr.baton > * { background: var(--wash); }
-td small, th small { display: block; color: var(--faint); font-size: 11px; }
+td small, th small, .name small { display: block; font-weight: 400; color: var(--faint); font-size: 11px; }
 td p { margin: 0; max-width: 80ch; white-space: normal; overflow-wrap: anywhere; }
 .absent td, .words td, .words th { text-align: left; }
 .absent p { color: var(--faint); }
 .glance th:first-child { max-width: none; }
 .glance td { white-space: normal; min-width: 96px; }
-.glance th small { font-weight: 400; }
 .words p { min-width: 32ch; }
 h3 { font-size: 16px; margin-top: 24px; }
 .failures span { color: var(--faint); }

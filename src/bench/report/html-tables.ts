@@ -1,6 +1,6 @@
 /** All figures as tables: they are the text alternative of the plots too. */
 import { type Measure, measures, type Results, type Scenario } from '../contract.ts'
-import { type Entry, entriesOf, isUncontended, type Spread, shortcomings } from './html-data.ts'
+import { type Entry, entriesOf, isUncontended, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
 import { capital, format, words } from './html-measures.ts'
 import { kindOf } from './plot-rows.ts'
@@ -11,10 +11,10 @@ export function tableOf(scenario: Scenario, entries: readonly Entry[], rounds: n
     entries.some(entry => entry.spread(measure)),
   )
   const body = entries.map(entry => {
-    const { rival, measured } = entry
-    const name = markup`<th scope="row"><span>${rival.name}</span></th>`
-    const why = shortcomings(entry).join('; ')
-    if (measured === 0) {
+    const { rival, measured, mark } = entry
+    const name = markup`<th scope="row"><span>${rival.name}</span>${mark && markup`<small>${mark}</small>`}</th>`
+    const why = entry.shortcomings.join('; ')
+    if (measured.length === 0) {
       return markup`<tr class="${kindOf(rival)} absent">${name}<td colspan="${Math.max(1, columns.length)}"><p>${why}</p></td></tr>\n`
     }
     const cells = columns.map(measure => cell(measure, entry.spread(measure)))
@@ -99,7 +99,8 @@ function winner(
   if (!found) return markup`<td><span class="none">–</span></td>`
   const jain = shared ? found.entry.spread('jain') : undefined
   const fairness = jain && `, Jain ${format('index', jain.median)}`
-  return markup`<td class="${kind}">${format(words[measure].unit, found.spread.median)}<small>${found.entry.rival.name}${fairness}</small></td>`
+  const { rival, mark } = found.entry
+  return markup`<td class="${kind}">${format(words[measure].unit, found.spread.median)}<small>${rival.name}${fairness}${mark && `, ${mark}`}</small></td>`
 }
 
 export function rivalsTable(results: Results): Markup {

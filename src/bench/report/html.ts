@@ -4,7 +4,7 @@
  * case some text of a rival should ever get past the escaping.
  */
 import type { Results } from '../contract.ts'
-import { entriesOf, shortcomings } from './html-data.ts'
+import { entriesOf } from './html-data.ts'
 import { help } from './html-help.ts'
 import { type Markup, markup, trusted } from './html-markup.ts'
 import { capital, format, number } from './html-measures.ts'
@@ -105,11 +105,11 @@ function runSection({ machine, options, date }: Results): Markup {
 <dl class="facts">${facts.map(([name, value]) => markup`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl></section>`
 }
 
-function notMeasured(results: Results): Markup {
+function notMeasured(results: Results): Markup | false {
   const where = new Map<string, { name: string; why: string; titles: string[] }>()
   for (const scenario of results.scenarios) {
     for (const entry of entriesOf(results, scenario)) {
-      for (const why of shortcomings(entry)) {
+      for (const why of entry.shortcomings) {
         const { name } = entry.rival
         const same = where.get(`${name}\n${why}`) ?? { name, why, titles: [] }
         where.set(`${name}\n${why}`, same)
@@ -117,10 +117,12 @@ function notMeasured(results: Results): Markup {
       }
     }
   }
-  if (where.size === 0) return markup`<p>Every lock was measured in every round of its scenarios.</p>`
+  const { scenarios, rivals, trials, options } = results
+  const complete = trials.length === scenarios.length * rivals.length * options.rounds
+  if (where.size === 0) return complete && markup`<p>Every lock was measured in every round of its scenarios.</p>`
   const all = (titles: readonly string[]) =>
     titles.length === results.scenarios.length ? 'all scenarios' : titles.join(' · ')
-  return markup`<h3>Failed or skipped</h3><ul class="failures">${[...where.values()].map(
+  return markup`<h3>Failed, skipped, or not tried again</h3><ul class="failures">${[...where.values()].map(
     ({ name, why, titles }) => markup`<li><b>${name}</b>: ${why} <span>(${all(titles)})</span></li>\n`,
   )}</ul>`
 }

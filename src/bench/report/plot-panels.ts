@@ -12,6 +12,8 @@ export type Point = readonly [x: number, y: number | undefined]
 
 export interface Series {
   readonly rival: RivalEntry
+  /** Beside the name: which points are of fewer rounds than the run has. */
+  readonly mark: string | undefined
   /** Without y where nothing was measured: the line is broken there. */
   readonly points: readonly Point[]
   /** The points in words. */
@@ -38,10 +40,10 @@ export function panelsPlot({ title, description, x, y, axisTitle, series }: Pane
   const behind = series.map(({ points }) => draw(points) ?? '').join('')
   const heights = y.ticks.map(({ at, text }) => ({ y: percent(100 - at), text }))
 
-  const panel = ({ rival, points, words }: Series) => markup`<div class="panel ${kindOf(rival)}">
-<p class="name">${rival.name}</p>
+  const panel = ({ rival, mark, points, words }: Series) => markup`<div class="panel ${kindOf(rival)}">
+<p class="name">${rival.name}${mark && markup`<small>${mark}</small>`}</p>
 <div class="chart"><div class="y" aria-hidden="true"><svg>${heights.map(({ y, text }) => markup`<text x="100%" y="${y}" dy="4">${text}</text>`)}</svg></div>
-<svg class="field" role="img"><title>${rival.name}: ${words}</title>
+<svg class="field" role="img"><title>${rival.name}${mark && `, ${mark}`}: ${words}</title>
 ${heights.map(({ y }) => markup`<line class="grid" x1="0" x2="100%" y1="${y}" y2="${y}"/>`)}
 <svg width="100%" height="100%" viewBox="0 0 1000 100" preserveAspectRatio="none"><path class="ghost" d="${behind}"/><path class="course" d="${draw(points) ?? ''}"/></svg>
 ${points.map(([at, value]) => value !== undefined && markup`<circle class="mark" cx="${percent(x.at(at))}" cy="${percent(up(value))}" r="3.5"/>`)}

@@ -16,6 +16,8 @@ import { type Axis, axisFor, linear, percent } from './plot-axis.ts'
 
 export interface Row {
   readonly rival: RivalEntry
+  /** Of `Rounds`, beside the name. */
+  readonly mark: string | undefined
   readonly drawing: Markup | undefined
   /** What the drawing shows, in words. */
   readonly words: string
@@ -44,8 +46,14 @@ export function rowsPlot({ title, description, heads, axis, axisTitle, height, r
 <figcaption><h4>${title}</h4><p>${description}</p></figcaption>
 <div class="row head" aria-hidden="true"><span class="name"></span><span></span>${heads.map(head => markup`<span class="cell">${head}</span>`)}</div>
 ${rows.map(
-  ({ rival, drawing, words, cells }) => markup`<div class="row ${kindOf(rival)}"><span class="name">${rival.name}</span>
-<svg role="img"><title>${rival.name}: ${words}</title>${grid}${drawing}</svg>
+  ({
+    rival,
+    mark,
+    drawing,
+    words,
+    cells,
+  }) => markup`<div class="row ${kindOf(rival)}"><span class="name">${rival.name}${mark && markup`<small>${mark}</small>`}</span>
+<svg role="img"><title>${rival.name}${mark && `, ${mark}`}: ${words}</title>${grid}${drawing}</svg>
 ${cells.map((cell, i) => markup`<span class="cell"><small>${heads[i]} </small>${cell}</span>`)}</div>
 `,
 )}<div class="row axis" aria-hidden="true"><span class="name"></span><svg>${labels}</svg></div>

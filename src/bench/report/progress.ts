@@ -1,6 +1,8 @@
-/** How far the run is: in a terminal a bar with the time left, elsewhere only which server is used. */
+/** How far the run is: in a terminal a bar with the time left, elsewhere a line on stderr for each round of a scenario. */
+import type { Writable } from 'node:stream'
 import type { WriteStream } from 'node:tty'
 import { createLogUpdate } from 'log-update'
+import type { Trial } from '../contract.ts'
 import type { Listener } from '../run.ts'
 
 export interface Progress extends Listener {
@@ -11,22 +13,54 @@ export interface Progress extends Listener {
 const width = 30
 const drawEvery = 250
 
-export function openProgress(out: WriteStream, env: NodeJS.ProcessEnv): Progress {
+/** `out` has the tables in the end, and may be read by a program: without a terminal it gets nothing that was not asked for. */
+export function openProgress(out: WriteStream, errors: Writable, env: NodeJS.ProcessEnv): Progress {
   const live = out.isTTY === true && env['TERM'] !== 'dumb'
-  const announce = (line: string) => void out.write(`${line}\n`)
-  return live ? new Bar(out) : { announce, look() {}, begin() {}, trial() {}, ended() {}, end() {} }
+  return live ? new Bar(out) : new Lines(out, errors)
 }
 
-class Bar implements Progress {
-  readonly #update: ReturnType<typeof createLogUpdate>
+/** What has been done and what is left, by what was expected and by what it took. */
+class Pace {
+  /** Trials that failed so far, in words. */
+  failures = ''
+  #failed = 0
+  /** Expected ms of all trials, of those that have ended, and of the one that is running. */
   #total = 0
-  /** Expected ms of the trials that have ended, and of the one that is running. */
   #done = 0
   #current = 0
   /** What those that have ended took. */
   #took = 0
   #currentAt = 0
-  #failed = 0
+
+  begin(expected: number): void {
+    this.#total = expected
+  }
+
+  trial(expected: number): void {
+    this.#current = expected
+    this.#currentAt = performance.now()
+  }
+
+  ended({ outcome }: Trial, left: number): void {
+    this.#done += this.#current
+    this.#took += performance.now() - this.#currentAt
+    this.#current = 0
+    this.#total = this.#done + left
+    if (outcome === 'failed') this.failures = `${++this.#failed} failed`
+  }
+
+  now(): { readonly share: number; readonly left: number } {
+    // One that takes longer than expected stands still at its end.
+    const done = this.#done + Math.min(performance.now() - this.#currentAt, this.#current)
+    // The trials to come are off their expectation by as much as those before.
+    const factor = this.#done === 0 ? 1 : this.#took / this.#done
+    return { share: this.#total === 0 ? 0 : done / this.#total, left: Math.max(0, (this.#total - done) * factor) }
+  }
+}
+
+class Bar implements Progress {
+  readonly #update: ReturnType<typeof createLogUpdate>
+  readonly #pace = new Pace()
   #text = ''
   #timer: NodeJS.Timeout | undefined
 
@@ -42,23 +76,19 @@ class Bar implements Progress {
     this.#update(`Looking at ${rival}`)
   }
 
-  begin(expected: number): void {
-    this.#total = expected
+  begin(_rounds: number, expected: number): void {
+    this.#pace.begin(expected)
     this.#timer = setInterval(() => this.#draw(), drawEvery)
   }
 
   trial(rival: string, scenario: string, round: number, expected: number): void {
-    this.#current = expected
-    this.#currentAt = performance.now()
+    this.#pace.trial(expected)
     this.#text = `${scenario}, round ${round}: ${rival}`
     this.#draw()
   }
 
-  ended({ outcome }: { outcome: string }): void {
-    this.#done += this.#current
-    this.#took += performance.now() - this.#currentAt
-    this.#current = 0
-    if (outcome === 'failed') this.#failed += 1
+  ended(trial: Trial, left: number): void {
+    this.#pace.ended(trial, left)
   }
 
   end(): void {
@@ -68,22 +98,66 @@ class Bar implements Progress {
   }
 
   #draw(): void {
-    const now = performance.now()
-    // One that takes longer than expected stands still at its end.
-    const done = this.#done + Math.min(now - this.#currentAt, this.#current)
-    const share = this.#total === 0 ? 0 : done / this.#total
+    const { share, left } = this.#pace.now()
     const full = Math.round(share * width)
     const bar = '█'.repeat(full) + '░'.repeat(width - full)
-    // The trials to come are off their expectation by as much as those before.
-    const factor = this.#done === 0 ? 1 : this.#took / this.#done
-    const left = clock((this.#total - done) * factor)
-    const failed = this.#failed > 0 ? `  ${this.#failed} failed` : ''
-    const line = `${bar} ${Math.floor(share * 100)} %  ${left} left  ${this.#text}${failed}`
+    const { failures } = this.#pace
+    const line = `${bar} ${Math.floor(share * 100)} %  ${clock(left)} left  ${this.#text}${failures && `  ${failures}`}`
     this.#update(line.slice(0, (this.out.columns || 80) - 1))
   }
 }
 
+class Lines implements Progress {
+  readonly #pace = new Pace()
+  #rounds = 0
+  #last = ''
+
+  constructor(
+    private readonly out: Writable,
+    private readonly errors: Writable,
+  ) {}
+
+  announce(line: string): void {
+    this.out.write(`${line}\n`)
+  }
+
+  look(): void {
+    this.#say('A first look at each lock', '')
+  }
+
+  begin(rounds: number, expected: number): void {
+    this.#rounds = rounds
+    this.#pace.begin(expected)
+  }
+
+  trial(_rival: string, scenario: string, round: number, expected: number): void {
+    this.#pace.trial(expected)
+    const { share, left } = this.#pace.now()
+    const { failures } = this.#pace
+    const far = `: ${Math.floor(share * 100)} % done, about ${roughly(left)} left${failures && `, ${failures}`}`
+    this.#say(`${scenario}, round ${round} of ${this.#rounds}`, far)
+  }
+
+  ended(trial: Trial, left: number): void {
+    this.#pace.ended(trial, left)
+  }
+
+  end(): void {}
+
+  /** Once for everything that is said of the same. */
+  #say(what: string, more: string): void {
+    if (what !== this.#last) this.errors.write(`${what}${more}\n`)
+    this.#last = what
+  }
+}
+
 function clock(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1_000))
+  const seconds = Math.round(ms / 1_000)
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
+}
+
+function roughly(ms: number): string {
+  const minutes = Math.round(ms / 60_000)
+  if (minutes < 2) return `${Math.round(ms / 1_000)} s`
+  return minutes < 100 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }

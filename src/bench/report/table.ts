@@ -2,6 +2,7 @@
 import Table from 'cli-table3'
 import type { Measure, Results, Scenario, Trial } from '../contract.ts'
 import { floorPublish, floorSet } from '../rivals/floors.ts'
+import { roundsOf } from './rounds.ts'
 
 const names = [
   ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
@@ -87,7 +88,7 @@ export function tables(results: Results): string {
   return results.scenarios.map(scenario => table(results, scenario)).join('\n\n')
 }
 
-function table({ rivals, trials }: Results, scenario: Scenario): string {
+function table({ rivals, trials, options }: Results, scenario: Scenario): string {
   const columns = columnsOf[scenario.name === 'uncontended' ? 'uncontended' : scenario.kind]
   const reasons = new Map<string, string[]>()
   const rows = new Table({
@@ -99,22 +100,19 @@ function table({ rivals, trials }: Results, scenario: Scenario): string {
   const of = (name: string) => trials.filter(trial => trial.rival === name && trial.scenario === scenario.name)
   for (const { name } of rivals) {
     const all = of(name)
-    const measured = all.filter(({ outcome }) => outcome === 'measured')
-    for (const { outcome, reason = '' } of all.filter(trial => trial.outcome !== 'measured')) {
-      const text = `${outcome}: ${reason}`
-      const names = reasons.get(text) ?? []
-      reasons.set(text, names.includes(name) ? names : [...names, name])
-    }
+    const { measured, mark, shortcomings } = roundsOf(all, options.rounds)
+    for (const text of shortcomings) reasons.set(text, [...(reasons.get(text) ?? []), name])
     if (measured.length > 0) {
       rows.push([
-        name,
+        mark ? `${name}\n${mark}` : name,
         ...columns.map(column => (column.over ? ratio(measured, column, of(column.over)) : cell(measured, column))),
-        faultsOf(measured, all.length),
+        faultsOf(all),
       ])
     }
   }
   const left = [...reasons].map(([text, names]) => `  ${names.join(', ')}: ${text}`)
-  return [`${scenario.name}: ${scenario.title}`, ...(rows.length > 0 ? [rows.toString()] : []), ...left].join('\n')
+  const shown = [...(rows.length > 0 ? [rows.toString()] : []), ...left]
+  return [`${scenario.name}: ${scenario.title}`, ...(shown.length > 0 ? shown : ['  nothing was measured'])].join('\n')
 }
 
 function cell(trials: readonly Trial[], { measure, unit }: Column): string {
@@ -130,12 +128,14 @@ function ratio(trials: readonly Trial[], { measure }: Column, floor: readonly Tr
   return one.length === 0 || other.length === 0 ? '–' : (median(one) / median(other)).toFixed(2)
 }
 
-function faultsOf(trials: readonly Trial[], tried: number): string {
+function faultsOf(trials: readonly Trial[]): string {
   const found = faults.flatMap(([measure, name]) => {
     const most = valuesOf(trials, measure).at(-1) ?? 0
     return most > 0 ? [`${format(most, 'whole')} ${name}`] : []
   })
-  if (trials.length < tried) found.push(`${tried - trials.length} of ${tried} failed`)
+  const tried = trials.filter(({ outcome }) => outcome !== 'skipped')
+  const failed = tried.filter(({ outcome }) => outcome === 'failed')
+  if (failed.length > 0) found.push(`${failed.length} of ${tried.length} failed`)
   return found.join('\n') || '0'
 }
 
