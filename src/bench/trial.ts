@@ -28,7 +28,7 @@ export async function runTrial(round: number, terms: Terms): Promise<Trial> {
     return { ...about, outcome: 'failed', reason: error instanceof Error ? error.message : String(error), figures: {} }
   } finally {
     await stage.clear()
-    if (!signal.aborted) await server.clear(namespace)
+    await server.clear(namespace)
   }
 }
 

@@ -101,7 +101,8 @@ describe('interrupted', () => {
     await expect.poll(() => printed.errors, slow).toContain('uncontended, round 2 of 2000: ')
     child.kill('SIGINT')
     child.kill('SIGTERM')
-    expect(await ended).toBe(128 + 15)
+    // Of two that wait to be delivered, the kernel may let either come first.
+    expect([128 + 2, 128 + 15]).toContain(await ended)
     expect(printed.output).toMatch(/^Redis: .*\n$/)
     expect(existsSync(json)).toBe(false)
   })

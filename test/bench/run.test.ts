@@ -10,6 +10,7 @@ import { run } from '../../src/bench/run.ts'
 import { Server } from '../../src/bench/server.ts'
 import { expected } from '../../src/bench/trial.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
+import { eventually } from '../support/time.ts'
 import { absent, failing, hanging, leaving, noLock, stuck } from './rivals-for-tests.ts'
 
 const scenario = {
@@ -163,6 +164,23 @@ describe('a run', () => {
     expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 trials.')
     expect(tables(results)).toMatch(/baton-fair .*\n *1 of 2 rounds/)
     expect(tables(results)).toMatch(/never begun\n *nothing was measured$/)
+  })
+
+  test('and leaves nothing of the trial that was interrupted on a server that was there before', {
+    timeout: slow,
+  }, async () => {
+    const { url } = await ownServer()
+    const redis = plainRedis(url)
+    const interruption = new AbortController()
+    const keys = async () => (await redis.keys('*bench-*')).length
+    const inTheMiddle = async () => {
+      await eventually(async () => (await keys()) > 0, slow)
+      interruption.abort(new Error('enough'))
+    }
+    const listener = { ...quietly, trial: () => void inTheMiddle() }
+    const running = run({ ...plan, rivals: [batonFair], seconds: 5, url }, listener, interruption.signal)
+    await expect(running).rejects.toThrow('enough')
+    expect(await keys()).toBe(0)
   })
 })
 
