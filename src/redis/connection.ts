@@ -22,6 +22,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
+import { Writes } from './writes.ts'
 
 /** Server errors that pass: the same request may succeed a moment later, or on another connection. */
 const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b/
@@ -84,6 +85,7 @@ export class Connection {
   readonly #answerLimit: number
   readonly #listener: ConnectionListener
   readonly #followsMaster: boolean
+  readonly #writes: Writes
   /** Calls that are not settled, oldest first. */
   readonly #calls = new Set<Call>()
   #sweep: Timer | undefined
@@ -112,6 +114,7 @@ export class Connection {
     this.#answerLimit = answerLimit(outageTimeout, 'nodes' in redis)
     this.#listener = listener
     this.#followsMaster = followsMaster
+    this.#writes = new Writes(redis)
     redis.on('error', (error: Error & { lastNodeError?: Error }) => {
       const { lastNodeError } = error
       // Said at the end of the list of sentinels, also where none of them has been tried yet.
@@ -170,14 +173,7 @@ export class Connection {
 
   /** What is asked inside leaves in one write for each server. */
   together(ask: () => void): void {
-    const servers = 'nodes' in this.redis ? this.redis.nodes('master') : [this.redis]
-    const streams = servers.map(({ stream }) => stream)
-    for (const stream of streams) stream?.cork()
-    try {
-      ask()
-    } finally {
-      for (const stream of streams) stream?.uncork()
-    }
+    this.#writes.together(ask)
   }
 
   /** Drops the socket; the loop connects again. For a connection that is known to be deaf. */
@@ -204,6 +200,7 @@ export class Connection {
     if (call.underway) return
     call.underway = true
     call.sent = this.#clock.now()
+    this.#writes.next()
     if (this.#unanswered++ === 0) this.#lastAnswer = call.sent
     call.request.send(this.redis).then(
       reply => {

@@ -1,0 +1,94 @@
+/** What leaves at once, and what leaves together. */
+import { Writable } from 'node:stream'
+import type { Cluster, Redis } from 'ioredis'
+import { expect, test } from 'vitest'
+import { Writes } from '../../src/redis/writes.ts'
+import { settled } from './promises.ts'
+
+/** A server, with what reached it by each write. */
+class Server {
+  readonly writes: string[] = []
+  readonly stream = new Writable({
+    decodeStrings: false,
+    write: (chunk, _encoding, done) => {
+      this.writes.push(String(chunk))
+      done()
+    },
+    writev: (chunks, done) => {
+      this.writes.push(chunks.map(({ chunk }) => String(chunk)).join(''))
+      done()
+    },
+  })
+}
+
+function asking(server: Server, writes: Writes): (...texts: string[]) => void {
+  return (...texts) => {
+    for (const text of texts) {
+      writes.next()
+      server.stream.write(text)
+    }
+  }
+}
+
+test('the first two of a turn leave at once, the others in one write when it is over', async () => {
+  const server = new Server()
+  const ask = asking(server, new Writes(server as unknown as Redis))
+  ask('a', 'b')
+  expect(server.writes).toEqual(['a', 'b'])
+  ask('c', 'd')
+  await Promise.resolve()
+  ask('e')
+  expect(server.writes).toEqual(['a', 'b'])
+  await settled()
+  expect(server.writes).toEqual(['a', 'b', 'cde'])
+})
+
+test('each turn counts anew', async () => {
+  const server = new Server()
+  const ask = asking(server, new Writes(server as unknown as Redis))
+  ask('a', 'b', 'c')
+  await settled()
+  ask('d', 'e')
+  expect(server.writes).toEqual(['a', 'b', 'c', 'd', 'e'])
+})
+
+test('what is asked together leaves together, also from a turn that holds back', async () => {
+  const server = new Server()
+  const writes = new Writes(server as unknown as Redis)
+  const ask = asking(server, writes)
+  writes.together(() => ask('a', 'b'))
+  expect(server.writes).toEqual(['ab'])
+  ask('c')
+  writes.together(() => ask('d'))
+  expect(server.writes).toEqual(['ab'])
+  await settled()
+  expect(server.writes).toEqual(['ab', 'cd'])
+})
+
+test('what throws in between holds nothing back', () => {
+  const server = new Server()
+  const writes = new Writes(server as unknown as Redis)
+  const failing = () =>
+    writes.together(() => {
+      throw new Error('no')
+    })
+  expect(failing).toThrow('no')
+  asking(server, writes)('a')
+  expect(server.writes).toEqual(['a'])
+})
+
+test('of a cluster each master gets its own in one write; a server without a socket is left out', async () => {
+  const [one, other] = [new Server(), new Server()]
+  const nodes = () => [one, other, { stream: undefined }]
+  const writes = new Writes({ nodes } as unknown as Cluster)
+  const [askOne, askOther] = [asking(one, writes), asking(other, writes)]
+  askOne('a')
+  askOther('b')
+  askOne('c', 'd')
+  askOther('e', 'f')
+  await settled()
+  expect([one.writes, other.writes]).toEqual([
+    ['a', 'cd'],
+    ['b', 'ef'],
+  ])
+})
