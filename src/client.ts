@@ -8,7 +8,7 @@ import type { LockState } from './locks/state.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, LockOptions, Settings } from './options.ts'
-import { checkKey, checkOwner, requestOf, settingsOf } from './options.ts'
+import { checkKey, checkOwner, type Request, requestOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Reentry } from './reentry.ts'
 import type { Waiter } from './wait/waiters.ts'
@@ -22,6 +22,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   readonly #settings: Settings
   readonly #engine: Engine
   readonly #reentry = new Reentry()
+  /** A call without options. */
+  readonly #usual: Request
 
   /**
    * Connects at once, in the background: calls wait for the connection.
@@ -34,6 +36,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   constructor(redis: RedisSource, options: ClientOptions = {}) {
     super()
     this.#settings = settingsOf(options)
+    this.#usual = requestOf({}, this.#settings)
     this.#engine = new Engine(redis, this.#settings, new Announcer(this))
   }
 
@@ -48,7 +51,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @throws the reason of `signal` when that is aborted
    * @since 0.1.0
    */
-  lock(key: string, options: LockOptions = {}): Promise<Lease> {
+  lock(key: string, options?: LockOptions): Promise<Lease> {
     return this.#acquire(key, options, true) as Promise<Lease>
   }
 
@@ -59,7 +62,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @throws what `lock` throws, but for LockTimeoutError
    * @since 0.1.0
    */
-  tryLock(key: string, options: LockOptions = {}): Promise<Lease | null> {
+  tryLock(key: string, options?: LockOptions): Promise<Lease | null> {
     return this.#acquire(key, options, false)
   }
 
@@ -83,7 +86,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   using<T>(key: string, options: LockOptions, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   async using<T>(key: string, ...rest: unknown[]): Promise<T> {
-    const [options, fn] = (rest.length > 1 ? rest : [{}, rest[0]]) as [LockOptions, (lease: Lease) => T]
+    const [options, fn] = (rest.length > 1 ? rest : [undefined, rest[0]]) as [LockOptions?, ((lease: Lease) => T)?]
     if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
     const lease = await this.lock(key, options)
     try {
@@ -207,24 +210,35 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     return this.close()
   }
 
-  /** The lease; without it a blocking call rejects, and another resolves null. The one async frame of a call that waits. */
-  async #acquire(key: string, options: LockOptions, blocking: boolean): Promise<Lease | null> {
-    checkKey(key)
-    const request = requestOf(options, this.#settings)
-    const once = blocking ? request.timeout === 0 : !request.timeout
-    let outcome: Lease | Waiter
+  /**
+   * The lease; without it a blocking call rejects, and another resolves null. No async function: thousands of calls may
+   * wait, and the frame of each would be kept.
+   */
+  #acquire(key: string, options: LockOptions | undefined, blocking: boolean): Promise<Lease | null> {
     try {
-      outcome = await this.#engine.acquire(key, request.owner ?? this.#reentry.ownerOf(key), request, once)
+      checkKey(key)
+      const request = options === undefined ? this.#usual : requestOf(options, this.#settings)
+      const once = blocking ? request.timeout === 0 : !request.timeout
+      return this.#engine.acquire(key, request.owner ?? this.#reentry.ownerOf(key), request, once).then(
+        outcome => {
+          if (outcome instanceof Lease) return outcome
+          this.#engine.without(once ? 'refused' : 'timedOut')
+          if (!blocking) return null
+          throw this.#outOfTime(key, outcome)
+        },
+        error => {
+          this.#engine.without('failed')
+          throw named(key, error)
+        },
+      )
     } catch (error) {
-      this.#engine.without('failed')
-      throw named(key, error)
+      return Promise.reject(error)
     }
-    if (outcome instanceof Lease) return outcome
-    this.#engine.without(once ? 'refused' : 'timedOut')
-    if (!blocking) return null
-    const { refusal, since } = outcome
+  }
+
+  #outOfTime(key: string, { refusal, since }: Waiter): LockTimeoutError {
     const { holder, position } = refusal ?? {}
-    throw new LockTimeoutError(key, performance.now() - since, holder, position || undefined, this.#engine.outage)
+    return new LockTimeoutError(key, performance.now() - since, holder, position || undefined, this.#engine.outage)
   }
 
   #checkOpen(key: string): void {

@@ -177,8 +177,8 @@ export class Engine {
     await left
   }
 
-  #take({ claim, since, handoff }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
-    const lease = this.#holding.take({ claim, since, renew, maxHold }, grant)
+  #take({ claim, since, handoff, alone }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
+    const lease = this.#holding.take({ claim, since, renew, maxHold, alone }, grant)
     this.#listening?.add(lease)
     const { key, owner, fencingToken, waited, via } = lease
     this.#stats.acquired(via, waited)

@@ -143,12 +143,10 @@ export function named(key: string, error: unknown): unknown {
 }
 
 /** The same outcome, with errors that are named. */
-export async function about<T>(key: string, call: Promise<T>): Promise<T> {
-  try {
-    return await call
-  } catch (error) {
+export function about<T>(key: string, call: Promise<T>): Promise<T> {
+  return call.catch(error => {
     throw named(key, error)
-  }
+  })
 }
 
 /**

@@ -20,6 +20,9 @@ const AFTER_LAPSE = 30
 
 const yes = Promise.resolve(true)
 
+/** Resolves when all that runs now without waiting for anything has run. */
+const endOfTurn = () => new Promise<void>(resolve => process.nextTick(resolve))
+
 /** The waiters of this client. */
 export interface Waiting<W> extends Heirs<W> {
   /** A lease of this key is being released. */
@@ -50,6 +53,8 @@ export interface Asked {
   /** Whether the lease is renewed automatically, and for how many ms. */
   readonly renew: boolean
   readonly maxHold: number
+  /** Whether nobody outside this client is known to wait. */
+  readonly alone: boolean
 }
 
 export class Holding<W> {
@@ -99,13 +104,13 @@ export class Holding<W> {
   }
 
   /** The lease of a grant. */
-  take({ claim, since: called, renew, maxHold }: Asked, grant: Granted | Inherited): Lease {
+  take({ claim, since: called, renew, maxHold, alone }: Asked, grant: Granted | Inherited): Lease {
     const since = this.#clock.now()
     const { key, id, owner } = claim
     let tenure = 'tenure' in grant ? grant.tenure : undefined
     const hold = tenure?.hold ?? { key, id }
     // An owner with a name may hold the lock elsewhere, too.
-    if (grant.block && owner === id) tenure = new Tenure(hold, grant, since)
+    if (grant.block && owner === id) tenure = new Tenure(hold, grant, since, alone)
     const renewUntil = renew ? since + maxHold : since
     const terms = { id, hold, tenure, owner, lease: claim.lease, renewUntil, since, waited: since - called }
     const lease = new Lease(terms, grant, this.#keeper)
@@ -160,14 +165,19 @@ export class Holding<W> {
     return this.#passing.pass(lease, () => this.#released(lease)) ? yes : this.#releaseInRedis(lease)
   }
 
+  /** A run that may go on waits for the end of the turn: a caller that has just got its reply may be about to ask. */
   #releaseInRedis(lease: Lease): Promise<boolean> {
     const { hold, tenure } = inside.terms(lease)
-    this.#endTenure(lease)
     const ended = () => this.#released(lease)
-    return about(
-      lease.key,
-      this.#renewal.end(lease, () => this.#endHold(hold, tenure?.block, ended)),
-    )
+    const release = () => {
+      this.#endTenure(lease)
+      return this.#endHold(hold, tenure?.block, ended)
+    }
+    const passOrRelease = async () => {
+      await endOfTurn()
+      return this.#passing.pass(lease, ended) || release()
+    }
+    return about(lease.key, this.#renewal.end(lease, this.#passing.wantsHeir(lease) ? passOrRelease : release))
   }
 
   #released(lease: Lease): void {

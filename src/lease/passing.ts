@@ -5,6 +5,10 @@
  * A lease is handed on only where nothing about it is open: it is held, at least half of its length surely lasts, it is
  * the only hold of its owner, whom nobody else can name, and no question about it is under way.
  *
+ * A release that finds nobody waiting, of a lease that might go on, is sent when the turn of the event loop is over. Two
+ * callers who take turns at a lock come back at the same time: the reply of one's release and the grant of the other
+ * arrive together, and who releases is often ahead of who asks by a few microtasks.
+ *
  * What Redis is told, it is told late and seldom: who holds, for `inspect`, and that the new lease has its full length.
  * A run of hand-offs is over in a few milliseconds, so only who still holds then is recorded; most never are. A record
  * that comes late or twice changes nothing, because the hold is the same and an older token never replaces a newer one.
@@ -22,6 +26,8 @@ const RECORD_AFTER = 1
 export interface Heirs<W> {
   /** The waiter whose turn it is, if it may have a lease of this length from us. */
   heir(key: string, lease: number): W | undefined
+  /** Whether anybody of this client waits for the key. */
+  awaited(key: string): boolean
   inherit(heir: W, grant: Inherited): void
 }
 
@@ -51,11 +57,9 @@ export class Passing<W> {
   /** Ends the lease by handing the lock on; `ended` is called in between. False: it has to be released in Redis. */
   pass(lease: Lease, ended: () => void): boolean {
     const { tenure, lease: length } = inside.terms(lease)
-    if (!tenure) return false
-    const now = this.#clock.now()
-    const deadline = inside.deadline(lease)
-    if (tenure.left(now) === 0 || deadline - now < length / 2) return false
+    if (!tenure || !this.#goesOn(lease, tenure)) return false
     if (!this.#heirs.heir(lease.key, length) || !this.#renewal.handOn(lease)) return false
+    const deadline = inside.deadline(lease)
     ended()
     // Somebody who was told of that may have ended the wait of the heir, and of all others: by closing the client.
     const heir = this.#heirs.heir(lease.key, length)
@@ -67,6 +71,17 @@ export class Passing<W> {
       this.#primitive.release(tenure.hold, tenure.block).catch(this.#failed)
     }
     return true
+  }
+
+  /** Whether all that is missing for handing it on is somebody who waits. */
+  wantsHeir(lease: Lease): boolean {
+    const { tenure } = inside.terms(lease)
+    return tenure !== undefined && this.#goesOn(lease, tenure) && !this.#heirs.awaited(lease.key)
+  }
+
+  #goesOn(lease: Lease, tenure: Tenure): boolean {
+    const now = this.#clock.now()
+    return tenure.left(now) > 0 && inside.deadline(lease) - now >= inside.terms(lease).lease / 2
   }
 
   /**

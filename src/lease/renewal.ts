@@ -94,14 +94,15 @@ export class Renewal {
   }
 
   /**
-   * Ends a lease that is handed on within the client: nothing is sent. False if that cannot be: it is not held, it is not
-   * the only lease of its key, or something is being asked about it, the answer to which its heir would miss.
+   * Ends a lease that is handed on within the client: nothing is sent. False if that cannot be: it has ended, it is not the
+   * only lease of its key, or something is being asked about it, the answer to which its heir would miss.
    */
   handOn(lease: Lease): boolean {
     this.expire(lease)
     const entry = this.#entryOf(lease)
     if (!entry || entry.asking || entry.doubts > 0) return false
-    if (this.#byKey.get(lease.key)?.length !== 1 || !inside.leave(lease)) return false
+    if (this.#byKey.get(lease.key)?.length !== 1) return false
+    if (!inside.leave(lease) && inside.state(lease) !== 'releasing') return false
     inside.finish(lease)
     this.#remove(lease)
     return true

@@ -10,12 +10,15 @@
  *   Fencing (I2)    each grant has a token of its own, from a block that was reserved in Redis with the first grant; what
  *                   is left of the block is given back with the release, so that the clock does not run ahead.
  *   Order (I3, I4)  a run ends with its block, or `LONGEST_RUN` after its begin, or when a fair waiter is known to be
- *                   queued: then Redis decides who is next.
+ *                   queued: then Redis decides who is next. It is for the others that runs are so short: where the last
+ *                   release has found none, it may go on for `LONGEST_ALONE`.
  */
 import type { Block, Granted, Hold } from '../primitive.ts'
 
 /** No hand-off later than this many ms after the grant by Redis. */
 const LONGEST_RUN = 4
+/** The same, where the last release has found that no other client listens. */
+const LONGEST_ALONE = 25
 
 /** A grant by another lease of this client. */
 export interface Inherited extends Granted {
@@ -34,13 +37,13 @@ export class Tenure {
   #used = 0
   #over = false
 
-  /** `grant` came with a block of tokens. */
-  constructor(hold: Hold, grant: Granted, now: number) {
+  /** `grant` came with a block of tokens. `alone`: nobody outside this client is known to wait. */
+  constructor(hold: Hold, grant: Granted, now: number, alone: boolean) {
     this.hold = hold
     this.recorded = grant.token
     this.#first = grant.token
     this.#size = grant.block ?? 0
-    this.#until = now + LONGEST_RUN
+    this.#until = now + (alone ? LONGEST_ALONE : LONGEST_RUN)
   }
 
   /** For how many ms the run may go on; 0: it is over. */

@@ -38,6 +38,8 @@ export class Mutex implements Primitive {
   readonly #replicated: Runner
   readonly #keys: Keys
   readonly #settings: MutexSettings
+  /** The holder's label in the latest refusal. Thousands may wait for one holder, and keep one string. */
+  #holder = ''
 
   /** `replicated`: runs scripts whose effect replicas must have; undefined: none must. */
   constructor(scripts: Runner, keys: Keys, settings: MutexSettings, replicated?: Runner) {
@@ -58,7 +60,7 @@ export class Mutex implements Primitive {
       mode,
     }
     return this.#scripts.run('acquire', names, args, ({ status, values, sent }) => {
-      if (status === 'refused') return refused(values as string[], sent)
+      if (status === 'refused') return this.#refused(values as string[], sent)
       const [token, ttl] = values.map(Number) as [number, number]
       // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back.
       const lasts = status === 'reentered' ? ttl : Math.min(ttl, claim.lease)
@@ -179,6 +181,22 @@ export class Mutex implements Primitive {
     })
   }
 
+  #refused(values: readonly string[], sent: number): Refused {
+    const [ttl, position, ticket, heldFor, clock] = values as [string, string, string, string, string]
+    const label = values.slice(5).join(' ')
+    if (label !== this.#holder) this.#holder = label
+    return {
+      granted: false,
+      sent,
+      ttl: Number(ttl),
+      position: Number(position),
+      // A string of its own: a part of the reply keeps all of it, for as long as the waiter waits.
+      ticket: String(Number(ticket)),
+      holder: { label: this.#holder, heldFor: Number(heldFor) },
+      clock: Number(clock),
+    }
+  }
+
   /** A claim as Redis has it, in the queue and of the holder: lua/include/claim.lua has its form. */
   #text({ id, owner, lease, headStart }: Claim): string {
     const { label, waiterTtl } = this.#settings
@@ -189,19 +207,6 @@ export class Mutex implements Primitive {
 }
 
 const grantedVia = { granted: 'immediate', succeeded: 'expiry', reentered: 'reentry' } as const
-
-function refused(values: readonly string[], sent: number): Refused {
-  const [ttl, position, ticket, heldFor, clock, ...label] = values as [string, string, string, string, ...string[]]
-  return {
-    granted: false,
-    sent,
-    ttl: Number(ttl),
-    position: Number(position),
-    ticket,
-    holder: { label: label.join(' '), heldFor: Number(heldFor) },
-    clock: Number(clock),
-  }
-}
 
 function grantedUntil(token: unknown, deadline: number, via: Via): Granted {
   return { granted: true, token: Number(token), deadline, via }

@@ -30,6 +30,8 @@ function hasTag(key: string): boolean {
 export class Keys {
   readonly #root: string
   readonly #cluster: boolean
+  /** The latest answer of `of`: the next question is mostly the same. */
+  #last: { readonly key: string | undefined; readonly names: Names } = { key: undefined, names: namesOf('') }
 
   /** `cluster`: channels of grants belong to the slot of the lock, because a script can only publish to its own slot. */
   constructor(keyPrefix: string, prefix: string, cluster: boolean) {
@@ -38,7 +40,8 @@ export class Keys {
   }
 
   of(key: string): Names {
-    return namesOf(this.#root + encode(key))
+    if (key !== this.#last.key) this.#last = { key, names: namesOf(this.#root + encode(key)) }
+    return this.#last.names
   }
 
   /** The channel of grants of a client is this and the name of its inbox. */

@@ -3,9 +3,9 @@
  * Redis 7.4 it forgets scripts that EVAL loaded, so NOSCRIPT is ordinary). Nothing is defined on the caller's client.
  */
 import { createHash } from 'node:crypto'
-import type { ChainableCommander } from 'ioredis'
+import { type ChainableCommander, type Cluster, Command, type Redis } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
-import type { Connection, Request } from './connection.ts'
+import type { Answer, Connection, Request } from './connection.ts'
 import { scripts } from './scripts.generated.ts'
 
 export type ScriptName = keyof typeof scripts
@@ -98,31 +98,67 @@ export class Scripts implements Runner {
   request<N extends ScriptName, T>(
     name: N,
     keys: KeysOf<N>,
-    args: ArgsOf<N>,
+    values: ArgsOf<N>,
     read: (reply: Reply<N>) => T,
   ): ScriptRequest<T> {
     const script = this.#loaded[name]
-    const parameters: string[] = []
-    list(parameters, script.keys, keys)
-    const count = parameters.length
-    list(parameters, script.args, args)
-    let known = true
-    return {
-      key: parameters[0] as string,
-      queue: pipeline =>
-        known ? pipeline.evalsha(script.sha, count, parameters) : pipeline.eval(script.lua, count, parameters),
-      send: redis => (known ? redis.evalsha(script.sha, count, parameters) : redis.eval(script.lua, count, parameters)),
-      rephrase(refusal) {
-        const unknown = known && refusal.message.startsWith('NOSCRIPT')
-        if (unknown) known = false
-        return unknown
-      },
-      read({ reply, sent, repeated }) {
-        const [status, ...values] = typeof reply === 'string' ? reply.split(' ') : (reply as unknown[])
-        return read({ status: status as Reply<N>['status'], values, sent, repeated })
-      },
-      explain: error => withRights(error, script.commands, this.#pattern),
+    const args: string[] = [script.sha, '']
+    list(args, script.keys, keys)
+    args[1] = String(args.length - 2)
+    list(args, script.args, values)
+    return new ScriptCall(script, args, read, this.#pattern)
+  }
+}
+
+/** One call of a script. A class, and a ready command for ioredis: thousands may be under way, and each costs what it is made of. */
+class ScriptCall<N extends ScriptName, T> implements ScriptRequest<T> {
+  readonly #script: Loaded
+  /** Of EVALSHA; of EVAL, once the script has turned out to be unknown. */
+  readonly #args: string[]
+  readonly #read: (reply: Reply<N>) => T
+  readonly #pattern: string
+  #known = true
+
+  constructor(script: Loaded, args: string[], read: (reply: Reply<N>) => T, pattern: string) {
+    this.#script = script
+    this.#args = args
+    this.#read = read
+    this.#pattern = pattern
+  }
+
+  get key(): string {
+    return this.#args[2] as string
+  }
+
+  queue(pipeline: ChainableCommander): void {
+    pipeline.call(this.#name, this.#args)
+  }
+
+  send(redis: Redis | Cluster): Promise<unknown> {
+    return redis.sendCommand(new Command(this.#name, this.#args, { replyEncoding: 'utf8' })) as Promise<unknown>
+  }
+
+  rephrase(refusal: Error): boolean {
+    const unknown = this.#known && refusal.message.startsWith('NOSCRIPT')
+    if (unknown) {
+      this.#known = false
+      this.#args[0] = this.#script.lua
     }
+    return unknown
+  }
+
+  read({ reply, sent, repeated }: Answer<unknown>): T {
+    const values: unknown[] = typeof reply === 'string' ? reply.split(' ') : (reply as unknown[])
+    const status = values.shift() as Reply<N>['status']
+    return this.#read({ status, values, sent, repeated })
+  }
+
+  explain(error: LockConnectionError): LockConnectionError {
+    return withRights(error, this.#script.commands, this.#pattern)
+  }
+
+  get #name(): string {
+    return this.#known ? 'evalsha' : 'eval'
   }
 }
 

@@ -98,7 +98,9 @@ export class Acquirer {
   /** "The lock is free": wakes the head of the line. */
   unlocked(key: string): void {
     const room = this.#waiters.room(key)
-    if (room && room.line.size > 0) this.#line.wake(room)
+    if (!room || room.line.size === 0) return
+    room.alone = false
+    this.#line.wake(room)
   }
 
   /** This client releases the lock now: the next grant of it is a hand-off. */
@@ -118,6 +120,12 @@ export class Acquirer {
     const room = this.#waiters.room(key)
     const head = room?.queued.size === 0 ? room.head : undefined
     return head && !head.wish.mayReenter && head.claim.lease === lease ? head : undefined
+  }
+
+  /** Whether anybody of this client waits for the key. */
+  awaited(key: string): boolean {
+    const room = this.#waiters.room(key)
+    return room !== undefined && !room.empty
   }
 
   /** Hands the lock to a waiter of this client. */
@@ -203,18 +211,20 @@ export class Acquirer {
   async #queue(waiter: Waiter): Promise<void> {
     const room = this.#waiters.queue(waiter)
     await this.#asking.hear(room, 'inbox')
-    await waiter.wish.after
+    const { after } = waiter.wish
+    if (after) await after
     if (waiter.state === 'waiting') await this.#askToQueue(waiter, room)
   }
 
-  async #askToQueue(waiter: Waiter, room: Room): Promise<void> {
-    const answer = await this.#asking.attempt(waiter, 'queue')
-    if (answer.granted || waiter.state !== 'waiting') return
-    waiter.ticket = answer.ticket
-    waiter.seen = answer.sent
-    // A message that could not be believed came before this reply, when there was no ticket to look with.
-    if (waiter.told) this.#heartbeat.beat(room)
-    else this.#heartbeat.schedule(room, answer.ttl)
+  #askToQueue(waiter: Waiter, room: Room): Promise<void> {
+    return this.#asking.attempt(waiter, 'queue').then(answer => {
+      if (answer.granted || waiter.state !== 'waiting') return
+      waiter.ticket = answer.ticket
+      waiter.seen = answer.sent
+      // A message that could not be believed came before this reply, when there was no ticket to look with.
+      if (waiter.told) this.#heartbeat.beat(room)
+      else this.#heartbeat.schedule(room, answer.ttl)
+    })
   }
 
   /** Its grant did not count. One that has a ticket joins again by the next look; in the line, its head is woken. */

@@ -14,6 +14,8 @@ export interface Channels {
   drop(key: string, channel: Channel): void
 }
 
+const already = Promise.resolve()
+
 export class Asking {
   readonly #primitive: Primitive
   readonly #channels: Channels
@@ -35,18 +37,22 @@ export class Asking {
     this.#waiting = waiting
   }
 
-  async attempt(waiter: Waiter, mode?: 'queue' | number): Promise<Granted | Refused> {
-    const queue = mode === 'queue'
+  attempt(waiter: Waiter, mode?: 'queue' | number): Promise<Granted | Refused> {
     waiter.seen ??= this.#clock.now()
     waiter.unanswered += 1
-    if (queue) waiter.askedToQueue = true
+    if (mode === 'queue') waiter.askedToQueue = true
     // An attempt that fails stays unanswered: it may run yet.
-    let answer = await this.#primitive.attempt(waiter.claim, mode)
-    // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the same
-    // grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
-    if (answer.granted && answer.deadline <= this.#clock.now() && waiter.state === 'waiting') {
-      answer = await this.#primitive.attempt(waiter.claim, mode)
-    }
+    return this.#primitive.attempt(waiter.claim, mode).then(answer => {
+      const dead = answer.granted && answer.deadline <= this.#clock.now()
+      if (!dead || waiter.state !== 'waiting') return this.#answered(waiter, mode, answer)
+      // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the
+      // same grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
+      return this.#primitive.attempt(waiter.claim, mode).then(again => this.#answered(waiter, mode, again))
+    })
+  }
+
+  #answered(waiter: Waiter, mode: 'queue' | number | undefined, answer: Granted | Refused): Granted | Refused {
+    const queue = mode === 'queue'
     waiter.unanswered -= 1
     if (answer.granted) {
       this.#ending.grant(waiter, { ...answer, via: arrival(answer.via, waiter.parked) })
@@ -69,17 +75,21 @@ export class Asking {
 
   /** Resolves when the room hears the channel. One that cannot be heard is not counted as heard by the next waiter. */
   hear(room: Room, channel: Channel): Promise<void> {
-    const known = room.heard.get(channel)
+    const known = room.heard[channel]
     if (known) return known
-    const hearing = this.#channels.hear(room.key, channel) ?? Promise.resolve()
-    room.heard.set(channel, hearing)
+    const hearing = this.#channels.hear(room.key, channel)
+    room.heard[channel] = hearing ?? already
+    if (!hearing) {
+      if (channel === 'unlock') room.listening = true
+      return already
+    }
     hearing.then(
       () => {
         if (channel === 'unlock') room.listening = true
       },
       () => {
-        if (room.heard.get(channel) !== hearing) return
-        room.heard.delete(channel)
+        if (room.heard[channel] !== hearing) return
+        room.heard[channel] = undefined
         this.#channels.drop(room.key, channel)
       },
     )

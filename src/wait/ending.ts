@@ -71,8 +71,9 @@ export class Ending {
   /** The waiter holds now. A hand-off within the client comes here at once: its hold has been confirmed before. */
   inherit(waiter: Waiter, grant: Granted): void {
     const room = this.#waiters.room(waiter.claim.key)
-    if (room?.releasedAt !== undefined) {
-      waiter.handoff = this.#clock.now() - room.releasedAt
+    if (room) {
+      waiter.alone = room.alone
+      if (room.releasedAt !== undefined) waiter.handoff = this.#clock.now() - room.releasedAt
       room.releasedAt = undefined
     }
     this.#settle(waiter, 'granted')
@@ -108,8 +109,10 @@ export class Ending {
     if (!room.empty || room.contending || room.tending) return
     room.timer?.cancel()
     room.turn?.cancel()
-    for (const channel of room.heard.keys()) this.#listener.drop(room.key, channel)
-    room.heard.clear()
+    for (const channel of Object.keys(room.heard) as Channel[]) {
+      if (room.heard[channel]) this.#listener.drop(room.key, channel)
+    }
+    room.heard = {}
     this.#waiters.close(room)
   }
 

@@ -14,7 +14,8 @@
  *
  * Among processes they take turns: one that has released leaves the lock to those who were told that it is free, and
  * tries again at the next "free" of somebody else, or after `TURN` if nobody took it. Otherwise the releasing process,
- * which knows first and is awake, would win against the others nearly always.
+ * which knows first and is awake, would win against the others nearly always. Where a release was heard by nobody else, the
+ * room notes that it is alone, until anything shows otherwise: then lease/tenure.ts has another bound for its runs.
  */
 import type { Clock } from '../clock.ts'
 import type { Refused } from '../primitive.ts'
@@ -73,8 +74,8 @@ export class Line {
   /** This client has released the lock, and `heard` clients were told. */
   released(room: Room, heard: number): void {
     if (this.#parkBehindOurselves(room)) return
-    const others = heard - (room.listening ? 1 : 0)
-    if (others <= 0) return this.wake(room)
+    room.alone = heard <= (room.listening ? 1 : 0)
+    if (room.alone) return this.wake(room)
     this.#asking.hear(room, 'unlock').catch(() => {})
     room.turn?.cancel()
     room.turn = this.#clock.after(TURN, () => this.wake(room))
@@ -100,10 +101,14 @@ export class Line {
       // A refusal counts only if it is newer than that: what was said before has not been heard.
       const { listening } = room
       try {
-        const block = (room.refusal || room.line.size > 1) && !head.wish.mayReenter ? BLOCK : undefined
+        const wanted = room.refusal !== undefined || room.line.size > 1 || room.releasedAt !== undefined
+        const block = wanted && !head.wish.mayReenter ? BLOCK : undefined
         const answer = await this.#asking.attempt(head, block)
         this.#heartbeat.schedule(room, answer.granted ? head.claim.lease : answer.ttl)
-        if (!answer.granted) this.#shareRefusal(room, answer)
+        if (!answer.granted) {
+          room.alone = false
+          this.#shareRefusal(room, answer)
+        }
         if (room.line.size === 0 || listening) continue
         if (answer.granted && this.#parkBehindOurselves(room)) continue
         await this.#asking.hear(room, 'unlock')

@@ -57,6 +57,8 @@ export class Waiter {
   confirming = false
   /** When replicas did not have a grant of it for the first time. */
   unconfirmedSince: number | undefined
+  /** Whether nobody outside this client was known to wait when it was granted. */
+  alone = false
   /** For one that is to join the queue later. */
   fairTimer: Timer | undefined
 
@@ -76,11 +78,14 @@ export class Waiter {
   }
 }
 
+const nobody: ReadonlySet<Waiter> = new Set()
+
 /** All waiters of one key, and what they share. */
 export class Room {
   readonly key: string
-  readonly line = new Set<Waiter>()
-  readonly queued = new Set<Waiter>()
+  // Most rooms need but one of the two, and a set is dear where a room is opened for each acquisition.
+  line = nobody
+  queued = nobody
   /** The next look at the truth. */
   timer: Timer | undefined
   due = Number.POSITIVE_INFINITY
@@ -94,10 +99,12 @@ export class Room {
   tendAgain = false
   /** The last refusal of the line's head: why everybody behind it waits, too. */
   refusal: Refused | undefined
+  /** Whether nobody outside this client heard the last release, and nothing has shown anybody since. */
+  alone = false
   /** When this client called its release of the lock that the room waits for. */
   releasedAt: number | undefined
   /** The channels that the room needs; each resolves when it was first heard. */
-  readonly heard = new Map<Channel, Promise<void>>()
+  heard: { [C in Channel]?: Promise<void> | undefined } = {}
   /** Whether the unlock channel has been heard. */
   listening = false
 
@@ -141,23 +148,25 @@ export class Waiters {
   /** Puts the waiter at the end of the line of its key. */
   line(waiter: Waiter): Room {
     const room = this.#open(waiter.claim.key)
-    room.line.add(waiter)
+    room.line = including(room.line, waiter)
     return room
   }
 
   /** Notes the waiter as one whose grant may come by message; takes it out of the line. */
   queue(waiter: Waiter): Room {
     const room = this.#open(waiter.claim.key)
-    room.line.delete(waiter)
-    room.queued.add(waiter)
+    excluding(room.line, waiter)
+    room.queued = including(room.queued, waiter)
     this.#byId.set(waiter.claim.id, waiter)
     return room
   }
 
   remove(waiter: Waiter): Room | undefined {
     const room = this.#rooms.get(waiter.claim.key)
-    room?.line.delete(waiter)
-    room?.queued.delete(waiter)
+    if (room) {
+      excluding(room.line, waiter)
+      excluding(room.queued, waiter)
+    }
     this.#byId.delete(waiter.claim.id)
     return room
   }
@@ -175,4 +184,14 @@ export class Waiters {
     }
     return room
   }
+}
+
+function including(some: ReadonlySet<Waiter>, waiter: Waiter): ReadonlySet<Waiter> {
+  const all = some === nobody ? new Set<Waiter>() : (some as Set<Waiter>)
+  return all.add(waiter)
+}
+
+function excluding(some: ReadonlySet<Waiter>, waiter: Waiter): void {
+  const all = some as Set<Waiter>
+  all.delete(waiter)
 }

@@ -115,7 +115,7 @@ export class Checks implements Watcher, ClientWatcher {
     for (const queue of this.#queued.values()) queue.delete(id)
   }
 
-  acquired(client: SimulatedClient, lease: Lease): void {
+  acquired(client: SimulatedClient, lease: Lease, alone: boolean): void {
     const lock = client.lockOf(lease.key)
     const { id, fencingToken } = lease
     const hold = inside.terms(lease).hold.id
@@ -126,7 +126,7 @@ export class Checks implements Watcher, ClientWatcher {
         this.#follows(lock, fencingToken)
         for (const other of this.#open.values()) if (other.lock === lock) this.#mayEnd(other, id)
       }
-    } else if (this.#tokens.get(id)?.has(fencingToken)) this.#runs.began(lease, this.#now())
+    } else if (this.#tokens.get(id)?.has(fencingToken)) this.#runs.began(lease, this.#now(), alone)
     else this.#failed('I2', `${id} has the token ${fencingToken}, which it was never granted`)
     this.#open.set(id, { lease, client, lock, stillborn })
   }

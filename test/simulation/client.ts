@@ -23,7 +23,8 @@ const CLOSE_PATIENCE = 2_000
 
 export interface ClientWatcher {
   /** A lease has been made. */
-  acquired(client: SimulatedClient, lease: Lease): void
+  /** `alone`: its client believed that nobody else waits. */
+  acquired(client: SimulatedClient, lease: Lease, alone: boolean): void
   /** A lease has ended by its release. */
   ended(lease: Lease): void
   lost(lease: Lease, error: LockLostError): void
@@ -218,12 +219,12 @@ export class SimulatedClient {
     await left
   }
 
-  #take({ claim, since }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
-    const lease = this.holding.take({ claim, since, renew, maxHold }, grant)
+  #take({ claim, since, alone }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
+    const lease = this.holding.take({ claim, since, renew, maxHold, alone }, grant)
     const { hold } = inside.terms(lease)
     this.leases.set(lease.id, lease)
     this.#net.trace.note(this.process.name, () => `holds ${claim.id} ${grant.via} ${grant.token} by ${hold.id}`)
-    this.#watcher.acquired(this, lease)
+    this.#watcher.acquired(this, lease, alone)
     return lease
   }
 

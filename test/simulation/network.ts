@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
+import type { Command } from 'ioredis'
 import { scripts } from '../../src/redis/scripts.generated.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
 import type { Random } from './random.ts'
@@ -220,17 +221,16 @@ export class SimulatedRedis extends EventEmitter {
     this.#session?.toClient.resume()
   }
 
-  /** As ioredis does, both take their parameters as a list. */
-  evalsha(sha: string, count: number, parameters: string[]): Promise<Reply> {
+  /** EVALSHA or EVAL. */
+  sendCommand({ name, args }: Command): Promise<Reply> {
     const { random, weather } = this.#net
+    const [script, count, ...parameters] = args as string[]
     return this.#ask(() => {
-      if (random.chance(weather.noScript)) throw new Error('NOSCRIPT No matching script. Please use EVAL.')
-      return this.#run(sha, count, parameters)
+      if (name === 'evalsha' && random.chance(weather.noScript)) {
+        throw new Error('NOSCRIPT No matching script. Please use EVAL.')
+      }
+      return this.#run(script!, Number(count), parameters)
     })
-  }
-
-  eval(lua: string, count: number, parameters: string[]): Promise<Reply> {
-    return this.#ask(() => this.#run(lua, count, parameters))
   }
 
   subscribe(channel: string): Promise<unknown> {

@@ -80,12 +80,12 @@ export class HandingOn {
       lease: undefined,
       end: undefined,
     }
-    asker.waiter = this.acquirer.start(wish, (end, { since }) => {
+    asker.waiter = this.acquirer.start(wish, (end, { since, alone }) => {
       if (end instanceof Error || !end) {
         asker.end = end ?? 'quit'
         return
       }
-      asker.lease = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY }, end)
+      asker.lease = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY, alone }, end)
       this.#tell('acquired', id)
     })
     return asker
@@ -130,6 +130,7 @@ export class HandingOn {
 
   /** Redis answers to the oldest release: `heard` clients were told. */
   async released(heard = 0): Promise<void> {
+    await settled()
     await this.primitive.releases.next.answer({ ended: true, heard })
   }
 

@@ -1,6 +1,6 @@
 /** The line of unfair waiters after an own release, and behind a lease of the own client: who asks, and when. */
 import { describe, expect, test } from 'vitest'
-import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
+import { type Asker, FIRST, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { HEARTBEAT, KEY } from './waiting.ts'
 
@@ -213,6 +213,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
   test('a newcomer does not park behind a lease whose release is under way', async () => {
     const { at, lease } = await unheard()
     void lease.release()
+    await settled()
     expect(at.primitive.releases.open.length).toBe(1)
     await at.ask({ id: 'C' })
     expect(at.asking).toEqual(['C'])
@@ -239,4 +240,65 @@ test('tokens to hand on are asked for where somebody waits behind, or a refusal 
     ['B', undefined],
     ['B', 1_000],
   ])
+})
+
+test('tokens to hand on are asked for behind a release of our own: whoever called it may soon be back', async () => {
+  const at = new HandingOn()
+  const a = await at.ask({ id: 'A' })
+  await at.ask({ id: 'B' })
+  at.heard = (what, id) => {
+    if (what === 'acquired' && id === 'A') void leaseOf(a).release()
+  }
+  await at.grantNext()
+  expect([at.ended, at.attempt.args]).toMatchObject([[['A', undefined]], [{ id: 'B' }, 1_000]])
+})
+
+describe('I4 a run is longer where nobody else is known to wait:', () => {
+  /** A has released to Redis, where `heard` clients were told, and B has its lock; C stands behind B. */
+  async function runOfB(heard: number, meanwhile: (at: HandingOn) => void = () => {}) {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    at.clock.block(4)
+    void leaseOf(a!).release()
+    await at.released(heard)
+    meanwhile(at)
+    await at.clock.advance(TURN)
+    await at.grantNext(FIRST * 2)
+    const c = await at.ask({ id: 'C' })
+    return { at, lease: leaseOf(b!), c }
+  }
+
+  test.each([
+    { what: 'nobody heard the last release', heard: 0, longest: 25 },
+    { what: 'nobody but this client heard it', heard: 1, longest: 25 },
+    { what: 'somebody heard it', heard: 2, longest: 4 },
+    {
+      what: 'nobody heard it, but then somebody else has released the lock',
+      heard: 0,
+      meanwhile: (at: HandingOn) => at.acquirer.unlocked(KEY),
+      longest: 4,
+    },
+  ])('$what', async ({ heard, meanwhile, longest }) => {
+    for (const ms of [longest - 0.1, longest]) {
+      const { at, lease, c } = await runOfB(heard, meanwhile)
+      at.clock.block(ms)
+      void lease.release()
+      expect([ms, c.lease !== undefined]).toEqual([ms, ms < longest])
+    }
+  })
+
+  test('a refusal shows somebody', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    at.clock.block(4)
+    void leaseOf(a!).release()
+    await at.released(0)
+    await at.attempt.answer(at.refused())
+    await at.clock.advance(HEARTBEAT)
+    await at.grantNext(FIRST * 2)
+    const c = await at.ask({ id: 'C' })
+    at.clock.block(4)
+    void leaseOf(b!).release()
+    expect(c.lease).toBeUndefined()
+  })
 })

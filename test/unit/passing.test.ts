@@ -1,6 +1,7 @@
 /** Handing the lock on within a client: when, to whom, and for how long. */
 import { describe, expect, test } from 'vitest'
 import { BLOCK, FIRST, HandingOn, leaseOf } from './handing-on.ts'
+import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
 
 describe('a release hands the lock on', () => {
@@ -39,6 +40,7 @@ describe('a release hands the lock on', () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     for (const asker of askers) void leaseOf(asker).release()
+    await settled()
     expect(askers.map(asker => leaseOf(asker).fencingToken)).toEqual([FIRST, FIRST + 1, FIRST + 2])
     expect(at.primitive.releases.next.args).toEqual([
       { key: KEY, id: 'A' },
@@ -54,6 +56,56 @@ describe('a release hands the lock on', () => {
     await at.clock.advance(LEASE)
     expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 0, channels: {} })
     expect(at.records).toEqual([])
+  })
+})
+
+describe('a release that finds nobody waits for the end of the turn', () => {
+  test('and hands the lock to who came until then', async () => {
+    const at = new HandingOn()
+    const [a] = await at.run({ id: 'A' })
+    const sent = at.primitive.attempts.count
+    const released = leaseOf(a!).release()
+    const b = at.begin({ id: 'B' })
+    expect([leaseOf(a!).held, b.lease, at.ended]).toEqual([false, undefined, []])
+    await settled()
+    expect([leaseOf(b).held, leaseOf(b).via, leaseOf(b).fencingToken]).toEqual([true, 'handoff', FIRST + 1])
+    expect([await released, at.primitive.attempts.count, at.ended]).toEqual([true, sent, []])
+    expect(at.told.slice(-3)).toEqual(['waiting B', 'released A', 'acquired B'])
+  })
+
+  test('and releases it in Redis then, where nobody came', async () => {
+    const at = new HandingOn()
+    const [a] = await at.run({ id: 'A' })
+    void leaseOf(a!).release()
+    await settled()
+    expect(at.ended).toEqual([['A', 0]])
+  })
+
+  test('I8 but not with a lease that is handed on no more', async () => {
+    const at = new HandingOn()
+    const [a] = await at.run({ id: 'A' })
+    at.clock.block(4)
+    void leaseOf(a!).release()
+    expect(at.ended).toEqual([['A', 0]])
+  })
+
+  test('I1 and it is released in Redis if its time is over by then', async () => {
+    const at = new HandingOn()
+    const [a] = await at.run({ id: 'A' })
+    void leaseOf(a!).release()
+    const b = at.begin({ id: 'B' })
+    at.clock.block(4)
+    await settled()
+    expect([b.lease, at.ended]).toEqual([undefined, [['A', 0]]])
+    await at.released()
+    expect(at.asking).toEqual(['B'])
+  })
+
+  test('I6 nor does it prolong what its caller has given up', async () => {
+    const at = new HandingOn()
+    const [a] = await at.run({ id: 'A' })
+    void leaseOf(a!).release()
+    await expect(leaseOf(a!).renew()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' })
   })
 })
 

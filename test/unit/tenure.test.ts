@@ -4,8 +4,8 @@ import { Tenure } from '../../src/lease/tenure.ts'
 
 const hold = { key: 'key', id: 'hold' }
 
-function tenure({ block = 1_000, now = 0 } = {}): Tenure {
-  return new Tenure(hold, { granted: true, token: 500, deadline: 30_000, via: 'wakeup', block }, now)
+function tenure({ block = 1_000, now = 0, alone = false } = {}): Tenure {
+  return new Tenure(hold, { granted: true, token: 500, deadline: 30_000, via: 'wakeup', block }, now, alone)
 }
 
 test('I2 tokens are those after the grant’s own, each once, in their order', () => {
@@ -28,6 +28,11 @@ describe('I4 a run is over', () => {
     expect([104, 104.1, 5_000].map(now => run.left(now))).toEqual([0, 0, 0])
   })
 
+  test('25 ms after it began, where nobody else is known to wait', () => {
+    const run = tenure({ now: 100, alone: true })
+    expect([run.left(100), run.left(124), run.left(125), run.left(5_000)]).toEqual([25, 1, 0, 0])
+  })
+
   test('with the last token of its block', () => {
     const run = tenure({ block: 3 })
     for (let i = 0; i < 3; i++) {
@@ -39,7 +44,7 @@ describe('I4 a run is over', () => {
 
   test('at once where no tokens were reserved', () => {
     const grant = { granted: true, token: 500, deadline: 30_000, via: 'wakeup' } as const
-    expect(new Tenure(hold, grant, 0).left(0)).toBe(0)
+    expect(new Tenure(hold, grant, 0, true).left(0)).toBe(0)
   })
 
   test('when a fair waiter is known to be queued', () => {
