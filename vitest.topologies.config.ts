@@ -17,7 +17,7 @@ export default defineConfig({
           // A worker loads everything once for many files, which is half of what there is to compute.
           isolate: false,
           // Most of the time these tests wait: for leases to end, for servers to begin. So more files than cores.
-          maxWorkers: 4,
+          maxWorkers: 6,
         },
       })),
       {
