@@ -3,7 +3,7 @@
  * Redis 7.4 it forgets scripts that EVAL loaded, so NOSCRIPT is ordinary). Nothing is defined on the caller's client.
  */
 import { createHash } from 'node:crypto'
-import { type ChainableCommander, type Cluster, Command, type Redis } from 'ioredis'
+import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
 import type { Answer, Connection, Request } from './connection.ts'
 import { scripts } from './scripts.generated.ts'
@@ -102,7 +102,7 @@ export class Scripts implements Runner {
     read: (reply: Reply<N>) => T,
   ): ScriptRequest<T> {
     const script = this.#loaded[name]
-    const args: string[] = [script.sha, '']
+    const args: CallArgs = [script.sha, '']
     list(args, script.keys, keys)
     args[1] = String(args.length - 2)
     list(args, script.args, values)
@@ -110,16 +110,19 @@ export class Scripts implements Runner {
   }
 }
 
-/** One call of a script. A class, and a ready command for ioredis: thousands may be under way, and each costs what it is made of. */
+/** The script, or its hash; how many keys; the keys, and what follows them. */
+type CallArgs = [script: string, count: string, ...rest: string[]]
+
+/** One call of a script. A class, not an object with closures: thousands may be under way, and each costs what it is made of. */
 class ScriptCall<N extends ScriptName, T> implements ScriptRequest<T> {
   readonly #script: Loaded
   /** Of EVALSHA; of EVAL, once the script has turned out to be unknown. */
-  readonly #args: string[]
+  readonly #args: CallArgs
   readonly #read: (reply: Reply<N>) => T
   readonly #pattern: string
   #known = true
 
-  constructor(script: Loaded, args: string[], read: (reply: Reply<N>) => T, pattern: string) {
+  constructor(script: Loaded, args: CallArgs, read: (reply: Reply<N>) => T, pattern: string) {
     this.#script = script
     this.#args = args
     this.#read = read
@@ -131,11 +134,12 @@ class ScriptCall<N extends ScriptName, T> implements ScriptRequest<T> {
   }
 
   queue(pipeline: ChainableCommander): void {
-    pipeline.call(this.#name, this.#args)
+    if (this.#known) pipeline.evalsha(...this.#args)
+    else pipeline.eval(...this.#args)
   }
 
   send(redis: Redis | Cluster): Promise<unknown> {
-    return redis.sendCommand(new Command(this.#name, this.#args, { replyEncoding: 'utf8' })) as Promise<unknown>
+    return this.#known ? redis.evalsha(...this.#args) : redis.eval(...this.#args)
   }
 
   rephrase(refusal: Error): boolean {
@@ -155,10 +159,6 @@ class ScriptCall<N extends ScriptName, T> implements ScriptRequest<T> {
 
   explain(error: LockConnectionError): LockConnectionError {
     return withRights(error, this.#script.commands, this.#pattern)
-  }
-
-  get #name(): string {
-    return this.#known ? 'evalsha' : 'eval'
   }
 }
 

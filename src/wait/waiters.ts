@@ -83,9 +83,9 @@ const nobody: ReadonlySet<Waiter> = new Set()
 /** All waiters of one key, and what they share. */
 export class Room {
   readonly key: string
-  // Most rooms need but one of the two, and a set is dear where a room is opened for each acquisition.
-  line = nobody
-  queued = nobody
+  // Made when they are needed: most rooms need but one of them, and have it for one acquisition.
+  #line: Set<Waiter> | undefined
+  #queued: Set<Waiter> | undefined
   /** The next look at the truth. */
   timer: Timer | undefined
   due = Number.POSITIVE_INFINITY
@@ -112,6 +112,14 @@ export class Room {
     this.key = key
   }
 
+  get line(): ReadonlySet<Waiter> {
+    return this.#line ?? nobody
+  }
+
+  get queued(): ReadonlySet<Waiter> {
+    return this.#queued ?? nobody
+  }
+
   get head(): Waiter | undefined {
     for (const waiter of this.line) return waiter
     return undefined
@@ -119,6 +127,24 @@ export class Room {
 
   get empty(): boolean {
     return this.line.size === 0 && this.queued.size === 0
+  }
+
+  /** To the end of the line. */
+  stand(waiter: Waiter): void {
+    this.#line ??= new Set()
+    this.#line.add(waiter)
+  }
+
+  /** From the line, if it stands there, to the fair ones. */
+  queue(waiter: Waiter): void {
+    this.#line?.delete(waiter)
+    this.#queued ??= new Set()
+    this.#queued.add(waiter)
+  }
+
+  leave(waiter: Waiter): void {
+    this.#line?.delete(waiter)
+    this.#queued?.delete(waiter)
   }
 }
 
@@ -148,25 +174,21 @@ export class Waiters {
   /** Puts the waiter at the end of the line of its key. */
   line(waiter: Waiter): Room {
     const room = this.#open(waiter.claim.key)
-    room.line = including(room.line, waiter)
+    room.stand(waiter)
     return room
   }
 
   /** Notes the waiter as one whose grant may come by message; takes it out of the line. */
   queue(waiter: Waiter): Room {
     const room = this.#open(waiter.claim.key)
-    excluding(room.line, waiter)
-    room.queued = including(room.queued, waiter)
+    room.queue(waiter)
     this.#byId.set(waiter.claim.id, waiter)
     return room
   }
 
   remove(waiter: Waiter): Room | undefined {
     const room = this.#rooms.get(waiter.claim.key)
-    if (room) {
-      excluding(room.line, waiter)
-      excluding(room.queued, waiter)
-    }
+    room?.leave(waiter)
     this.#byId.delete(waiter.claim.id)
     return room
   }
@@ -184,14 +206,4 @@ export class Waiters {
     }
     return room
   }
-}
-
-function including(some: ReadonlySet<Waiter>, waiter: Waiter): ReadonlySet<Waiter> {
-  const all = some === nobody ? new Set<Waiter>() : (some as Set<Waiter>)
-  return all.add(waiter)
-}
-
-function excluding(some: ReadonlySet<Waiter>, waiter: Waiter): void {
-  const all = some as Set<Waiter>
-  all.delete(waiter)
 }

@@ -5,7 +5,6 @@
  */
 import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
-import type { Command } from 'ioredis'
 import { scripts } from '../../src/redis/scripts.generated.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
 import type { Random } from './random.ts'
@@ -221,16 +220,16 @@ export class SimulatedRedis extends EventEmitter {
     this.#session?.toClient.resume()
   }
 
-  /** EVALSHA or EVAL. */
-  sendCommand({ name, args }: Command): Promise<Reply> {
+  evalsha(sha: string, count: string, ...parameters: string[]): Promise<Reply> {
     const { random, weather } = this.#net
-    const [script, count, ...parameters] = args as string[]
     return this.#ask(() => {
-      if (name === 'evalsha' && random.chance(weather.noScript)) {
-        throw new Error('NOSCRIPT No matching script. Please use EVAL.')
-      }
-      return this.#run(script!, Number(count), parameters)
+      if (random.chance(weather.noScript)) throw new Error('NOSCRIPT No matching script. Please use EVAL.')
+      return this.#run(sha, Number(count), parameters)
     })
+  }
+
+  eval(lua: string, count: string, ...parameters: string[]): Promise<Reply> {
+    return this.#ask(() => this.#run(lua, Number(count), parameters))
   }
 
   subscribe(channel: string): Promise<unknown> {
