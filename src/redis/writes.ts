@@ -23,7 +23,7 @@ export class Writes {
   /** One more request is about to be written. */
   next(): void {
     this.#inTurn += 1
-    if (this.#inTurn === 1) process.nextTick(() => this.#turnIsOver())
+    if (this.#inTurn === 1) process.nextTick(this.#turnIsOver)
     else if (this.#inTurn === AT_ONCE + 1) this.#heldBack = this.#holdBack()
   }
 
@@ -37,7 +37,8 @@ export class Writes {
     }
   }
 
-  #turnIsOver(): void {
+  /** Made once: every turn that asks anything needs it. */
+  readonly #turnIsOver = () => {
     this.#inTurn = 0
     this.#heldBack?.()
     this.#heldBack = undefined

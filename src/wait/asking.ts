@@ -79,20 +79,18 @@ export class Asking {
     if (known) return known
     const hearing = this.#channels.hear(room.key, channel)
     room.heard[channel] = hearing ?? already
-    if (!hearing) {
+    const listens = () => {
       if (channel === 'unlock') room.listening = true
+    }
+    if (!hearing) {
+      listens()
       return already
     }
-    hearing.then(
-      () => {
-        if (channel === 'unlock') room.listening = true
-      },
-      () => {
-        if (room.heard[channel] !== hearing) return
-        room.heard[channel] = undefined
-        this.#channels.drop(room.key, channel)
-      },
-    )
+    hearing.then(listens, () => {
+      if (room.heard[channel] !== hearing) return
+      room.heard[channel] = undefined
+      this.#channels.drop(room.key, channel)
+    })
     return hearing
   }
 }
