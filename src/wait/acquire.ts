@@ -86,6 +86,7 @@ export class Acquirer {
   /** Begins to wait; `settle` is told the end, once and in the moment when it happens. */
   start(wish: Wish, settle: Settle): Waiter {
     const waiter = new Waiter(wish, this.#clock.now(), settle)
+    this.#waiters.add(waiter)
     this.#pursue(waiter)?.catch(error => this.#ending.end(waiter, error))
     return waiter
   }
@@ -137,6 +138,8 @@ export class Acquirer {
   grantedByMessage(id: string, token: number, via: Via): boolean {
     const waiter = this.#waiters.find(id)
     if (!waiter) return false
+    // Nobody grants what is not queued. The reply to its request may be under way, and that grant must not be given back.
+    if (!waiter.askedToQueue) return true
     const { lease } = waiter.claim
     // A message that was long under way may tell of a grant that has lapsed, after which the waiter has joined again. Its
     // token is then no larger than the clock was at our last look; only of a newer grant does that look prove the time.

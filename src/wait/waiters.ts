@@ -3,7 +3,7 @@
  *
  *      key ──▶ Room ─┬─ line    unfair waiters, first come first; only the head contends     A ─ B ─ C
  *                    └─ queued  fair waiters, their order is Redis's                       { D, E }
- *      id ──▶ Waiter            the fair ones, because a grant names its waiter by id
+ *      id ──▶ Waiter            all of them, single attempts too: messages and replies name a waiter by its id
  *
  * A waiter's wait ends exactly once, granted or not; from then on it is in no room. What still comes for one that ended
  * without a grant has to be given back; what comes again for one that was granted is the same grant, told twice.
@@ -162,7 +162,12 @@ export class Waiters {
     return size
   }
 
-  /** The fair waiter with this id, while it waits. */
+  /** From here on the waiter is found, until it is removed. */
+  add(waiter: Waiter): void {
+    this.#byId.set(waiter.claim.id, waiter)
+  }
+
+  /** The waiter with this id, while it waits. */
   find(id: string): Waiter | undefined {
     return this.#byId.get(id)
   }
@@ -178,11 +183,10 @@ export class Waiters {
     return room
   }
 
-  /** Notes the waiter as one whose grant may come by message; takes it out of the line. */
+  /** Puts the waiter among the fair ones of its key, out of the line. */
   queue(waiter: Waiter): Room {
     const room = this.#open(waiter.claim.key)
     room.queue(waiter)
-    this.#byId.set(waiter.claim.id, waiter)
     return room
   }
 

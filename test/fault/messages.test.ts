@@ -198,6 +198,35 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
+  // Break: `this.#waiters.add(waiter)` out of `start` in src/wait/acquire.ts: the grant that is under way is given back.
+  test.each([
+    ['once', { timeout: 0 }],
+    ['unfair', {}],
+    ['unfair, under a name', { owner: 'somebody' }],
+  ])('with the true id of a request under way, %s: I5, its grant is neither believed nor ended', async (_, options) => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const redis = plainRedis()
+    const lock = `lock:{${key}}`
+    const reply = proxy.rule({ direction: 'down', name: 'acquire', times: 1 }, 'hold')
+    let granted = false
+    const wait = locks.lock(key, options).finally(() => {
+      granted = true
+    })
+    await reply.happened
+    const id = (await redis.hget(lock, 'holder'))!.split(' ')[2]!
+    for (const word of ['handoff', 'expiry'] as const) {
+      await redis.publish(root + id.slice(0, 12), `${word} ${id} ${Date.now() * 2_000} ${lock}`)
+    }
+    await sleep(50)
+    expect(granted).toBe(false)
+    reply.lift()
+    const lease = await within(1_000, wait)
+    expect(await locks.inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1 })
+    expect(await lease.release()).toBe(true)
+    await nothingLeft(redis, locks, key)
+  })
+
   // Break: in `check` of src/lease/renewal.ts, call `this.#lose(lease, '')`: the message alone is believed.
   test('saying that a live hold is lost: I5, it is asked about, and goes on', async () => {
     const { key, locks, redis, held, lock, inbox } = await scene()

@@ -68,6 +68,20 @@ describe('I3', () => {
     expect(found(waiting, queue(100, 'a', 'b'), granted('b', 110), released('b', 120), end(105))).toEqual([])
   })
 
+  test('one whose patience is over has left, however late its process says so', () => {
+    const waiting = (terms: { patience?: number; abort?: number }) =>
+      at(10, 'request', { worker: 'w-a', attempt: 'a', key: 'k', mode: 'fair', owner: 'a', ...terms })
+    const next = [...granted('b', 110), ...released('b', 120)]
+    const end = (how: 'timeout' | 'aborted') => at(115, 'end', { worker: 'w-a', attempt: 'a', how })
+    const judged = (terms: { patience?: number; abort?: number }, how: 'timeout' | 'aborted') =>
+      found(waiting(terms), queue(100, 'a', 'b'), next, end(how))
+    expect(judged({ patience: 98 }, 'timeout')).toEqual([])
+    expect(judged({ patience: 103 }, 'timeout')).toEqual(['I3'])
+    expect(judged({ abort: 98 }, 'aborted')).toEqual([])
+    expect(judged({ abort: 103 }, 'aborted')).toEqual(['I3'])
+    expect(judged({ patience: 103, abort: 98 }, 'aborted')).toEqual([])
+  })
+
   test('a fault that reaches the overtaken is an excuse, for as long as its heartbeats may need', () => {
     const fault = (t: number, worker: string, reach: 'worker' | 'nothing' = 'worker') => [
       at(t, 'fault', { fault: 1, name: 'cut', phase: 'begin', reach, worker }),

@@ -33,8 +33,19 @@ interface Kinds {
   /** The client said that it was disconnected, or connected again. */
   link: { worker: string; up: boolean }
 
-  /** `patience`: ms within which the promise has to settle; absent: for ever. */
-  request: { worker: string; attempt: string; key: string; mode: Mode; owner?: string; patience?: number }
+  /**
+   * `patience`: ms within which the promise has to settle; absent: for ever. `abort`: ms after which the caller itself
+   * gives up; absent: never.
+   */
+  request: {
+    worker: string
+    attempt: string
+    key: string
+    mode: Mode
+    owner?: string
+    patience?: number
+    abort?: number
+  }
   waiting: { worker: string; key: string; owner: string }
   grant: {
     worker: string

@@ -46,8 +46,8 @@ export function checkOrder(history: History): OrderReport {
       // What was granted before it was seen has come back as a ghost, and is given back when its turn comes. A forged grant
       // says nothing of the turn.
       if (hold && (hold.grant.t < sight.t || hold.grant.via === 'reentry' || hold.forged)) continue
-      const waitedUntil = hold?.grant.t ?? byOwner.get(owner)?.end?.t ?? Number.NEGATIVE_INFINITY
-      const overtaken = first && (hold ? hold.grant.token > first.hold.grant.token : waitedUntil > first.hold.grant.t)
+      const surelyUntil = waitedSurelyUntil(byOwner.get(owner))
+      const overtaken = first && (hold ? hold.grant.token > first.hold.grant.token : surelyUntil > first.hold.grant.t)
       if (first) {
         compared.add(id)
         const excuse = history.disturbances.touch(worker, sight.key, sight.from, first.hold.grant.t)
@@ -67,6 +67,19 @@ export function checkOrder(history: History): OrderReport {
     decided: decided.size,
     excused: excused.size,
   }
+}
+
+/** A timer may fire so many ms early. */
+const EARLY = 1
+
+/**
+ * Until when an attempt that was not granted surely waited. Its end is recorded when it is known, which on a busy machine is
+ * later than its process gave up: that it may have done as soon as its patience was over.
+ */
+function waitedSurelyUntil(attempt: Attempt | undefined): number {
+  if (!attempt?.end) return Number.NEGATIVE_INFINITY
+  const { t, patience = Number.POSITIVE_INFINITY, abort = Number.POSITIVE_INFINITY } = attempt.request
+  return Math.min(attempt.end.t, t + Math.min(patience, abort) - EARLY)
 }
 
 function overtaking(

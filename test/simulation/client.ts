@@ -53,8 +53,8 @@ export class SimulatedClient {
   readonly leases = new Map<string, Lease>()
   /** Channels heard, less those dropped, by name. */
   readonly heard = new Map<string, number>()
-  /** Ids of calls that have not settled. */
-  readonly calling = new Set<string>()
+  /** Calls that have not settled, by their ids. */
+  readonly calling = new Map<string, Request>()
   /** Virtual time since which Redis is out of reach, as the client knows it. */
   outOfReach: number | undefined
   closing: Promise<void> | undefined
@@ -147,7 +147,7 @@ export class SimulatedClient {
     request.signal?.throwIfAborted()
     const once = request.timeout === 0
     const id = `${this.#link.clientId}${String(++this.#ids).padStart(16, '_')}`
-    this.calling.add(id)
+    this.calling.set(id, request)
     try {
       return await this.#acquire(key, id, request, once)
     } finally {

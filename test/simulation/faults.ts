@@ -99,14 +99,19 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
   /** Scripts are unknown so often as plan.ts says, which is all there is to it. */
   noScript() {},
 
-  /** Messages that nobody had a reason to send. */
+  /** Messages that nobody had a reason to send. Of one that may queue, a grant could be true. */
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)
     const inbox = `${client.process.name}:`.padEnd(12, '_')
     const ids = [...clients].flatMap(({ leases }) => [...leases.values()].map(lease => inside.terms(lease).hold.id))
+    const grant = (id: string) => server.publish(`lock:inbox:${inbox}`, `handoff ${id} 1 ${lock}`)
     if (variant < 2) server.publish(`${lock}:unlock`, 'free')
     else if (variant < 4) for (const id of ids) server.publish(`lock:inbox:${inbox}`, `lost ${id} 1 ${lock}`)
-    else server.publish(`lock:inbox:${inbox}`, `handoff ${inbox}________nobody__ 1 ${lock}`)
+    else if (variant < 5) grant(`${inbox}________nobody__`)
+    else {
+      for (const [id, { fair, fairAfter }] of client.calling) if (!fair && fairAfter === undefined) grant(id)
+      for (const id of client.leases.keys()) grant(id)
+    }
   },
 
   force(stage, { key }, client) {

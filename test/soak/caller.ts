@@ -42,10 +42,15 @@ export class Caller {
     // A name of its own lets the checker find the call in a queue; without one its owner is the id that it gets.
     const owner = random.chance(mode === 'fair' ? 80 : 30) ? attempt : undefined
     const abort = new AbortController()
-    const timer = abortAfter === undefined ? undefined : setTimeout(() => abort.abort(), abortAfter)
-    const options = { ...choice.options, ...(owner && { owner }), ...(timer && { signal: abort.signal }) }
-    const terms = { ...(owner && { owner }), ...(patience !== undefined && { patience }) }
+    const aborts = abortAfter !== undefined
+    const options = { ...choice.options, ...(owner && { owner }), ...(aborts && { signal: abort.signal }) }
+    const terms = {
+      ...(owner && { owner }),
+      ...(patience !== undefined && { patience }),
+      ...(aborts && { abort: abortAfter }),
+    }
     this.#recorder.record('request', { worker: this.#worker, attempt, key, mode, ...terms })
+    const timer = aborts ? setTimeout(() => abort.abort(), abortAfter) : undefined
     try {
       const lease = choice.try ? await this.#locks.tryLock(key, options) : await this.#locks.lock(key, options)
       if (lease) this.#granted(attempt, lease)

@@ -196,8 +196,9 @@ test('a grant for an id that does not wait is nobody’s, and the caller is told
 
 test('I5 an unfair waiter is not granted by message: none was asked for', async () => {
   const at = new Waiting()
-  await at.parkedHead({ id: 'A' })
-  expect(at.acquirer.grantedByMessage('A', 2, 'handoff')).toBe(false)
+  const a = await at.parkedHead({ id: 'A' })
+  expect(at.acquirer.grantedByMessage('A', 2, 'handoff')).toBe(true)
+  expect(a.state).toBe('waiting')
 })
 
 describe('I5 a grant that is told again never gives the live lease back:', () => {

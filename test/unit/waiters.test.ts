@@ -32,15 +32,17 @@ test('each key has a room of its own', () => {
   expect(waiters.size).toBe(2)
 })
 
-test('only a waiter whose grant may come by message is found by its id, and only while it waits', () => {
+test('a waiter is found by its id while it waits, also one that is in no room', () => {
   const waiters = new Waiters()
-  const [fair, unfair] = [waiter('fair'), waiter('unfair')]
-  waiters.queue(fair)
-  waiters.line(unfair)
-  expect(waiters.find('fair')).toBe(fair)
-  expect(waiters.find('unfair')).toBeUndefined()
-  waiters.remove(fair)
-  expect(waiters.find('fair')).toBeUndefined()
+  const all = ['fair', 'unfair', 'single'].map(id => waiter(id))
+  for (const one of all) waiters.add(one)
+  waiters.queue(all[0]!)
+  waiters.line(all[1]!)
+  for (const one of all) {
+    expect(waiters.find(one.claim.id)).toBe(one)
+    waiters.remove(one)
+    expect(waiters.find(one.claim.id)).toBeUndefined()
+  }
 })
 
 test('a waiter that moves into the queue leaves its line, and counts once', () => {
