@@ -136,10 +136,14 @@ describe('I6 and I8', () => {
   test('a promise that settles late, unless its process stood still', () => {
     expect(found(waiting, end)).toEqual(['I6'])
     expect(found(waiting, end, at(4_900, 'stall', { worker: 'w', from: 100 }))).toEqual([])
-    const freeze = (t: number, phase: 'begin' | 'end', worker: string) =>
-      at(t, 'fault', { fault: 1, name: 'freeze', phase, reach: 'worker', worker })
-    expect(found(waiting, freeze(100, 'begin', 'w'), freeze(4_990, 'end', 'w'), end)).toEqual([])
-    expect(found(waiting, freeze(100, 'begin', 'v'), freeze(4_990, 'end', 'v'), end)).toEqual(['I6'])
+  })
+
+  test.each(['freeze', 'block'])('a process that is killed after a %s need not say that it stood still', name => {
+    const fault = (t: number, phase: 'begin' | 'end', worker: string) =>
+      at(t, 'fault', { fault: 1, name, phase, reach: 'worker', worker })
+    const killed = at(5_001, 'died', { worker: 'w' })
+    expect(found(waiting, fault(100, 'begin', 'w'), fault(4_990, 'end', 'w'), end, killed)).toEqual([])
+    expect(found(waiting, fault(100, 'begin', 'v'), fault(4_990, 'end', 'v'), end, killed)).toEqual(['I6'])
   })
 
   test('a call that fails while nothing is the matter', () => {

@@ -33,7 +33,7 @@ export class Disturbances {
           const from = faults.get(event.fault)?.t ?? 0
           this.#add(event, from, event.t + waiterTtl)
           // A process that is killed as soon as it runs again cannot say that it stood still.
-          if (event.name === 'freeze') this.#stood(event.worker, { from, to: event.t })
+          if (event.name === 'freeze' || event.name === 'block') this.#stood(event.worker, { from, to: event.t })
           faults.delete(event.fault)
         }
       } else if (event.kind === 'stall') {
