@@ -11,6 +11,14 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
     await at.start({ id: 'A' })
     await at.primitive.attempts.next.answer(at.granted())
   },
+  'a single attempt that is granted': async at => {
+    await at.start({ id: 'A', mode: 'once' })
+    await at.primitive.attempts.next.answer(at.granted())
+  },
+  'a single attempt that is refused': async at => {
+    await at.start({ id: 'A', mode: 'once' })
+    await at.primitive.attempts.next.answer(at.refused())
+  },
   'a grant after a wake-up': async at => {
     await at.parkedHead({ id: 'A' })
     at.acquirer.unlocked(KEY)
@@ -91,6 +99,7 @@ describe('I7 nothing is left in the client after', () => {
     await endings[name]?.(at)
     await settled()
     expect(at.residue).toEqual(NOTHING)
+    expect(['A', 'B', 'C', 'D'].filter(id => at.acquirer.grantedByMessage(id, 1, 'handoff'))).toEqual([])
     const sent = at.primitive.attempts.count + at.primitive.tends.count + at.primitive.leaves.count
     await at.clock.advance(60_000)
     expect(at.primitive.attempts.count + at.primitive.tends.count + at.primitive.leaves.count).toBe(sent)
