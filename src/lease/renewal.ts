@@ -18,7 +18,7 @@
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
 import { LockLostError } from '../errors.ts'
-import type { Hold, Primitive } from '../primitive.ts'
+import { type Hold, named, type Primitive } from '../primitive.ts'
 import { inside, type Lease } from './lease.ts'
 
 export interface RenewalListener {
@@ -33,6 +33,8 @@ interface Entry {
   /** When to ask Redis, monotonic ms. */
   due: number
   asking: boolean
+  /** The latest moment for which the lock was asked for; if others may prolong the hold, there is none. */
+  asked: number
   /** How often something has said that the hold may be gone: an answer to an older question does not settle that. */
   doubts: number
   /** Set while the release is under way: called at the deadline. */
@@ -84,7 +86,9 @@ export class Renewal {
   }
 
   add(lease: Lease): void {
-    const entry: Entry = { lease, due: this.#firstDue(lease), asking: false, doubts: 0 }
+    const { lease: length, since, owner, id } = inside.terms(lease)
+    const asked = named(owner, id) ? NEVER : Math.max(inside.deadline(lease), since + length)
+    const entry: Entry = { lease, due: this.#firstDue(lease), asking: false, asked, doubts: 0 }
     this.#entries.set(idOf(lease), entry)
     const siblings = this.#byKey.get(lease.key)
     if (siblings) siblings.push(lease)
@@ -261,12 +265,13 @@ export class Renewal {
     const { lease } = entry
     if (inside.state(lease) !== 'held') return
     if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')
-    this.prolong(lease, deadline)
+    const now = this.#clock.now()
+    if (ms > 0) entry.asked = Math.max(entry.asked, now + ms)
+    // While the server's clock stands back, the lease seems to last for the step, too; but only until the clock is set right.
+    // So it is believed in for no longer than it was asked for, and asked about within a third of its length.
+    this.prolong(lease, Math.min(deadline, entry.asked))
     const { lease: length, renewUntil } = inside.terms(lease)
     if (doubts === entry.doubts) {
-      const now = this.#clock.now()
-      // Within a third of its length from now, however long it lasts: while the server's clock stands back, it seems to
-      // last for the step and its length, but only until the clock is set right.
       const due = Math.min(inside.deadline(lease) - (length * 2) / 3, now + length / 3)
       entry.due = renewUntil > now ? due : NEVER
     }

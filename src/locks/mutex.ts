@@ -2,18 +2,19 @@
  * The mutual-exclusion lock: what the scripts of lua/ say, in the terms of `Primitive`. No waiting and no time-outs here.
  */
 import { surelyUntil } from '../clock.ts'
-import type {
-  Block,
-  Claim,
-  Granted,
-  Hold,
-  Passed,
-  Primitive,
-  Queued,
-  Refused,
-  Released,
-  Tended,
-  Via,
+import {
+  type Block,
+  type Claim,
+  type Granted,
+  type Hold,
+  named,
+  type Passed,
+  type Primitive,
+  type Queued,
+  type Refused,
+  type Released,
+  type Tended,
+  type Via,
 } from '../primitive.ts'
 import type { Keys } from '../redis/keys.ts'
 import type { Runner } from '../redis/scripts.ts'
@@ -62,8 +63,10 @@ export class Mutex implements Primitive {
     return this.#scripts.run('acquire', names, args, ({ status, values, sent }) => {
       if (status === 'refused') return this.#refused(values as string[], sent)
       const [token, ttl] = values.map(Number) as [number, number]
-      // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back.
-      const lasts = status === 'reentered' ? ttl : Math.min(ttl, claim.lease)
+      // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back; but an owner
+      // with a name may hold the lock elsewhere, for longer.
+      const longer = status === 'reentered' && named(claim.owner, claim.id)
+      const lasts = longer ? ttl : Math.min(ttl, claim.lease)
       const grant = grantedUntil(token, surelyUntil(sent, lasts), grantedVia[status])
       return values[2] === undefined ? grant : { ...grant, block: Number(values[2]) }
     })
@@ -200,9 +203,8 @@ export class Mutex implements Primitive {
   /** A claim as Redis has it, in the queue and of the holder: lua/include/claim.lua has its form. */
   #text({ id, owner, lease, headStart }: Claim): string {
     const { label, waiterTtl } = this.#settings
-    const named = owner !== id
     const terms = `${lease} ${waiterTtl} ${headStart && micros(headStart)}`
-    return named ? `${id} ${Buffer.byteLength(owner)} ${terms} ${owner}${label}` : `${id} 0 ${terms} ${label}`
+    return owner !== id ? `${id} ${Buffer.byteLength(owner)} ${terms} ${owner}${label}` : `${id} 0 ${terms} ${label}`
   }
 }
 

@@ -3,7 +3,7 @@
  * channel is not the right to grant a lock. Random bytes are drawn in bulk: one system call serves hundreds of ids.
  */
 import { randomFillSync } from 'node:crypto'
-import { INBOX_LENGTH } from './keys.ts'
+import { CLIENT_ID_LENGTH } from '../primitive.ts'
 
 const pool = Buffer.allocUnsafe(12 * 512)
 let used = pool.length
@@ -20,7 +20,7 @@ function random(): string {
 
 /** The name of a client's inbox. */
 export function newClientId(): string {
-  return random().slice(0, INBOX_LENGTH)
+  return random().slice(0, CLIENT_ID_LENGTH)
 }
 
 /** The id of a hold, and of the waiter before it: begins with its client's inbox. */

@@ -17,9 +17,6 @@ export interface Names {
   readonly expiry: string
 }
 
-/** A client's inbox is named by this many characters, with which the ids of its waiters begin. lua/ knows the number. */
-export const INBOX_LENGTH = 12
-
 const ambiguous = /^\{[\s\S]*\}$|:(?:queue|expiry|lock)$/
 
 function hasTag(key: string): boolean {

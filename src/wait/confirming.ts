@@ -3,13 +3,15 @@
  *
  *   granted ──▶ confirm ─┬─ enough       the waiter has the lock
  *                        ├─ gone         the grant has lapsed, or another server answers: look again
- *                        └─ too few      undone, and the waiter goes on waiting, for `patience` ms after the first such
- *                                        answer; a single attempt rejects at once
+ *                        └─ too few      undone, and the waiter goes on waiting
+ *
+ * After either it goes on for `patience` ms from the first such answer; a single attempt rejects at once.
  *
  * While its grant is being confirmed a waiter still waits: it may give up, and then everything is taken back as ever. What
  * tells of the same grant once more in the meantime changes nothing.
  */
 import type { Clock } from '../clock.ts'
+import { LockConnectionError } from '../errors.ts'
 import type { Granted, Primitive } from '../primitive.ts'
 import type { Waiter } from './waiters.ts'
 
@@ -22,6 +24,8 @@ export interface Confirmed {
   again(waiter: Waiter): void
   end(waiter: Waiter, error: Error): void
 }
+
+const tooLate = new Error('its lease ended before enough replicas had it')
 
 export class Confirming {
   readonly #confirm: NonNullable<Primitive['confirm']>
@@ -39,30 +43,38 @@ export class Confirming {
   start(waiter: Waiter, grant: Granted): void {
     if (waiter.confirming) return
     waiter.confirming = true
-    const { key, id } = waiter.claim
+    const { key, id, lease } = waiter.claim
+    const asked = this.#clock.now() + lease
     this.#confirm({ key, id }).then(
       deadline => {
         if (waiter.state !== 'waiting') return
-        waiter.confirming = false
         // Later than that it may be another grant to the same id, with another token.
-        if (deadline === undefined || this.#clock.now() >= grant.deadline) return this.#told.again(waiter)
-        this.#told.granted(waiter, { ...grant, deadline: Math.max(deadline, grant.deadline) })
+        if (deadline === undefined || this.#clock.now() >= grant.deadline) {
+          if (!this.#endedBy(waiter, new LockConnectionError('the lock was not replicated', tooLate)))
+            this.#again(waiter)
+          return
+        }
+        waiter.confirming = false
+        this.#told.granted(waiter, { ...grant, deadline: Math.max(Math.min(deadline, asked), grant.deadline) })
       },
       error => {
-        if (waiter.state === 'waiting') this.#tooFew(waiter, error)
+        if (waiter.state !== 'waiting' || this.#endedBy(waiter, error)) return
+        this.#told.undo(waiter, () => this.#again(waiter))
       },
     )
   }
 
-  #tooFew(waiter: Waiter, error: Error): void {
+  /** Ends the wait if it was a single attempt, or its patience is over. */
+  #endedBy(waiter: Waiter, error: Error): boolean {
     const now = this.#clock.now()
     waiter.unconfirmedSince ??= now
-    if (waiter.wish.mode === 'once' || now - waiter.unconfirmedSince >= this.#patience) {
-      return this.#told.end(waiter, error)
-    }
-    this.#told.undo(waiter, () => {
-      waiter.confirming = false
-      if (waiter.state === 'waiting') this.#told.again(waiter)
-    })
+    const over = waiter.wish.mode === 'once' || now - waiter.unconfirmedSince >= this.#patience
+    if (over) this.#told.end(waiter, error)
+    return over
+  }
+
+  #again(waiter: Waiter): void {
+    waiter.confirming = false
+    if (waiter.state === 'waiting') this.#told.again(waiter)
   }
 }

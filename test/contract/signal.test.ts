@@ -2,7 +2,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { type LockOptions, LockTimeoutError } from '../../src/index.ts'
-import { INBOX_LENGTH } from '../../src/redis/keys.ts'
+import { CLIENT_ID_LENGTH } from '../../src/primitive.ts'
 import { place } from '../support/place.ts'
 import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
@@ -118,7 +118,7 @@ describe('a signal that aborts while the call waits', () => {
     const { id } = await holder!.lock(key)
     const admin = place().admin()
     // In a cluster the holder has a channel for each lock, too: its inbox, by whose name the ids of its holds begin.
-    const ofHolder = `:inbox:${id.slice(0, INBOX_LENGTH)}`
+    const ofHolder = `:inbox:${id.slice(0, CLIENT_ID_LENGTH)}`
     const channels = async () => (await admin.channels(`*${key}*`)).filter(name => !name.endsWith(ofHolder))
     const controller = new AbortController()
     const waits = waiter!.lock(key, { signal: controller.signal })

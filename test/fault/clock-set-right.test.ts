@@ -1,24 +1,88 @@
 /** I1: the server's clock stands back for a moment, and is then set right. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { LockLostError } from '../../src/index.ts'
 import { client, freshKey } from '../support/redis.ts'
 import { sleep } from '../support/time.ts'
+import { FrameProxy } from './support/frame-proxy.ts'
+import { bluntRedis } from './support/servers.ts'
 import { steppedServer } from './support/stepped-server.ts'
+import { outcomeOf } from './support/steps.ts'
 
-/**
- * While the clock stands back by a minute, a lease seems to last for a minute more. A holder that planned its next
- * renewal by that would ask long after the clock was right again and its lease had lapsed.
- *
- * Fails without the bound of a third of the length in `Renewal.#learn`: then both hold, for as long as the step.
- */
-test('a holder that is renewed goes on asking at its own pace, and keeps the lock', async () => {
-  const { url, step } = await steppedServer()
-  const [holder, other] = [client({ lease: 1_500 }, url), client({ lease: 1_500, waiterTtl: 900 }, url)]
-  const key = freshKey()
-  const lease = await holder.lock(key)
-  await step(-60_000)
-  await sleep(700) // one automatic renewal at least
-  await step(0)
+// While the clock stands back by a minute, a lease seems to last for a minute more. A holder that planned its next
+// renewal by that would ask long after the clock was right again and its lease had lapsed.
+// Break: `Math.min(inside.deadline(lease) - (length * 2) / 3, now + length / 3)` to
+// `inside.deadline(lease) - (length * 2) / 3` in src/lease/renewal.ts: then both hold, for as long as the step.
+// (Seen with a name. Without one, the deadline itself is bounded.)
+test.each([undefined, 'somebody'])(
+  'a holder that is renewed asks at its own pace, and keeps the lock: %s',
+  async owner => {
+    const { url, step } = await steppedServer()
+    const [holder, other] = [client({ lease: 1_500 }, url), client({ lease: 1_500, waiterTtl: 900 }, url)]
+    const key = freshKey()
+    const lease = await holder.lock(key, owner === undefined ? {} : { owner })
+    await step(-60_000)
+    await sleep(700) // one automatic renewal at least
+    await step(0)
 
-  const second = await other.tryLock(key, { fair: true, timeout: 4_000 })
-  expect([lease.held, second]).toEqual([true, null])
+    const second = await other.tryLock(key, { fair: true, timeout: 4_000 })
+    expect([lease.held, second]).toEqual([true, null])
+  },
+)
+
+describe('a holder believes in its lease for no longer than it has asked for', () => {
+  // While the clock stands back, Redis says of every lease that it lasts for the step, too. Who believes that holds beside
+  // the next one, once the clock is right again.
+  // Break: `Math.min(deadline, entry.asked)` to `deadline` in src/lease/renewal.ts: it believes for a minute.
+  test('that is not renewed, but was asked about: it has lost the lock when the next one gets it', async () => {
+    const { url, step } = await steppedServer()
+    const lease = 2_500
+    const [holder, other] = [client({ lease }, url), client({ waiterTtl: 900 }, url)]
+    const key = freshKey()
+    const held = await holder.lock(key, { renew: false })
+    await step(-60_000)
+    // What may have been missed is asked for.
+    await bluntRedis(url).client('KILL', 'TYPE', 'PUBSUB')
+    await sleep(500)
+    await step(0)
+    const next = await other.lock(key, { fair: true, timeout: 2 * lease })
+    expect([held.held, held.signal.aborted, next.held]).toEqual([false, true, true])
+  })
+
+  // Break: `status === 'reentered' && named(claim.owner, claim.id)` to `status === 'reentered'` in src/locks/mutex.ts: both
+  // of its leases seem to last for a minute.
+  test('that enters once more, inside: it has lost the lock when the next one gets it', async () => {
+    const { url, step } = await steppedServer()
+    const lease = 2_500
+    const [holder, other] = [client({ lease }, url), client({ waiterTtl: 900 }, url)]
+    const key = freshKey()
+    const outcome = await outcomeOf(
+      holder.using(key, { renew: false }, async outer => {
+        await step(-60_000)
+        const inner = await holder.lock(key, { lease: 1_000 })
+        await step(0)
+        const next = await other.lock(key, { fair: true, timeout: 2 * lease, owner: 'another' })
+        expect([outer.held, inner.held, next.held]).toEqual([false, false, true])
+      }),
+    )
+    expect(outcome.error).toBeInstanceOf(LockLostError)
+  })
+
+  // Break: `Math.min(deadline, entry.asked)` to `deadline` in src/lease/renewal.ts: it believes for a minute. The limit of
+  // I1: for as long as the clock stood back, and not longer than a lease, both may hold.
+  test('that is renewed, and then cut off: it has lost the lock a lease later', async () => {
+    const { url, step } = await steppedServer()
+    const lease = 1_500
+    const proxy = await FrameProxy.before(url)
+    const [holder, other] = [client({ lease }, proxy.url), client({ waiterTtl: 900 }, url)]
+    const key = freshKey()
+    const held = await holder.lock(key)
+    await step(-60_000)
+    await sleep(700) // one automatic renewal at least
+    await step(0)
+    proxy.rule({ direction: 'up' }, 'hold')
+    await sleep(lease)
+    expect([held.held, held.signal.aborted]).toEqual([false, true])
+    const next = await other.lock(key, { fair: true, timeout: 2 * lease })
+    expect(next.held).toBe(true)
+  })
 })

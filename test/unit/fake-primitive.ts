@@ -80,6 +80,7 @@ export class FakePrimitive implements Primitive {
   readonly releases = new Calls<[hold: Hold, block: Block | undefined], Released>()
   readonly passes = new Calls<[hold: Hold, owner: string, lease: number, token: number], Passed | undefined>()
   readonly renewals = new Calls<[holds: Asked], (number | undefined)[]>()
+  readonly confirmations = new Calls<[hold: Hold], number | undefined>()
 
   attempt(claim: Claim, mode?: 'queue' | number): Promise<Granted | Refused> {
     return this.attempts.make(claim, mode)

@@ -1,10 +1,10 @@
 /** Ids: nobody can guess them, and Redis can tell from one whose inbox its grant goes to. */
 import { expect, test } from 'vitest'
+import { CLIENT_ID_LENGTH } from '../../src/primitive.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
-import { INBOX_LENGTH } from '../../src/redis/keys.ts'
 
 test('a client’s id is as long as lua/ takes it to be, without a space', () => {
-  for (let i = 0; i < 1_000; i++) expect(newClientId()).toMatch(new RegExp(`^[\\w-]{${INBOX_LENGTH}}$`))
+  for (let i = 0; i < 1_000; i++) expect(newClientId()).toMatch(new RegExp(`^[\\w-]{${CLIENT_ID_LENGTH}}$`))
 })
 
 test('a hold’s id begins with its client’s, and has 96 random bits of its own', () => {

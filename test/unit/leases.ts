@@ -11,6 +11,7 @@ export const LENGTH = 30_000
 interface Grant extends Partial<Omit<Granted, 'granted'>> {
   id?: string
   key?: string
+  owner?: string
   lease?: number
   /** false: a fixed lease. */
   renew?: boolean
@@ -47,11 +48,12 @@ export class Leases {
   grant(grant: Grant = {}): Lease {
     const number = ++this.#granted
     const { id = `hold ${number}`, key = `key ${number}`, lease: length = LENGTH, renew = true } = grant
+    const { owner = id } = grant
     const { maxHold = Number.POSITIVE_INFINITY, token = number, via = 'immediate' } = grant
     const since = this.clock.now()
     const { deadline = surelyUntil(since, length) } = grant
     const renewUntil = renew ? since + maxHold : since
-    const terms = { id, hold: { key, id }, owner: id, lease: length, renewUntil, since, waited: 0 }
+    const terms = { id, hold: { key, id }, owner, lease: length, renewUntil, since, waited: 0 }
     const lease = new Lease(terms, { granted: true, token, deadline, via }, this.#keeper)
     this.renewal.add(lease)
     return lease

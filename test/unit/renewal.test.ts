@@ -211,6 +211,45 @@ describe('a grant by message, proven from an older request', () => {
   })
 })
 
+describe('I1 an answer of a server whose clock stands back is believed for as long as was asked for:', () => {
+  const STEP = 60_000
+
+  test.each([
+    ['a renewal', true, LENGTH],
+    ['a confirmation', false, LENGTH - 1_000],
+  ])('%s', async (_, renew, left) => {
+    const at = new Leases()
+    const lease = at.grant({ renew })
+    await at.clock.advance(1_000)
+    at.renewal.check([lease])
+    await at.clock.advance(0)
+    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH + STEP])
+    expect(lease.remaining()).toBe(left)
+  })
+
+  test('one by hand', async () => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false })
+    const renewed = lease.renew(2 * LENGTH)
+    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH + STEP])
+    await renewed
+    expect(lease.remaining()).toBe(2 * LENGTH)
+    at.renewal.check([lease])
+    await at.clock.advance(1)
+    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH + STEP])
+    expect(lease.remaining()).toBe(2 * LENGTH - 1)
+  })
+
+  test('but an owner with a name may hold it elsewhere, for longer', async () => {
+    const at = new Leases()
+    const lease = at.grant({ renew: false, owner: 'somebody' })
+    at.renewal.check([lease])
+    await at.clock.advance(0)
+    await at.primitive.renewals.next.answer([at.clock.now() + 2 * LENGTH])
+    expect(lease.remaining()).toBe(2 * LENGTH)
+  })
+})
+
 test('I7 only a hold that ran out here is told as such: Redis may still have it, and nobody else will end it', async () => {
   const at = new Leases()
   const [out, gone, releasing] = [at.grant({ renew: false, lease: 500 }), at.grant(), at.grant()]

@@ -32,7 +32,7 @@ interface Ask {
 
 export class Waiting {
   readonly clock = new FakeClock()
-  readonly primitive = new FakePrimitive()
+  readonly primitive: FakePrimitive
   readonly channels = new FakeChannels()
   /** Ids of the waiters of which "waiting" was told. */
   readonly told: string[] = []
@@ -43,7 +43,8 @@ export class Waiting {
   ours: Refused | undefined
   readonly acquirer: Acquirer
 
-  constructor() {
+  constructor(primitive = new FakePrimitive()) {
+    this.primitive = primitive
     this.acquirer = new Acquirer(
       this.primitive,
       this.channels,
