@@ -10,7 +10,7 @@ import { nothingLeft, parkQuietly, ways, within } from './support/steps.ts'
 const DAY = 86_400_000
 const STEP = 60_000
 
-// Break: `performance.now()` to `Date.now()` in src/clock.ts.
+// Break: `performance.now()` to `Date.now()` in src/clock.ts: a jump forward ends the leases.
 test.each([DAY, -DAY])(
   'the time of day of a process jumps by %i ms while it holds and waits: I1 I2 I4, nothing happens',
   async jump => {
@@ -42,7 +42,7 @@ test.each([DAY, -DAY])(
 describe('the time of day of Redis steps', () => {
   const options = { lease: 3_000, waiterTtl: 1_500 }
 
-  // Break: `math.max(clock + 1, micros)` to `micros` in lua/include/clock.lua and promote.lua.
+  // Break: `math.max(clock + 1, micros)` to `micros` in lua/include/clock.lua: tokens go back with the time of day.
   test.each([STEP, -STEP])('by %i ms, and back, and again: I2, tokens increase', async step => {
     const { url, step: stepTo } = await steppedServer()
     const key = freshKey()
@@ -60,8 +60,9 @@ describe('the time of day of Redis steps', () => {
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
   })
 
-  // Break: `return this.#lose(lease, …)` of #learn in src/lease/renewal.ts to `return`. The limit of I1: the lease ends
-  // early on the server, and its holder is told by its next renewal only.
+  // Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `return` in src/lease/renewal.ts: the
+  // holder is not told before its own time is over. The limit of I1: the lease ends early on the server, and its holder is
+  // told by its next renewal only.
   test.each(ways)(
     'forward, while somebody holds: I2 I4 I8, the next is granted, the holder is told (fair: %s)',
     async fair => {
@@ -83,7 +84,9 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `redis.call('ZADD', queue, 'NX', unpack(joins))` of lua/tend.lua: who was passed over never joins again.
+  // Break: `'NX', unpack(joins)` to `'XX', unpack(joins)` in lua/tend.lua, and so that the reply bears a waiter without a
+  // place, `redis.call('ZRANK', queue, waiters[i]) + 1` to `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in
+  // lua/tend.lua: who was passed over never joins again.
   test('forward, just before a release: I4, waiters that seem to have expired are granted within a heartbeat each', async () => {
     const { url, redis, step } = await steppedServer()
     const key = freshKey()
@@ -124,8 +127,9 @@ describe('the time of day of Redis steps', () => {
     await nothingLeft(redis, holder!, key)
   })
 
-  // Break: the call of `promote` in lua/tend.lua: found too late, or never. The limit: what a dead holder leaves lasts
-  // for its lease *and* the step.
+  // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/tend.lua: a lapsed lease is never
+  // found. Break: `Math.min(ttl + AFTER_LAPSE, this.#pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: it is found
+  // a minute later. The limit: what a dead holder leaves lasts for its lease *and* the step.
   test('back, while a dead process holds: I4, its lease is longer by the step, no more; and can be taken', async () => {
     const { url, step } = await steppedServer()
     const [key, taken] = [freshKey(), freshKey('taken')]

@@ -31,8 +31,9 @@ async function scene() {
 }
 
 describe('failover to a replica that missed the grant', () => {
-  // Break: `math.max(clock + 1, micros)` to `clock + 1` in lua/include/clock.lua and promote.lua: the same token twice.
-  // The limit of I1: until the old holder hears of the new master, two hold; only the token tells them apart.
+  // Break: `math.max(clock + 1, micros)` to `math.max(clock + 1, 1e15)` in lua/include/clock.lua: counted, not by the time
+  // of day, the same token comes twice. The limit of I1: until the old holder hears of the new master, two hold; only the
+  // token tells them apart.
   test('I2: the new grant has a larger token, though two hold', async () => {
     const { replica, theirs, holder, other, key, loseWrites, promote } = await scene()
     const before = await holder.lock(key)
@@ -47,7 +48,7 @@ describe('failover to a replica that missed the grant', () => {
     expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
   })
 
-  // Break: `this.#renewal.check(…)` of `heard` in src/engine.ts: the holder learns it by its next renewal, 20 s later.
+  // Break: `this.#holding.doubtAll(key)` away in src/engine.ts: the holder learns it by its next renewal, 20 s later.
   test('I5 I8: the old holder is told as soon as it is there, and cannot end the new hold', async () => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()
     await loseWrites()
@@ -65,7 +66,8 @@ describe('failover to a replica that missed the grant', () => {
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `waiters[i + 2]` to `digits(micros + i)` as the score in lua/tend.lua: places follow the heartbeats.
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/tend.lua: places
+  // follow the heartbeats.
   test('I3 I4: waiters that the replica never heard of join again, with the places they had', async () => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()
     const held = await holder.lock(key)

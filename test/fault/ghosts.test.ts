@@ -11,7 +11,7 @@ const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
 
 describe('a request arrives after its client has gone on', () => {
-  // Break: `not (state[1] == id or state[5]) or` in lua/renew.lua: whoever holds is prolonged.
+  // Break: `not (hold == id or state[4]) or` away in lua/renew.lua: whoever holds is prolonged.
   test('a renewal, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -29,7 +29,8 @@ describe('a request arrives after its client has gone on', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `drop(id, client)` to `drop(hold or id, client)` in lua/release.lua: the hold of another is ended.
+  // Break: `and string.sub(holder, 32, 59) == id` away in lua/release.lua: the hold of another is ended.
+  // Break: `local first = hold == id` to `local first = hold ~= nil` in lua/include/drop.lua: the same.
   test('a release, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -43,7 +44,8 @@ describe('a request arrives after its client has gone on', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `this.#strayGrant(id, lock)` of `granted` in src/engine.ts: the grant is not given back.
+  // Break: `if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, lock)` to
+  // `this.#acquirer.grantedByMessage(id, token, via)` in src/engine.ts: the grant is not given back.
   test('a queued acquire, after its caller has left: I4 I7, its grant is given back at once', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -66,8 +68,9 @@ describe('a request arrives after its client has gone on', () => {
     await nothingLeft(plainRedis(), next, key)
   })
 
-  // Break: `now + lease` to `now + 9 * lease` in lua/include/grant.lua. A limit: until its lease has run out, nobody
-  // can tell such a hold from a live one. (The time that it cannot exceed is what is tested.)
+  // Break: `now + length` to `now + 9 * length` in lua/include/grant.lua: it lasts for longer than its lease. A limit:
+  // until its lease has run out, nobody can tell such a hold from a live one. (The time that it cannot exceed is what is
+  // tested.)
   test('an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease', async () => {
     const key = freshKey()
     const lease = 800

@@ -31,7 +31,7 @@ test.each(ways)(
   },
 )
 
-// Break: `if heard ~= 0` to `if true` in lua/include/promote.lua: the lock goes to the dead.
+// Break: `if heard ~= 0 then` to `if true then` in lua/include/promote.lua: the lock goes to the dead.
 test('of the head of the queue: I3 I4 I7, passed over at the very release; the others keep their order', async () => {
   const key = freshKey()
   const peer = await Peer.start(long)
@@ -50,7 +50,7 @@ test('of the head of the queue: I3 I4 I7, passed over at the very release; the o
   await nothingLeft(plainRedis(), holder, key)
 })
 
-// Break: as above: each of the twenty dead costs a lease.
+// Break: `if heard ~= 0 then` to `if true then` in lua/include/promote.lua: each of the twenty dead costs a lease.
 test('of a process that holds, with twenty fair waiters between those of others: I1 I3 I4 I7', async () => {
   const key = freshKey()
   const lease = 1_200
@@ -80,7 +80,7 @@ test('of a process that holds, with twenty fair waiters between those of others:
   await nothingLeft(redis, others[0]!, key)
 })
 
-// Break: `redis.call('PEXPIREAT', queue, queued)` in lua/include/enqueue.lua: the queue of the dead stays for ever.
+// Break: `redis.call('PEXPIREAT', queue, queued)` away in lua/include/enqueue.lua: the queue of the dead stays for ever.
 test('of everybody: I7, nothing at all is left in Redis after what they had has expired', async () => {
   const key = freshKey()
   const terms = { lease: 600, waiterTtl: 500, tokenMemory: 200 }

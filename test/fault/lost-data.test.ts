@@ -31,10 +31,12 @@ const losses: Record<string, Loss> = {
 }
 
 describe.each(Object.entries(losses))('%s', (_, lose) => {
-  // Break I2: `math.max(clock + 1, micros)` to `clock + 1` in lua/include/clock.lua and promote.lua (shows with unfair
-  // ones: a fair one brings a ticket that is larger than the token before it). Break I4: the ZADD 'NX' in lua/tend.lua
-  // (shows with fair ones whose queue is lost). Break I8: `return this.#lose(lease, …)` of #learn in
-  // src/lease/renewal.ts.
+  // I2. Break: `math.max(clock + 1, micros)` to `math.max(clock, 1e15) + 1` in lua/include/clock.lua: the tokens are
+  // counted, and begin anew (with unfair ones: a fair one brings a ticket that is larger than the token before it).
+  // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.#pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
+  // before the lease would have ended.
+  // I8. Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() +
+  // ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
   test.each(ways)(
     'I2 I4 I5 I8: the next is granted with a larger token, the holder is told and harms nobody (fair: %s)',
     async fair => {
@@ -65,8 +67,9 @@ describe.each(Object.entries(losses))('%s', (_, lose) => {
   )
 })
 
+// Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/tend.lua:
+// places follow the heartbeats.
 test('only the queue is lost: I3 I4, waiters join again with the places they had', async () => {
-  // Break: `waiters[i + 2]` to `digits(micros + i)` as the score in lua/tend.lua: places follow the heartbeats.
   const { url } = await ownServer()
   const redis = plainRedis(url)
   const key = freshKey()
@@ -82,8 +85,8 @@ test('only the queue is lost: I3 I4, waiters join again with the places they had
   expect(await (await second).release()).toBe(true)
 })
 
-// Break: `return this.#lose(lease, …)` of #learn in src/lease/renewal.ts to `return`: the holder hears of it at its
-// deadline only.
+// Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms` in
+// src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
 test('a restart without data: I2 I4 I8, processes are told, and go on', async () => {
   const server = await ownServer()
   const key = freshKey()
@@ -103,7 +106,7 @@ test('a restart without data: I2 I4 I8, processes are told, and go on', async ()
 })
 
 describe.each(['', ':queue'])('a key of the wrong type is in the place of <lock>%s', suffix => {
-  // Break: `if (silence >= this.#outage)` to `if (false)` in src/wait/heartbeat.ts: the fair waiter is never told.
+  // Break: `silence >= this.#outage` to `false` in src/wait/heartbeat.ts: the fair waiter is never told.
   test('I6 I8: holder and waiters settle, with a clear error; nothing of it is touched; it works when it is gone', async () => {
     const { url } = await ownServer()
     const redis = plainRedis(url)
@@ -136,8 +139,9 @@ describe.each(['', ':queue'])('a key of the wrong type is in the place of <lock>
   })
 })
 
+// Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms` in
+// src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
 test('a key expires by hand (PEXPIRE): I4 I8, as if it were deleted', async () => {
-  // Break: `return this.#lose(lease, …)` of #learn in src/lease/renewal.ts.
   const key = freshKey()
   const redis = plainRedis()
   const terms = { ...options, lease: 4_500 }

@@ -9,8 +9,8 @@ import { clientBehindProxy, nothingLeft, outcomeOf, parkOne, parkQuietly, warm, 
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
-  // Break: `if hold == id then return { 'granted', …` in lua/acquire.lua: the second execution re-enters, and holds
-  // twice.
+  // Break: `if held and hold == id then` to `if false then` in lua/acquire.lua: the second execution is refused,
+  // because of the first.
   test.each(ways)('of an acquire: I1 I5, one hold, and nothing of it after one release (fair: %s)', async fair => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -23,8 +23,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     await nothingLeft(plainRedis(), client(), key)
   })
 
-  // Break: the 'NX' of ZADD in lua/acquire.lua: the second execution gives the waiter a new ticket, behind the later
-  // one.
+  // Break: `redis.call('ZADD', queue, 'NX', ticket, claim)` to `redis.call('ZADD', queue, ticket, claim)` in
+  // lua/acquire.lua: the second execution gives the waiter a new ticket, behind the later one.
   test('of an acquire that was queued: I3, one place, the old one', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -45,7 +45,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     await nothingLeft(plainRedis(), looking, key)
   })
 
-  // Break: `|| repeated` in src/locks/mutex.ts: the release that did end the hold says that it did not.
+  // Break: `status === 'released' || repeated` to `status === 'released'` in src/locks/mutex.ts: the release that did
+  // end the hold says that it did not.
   test.each(ways)(
     'of a release: I5, "true" exactly once, and the next holder keeps the lock (fair: %s)',
     async fair => {
@@ -69,7 +70,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // Break: `drop(id)` to `hold and drop(hold)` in lua/leave.lua: a repeated leave ends the hold of the next.
+  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/leave.lua and `local first = hold == id` to `local
+  // first = hold ~= nil` in lua/include/drop.lua: a repeated leave ends the hold of the next. Either check suffices.
   test('of a leave that gave a grant back: I5 I7, the lock goes on once', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -99,7 +101,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     }
   })
 
-  // Break: in src/redis/connection.ts, `repeated = true` to `return call.fail(…)`: what is unknown is not asked again.
+  // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
+  // src/redis/connection.ts: what is unknown is not asked again.
   test('of a renewal: the lease stays held, and its deadline is not later than that of Redis', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -116,7 +119,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   })
 })
 
-// Break: as above, in src/redis/connection.ts: nobody sends the request again at once.
+// Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
+// src/redis/connection.ts: nobody sends the request again at once.
 test('a leave that is lost itself is sent again: I7, no place in the queue stays taken', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
@@ -131,8 +135,9 @@ test('a leave that is lost itself is sent again: I7, no place in the queue stays
   expect(lost.count).toBe(2)
 })
 
-// Break: as above, in src/redis/connection.ts: calls are rejected. Or src/locks/mutex.ts, `|| repeated`: "false"
-// appears.
+// Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
+// src/redis/connection.ts: calls are rejected.
+// Break: `status === 'released' || repeated` to `status === 'released'` in src/locks/mutex.ts: "false" appears.
 test('I1 I2 I5: replies of all kinds are lost all the time; every release says "true" once', async () => {
   const keys = [freshKey('a'), freshKey('b')]
   const parties = await Promise.all(Array.from({ length: 3 }, () => clientBehindProxy()))

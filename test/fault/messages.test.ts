@@ -18,8 +18,8 @@ function allMessages(proxy: FrameProxy, deed: 'drop' | 'hold' | 'twice') {
 describe('messages are lost', () => {
   const waiterTtl = 1_800
 
-  // Break: `Math.min(ttl + AFTER_LAPSE, …)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks before the
-  // lease ends.
+  // Break: `Math.min(ttl + AFTER_LAPSE, this.#pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
+  // before the lease ends.
   test.each(ways)('that of a release: I4, its waiter finds it within a heartbeat (fair: %s)', async fair => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ waiterTtl })
@@ -34,7 +34,8 @@ describe('messages are lost', () => {
     await nothingLeft(plainRedis(), locks, key)
   })
 
-  // Break: `if (deadline === undefined) return this.#lose(…)` to a plain `return` in src/lease/renewal.ts.
+  // Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms`
+  // in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
   test('that of a forced release: I8, the holder learns it by its next renewal', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ lease: 1_500 })
@@ -48,8 +49,8 @@ describe('messages are lost', () => {
 })
 
 describe('every message comes twice', () => {
-  // Break: `if (!this.#renewal.find(id))` in #strayGrant of src/engine.ts: the second telling gives back what is held.
-  // (Unfair: each message may be doubled and only costs a request.)
+  // Break: `key !== undefined && !this.#holding.has(id)` to `key !== undefined` in src/engine.ts: the second telling
+  // gives back what is held. (Unfair: each message may be doubled and only costs a request.)
   test.each(ways)('I1 I5: it is one grant (fair: %s)', async fair => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
@@ -73,8 +74,8 @@ describe('every message comes twice', () => {
   })
 })
 
-// Break: `if (!waiter) return false` to `if (!waiter?.refusal) return false` in grantedByMessage of
-// src/wait/acquire.ts.
+// Break: `if (!waiter) return false` to `if (!waiter?.refusal) return false` in src/wait/acquire.ts: the grant is given
+// back.
 test('a grant comes before the reply that its waiter is queued: I4, it is a grant at once', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
@@ -95,7 +96,8 @@ test('a grant comes before the reply that its waiter is queued: I4, it is a gran
 })
 
 describe('a grant comes late', () => {
-  // Break: `drop(id)` to `hold and drop(hold)` in lua/leave.lua: what is given back is the hold of another.
+  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/leave.lua and `local first = hold == id` to `local
+  // first = hold ~= nil` in lua/include/drop.lua: what is given back is the hold of another. Either check suffices.
   test('after its waiter has given up and the next holds: I1 I5, the next keeps the lock', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -117,7 +119,7 @@ describe('a grant comes late', () => {
     await nothingLeft(plainRedis(), next, key)
   })
 
-  // Break: `const newer = …` to `const newer = true` in src/wait/acquire.ts: two hold.
+  // Break: `token > (waiter.refusal?.clock ?? 0)` to `true` in src/wait/acquire.ts: two hold.
   test('after it has lapsed, another holds, and its waiter has joined again: I1, it is not believed', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
@@ -166,7 +168,8 @@ describe('messages are forged', () => {
     return { key, locks, redis, held, lock, inbox: root + held.id.slice(0, 12) }
   }
 
-  // Break: `drop(id)` to `hold and drop(hold)` in lua/leave.lua: a message that names nobody ends a live hold.
+  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/leave.lua and `local first = hold == id` to `local
+  // first = hold ~= nil` in lua/include/drop.lua: a message that names nobody ends a live hold. Either check suffices.
   test('in the inbox, naming nobody: I1 I5, nothing is granted, ended or broken', async () => {
     const { key, locks, redis, held, lock, inbox } = await scene()
     const { wait } = await parkOne(client(patient), key, { fair: true })
@@ -198,7 +201,8 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `this.#waiters.add(waiter)` out of `start` in src/wait/acquire.ts: the grant that is under way is given back.
+  // Break: `this.#waiters.add(waiter)` away in src/wait/acquire.ts: the grant that is under way is given back.
+  // Break: `if (!waiter.askedToQueue) return true` away in src/wait/acquire.ts: the message is believed.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
@@ -227,7 +231,7 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: in `check` of src/lease/renewal.ts, call `this.#lose(lease, '')`: the message alone is believed.
+  // Break: `entry.doubts += 1` to `this.#lose(lease, '')` in src/lease/renewal.ts: the message alone is believed.
   test('saying that a live hold is lost: I5, it is asked about, and goes on', async () => {
     const { key, locks, redis, held, lock, inbox } = await scene()
     const { signal } = held
@@ -240,7 +244,10 @@ describe('messages are forged', () => {
     expect(await held.release()).toBe(true)
   })
 
-  // Break: `if (!held and not queued)` to `if not queued` in lua/acquire.lua: who was woken takes what is held.
+  // Break: `room.alone = false` to `return this.inherit(room.head!, { granted: true, token: 1, deadline: 1e9, via:
+  // 'wakeup' })` in src/wait/acquire.ts: the message alone is believed.
+  // Break: `if (!room.contending) this.#contend(room)` to `this.#contend(room)` in src/wait/line.ts: each message costs
+  // a request.
   test('saying that the lock is free: I1, nobody takes it, and a storm of them costs a few requests', async () => {
     const { key, redis, held, lock } = await scene()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -264,9 +271,9 @@ describe('messages are forged', () => {
     expect(await (await within(1_000, wait)).release()).toBe(true)
   })
 
-  // Break: `if (deadline === undefined) return this.#lose(…)` to a plain `return` in src/lease/renewal.ts: it stays. A
-  // limit: `inspect` shows the ids of waiters, so who may read the queue *and* publish can make a waiter believe in a
-  // grant.
+  // Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms`
+  // in src/lease/renewal.ts: it counts as a renewal, and stays. A limit: `inspect` shows the ids of waiters, so who may
+  // read the queue *and* publish can make a waiter believe in a grant.
   test('with the true id of a waiter: I8, the forged hold is noticed by its first renewal', async () => {
     const { key, locks, redis, held, lock } = await scene()
     const lease = 1_500

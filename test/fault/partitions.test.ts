@@ -18,7 +18,9 @@ function partition(proxy: FrameProxy) {
 describe('a holder is cut off for longer than its lease', () => {
   const lease = 1_000
 
-  // Break: `return sent + ttl - …` to `return sent + ttl + 300` in src/clock.ts: the holder believes for too long.
+  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 300` in src/clock.ts: the holder believes for too long. Break:
+  // `local first = hold == id` to `local first = true` in lua/include/drop.lua: what arrives later ends the hold of the
+  // next.
   test.each(ways)(
     'I1 I5 I8: it is told before the next has it; what arrives later changes nothing (fair: %s)',
     async fair => {
@@ -55,8 +57,8 @@ describe('a holder is cut off for longer than its lease', () => {
   )
 })
 
-// Break: `else entry.due = …` of #ask in src/lease/renewal.ts to `else entry.due = NEVER`: not asked again, and so
-// lost.
+// Break: `else entry.due = this.#clock.now() + Math.min(1_000, inside.terms(entry.lease).lease / 10)` to
+// `else entry.due = NEVER` in src/lease/renewal.ts: not asked again, and so lost.
 test('a holder is cut off for less than its lease: I8, it keeps it, and nobody else gets it', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy({ lease: 3_000, outageTimeout: 800 })
@@ -73,8 +75,8 @@ test('a holder is cut off for less than its lease: I8, it keeps it, and nobody e
 })
 
 describe('a waiter is cut off when its turn comes', () => {
-  // Break: `if (newer && deadline - …)` to `if (true || …)` in src/wait/acquire.ts: the old message makes a second
-  // holder.
+  // Break: `newer && deadline - this.#clock.now() >= lease / 2` to `true` in src/wait/acquire.ts: the old message makes a
+  // second holder.
   test('I1 I4: the next has the lock after its lease; when it is back it waits on, and is granted', async () => {
     const key = freshKey()
     const lease = 900
@@ -110,7 +112,8 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
   /** Of a command without an answer, and of a message to oneself. */
   const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
 
-  // Break: `this.reset(new Error(…))` of #giveUpOld in src/redis/connection.ts: nobody gives the connection up.
+  // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
+  // src/redis/connection.ts: nobody gives the connection up.
   test.each(ways)(
     'that for commands, of a waiter: I4 I6, it is granted soon after the release (fair: %s)',
     async fair => {
@@ -127,8 +130,9 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
     },
   )
 
-  // Break: `this.#subscriptions.reset(…)` in src/redis/link.ts: the client stays deaf.
   if (direction === 'down')
+    // Break: `this.#single.connection.reset(new Error('messages do not arrive any more'))` away in src/redis/link.ts: the
+    // client stays deaf.
     test.each(ways)('that for messages, of a waiter: I4, it is granted, and hears again (fair: %s)', async fair => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(options)
@@ -141,8 +145,9 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
       expect(await lease.release()).toBe(true)
     })
 
-  // Break: as for commands: the subscription is never confirmed.
   if (direction === 'up')
+    // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
+    // src/redis/connection.ts: the subscription is never confirmed.
     test('that for messages, of a waiter that subscribes: I4 I6, it is granted', async () => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(options)
@@ -155,7 +160,8 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
       expect(await lease.release()).toBe(true)
     })
 
-  // Break: as for commands.
+  // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
+  // src/redis/connection.ts: no renewal is answered, and so the lease is lost.
   test('both, of a holder: I6 I8, it keeps its lease, and its release is answered', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ ...options, lease: 3_000 })
@@ -168,7 +174,8 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
     expect(await client().isLocked(key)).toBe(false)
   })
 
-  // Break: `this.reset(new Error(…))` of #giveUpOld in src/redis/connection.ts.
+  // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
+  // src/redis/connection.ts: the release is not sent again.
   test('in the middle of a release: I6, it is answered, with "true"', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(options)
@@ -180,7 +187,9 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
 })
 
 describe('everything is swallowed, on old and new connections', () => {
-  // Break: in #giveUpOld of src/redis/connection.ts, `call.fail(new LockConnectionError(…))`: calls stay pending.
+  // Break: `if (now - call.begun < this.#outageTimeout) break` to `break` in src/redis/connection.ts: calls stay pending.
+  // Break: `else this.#end(waiter, new LockConnectionError('Redis is out of reach', error, room.key))` away in
+  // src/wait/outage.ts: the parked waiters stay pending.
   test.each(directions)('what goes %s: I6 I7 I8, every promise settles within outageTimeout', async direction => {
     const outageTimeout = 1_000
     const [key, free] = [freshKey(), freshKey('free')]

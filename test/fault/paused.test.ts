@@ -13,8 +13,7 @@ describe.each([
   ['renewed', { lease, renew: true }],
   ['fixed', { lease }],
 ])('the holder of a %s lease is stopped', (_, terms) => {
-  // Break: `drop(id, client)` to `drop(hold or id, client)` in lua/release.lua with `surelyUntil` + 5 s in src/clock.ts
-  // (it does not know that it is over); the second alone: I1.
+  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: it does not know that it is over.
   test.each(ways)(
     'by SIGSTOP: I1 I2 I8, replaced when its lease is over; late operations change nothing (fair: %s)',
     async fair => {
@@ -48,8 +47,8 @@ describe.each([
     },
   )
 
-  // Break: `Math.max(0, this.#deadline - …)` of remaining() to `this.#deadline` in src/lease/lease.ts: it believes what
-  // timers say.
+  // Break: `Math.max(0, this.#deadline - this.#keeper.clock.now())` to `this.#deadline` in src/lease/lease.ts: it believes
+  // what timers say.
   test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
     const key = freshKey()
     const peer = await Peer.start()
@@ -68,7 +67,8 @@ describe.each([
   })
 })
 
-// Break: `not (state[1] == id or state[5]) or` in lua/renew.lua: the lease of another is prolonged.
+// Break: `not (hold == id or state[4]) or` away in lua/renew.lua: the lease of another is prolonged. Break:
+// `local first = hold == id` to `local first = true` in lua/include/drop.lua: the hold of another is ended.
 test('requests of a stopped holder were on their way, and arrive when another holds: I5, they change nothing', async () => {
   const key = freshKey()
   const proxy = await FrameProxy.before(redisUrl())
@@ -78,7 +78,7 @@ test('requests of a stopped holder were on their way, and arrive when another ho
   const hold = await peer.lock(key, { lease })
   const sent = (['renew', 'release'] as const).map(name => proxy.rule({ direction: 'up', name }, 'hold'))
   const outcomes = [outcomeOf(peer.renew(hold.id, 60_000)), outcomeOf(peer.release(hold.id))]
-  await sent[0]!.happened
+  await Promise.all(sent.map(({ happened }) => happened))
   peer.signal('SIGSTOP')
   const next = await within(lease + 600, other.lock(key, { lease: 5_000 }))
   for (const rule of sent) rule.lift()
@@ -92,7 +92,9 @@ test('requests of a stopped holder were on their way, and arrive when another ho
   expect(await next.release()).toBe(true)
 })
 
-// Break: the ZADD 'NX' of lua/tend.lua: it never comes back into the queue.
+// Break: `redis.call('ZADD', queue, 'NX', unpack(joins))` away in lua/tend.lua and
+// `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/tend.lua: it never comes back into the queue. Break:
+// `newer && deadline - this.#clock.now() >= lease / 2` to `true` in src/wait/acquire.ts: the old message ends its wait.
 test('a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and goes on waiting when it runs', async () => {
   const key = freshKey()
   const [peer, holder, next] = [await Peer.start({ waiterTtl: 900 }), client(), client({ waiterTtl: 900 })]

@@ -51,8 +51,8 @@ async function scene() {
 }
 
 describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
-  // Break: in src/redis/connection.ts, `if (isReply(error) && !passing.test(…))` to `if (false)`: calls wait for what
-  // is final.
+  // Break: `return this.#fail(call, new LockConnectionError('Redis refused', error))` away in src/redis/connection.ts:
+  // calls wait for what is final.
   test('I6: every call is answered at once, with the words of the server, and writes nothing', async () => {
     const { dir, redis, key, holder } = await scene()
     const held = await holder.lock(key)
@@ -80,8 +80,9 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, free)
   })
 
-  // Break: in src/lease/renewal.ts, `if (answers) this.#learn(entry, answers[i], …)` to `this.#learn(entry,
-  // answers?.[i], …)` in any case: a renewal that was refused is taken for a lost lock.
+  // Break: `if (answers) this.#learn(entry, answers[i],` to `if (true) this.#learn(entry, answers?.[i],` in
+  // src/lease/renewal.ts: a renewal that was refused is taken for a lost lock. Break: `if (silence >= this.#outage)` away
+  // in src/wait/heartbeat.ts: the waiter gives up at the first heartbeat that is refused.
   test('I1 I4 I8: for less than a lease, holder and fair waiter see it through', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
@@ -96,7 +97,8 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, key)
   })
 
-  // Break: `else this.#lose(…)` of #runOut in src/lease/renewal.ts: nobody says that the lease has ended.
+  // Break: `this.#lose(entry.lease, 'its lease ran out')` away in src/lease/renewal.ts: nobody says that the lease has
+  // ended.
   test('I1 I4 I6 I8: for longer than a lease, the holder is told, and the next is granted when it is over', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()
     const [mine, theirs] = [new Holds(holder), new Holds(queuing)]
@@ -128,7 +130,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
 describe('maxmemory is reached', () => {
   const full = (redis: Redis) => redis.config('SET', 'maxmemory', 1)
 
-  // Break: `redis.call('PEXPIREAT', lock, keep)` in lua/renew.lua: the first write is HSET, which is refused.
+  // Break: `redis.call('PEXPIREAT', lock, keep)` away in lua/renew.lua: the first write is HSET, which is refused.
   test('I1 I8: a lease goes on being renewed', async () => {
     const { redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
@@ -139,7 +141,8 @@ describe('maxmemory is reached', () => {
     expect(await held.release()).toBe(true)
   })
 
-  // Break: a HSET before `open(mine)` in lua/include/drop.lua: the release is refused as a whole.
+  // Break: `local first = hold == id` to `local first = hold == id; redis.call('HSET', lock, 'keep', keep)` in
+  // lua/include/drop.lua: the first write is HSET, so the release is refused as a whole.
   test('I4: a release works, hands on to fair waiters in order, and wakes unfair ones', async () => {
     const { redis, key, holder, queuing, parking } = await scene()
     const held = await holder.lock(key)
@@ -156,7 +159,8 @@ describe('maxmemory is reached', () => {
     expect(await holder.isLocked(key)).toBe(false)
   })
 
-  // Break: `redis.call('ZREMRANGEBYSCORE', …)` in lua/tend.lua: heartbeats are refused, and the waiter is passed over.
+  // Break: `redis.call('ZREMRANGEBYSCORE', expiry, '-inf', '(' .. now)` away in lua/tend.lua: heartbeats are refused, and
+  // the waiter is passed over.
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
     const { redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
@@ -170,7 +174,8 @@ describe('maxmemory is reached', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: a HSET before the first ZREM in lua/leave.lua: the leave is refused, again and again.
+  // Break: `local outcome = 'absent'` to `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
+  // lua/leave.lua: the first write is HSET, so the leave is refused, again and again.
   test('I7: a waiter can leave', async () => {
     const { redis, key, holder, queuing } = await scene()
     await holder.lock(key)

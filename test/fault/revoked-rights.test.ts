@@ -46,8 +46,10 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await redis.call('CLIENT', 'KILL', 'USER', 'limited').catch(() => {})
   }
 
-  // Break: `call.fail(new LockConnectionError('Redis refused', error))` in src/redis/connection.ts without its cause:
-  // the error names nothing. The refused login: `this.#refuseAll(error)` there: it comes after outageTimeout only.
+  // Break: `return this.#fail(call, new LockConnectionError('Redis refused', error))` to
+  // `return this.#fail(call, new LockConnectionError('Redis refused'))` in src/redis/connection.ts: the error names
+  // nothing. Break: `if (isReply(error)) this.#refuseAll(error)` away in src/redis/connection.ts: the refusal of the
+  // login comes after outageTimeout only.
   test('I6: every call is rejected soon, and the error names what is missing', async () => {
     const { redis, limited, key } = await scene()
     const held = await limited.lock(key)
@@ -70,8 +72,9 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await within(3_000, limited.close())
   })
 
-  // Break: the loss in #runOut of src/lease/renewal.ts: the holder is not told. Or `if (silence >= this.#outage)` to
-  // `if (false)` in src/wait/heartbeat.ts: a fair waiter waits for ever.
+  // Break: `this.#lose(entry.lease, 'its lease ran out')` to `this.#remove(entry.lease)` in src/lease/renewal.ts: the
+  // holder is not told. Break: `if (silence >= this.#outage)` to `if (false)` in src/wait/heartbeat.ts: a fair waiter
+  // waits for ever.
   test('I1 I6 I8: a holder is told when its lease runs out; its waiters are rejected; the lock goes to others', async () => {
     const { redis, limited, other, key } = await scene()
     const mine = await limited.lock(key)
@@ -99,8 +102,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await nothingLeft(redis, other, theirs)
   })
 
-  // Break: `.catch(() => {})` of connect() in src/redis/connection.ts (where it cannot log in): the process says that a
-  // rejection was not handled.
+  // Break: `this.redis.connect().catch(() => {})` to `this.redis.connect()` in src/redis/connection.ts: where it cannot
+  // log in, the process says that a rejection was not handled.
   test('no unhandled rejection in a process of its own, and it can be closed', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     const peer = await Peer.start(options, limitedUrl)
@@ -117,7 +120,9 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
 })
 
 describe('a right that only speed depends on is revoked', () => {
-  // Break: `pcall` to `call` in lua/include/open.lua and promote.lua: the release breaks off half-way.
+  // Break: `redis.pcall('PUBLISH', inboxOf` to `redis.call('PUBLISH', inboxOf` in lua/include/promote.lua: the release
+  // breaks off half-way (fair). Break: `redis.pcall('PUBLISH'` to `redis.call('PUBLISH'` in lua/release.lua: the same
+  // (unfair).
   test.each([true, false])(
     'to publish: I4 I6, releases are whole, waiters find them by heartbeat (fair: %s)',
     async fair => {
@@ -132,8 +137,8 @@ describe('a right that only speed depends on is revoked', () => {
     },
   )
 
-  // Break: the second argument of `promote` in lua/tend.lua: a waiter whose inbox is not heard is passed over each
-  // time. (Seen with the command.)
+  // Break: `mine = how, string.sub(waiters[1], 1, 12)` to `mine = how, nil` in lua/tend.lua: a waiter whose inbox is
+  // not heard is passed over each time.
   test.each([
     ['the command', ['-subscribe']],
     ['the channels', ['resetchannels']],
@@ -155,7 +160,7 @@ describe('a right that only speed depends on is revoked', () => {
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `?? this.#subscribe(name, channel)` in src/redis/subscriber.ts: once refused, never asked for again.
+  // Break: `channel.pending = undefined` away in src/redis/subscriber.ts: once refused, never asked for again.
   test('it comes back when it is given back: I4, waiters hear again', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     // No heartbeat can help in the time of the test.
