@@ -10,7 +10,7 @@
  * waiters that were seen together in a queue.
  */
 import type { HistoryEvent } from './events.ts'
-import { checkExclusion, excusedOverlaps } from './exclusion.ts'
+import { checkBelief, checkExclusion, excusedOverlaps } from './exclusion.ts'
 import { checkFencing } from './fencing.ts'
 import { History, type Violation } from './history.ts'
 import { checkOrder, type OrderReport } from './order.ts'
@@ -41,6 +41,7 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
   const { violations: overtakings, ...order } = checkOrder(history)
   const found = [
     ...checkExclusion(history),
+    ...checkBelief(history),
     ...checkFencing(history),
     ...overtakings,
     ...checkProgress(history),

@@ -16,6 +16,21 @@ export function checkExclusion(history: History): Violation[] {
   return overlaps(history, hold => countedUntil(history, hold))
 }
 
+/**
+ * A process believes in a hold for no longer than the longest lease that anybody asks for, whatever the server's clock says.
+ * This stands also where a taking excuses an overlap. An owner with a name may hold the lock elsewhere, and is not looked at.
+ */
+export function checkBelief(history: History): Violation[] {
+  const { longestLease } = history.terms
+  return [...history.all('grant'), ...history.all('renewed')].flatMap(event => {
+    const grant = history.holdById.get(event.id)?.grant
+    const believed = event.deadline - event.t
+    if (!grant || grant.owner !== grant.id || believed <= longestLease) return []
+    const text = `${grant.id} was believed in for ${Math.round(believed)} ms, which nobody had asked for`
+    return { invariant: 'I1', key: grant.key, text, events: [grant, event] }
+  })
+}
+
 /** How many overlaps there are that only takings excuse: what I1 would say if data were never lost. */
 export function excusedOverlaps(history: History): number {
   return overlaps(history, ({ end }) => end).length - checkExclusion(history).length
