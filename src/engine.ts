@@ -43,6 +43,7 @@ export class Engine {
   readonly #stats = new Stats()
   readonly #announcer: Announcer
   #closing: Promise<void> | undefined
+  #closed = false
 
   constructor(redis: RedisSource, settings: Settings, announcer: Announcer) {
     this.#announcer = announcer
@@ -50,7 +51,10 @@ export class Engine {
       granted: (id, token, via, lock) => {
         if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, lock)
       },
-      lost: id => this.#holding.doubt(id),
+      lost: (id, token) => {
+        this.#holding.doubt(id)
+        this.#acquirer.lost(id, token)
+      },
       unlocked: (key, by) => {
         // Of our own releases the reply tells.
         if (by !== this.#link.clientId) this.#acquirer.unlocked(key)
@@ -76,8 +80,9 @@ export class Engine {
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#acquirer = new Acquirer(this.#mutex, this.#link, clock, patience, {
       waiting: waiter => this.#waiting(waiter),
-      holds: id => this.#holding.has(id),
+      holds: (id, token) => this.#holding.has(id, token),
       ours: key => this.#holding.ours(key),
+      doubt: id => this.#holding.doubt(id),
       failed: error => this.#failed(error),
     })
     this.#holding = new Holding(this.#mutex, clock, settings.label, this.#acquirer, {
@@ -105,7 +110,7 @@ export class Engine {
   }
 
   get closed(): boolean {
-    return this.#closing !== undefined
+    return this.#closed
   }
 
   /** Why Redis is out of reach, while it is. */
@@ -128,7 +133,7 @@ export class Engine {
       mode: once ? 'once' : request.fair ? 'queue' : 'line',
       fairAfter: request.fairAfter,
       mayReenter: owner !== undefined,
-      after: owner === undefined ? undefined : this.#holding.record(key),
+      after: owner === undefined ? undefined : this.#holding.record(key, owner),
     }
     let waiter!: Waiter
     let lease: Lease | undefined
@@ -163,7 +168,11 @@ export class Engine {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close()
+    // Known before anybody is told of anything: a listener may call for more.
+    this.#closing ??= new Promise(resolve => {
+      this.#closed = true
+      resolve(this.#close())
+    })
     return this.#closing
   }
 
@@ -187,7 +196,10 @@ export class Engine {
     return lease
   }
 
-  /** A grant for an id that nobody waits for: given back, unless it is the second telling of a grant that was taken. */
+  /**
+   * A grant for an id that nobody waits for: given back, unless there is a lease of that id. Its token is not looked at: what a
+   * message says must not end a live hold.
+   */
   #strayGrant(id: string, lock: string): void {
     const key = this.#link.keys.keyOf(lock)
     if (key !== undefined && !this.#holding.has(id))

@@ -287,8 +287,8 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   for (const [name, value] of Object.entries({ min, timeout })) {
     if (value === undefined) throw new LockArgumentError(`replicas.${name}`, value, 'a number')
   }
-  // A connection that is silent for a third of it is torn down.
-  const most = outageTimeout / 4
+  // A connection that is silent for a third of it, and 5 s at the most, is torn down.
+  const most = Math.min(outageTimeout, 15_000) / 4
   if (timeout > most)
     throw new LockArgumentError('replicas.timeout', timeout, `at most a quarter of outageTimeout, ${most}`)
   return Object.freeze({ min, timeout: Math.ceil(timeout), fsync })

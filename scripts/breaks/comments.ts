@@ -8,6 +8,9 @@
  */
 import { readFileSync } from 'node:fs'
 
+/** Of the project. */
+export const root = new URL('../../', import.meta.url)
+
 export interface Change {
   /** From the root of the project. */
   readonly path: string
@@ -78,7 +81,7 @@ export function unbroken(text: string): number[] {
 }
 
 /** What is wrong with a break: nothing, if it can be made. */
-export function troubleOf({ changes }: Break, root: URL): string | undefined {
+export function troubleOf({ changes }: Break): string | undefined {
   if (changes.length === 0) return 'names no change'
   for (const { path, from } of changes) {
     const times = readFileSync(new URL(path, root), 'utf8').split(from).length - 1

@@ -8,7 +8,7 @@
  * The waiters are on the other side of `Waiting`: they are told what becomes of the locks that they wait for.
  */
 import type { Clock, Timer } from '../clock.ts'
-import { about, type LockLostError } from '../errors.ts'
+import { about, LockClosedError, LockConnectionError, type LockLostError } from '../errors.ts'
 import type { Block, Claim, Granted, Hold, Primitive, Refused } from '../primitive.ts'
 import { inside, type Keeper, Lease } from './lease.ts'
 import { type Heirs, Passing } from './passing.ts'
@@ -67,7 +67,9 @@ export class Holding<W> {
   readonly #passing: Passing<W>
   readonly #keeper: Keeper
   /** Holds that ran out and are still to be ended in Redis. */
-  readonly #ending = new Set<Timer>()
+  readonly #ending = new Map<Timer, Hold>()
+  /** What is being ended behind. */
+  readonly #behind = new Set<Promise<void>>()
 
   /** `label`: what others are told of who holds. */
   constructor(primitive: Primitive, clock: Clock, label: string, waiting: Waiting<W>, listener: HoldListener) {
@@ -90,7 +92,10 @@ export class Holding<W> {
       },
       ranOut: lease => this.#endLater(lease),
     })
-    this.#passing = new Passing(primitive, clock, this.#renewal, waiting, error => listener.failed(error))
+    this.#passing = new Passing(primitive, clock, this.#renewal, waiting, {
+      end: ({ hold, block }) => this.#endBehind(hold, block),
+      failed: error => listener.failed(error),
+    })
   }
 
   /** How many leases are held. */
@@ -98,9 +103,16 @@ export class Holding<W> {
     return this.#renewal.size
   }
 
-  /** Whether there is a live lease under the hold of this id. */
-  has(id: string): boolean {
-    return this.#renewal.find(id) !== undefined
+  /**
+   * Whether there is a live lease under the hold of this id. With the token of a grant that Redis has told of: of that grant, or
+   * of a later one. The lease of an earlier one is lost: while it lives, Redis does not grant to its id anew.
+   */
+  has(id: string, token = 0): boolean {
+    const lease = this.#renewal.find(id)
+    if (!lease) return false
+    const older = lease.fencingToken < token
+    if (older) this.#renewal.lose(lease, 'Redis has granted the lock anew')
+    return !older
   }
 
   /** The lease of a grant. */
@@ -130,8 +142,8 @@ export class Holding<W> {
   }
 
   /** As `Passing.record`. */
-  record(key: string): Promise<void> | undefined {
-    return this.#passing.record(key)
+  record(key: string, owner: string): Promise<void> | undefined {
+    return this.#passing.record(key, owner)
   }
 
   /** What a request would be told that is refused because a lease of this client holds the lock, and may hand it on. */
@@ -146,13 +158,18 @@ export class Holding<W> {
 
   /** Releases a lease where a failure must not hide something more important: it is reported as an event. */
   async releaseQuietly(lease: Lease): Promise<void> {
-    await lease.release().catch(error => this.#listener.failed(error))
+    await lease.release().catch(error => {
+      const closed = error instanceof LockClosedError
+      this.#listener.failed(closed ? new LockConnectionError('it could not be released', error, lease.key) : error)
+    })
   }
 
   /** Releases everything; resolves when Redis has answered to all. */
   async releaseAll(): Promise<void> {
-    for (const timer of this.#ending) timer.cancel()
-    await Promise.all(this.#renewal.leases.map(lease => this.releaseQuietly(lease)))
+    const released = this.#renewal.leases.map(lease => this.releaseQuietly(lease))
+    for (const [timer, hold] of this.#ending) this.#endNow(timer, hold)
+    await Promise.all(released)
+    while (this.#behind.size > 0) await Promise.all(this.#behind)
   }
 
   /** Nothing is renewed or noticed any more. */
@@ -200,11 +217,24 @@ export class Holding<W> {
    */
   #endLater(lease: Lease): void {
     const { hold, lease: length } = inside.terms(lease)
-    const timer = this.#clock.after(AFTER_LAPSE + length / 1000, () => {
-      this.#ending.delete(timer)
-      this.#endHold(hold).catch(error => this.#listener.failed(error))
-    })
-    this.#ending.add(timer)
+    const timer = this.#clock.after(AFTER_LAPSE + length / 1000, () => this.#endNow(timer, hold))
+    this.#ending.set(timer, hold)
+  }
+
+  #endNow(timer: Timer, hold: Hold): void {
+    timer.cancel()
+    this.#ending.delete(timer)
+    this.#endBehind(hold)
+  }
+
+  /** Ends a hold that nobody waits for but `close`. */
+  #endBehind(hold: Hold, block?: Block): void {
+    const ended = this.#endHold(hold, block)
+      .catch(error => this.#listener.failed(error))
+      .then(() => {
+        this.#behind.delete(ended)
+      })
+    this.#behind.add(ended)
   }
 
   /** Ends the hold in Redis; whether it was live there, and then `told` is called. The lock may have gone to a waiter of this client. */

@@ -1,8 +1,8 @@
 /**
  * Where each lock has an inbox of its own (in a cluster), a holder does not hear by itself that its lock is taken away:
  * it would learn it by its next renewal, or not at all if its lease is not renewed (I8). So a hold that lasts subscribes to
- * the inbox of its lock, behind the back of its caller, unless it is renewed so often that this would bring nothing; a
- * short one ends before, and costs nothing. What happened before the subscription is confirmed is found by asking once.
+ * the inbox of its lock, behind the back of its caller, unless it is renewed so often, and without end, that this would bring nothing; a
+ * short one ends before, and costs nothing. What happened before it is known to be heard is found by asking once.
  */
 import type { Clock, Timer } from '../clock.ts'
 import { inside, type Lease } from './lease.ts'
@@ -70,7 +70,9 @@ export class Listening {
   #listen(lease: Lease): void {
     this.#listening.push(lease)
     // One that cannot be heard, for now or for want of rights, is noticed by renewals only.
-    this.#inboxes.hear(lease.key, 'inbox')?.then(
+    // Also where somebody else of this client hears it: since when, is not known.
+    const hearing = this.#inboxes.hear(lease.key, 'inbox') ?? Promise.resolve()
+    hearing.then(
       () => this.#doubt(lease),
       () => {},
     )
@@ -78,8 +80,7 @@ export class Listening {
 }
 
 function isRenewed(lease: Lease): boolean {
-  const { renewUntil, since } = inside.terms(lease)
-  return renewUntil > since
+  return inside.terms(lease).renewUntil === Number.POSITIVE_INFINITY
 }
 
 function isHeld(lease: Lease): boolean {

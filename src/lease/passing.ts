@@ -3,7 +3,8 @@
  * why that is safe), and tells Redis behind.
  *
  * A lease is handed on only where nothing about it is open: it is held, at least half of its length surely lasts, it is
- * the only hold of its owner, whom nobody else can name, and no question about it is under way.
+ * the only hold of its owner, whom nobody else can name and who has not begun to re-enter, and no question about it is
+ * under way.
  *
  * A release that finds nobody waiting, of a lease that might go on, is sent when the turn of the event loop is over. Two
  * callers who take turns at a lock come back at the same time: the reply of one's release and the grant of the other
@@ -31,6 +32,12 @@ export interface Heirs<W> {
   inherit(heir: W, grant: Inherited): void
 }
 
+export interface Told {
+  /** The hold has to be ended in Redis: nobody was left to hand it to. */
+  end(tenure: Tenure): void
+  failed(error: unknown): void
+}
+
 /** A run of which Redis may not know who holds. */
 interface Behind {
   timer: Timer | undefined
@@ -43,15 +50,15 @@ export class Passing<W> {
   readonly #clock: Clock
   readonly #renewal: Renewal
   readonly #heirs: Heirs<W>
-  readonly #failed: (error: unknown) => void
+  readonly #told: Told
   readonly #behind = new Map<Tenure, Behind>()
 
-  constructor(primitive: Primitive, clock: Clock, renewal: Renewal, heirs: Heirs<W>, failed: (error: unknown) => void) {
+  constructor(primitive: Primitive, clock: Clock, renewal: Renewal, heirs: Heirs<W>, told: Told) {
     this.#primitive = primitive
     this.#clock = clock
     this.#renewal = renewal
     this.#heirs = heirs
-    this.#failed = failed
+    this.#told = told
   }
 
   /** Ends the lease by handing the lock on; `ended` is called in between. False: it has to be released in Redis. */
@@ -68,7 +75,7 @@ export class Passing<W> {
       this.#heirs.inherit(heir, { granted: true, token: tenure.issue(), deadline, via: 'handoff', tenure })
     } else {
       this.end(tenure)
-      this.#primitive.release(tenure.hold, tenure.block).catch(this.#failed)
+      this.#told.end(tenure)
     }
     return true
   }
@@ -88,7 +95,9 @@ export class Passing<W> {
    * The owner of a lease of this key is about to name itself to Redis, which has to know it by then: when this resolves.
    * Undefined: it does.
    */
-  record(key: string): Promise<void> | undefined {
+  record(key: string, owner: string): Promise<void> | undefined {
+    // Its answer may come after the release: an heir would hold the lock beside the one who has re-entered.
+    for (const lease of this.#renewal.leasesOf(key)) if (lease.owner === owner) inside.terms(lease).tenure?.end()
     for (const [tenure, behind] of this.#behind) {
       if (tenure.hold.key !== key) continue
       const recording = this.#record(tenure, behind)
@@ -112,7 +121,7 @@ export class Passing<W> {
       behind = { timer: undefined, recording: undefined }
       this.#behind.set(tenure, behind)
     }
-    behind.timer ??= this.#clock.after(RECORD_AFTER, () => this.#record(tenure, behind)?.catch(this.#failed))
+    behind.timer ??= this.#clock.after(RECORD_AFTER, () => this.#record(tenure, behind)?.catch(this.#told.failed))
   }
 
   #record(tenure: Tenure, behind: Behind): Promise<void> | undefined {
@@ -141,7 +150,8 @@ export class Passing<W> {
       if (!holder) return
       if (!passed) return this.#renewal.check([holder])
       tenure.queued ||= passed.queued
-      this.#renewal.prolong(holder, passed.deadline)
+      // Where replicas have to know it, they do not: the next renewal counts, and is waited for.
+      if (!this.#primitive.confirm) this.#renewal.prolong(holder, passed.deadline)
     } catch (error) {
       if (tenure.recorded === fencingToken) tenure.recorded = recorded
       throw error

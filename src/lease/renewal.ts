@@ -33,6 +33,8 @@ interface Entry {
   /** When to ask Redis, monotonic ms. */
   due: number
   asking: boolean
+  /** How many renewals by its user are unanswered. */
+  renewing: number
   /** The latest moment for which the lock was asked for; if others may prolong the hold, there is none. */
   asked: number
   /** How often something has said that the hold may be gone: an answer to an older question does not settle that. */
@@ -88,7 +90,7 @@ export class Renewal {
   add(lease: Lease): void {
     const { lease: length, since, owner, id } = inside.terms(lease)
     const asked = named(owner, id) ? NEVER : Math.max(inside.deadline(lease), since + length)
-    const entry: Entry = { lease, due: this.#firstDue(lease), asking: false, asked, doubts: 0 }
+    const entry: Entry = { lease, due: this.#firstDue(lease), asking: false, renewing: 0, asked, doubts: 0 }
     this.#entries.set(idOf(lease), entry)
     const siblings = this.#byKey.get(lease.key)
     if (siblings) siblings.push(lease)
@@ -104,7 +106,7 @@ export class Renewal {
   handOn(lease: Lease): boolean {
     this.expire(lease)
     const entry = this.#entryOf(lease)
-    if (!entry || entry.asking || entry.doubts > 0) return false
+    if (!entry || entry.asking || entry.renewing > 0 || entry.doubts > 0) return false
     if (this.#byKey.get(lease.key)?.length !== 1) return false
     if (!inside.leave(lease) && inside.state(lease) !== 'releasing') return false
     inside.finish(lease)
@@ -147,7 +149,7 @@ export class Renewal {
       }
       release().then(
         live => {
-          if (!live) this.#lose(lease, 'Redis did not know this hold any more when it was released')
+          if (!live) this.lose(lease, 'Redis did not know this hold any more when it was released')
           over()
           resolve(live)
         },
@@ -157,6 +159,13 @@ export class Renewal {
         },
       )
     })
+  }
+
+  /** Ends a lease that is known to be lost. */
+  lose(lease: Lease, why: string): void {
+    this.#remove(lease)
+    const error = new LockLostError(lease.key, why)
+    if (inside.lose(lease, error)) this.#listener.lost(lease, error)
   }
 
   /** Asks Redis about these leases now: something said that they may be gone, or a message saying so may have been missed. */
@@ -176,7 +185,10 @@ export class Renewal {
     const entry = this.#entryOf(lease)
     if (!entry || inside.state(lease) !== 'held') throw new LockLostError(lease.key, 'it is not held any more')
     const question = { ms, doubts: entry.doubts }
-    const asked = this.#primitive.renew([{ hold: holdOf(lease), ms }])
+    entry.renewing += 1
+    const asked = this.#primitive.renew([{ hold: holdOf(lease), ms }]).finally(() => {
+      entry.renewing -= 1
+    })
     const [deadline] = await pTimeout(asked, { milliseconds: Number.POSITIVE_INFINITY, signal: lease.signal })
     this.#learn(entry, deadline, question)
     if (!lease.held) throw new LockLostError(lease.key, 'it ended while it was being prolonged')
@@ -264,7 +276,7 @@ export class Renewal {
   #learn(entry: Entry, deadline: number | undefined, { ms, doubts }: Question): void {
     const { lease } = entry
     if (inside.state(lease) !== 'held') return
-    if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')
+    if (deadline === undefined) return this.lose(lease, 'Redis does not know this hold any more')
     const now = this.#clock.now()
     if (ms > 0) entry.asked = Math.max(entry.asked, now + ms)
     // While the server's clock stands back, the lease seems to last for the step, too; but only until the clock is set right.
@@ -293,15 +305,10 @@ export class Renewal {
     // A hold that runs out while its release is unanswered has ended, by the one or the other: nobody has lost it.
     if (entry.overdue) entry.overdue()
     else {
-      this.#lose(entry.lease, 'its lease ran out')
+      // First: who is told that it is lost may close the client.
       this.#listener.ranOut(entry.lease)
+      this.lose(entry.lease, 'its lease ran out')
     }
-  }
-
-  #lose(lease: Lease, why: string): void {
-    this.#remove(lease)
-    const error = new LockLostError(lease.key, why)
-    if (inside.lose(lease, error)) this.#listener.lost(lease, error)
   }
 
   /** Undefined: it has ended, though another lease may have followed it under the same hold. */

@@ -80,8 +80,11 @@ function fromUrl(url: string): Clients {
     // The text itself is not shown: a mistyped URL may hold a password.
     throw new LockArgumentError('redis', '(not shown)', 'a URL that begins with redis:// or rediss://')
   }
-  const keyPrefix = new URL(url).searchParams.get('keyPrefix') ?? ''
-  return { make: () => heardOut(new Redis(url, manners)), keyPrefix, cluster: false }
+  const own = new URL(url)
+  const keyPrefix = own.searchParams.get('keyPrefix') ?? ''
+  // What a URL says counts more for ioredis than what stands beside it.
+  for (const name of Object.keys(manners)) own.searchParams.delete(name)
+  return { make: () => heardOut(new Redis(own.href, manners)), keyPrefix, cluster: false }
 }
 
 /** A connection of our own to a node of a cluster. */
@@ -150,6 +153,9 @@ function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: 
   if (!node || !lastNodeError || lastNodeError.name === 'ReplyError') return
   const probe = heardOut(node.duplicate({ ...manners, connectTimeout: 500 }))
   probe.on('error', reason => cluster.emit('error', reason))
+  // The greeting may never be answered.
+  const limit = setTimeout(() => probe.disconnect(), 500)
+  probe.once('end', () => clearTimeout(limit))
   probe.connect().then(
     () => probe.disconnect(),
     () => {},

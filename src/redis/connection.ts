@@ -8,13 +8,14 @@
  * A call is then in one of four states:
  *
  *      run ──▶ waiting for the connection ◀───────────────┐
- *                 │ up                                     │ outcome unknown: the socket failed, or the server
- *                 ▼                                        │ is loading, busy, moving a slot
+ *                 │ up                                     │ outcome unknown: the socket failed; or not now: the
+ *                 ▼                                        │ server is loading, busy, moving a slot
  *              sent ──▶ answered                           │
  *                 └───────────────────────────────────────-┘
  *                 └──▶ refused: the server's definite "no" (NOPERM, OOM, READONLY, WRONGTYPE, …)
  *
- * "Unknown" is sent again: every script does nothing the second time, so whether the first one ran does not matter.
+ * Both are sent again. After "unknown" that is a repetition: every script does nothing the second time, so whether the
+ * first one ran does not matter, but its answer has to be read so.
  * Each call settles within `outageTimeout` of its start, whatever the network does (I6); one timer serves all of them.
  * A server that stops answering on an open socket (half-open, frozen) is noticed by the age of the oldest unanswered
  * call, and its connection is torn down.
@@ -27,7 +28,7 @@ import { Writes } from './writes.ts'
 /** Server errors that pass: the same request may succeed a moment later, or on another connection. */
 const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b/
 /** So says a server that is no master any more; behind sentinels, the next connection leads to the one that is. */
-const demoted = /\bREADONLY\b/
+const demoted = /\bREADONLY\b|\bcannot be used with replica\b/
 
 /** Retry pace while the connection is up but the server says "not now", in ms. */
 const PAUSE = 50
@@ -171,6 +172,11 @@ export class Connection {
     })
   }
 
+  /** Whether a refusal says "not now", or "not here": then it is to be asked again. */
+  passes(error: Error): boolean {
+    return passing.test(error.message) || (this.#followsMaster && demoted.test(error.message))
+  }
+
   /** What is asked inside leaves in one write for each server. */
   together(ask: () => void): void {
     this.#writes.together(ask)
@@ -181,7 +187,10 @@ export class Connection {
     // One that has ended is about to be made anew.
     if (this.#torn || this.redis.status === 'end') return
     this.#torn = reason
+    // A cluster that knows no node yet does not tell that it has ended.
+    const mute = 'nodes' in this.redis && this.redis.status === 'connecting' && this.redis.nodes().length === 0
     this.redis.disconnect()
+    if (mute) this.#wentDown()
   }
 
   /** Ends the connection for good; pending calls reject with LockClosedError. */
@@ -241,7 +250,8 @@ export class Connection {
       return this.#fail(call, new LockConnectionError('Redis refused', error))
     }
     call.error = this.#torn ?? error
-    call.repeated = true
+    // Who says "not now" has not run it.
+    if (!isReply(error)) call.repeated = true
     // Without a connection, the next one takes it up.
     if (!this.#up) return
     this.#clock.after(PAUSE, () => {

@@ -30,7 +30,7 @@ import { Subscriber } from './subscriber.ts'
 
 export interface LinkListener {
   granted(id: string, token: number, via: Via, lock: string): void
-  lost(id: string): void
+  lost(id: string, token: number): void
   /** `by`: the client that released the lock, where it is known. */
   unlocked(key: string, by: string | undefined): void
   /** The connection for commands is gone, or there again. */
@@ -112,8 +112,12 @@ export class Link {
     if (!settings.replicas) return
     // Whether it is there is only told by what is asked of it.
     this.#confirmations = connection({ up() {}, down() {} })
-    this.replicated = new Replication(this.#confirmations, this.scripts, settings.replicas, lock =>
-      this.keys.placeOfLock(lock),
+    this.replicated = new Replication(
+      this.#confirmations,
+      this.scripts,
+      settings.replicas,
+      lock => this.keys.placeOfLock(lock),
+      settings.outageTimeout,
     )
   }
 
@@ -199,7 +203,7 @@ export class Link {
     if (key !== undefined) return this.#listener.unlocked(key, text.split(' ', 2)[1])
     const [, word, id, number, of] = /^(\w+) (\S+) ?(\d*) ?([\s\S]*)$/.exec(text) ?? []
     if (word === 'beat') this.#beat.heard = Math.max(this.#beat.heard, Number(id))
-    else if (word === 'lost') this.#listener.lost(id!)
+    else if (word === 'lost') this.#listener.lost(id!, Number(number))
     else if (word === 'handoff' || word === 'expiry') this.#listener.granted(id!, Number(number), word, of!)
   }
 

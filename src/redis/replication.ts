@@ -7,6 +7,7 @@
  * failover another might answer. What comes while one WAIT is under way shares the next.
  */
 import type { Cluster, Redis } from 'ioredis'
+import pTimeout from 'p-timeout'
 import { LockConnectionError } from '../errors.ts'
 import type { Replicas } from '../options.ts'
 import { type Connection, isReply } from './connection.ts'
@@ -24,6 +25,7 @@ export class Replication implements Runner {
   readonly #connection: Connection
   readonly #scripts: Scripts
   readonly #replicas: Readonly<Required<Replicas>>
+  readonly #outageTimeout: number
   readonly #placeOf: (lock: string) => string
   /** What waits for its round, by place; a place that is here has one under way. */
   readonly #next = new Map<string, Asked[]>()
@@ -34,7 +36,9 @@ export class Replication implements Runner {
     scripts: Scripts,
     replicas: Readonly<Required<Replicas>>,
     placeOf: (lock: string) => string,
+    outageTimeout: number,
   ) {
+    this.#outageTimeout = outageTimeout
     this.#connection = connection
     this.#scripts = scripts
     this.#replicas = replicas
@@ -48,7 +52,12 @@ export class Replication implements Runner {
     read: (reply: Reply<N>) => T = reply => reply as T,
   ): Promise<T> {
     const request = this.#scripts.request(name, keys, args, read)
-    return new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>
+    const asked = new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>
+    // The round ahead of it may use up all the time that there is.
+    return pTimeout(asked, {
+      milliseconds: this.#outageTimeout,
+      message: new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`),
+    })
   }
 
   together(ask: () => void): void {
@@ -103,7 +112,12 @@ export class Replication implements Runner {
     if (fsync) pipeline.call('waitaof', 0, min, timeout)
     else pipeline.wait(min, timeout)
     const results = (await pipeline.exec()) ?? []
-    for (const [error] of results) if (error && !isReply(error)) throw error
+    for (const [error] of results) {
+      if (!error || (isReply(error) && !this.#connection.passes(error))) continue
+      // ioredis follows no MOVED where a part of the pipeline was answered otherwise, as WAIT is, and keeps its table.
+      if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})
+      throw error
+    }
     return results as Result[]
   }
 

@@ -14,6 +14,8 @@ import { heardOut } from './clients.ts'
 
 /** Between attempts to reach a sentinel again, in ms, growing to the longest. */
 const RETRY = { first: 100, longest: 2_000 }
+/** How often a sentinel has to show that it is there, and in what time, in ms. */
+const PROBE = 5_000
 
 export class Sentinels {
   readonly #sentinels: readonly Redis[]
@@ -22,6 +24,7 @@ export class Sentinels {
   readonly #deaf: (error: Error) => void
   /** Why a sentinel could not be reached, the last time that one could not. */
   #trouble: Error | undefined
+  #probe: NodeJS.Timeout | undefined
 
   /**
    * `options` as for a connection to the master. `switched`: the master is another one, or may be. `deaf`: a sentinel
@@ -37,9 +40,16 @@ export class Sentinels {
   open(): void {
     // A failure is no news: it tries again by itself.
     for (const sentinel of this.#sentinels) sentinel.connect().catch(() => {})
+    // Who only listens does not notice that nobody is there any more. `socketTimeout` does, once something is asked.
+    this.#probe = setInterval(() => {
+      for (const sentinel of this.#sentinels) {
+        if (sentinel.status === 'ready') sentinel.subscribe('+switch-master').catch(() => {})
+      }
+    }, PROBE)
   }
 
   close(): void {
+    clearInterval(this.#probe)
     for (const sentinel of this.#sentinels) sentinel.disconnect()
   }
 
@@ -93,6 +103,7 @@ function connectionTo(
     ...(tls && { tls }),
     connectTimeout: 5_000,
     disconnectTimeout: 200,
+    socketTimeout: PROBE,
     lazyConnect: true,
     enableReadyCheck: false,
     enableOfflineQueue: false,

@@ -34,12 +34,14 @@ export interface WaitListener {
   /** The waiter goes on waiting: it was refused, or stands behind one that was. */
   waiting(waiter: Waiter): void
   /** Whether the client has a lease under this hold, and it has not ended. */
-  holds(id: string): boolean
+  holds(id: string, token?: number): boolean
   /**
    * What Redis would say of a lock that this client holds itself and may hand on without asking, with the time for which
    * that is so in place of the ttl; undefined: it is not so.
    */
   ours(key: string): Refused | undefined
+  /** Something said that the hold of this id may be gone. */
+  doubt(id: string): void
   /** Something failed that no promise reports. */
   failed(error: unknown): void
 }
@@ -57,7 +59,8 @@ export class Acquirer {
   constructor(primitive: Primitive, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
     this.#clock = clock
     this.#ending = new Ending(this.#waiters, primitive, clock, patience, {
-      holds: id => listener.holds(id),
+      holds: (id, token) => listener.holds(id, token),
+      doubt: id => listener.doubt(id),
       failed: error => listener.failed(error),
       // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
       left: key => this.unlocked(key),
@@ -154,6 +157,12 @@ export class Acquirer {
     return true
   }
 
+  /** A grant has been taken away, of which the waiter may not have heard: its reply is under way. */
+  lost(id: string, token: number): void {
+    const waiter = this.#waiters.find(id)
+    if (waiter) waiter.lost = token
+  }
+
   /** A grant by the reply of this client's own release. False: no waiter has that id any more. */
   grantedByReply(id: string, grant: Granted): boolean {
     const waiter = this.#waiters.find(id)
@@ -185,9 +194,7 @@ export class Acquirer {
   async close(): Promise<void> {
     this.#closed = true
     this.#outage.over()
-    for (const room of this.#waiters.rooms) {
-      for (const waiter of [...room.line, ...room.queued]) this.#ending.end(waiter, new LockClosedError())
-    }
+    for (const waiter of this.#waiters.all) this.#ending.end(waiter, new LockClosedError())
     await this.#ending.close()
   }
 
@@ -213,7 +220,7 @@ export class Acquirer {
 
   async #queue(waiter: Waiter): Promise<void> {
     const room = this.#waiters.queue(waiter)
-    await this.#asking.hear(room, 'inbox')
+    await this.#asking.heed(room, 'inbox', this.#heartbeat.pause)
     const { after } = waiter.wish
     if (after) await after
     if (waiter.state === 'waiting') await this.#askToQueue(waiter, room)

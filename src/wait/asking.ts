@@ -73,6 +73,26 @@ export class Asking {
     this.#waiting(waiter)
   }
 
+  /**
+   * As `hear`, but goes on after `limit` ms, and where the way of messages is broken: that of commands may be open, and the
+   * slow timer does without messages (I4). Rejects only what Redis refuses.
+   */
+  heed(room: Room, channel: Channel, limit: number): Promise<void> {
+    const hearing = this.hear(room, channel)
+    if (hearing === already) return hearing
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.after(limit, resolve)
+      hearing
+        .catch(error => {
+          if (error.cause === undefined || error.cause.name === 'ReplyError') reject(error)
+        })
+        .then(() => {
+          timer.cancel()
+          resolve()
+        })
+    })
+  }
+
   /** Resolves when the room hears the channel. One that cannot be heard is not counted as heard by the next waiter. */
   hear(room: Room, channel: Channel): Promise<void> {
     const known = room.heard[channel]

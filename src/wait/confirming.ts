@@ -25,6 +25,9 @@ export interface Confirmed {
   end(waiter: Waiter, error: Error): void
 }
 
+/** Between the end of a grant that did not count and the next attempt, in ms. */
+const PAUSE = 50
+
 const tooLate = new Error('its lease ended before enough replicas had it')
 
 export class Confirming {
@@ -41,16 +44,18 @@ export class Confirming {
   }
 
   start(waiter: Waiter, grant: Granted): void {
+    waiter.latest = Math.max(waiter.latest, grant.token)
     if (waiter.confirming) return
     waiter.confirming = true
     const { key, id, lease } = waiter.claim
-    const asked = this.#clock.now() + lease
+    const begun = this.#clock.now()
+    const asked = begun + lease
     this.#confirm({ key, id }).then(
       deadline => {
         if (waiter.state !== 'waiting') return
-        // Later than that it may be another grant to the same id, with another token.
-        if (deadline === undefined || this.#clock.now() >= grant.deadline) {
-          if (!this.#endedBy(waiter, new LockConnectionError('the lock was not replicated', tooLate)))
+        // Later than that it may be another grant to the same id, with another token; and so it is if a newer one has come.
+        if (deadline === undefined || grant.token < waiter.latest || this.#clock.now() >= grant.deadline) {
+          if (!this.#endedBy(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate)))
             this.#again(waiter)
           return
         }
@@ -58,16 +63,16 @@ export class Confirming {
         this.#told.granted(waiter, { ...grant, deadline: Math.max(Math.min(deadline, asked), grant.deadline) })
       },
       error => {
-        if (waiter.state !== 'waiting' || this.#endedBy(waiter, error)) return
-        this.#told.undo(waiter, () => this.#again(waiter))
+        if (waiter.state !== 'waiting' || this.#endedBy(waiter, begun, error)) return
+        this.#told.undo(waiter, () => this.#clock.after(PAUSE, () => this.#again(waiter)))
       },
     )
   }
 
   /** Ends the wait if it was a single attempt, or its patience is over. */
-  #endedBy(waiter: Waiter, error: Error): boolean {
+  #endedBy(waiter: Waiter, begun: number, error: Error): boolean {
     const now = this.#clock.now()
-    waiter.unconfirmedSince ??= now
+    waiter.unconfirmedSince ??= begun
     const over = waiter.wish.mode === 'once' || now - waiter.unconfirmedSince >= this.#patience
     if (over) this.#told.end(waiter, error)
     return over

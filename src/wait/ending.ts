@@ -22,11 +22,13 @@ export interface Patience {
 
 export interface EndListener {
   /** Whether the client has made a lease of the grant to this id, and it has not ended. */
-  holds(id: string): boolean
+  holds(id: string, token?: number): boolean
   /** Something failed that no promise reports. */
   failed(error: unknown): void
   /** A claim has been taken back: had it been granted, the lock is open now. */
   left(key: string): void
+  /** Something said that the hold of this id may be gone. */
+  doubt(id: string): void
   /** A grant that did not count has been taken back: the waiter asks anew, with the place that it had. */
   again(waiter: Waiter): void
   /** The room does not need the channel any more. */
@@ -49,7 +51,11 @@ export class Ending {
     this.#confirming =
       primitive.confirm &&
       new Confirming(primitive.confirm, clock, patience.outage, {
-        granted: (waiter, grant) => this.inherit(waiter, grant),
+        granted: (waiter, grant) => {
+          this.inherit(waiter, grant)
+          // Who has come to stand behind it meanwhile looks for itself.
+          listener.left(waiter.claim.key)
+        },
         undo: (waiter, undone) => this.leave(waiter, undone),
         again: waiter => listener.again(waiter),
         end: (waiter, error) => this.end(waiter, error),
@@ -58,14 +64,19 @@ export class Ending {
 
   /** The grant reaches the waiter; or, if that does not wait any more, goes back. */
   grant(waiter: Waiter, grant: Granted): void {
-    if (waiter.state !== 'waiting') return this.takeBack(waiter)
+    if (waiter.state !== 'waiting') return this.takeBack(waiter, grant.token)
     if (this.#closed) {
       this.#settle(waiter, 'ended')
       this.leave(waiter)
       return waiter.settle(new LockClosedError(), waiter)
     }
+    // Once: whoever forges that it was lost costs it an attempt, and no more.
+    const lost = grant.token <= waiter.lost
+    waiter.lost = 0
+    if (lost && waiter.wish.mode !== 'once') return this.#listener.again(waiter)
     if (this.#confirming) this.#confirming.start(waiter, grant)
     else this.inherit(waiter, grant)
+    if (lost) this.#listener.doubt(waiter.claim.id)
   }
 
   /** The waiter holds now. A hand-off within the client comes here at once: its hold has been confirmed before. */
@@ -93,8 +104,8 @@ export class Ending {
    * grant we know of; but a request that was sent again may also have run after the release, and have queued or granted
    * the id anew. The lease tells which.
    */
-  takeBack(waiter: Waiter): void {
-    if (waiter.state === 'ended' || !this.#listener.holds(waiter.claim.id)) this.leave(waiter)
+  takeBack(waiter: Waiter, token?: number): void {
+    if (waiter.state === 'ended' || !this.#listener.holds(waiter.claim.id, token)) this.leave(waiter)
   }
 
   /** Takes back whatever became of the waiter's requests; calls `left` when that is done. */

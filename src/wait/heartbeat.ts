@@ -40,6 +40,11 @@ export class Heartbeat {
     this.#finds = finds
   }
 
+  /** How long a waiter goes without a look at the truth, at most, in ms. */
+  get pause(): number {
+    return this.#pause
+  }
+
   /** Looks at the truth for everybody in the room. */
   beat(room: Room): void {
     room.timer?.cancel()

@@ -96,7 +96,7 @@ export class Line {
   /** The head of the line tries, as long as there are wake-ups to use. Never two attempts of one room at a time. */
   async #contend(room: Room): Promise<void> {
     room.contending = true
-    for (let head = room.head; head && room.woken; head = room.head) {
+    for (let head = room.head; head && room.woken && !head.confirming; head = room.head) {
       room.woken = false
       // A refusal counts only if it is newer than that: what was said before has not been heard.
       const { listening } = room
@@ -110,8 +110,10 @@ export class Line {
           this.#shareRefusal(room, answer)
         }
         if (room.line.size === 0 || listening) continue
+        // What becomes of its grant is being found out; then there will be another wake-up.
+        if (head.confirming) continue
         if (answer.granted && this.#parkBehindOurselves(room)) continue
-        await this.#asking.hear(room, 'unlock')
+        await this.#asking.heed(room, 'unlock', this.#heartbeat.pause)
       } catch (error) {
         this.#ending.end(head, error as Error)
       }

@@ -53,8 +53,12 @@ export class Waiter {
   unanswered = 0
   /** ms from this client's own release to the grant, where that release was what it waited for. */
   handoff: number | undefined
+  /** The token of a grant of it that was taken away before it was heard of. */
+  lost = 0
   /** Whether it was granted, and replicas are being asked whether they have that. */
   confirming = false
+  /** The largest token of its grants that had to be confirmed. */
+  latest = 0
   /** When replicas did not have a grant of it for the first time. */
   unconfirmedSince: number | undefined
   /** Whether nobody outside this client was known to wait when it was granted. */
@@ -154,6 +158,11 @@ export class Waiters {
 
   get rooms(): Room[] {
     return [...this.#rooms.values()]
+  }
+
+  /** Everybody, whether in a room or not. */
+  get all(): Waiter[] {
+    return [...this.#byId.values()]
   }
 
   get size(): number {

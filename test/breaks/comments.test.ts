@@ -1,21 +1,15 @@
 /** The comments that say which line to break: they are read as meant, and no line has changed behind them. */
-import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { breaksIn, troubleOf, unbroken } from '../../scripts/breaks/comments.ts'
+import { folders, guardedIn } from '../../scripts/breaks/guarded.ts'
 
-const root = new URL('../../', import.meta.url)
-const files = readdirSync(new URL('test/fault', root)).filter(name => name.endsWith('.test.ts'))
-const textOf = (name: string) => readFileSync(new URL(`test/fault/${name}`, root), 'utf8')
-
-describe.each(files)('%s', name => {
-  const breaks = breaksIn(`test/fault/${name}`, textOf(name))
-
+describe.each(folders.flatMap(guardedIn))('$file', ({ breaks, text }) => {
   test('each line to break is there, once', () => {
-    expect(breaks.flatMap(each => troubleOf(each, root)?.concat(`, line ${each.line}`) ?? [])).toEqual([])
+    expect(breaks.flatMap(each => troubleOf(each)?.concat(`, line ${each.line}`) ?? [])).toEqual([])
   })
 
   test('each test says which line to break', () => {
-    expect(unbroken(textOf(name))).toEqual([])
+    expect(unbroken(text)).toEqual([])
   })
 })
 
@@ -51,7 +45,7 @@ describe('a comment', () => {
 
   test('that names no line is seen, and so is a line that is not there or there twice', () => {
     const at = (...words: string[]) =>
-      read(`// Break: ${words.join(' ')}`, "test('x', () => {").map(each => troubleOf(each, root))
+      read(`// Break: ${words.join(' ')}`, "test('x', () => {").map(each => troubleOf(each))
     expect(at('something else.')).toEqual(['names no change'])
     expect(at('`no such line` away in src/clock.ts')).toEqual(['src/clock.ts has "no such line" 0 times'])
     expect(at('`e` to `f` in src/clock.ts')).toEqual([expect.stringMatching(/^src\/clock.ts has "e" \d\d+ times$/)])

@@ -7,7 +7,7 @@ import { Child } from '../support/process.ts'
 import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { toNobody } from '../support/topologies/source.ts'
-import { clients, collect, heard, park, promptly, queueOf, queueUp, rejection } from './support.ts'
+import { aborted, clients, collect, heard, park, promptly, queueOf, queueUp, rejection } from './support.ts'
 
 describe('close', () => {
   test('releases what is held: others can take it at once', async () => {
@@ -148,15 +148,77 @@ describe('close', () => {
     await promptly(Promise.all(outcomes))
   })
 
-  test('I6: settles within bounds when Redis is gone while a lock is held', async () => {
+  test('I6: settles within bounds when Redis is gone while a lock is held, and tells what it could not release', async () => {
     const own = await ownPlace()
     const locks = client({}, own.source())
+    const errors = heard(locks, 'error')
     const lease = await locks.lock(freshKey())
     await own.kill()
     const begin = performance.now()
     await locks.close()
     expect(performance.now() - begin).toBeLessThan(6_000)
     expect(lease.held).toBe(false)
+    expect(errors).toMatchObject([{ error: { code: 'ERR_LOCK_CONNECTION', key: lease.key } }])
+  })
+
+  test.each(['by who is told of it', 'right after it'])(
+    'I7: at a lapse, %s: the hold is ended, which others of its owner would keep alive',
+    async when => {
+      const { source, proxy } = await place().proxied()
+      const [one, two] = [client({}, source), client()]
+      const key = freshKey()
+      const lapsing = await one.lock(key, { owner: 'job', lease: 1_000 })
+      // It does not learn that the other has prolonged the lock.
+      proxy.hold('up')
+      const lease = await two.lock(key, { owner: 'job' })
+      expect(lease.via).toBe('reentry')
+      const close = () => {
+        proxy.heal()
+        return one.close()
+      }
+      if (when === 'right after it') await aborted(lapsing.signal).then(close)
+      else await new Promise(resolve => one.on('lost', () => resolve(close())))
+      expect(await lease.release()).toBe(true)
+      expect(await two.inspect(key)).toMatchObject({ locked: false, holds: 0 })
+    },
+  )
+
+  test('I6: a call by who is told of a loss as it begins rejects at once', async () => {
+    const [locks, stranger] = clients(2)
+    const key = freshKey()
+    await stranger!.lock(key)
+    const held = await locks!.lock(freshKey())
+    const lapsing = await locks!.lock(freshKey(), { lease: 300 })
+    const order: string[] = []
+    locks!.on('released', () => order.push('released'))
+    locks!.on('lost', () => {
+      const call = rejection(locks!.lock(key), LockClosedError)
+      void call.finally(() => order.push('rejected'))
+    })
+    // No timer runs meanwhile: what has lapsed is noticed by `close`.
+    const until = performance.now() + 300
+    while (performance.now() < until);
+    await locks!.close()
+    expect([order, held.held, lapsing.held]).toEqual([['rejected', 'released'], false, false])
+  })
+
+  test('I7: by who is told of a release, while others of the client wait: the lock is free then', async () => {
+    const { source, proxy } = await place().proxied()
+    const [locks, stranger] = [client({}, source), client()]
+    const key = freshKey()
+    const holder = await stranger.lock(key)
+    const first = await park(locks, key)
+    const second = rejection(locks.lock(key), LockClosedError)
+    await holder.release()
+    const lease = await first.lease
+    const closed = new Promise(resolve => locks.on('released', () => resolve(locks.close())))
+    proxy.hold('up')
+    void lease.release()
+    await sleep(300)
+    proxy.heal()
+    await closed
+    expect(await stranger.isLocked(key)).toBe(false)
+    await second
   })
 })
 

@@ -52,6 +52,27 @@ describe('forceRelease', () => {
     await eventually(() => lease.signal.aborted, 2_000)
   })
 
+  test('I8: also where the holder’s client waits for the lock again before it has noticed', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    await Promise.all([one!.isLocked(key), two!.isLocked(key)])
+    const lease = await one!.lock(key, { lease: 30_000 })
+    expect(await two!.forceRelease(key)).toBe(true)
+    const next = await one!.lock(key, { fair: true })
+    await eventually(() => lease.signal.aborted, 2_000)
+    expect(next.held).toBe(true)
+  })
+
+  test('I8: the holder’s signal aborts promptly for a lease whose renewal has ended', async () => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const lease = await one!.lock(key, { lease: 3_000, renew: true, maxHold: 100 })
+    await sleep(200)
+    await lease.renew(60_000)
+    await two!.forceRelease(key)
+    await eventually(() => lease.signal.aborted, 2_000)
+  })
+
   test('I8: works within the holder’s own client', async () => {
     const locks = client()
     const key = freshKey()

@@ -1,6 +1,8 @@
 /** What a client of a single server may be made from, beside an instance. */
-import { expect, test } from 'vitest'
+import { Redis } from 'ioredis'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { client, freshKey, keysWith, plainRedis, redisUrl } from '../support/redis.ts'
+import { park, promptly, queueUp } from './support.ts'
 
 test('a client is made from a URL', async () => {
   expect((await client({}, redisUrl()).lock(freshKey())).held).toBe(true)
@@ -19,4 +21,62 @@ test('a client is made from options of ioredis, which it does not change', async
   const key = freshKey()
   await client({}, options).lock(key)
   expect(await keysWith(plainRedis(`${redisUrl()}/3`), key)).toEqual([expect.stringMatching(/^y:lock:/)])
+})
+
+describe('a URL that says keyPrefix', () => {
+  const prefixed = () => `${redisUrl()}?keyPrefix=app:`
+
+  test('I1: its clients and those of an instance with the same prefix exclude each other', async () => {
+    const redis = new Redis(redisUrl(), { keyPrefix: 'app:' })
+    onTestFinished(() => redis.disconnect())
+    const [one, two] = [client({}, prefixed()), client({}, redis)]
+    const key = freshKey()
+    const lease = await one.lock(key)
+    expect(await two.tryLock(key)).toBeNull()
+    expect(await keysWith(plainRedis(), key)).toEqual([`app:lock:{${key}}`])
+    await lease.release()
+    expect((await two.tryLock(key))?.held).toBe(true)
+    expect(await one.tryLock(key)).toBeNull()
+  })
+
+  test('I4: who waits is woken, fair or not, and the lock is listed', async () => {
+    const [holder, waiter] = [client({}, prefixed()), client({}, prefixed())]
+    const key = freshKey()
+    const lease = await holder.lock(key)
+    const parked = await park(waiter, key)
+    await lease.release()
+    const next = await parked.lease
+    expect(next.via).toBe('wakeup')
+    const queued = await queueUp(holder, key, 1)
+    await next.release()
+    expect((await queued.lease).via).toBe('handoff')
+    const found = []
+    for await (const state of waiter.list(key)) found.push(state.key)
+    expect(found).toEqual([key])
+  })
+})
+
+// Each of these would change how the connections of the client behave.
+test.each(['monitor=true', 'scripts=x', 'stringNumbers=true'])(
+  'what a URL says of a connection does not change a client: %s',
+  async said => {
+    const url = `${redisUrl()}?${said}`
+    const [holder, waiter] = [client({}, url), client({}, url)]
+    const key = freshKey()
+    const lease = await promptly(holder.lock(key))
+    const parked = await park(waiter, key)
+    expect(await lease.release()).toBe(true)
+    const next = await promptly(parked.lease)
+    expect(next.via).toBe('wakeup')
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
+  },
+)
+
+test('what a URL says beside that is heeded', async () => {
+  const name = freshKey('me')
+  await client({}, `${redisUrl()}/4?lazyConnect=&connectionName=${name}`).lock(freshKey())
+  const lines = String(await plainRedis().client('LIST')).split('\n')
+  const own = lines.filter(line => line.includes(` name=${name} `))
+  expect(own).not.toEqual([])
+  for (const line of own) expect(line).toContain(' db=4 ')
 })

@@ -69,6 +69,24 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (_, begin)
   )
 })
 
+// Break: `if (!isReply(error)) call.repeated = true` to `call.repeated = true` in src/redis/connection.ts: it says that
+// it has released the lock.
+test('-BUSY while a hold is lost: I8, its release says so', async () => {
+  const { url } = await ownServer('--lua-time-limit', '50')
+  const [redis, looking] = [plainRedis(url), bluntRedis(url)]
+  await looking.ping()
+  const key = freshKey()
+  const held = await client({}, url).lock(key)
+  await redis.del(`lock:{${key}}`)
+  const busy = outcomeOf(redis.eval('while true do end', 0))
+  await eventually(async () => /BUSY /.test(`${(await outcomeOf(looking.ping())).error}`))
+  const released = outcomeOf(held.release())
+  await sleep(300)
+  await looking.script('KILL')
+  await busy
+  expect((await within(5_000, released)).value).toBe(false)
+})
+
 // Break: `this.#known && refusal.message.startsWith('NOSCRIPT')` to `this.#known && refusal.message.startsWith('NOSCRIPT')
 // && !this.#script.sent && (this.#script.sent = true)` in src/redis/scripts.ts: what Redis was sent once, it is believed
 // to know for good; a call is refused when it has forgotten it.
@@ -143,8 +161,8 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `this.#lose(entry.lease, 'its lease ran out')` away in src/lease/renewal.ts and
-  // `if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')` to
+  // Break: `this.lose(entry.lease, 'its lease ran out')` away in src/lease/renewal.ts and
+  // `if (deadline === undefined) return this.lose(lease, 'Redis does not know this hold any more')` to
   // `if (deadline === undefined) return` in src/lease/renewal.ts: nobody says that the lease has ended. With the first
   // alone, Redis says so when it has read its data, which may be in time for this test.
   test('I1 I4 I8: a lease that runs out meanwhile is lost, and the next is granted when it is over', async () => {

@@ -79,3 +79,20 @@ describe.each([1, 10, 100])('with %i waiters in each of three clients', waiters 
     expect(scriptCalls(made)).toBeLessThanOrEqual(2)
   })
 })
+
+test.each([true, false])('with `replicas`, a free lock costs three scripts and one WAIT (fair: %s)', async fair => {
+  const { url, port } = await ownServer('--repl-diskless-sync-delay', '0')
+  await ownServer('--replicaof', '127.0.0.1', String(port))
+  const redis = plainRedis(url)
+  await eventually(async () => (await redis.wait(1, 500)) === 1, 15_000)
+  const locks = client({ lease: 60_000, replicas: { min: 1, timeout: 2_000 } }, url)
+  // The server knows every script by then, and the client hears what it hears all the time.
+  await (await locks.lock(freshKey(), { fair })).release()
+  const before = await settled(redis)
+  const rounds = 10
+  for (let i = 0; i < rounds; i++) await (await locks.lock(freshKey(), { fair })).release()
+  const made = await calls(redis, before)
+  expect(scriptCalls(made)).toBe(3 * rounds)
+  expect(made['wait']).toBe(rounds)
+  if (!fair) expect(made['subscribe'] ?? 0).toBe(0)
+})

@@ -82,7 +82,10 @@ export class SimulatedClient {
       granted: (id, token, via, lock) => {
         if (!this.acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, lock)
       },
-      lost: id => this.holding.doubt(id),
+      lost: (id, token) => {
+        this.holding.doubt(id)
+        this.acquirer.lost(id, token)
+      },
       unlocked: (key, by) => {
         if (by !== this.#link.clientId) this.acquirer.unlocked(key)
       },
@@ -115,8 +118,9 @@ export class SimulatedClient {
     }
     this.acquirer = new Acquirer(this.#mutex, channels, process, patience, {
       waiting: () => {},
-      holds: id => this.holding.has(id),
+      holds: (id, token) => this.holding.has(id, token),
       ours: key => this.holding.ours(key),
+      doubt: id => this.holding.doubt(id),
       failed: error => net.trace.note(process.name, () => `failed: ${error}`),
     })
     this.holding = new Holding(this.#mutex, process, settings.label, this.acquirer, {
@@ -162,7 +166,7 @@ export class SimulatedClient {
       mode: once ? 'once' : request.fair ? 'queue' : 'line',
       fairAfter: request.fairAfter,
       mayReenter: owner !== undefined,
-      after: owner === undefined ? undefined : this.holding.record(key),
+      after: owner === undefined ? undefined : this.holding.record(key, owner),
     }
     let waiter!: Waiter
     let lease: Lease | undefined

@@ -135,6 +135,10 @@ export class FaultProxies {
     for (const proxy of this.#proxies) proxy.swallow(direction)
   }
 
+  hold(direction: 'up' | 'down'): void {
+    for (const proxy of this.#proxies) proxy.hold(direction)
+  }
+
   heal(): void {
     for (const proxy of this.#proxies) proxy.heal()
   }

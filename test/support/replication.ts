@@ -35,6 +35,11 @@ export class Replication {
   async loseWrites(): Promise<void> {
     const written = await offset(this.#master.redis, 'master_repl_offset')
     await eventually(async () => (await offset(this.#replica.redis, 'slave_repl_offset')) >= written, PATIENCE)
+    this.loseWritesNow()
+  }
+
+  /** The replica gets nothing from now on. Whether it had all before, the caller knows. */
+  loseWritesNow(): void {
     this.#link.swallow('down')
   }
 

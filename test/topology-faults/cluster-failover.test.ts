@@ -7,6 +7,10 @@ import { type Contest, Crowd, clusterLocks, ownCluster, SOON, slotOf } from './c
 const contests: Contest[] = Array.from({ length: 6 }, (_, i) => ({ key: `job-${i}`, fair: i % 2 === 0 }))
 
 describe('CLUSTER FAILOVER', () => {
+  // Break: `if heard == 0 then` to `if false then` in lua/include/promote.lua, `redis.on('moved'` to `redis.on('never'`
+  // in src/redis/shard.ts, `cluster.on('refresh', () => this.#findAll())` away in src/redis/shards.ts: nobody follows
+  // the slot, and who has not followed it is passed over. As a rule they follow before the release comes, or are found
+  // later.
   test('I3 I4: waiters and leases go on, there and back', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const locks = ['one', 'two'].map(label => clusterLocks(cluster, { label, waiterTtl: 60_000, lease: 60_000 }))
@@ -46,6 +50,7 @@ describe('CLUSTER FAILOVER', () => {
 describe('SIGKILL of a master', () => {
   // The limit of I1 and I3: what the replica did not have when its master died. So on that master's keys, holds that had
   // been granted before the promotion may overlap with later ones, and places may be lost; on all other keys nothing may.
+  // Break: `else this.#send(call)` away in src/redis/connection.ts: what was cut off is not asked again.
   test('I1 to I8: everybody is served again; what was lost is signalled', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const crowd = new Crowd(cluster, contests)

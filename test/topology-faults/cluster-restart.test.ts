@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { type Contest, Crowd, clusterLocks, ownCluster } from './cluster-crowd.ts'
 
-// Break: the lines between --[[cluster and --]] in lua/include/promote.lua: who has not followed its slot loses its place.
-// Break: `this.#ears.heard(channel.name)` in src/redis/shards.ts: who was granted meanwhile learns it by a heartbeat.
+// Break: `if heard == 0 then` to `if false then` in lua/include/promote.lua: who has not followed its slot loses its
+// place.
 test('I1 to I8: a rolling restart loses no waiter, no place and no lease', { timeout: 120_000 }, async () => {
   const cluster = await ownCluster()
   const contests: Contest[] = Array.from({ length: 6 }, (_, i) => ({ key: `job-${i}`, fair: i % 2 === 0 }))

@@ -14,6 +14,8 @@ async function errors(cluster: RedisCluster, name: string): Promise<number> {
 describe('a slot that moves', () => {
   // While its keys lie on two nodes, scripts are put off or run where nobody is subscribed yet: places may be lost there,
   // and nothing else. On the keys of other slots nothing may.
+  // Break: `if (isReply(error) && !passing` to `if (!passing` in src/redis/connection.ts: calls that are put off for
+  // too long fail, releases among them, so nobody is granted these locks before their leases end.
   test('I1 I2 I4 to I8: back and forth, and to a node that is added', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const moving: Contest[] = ['{m}:fair', '{m}:loose', '{m}:fair-too'].map(key => ({ key, fair: key !== '{m}:loose' }))
@@ -43,8 +45,8 @@ describe('a slot that moves', () => {
     expect(ends.size, 'nothing failed').toBe(0)
   })
 
-  // Break: `redis.on('moved', …)` in src/redis/shard.ts: the waiters stay where nobody publishes any more. Their heartbeat,
-  // 20 s later, or the beat, after 5 s, would be the first to notice.
+  // Break: `redis.on('moved'` to `redis.on('never'` in src/redis/shard.ts: the waiters stay where nobody publishes any
+  // more. Their heartbeat, 20 s later, or the beat, after 5 s, would be the first to notice.
   test('I3 I4: takes the subscriptions of those who only wait with it', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const [one, two] = [clusterLocks(cluster, { waiterTtl: 60_000 }), clusterLocks(cluster, { waiterTtl: 60_000 })]

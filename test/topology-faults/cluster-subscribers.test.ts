@@ -12,8 +12,9 @@ import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 const patient = { waiterTtl: 60_000, lease: 60_000, outageTimeout: 3_000 }
 
 describe('a subscriber connection', () => {
-  // Break: `this.#lose(channel)` in `#down` of src/redis/shards.ts: nobody subscribes again. Or `this.#ears.heard(…)` there:
-  // nobody looks for what was missed.
+  // Break: `for (const channel of lost) this.#lose(channel)` away in src/redis/shards.ts: nobody subscribes again.
+  // Break: `if (missed || before) this.#ears.heard(channel.name)` away in src/redis/shards.ts: nobody looks for what
+  // was missed.
   test('I4: that is killed is made anew, and who waits by it looks again', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const [holder, waiter] = [clusterLocks(cluster, patient), clusterLocks(cluster, patient)]
@@ -34,7 +35,8 @@ describe('a subscriber connection', () => {
     expect(events).toEqual(['disconnected', 'reconnected'])
   })
 
-  // Break: `this.#shards.probe()` in src/redis/link.ts: the messages go into the void until the next heartbeat, in 20 s.
+  // Break: `if (this.#listener.busy()) this.#shards.probe()` away in src/redis/link.ts: the messages go into the void
+  // until the next heartbeat, in 20 s.
   test('I4: that is half-open is found out by asking', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const holder = clusterLocks(cluster, patient)
@@ -49,7 +51,8 @@ describe('a subscriber connection', () => {
   })
 })
 
-// Break: `socketTimeout` in src/redis/clients.ts: the other nodes' answers hide it, and every call to this one fails.
+// Break: `, socketTimeout: silence` away in src/redis/clients.ts: the other nodes' answers hide it, and every call to
+// this one fails.
 test('I6: a half-open connection for commands to one node is found out, while others answer', async () => {
   const cluster = await ownCluster()
   const { waiter, before } = await proxied(cluster)

@@ -9,8 +9,8 @@ import { freeze, patient, scene, serve } from './sentinel-scene.ts'
 const LINGER = 12_000
 
 describe('a master is stopped past its failover, and goes on', () => {
-  // Break: `this.#switched()` of the message in src/redis/sentinels.ts: the idle client stays, and is granted there what
-  // others are granted on the new master.
+  // Break: `if (name !== this.#name) return` to `return` in src/redis/sentinels.ts: the idle client stays, and is
+  // granted there what others are granted on the new master.
   test('I1 I4: clients leave it while it is stopped; a lease goes on; what was asked is granted', async () => {
     const { servers, master, make, connections, allAt } = await scene()
     const [holder, idle, asking] = [make(), make(), make()]
@@ -41,7 +41,8 @@ describe('a master is stopped past its failover, and goes on', () => {
     expect(await connections(master)).toBe(0)
   })
 
-  // Break: the question of 'ready' in src/redis/sentinels.ts: the switch was announced when nobody could hear it.
+  // Break: `if (before !== undefined && master !== before) this.#switched()` away in src/redis/sentinels.ts: the switch
+  // was announced when nobody could hear it.
   test('a client whose sentinels were all away at that moment leaves it when one is back', async () => {
     const { servers, master, make, connections, allAt } = await scene()
     const [only] = servers.sentinels
@@ -60,7 +61,8 @@ describe('a master is stopped past its failover, and goes on', () => {
     expect(await servers.direct(master).info('replication'), 'left of their own accord').toMatch(/role:master/)
   })
 
-  // Break: `retryStrategy` in src/redis/sentinels.ts to `() => null`: who was cut off once hears nothing any more.
+  // Break: `times => Math.min(times * RETRY.first, RETRY.longest)` to `() => null` in src/redis/sentinels.ts: who was
+  // cut off once hears nothing any more.
   test('all sentinels were restarted before, one after the other', async () => {
     const { servers, master, make, allAt } = await scene()
     const idle = make()

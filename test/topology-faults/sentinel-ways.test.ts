@@ -12,7 +12,7 @@ import { Replication } from '../support/replication.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { freeze, scene } from './sentinel-scene.ts'
 
-// Break: `sentinelCommandTimeout` in src/redis/clients.ts: the first sentinel is waited for, for ever.
+// Break: `sentinelCommandTimeout: 1_000,` away in src/redis/clients.ts: the first sentinel is waited for.
 test('I6: a sentinel that hangs is passed over', async () => {
   const { servers, make } = await scene()
   const goOn = freeze(servers.sentinels[0]!)
@@ -21,7 +21,8 @@ test('I6: a sentinel that hangs is passed over', async () => {
   expect(await lease.release()).toBe(true)
 })
 
-// Break: `sentinelRetryStrategy` in src/redis/clients.ts: ioredis goes on asking, and the reason is never told.
+// Break: `sentinelRetryStrategy: times => (times === 1 ? 0 : null),` away in src/redis/clients.ts: ioredis goes on
+// asking, and the reason is never told.
 test('I6 I7: where no sentinel answers, calls are rejected in time with that as their cause, and nothing stays', async () => {
   const sentinels = [{ host: '127.0.0.1', port: await freePort() }]
   const locks = new LockClient({ sentinels, name: 'locks' }, { outageTimeout: 600 })
@@ -31,7 +32,7 @@ test('I6 I7: where no sentinel answers, calls are rejected in time with that as 
   await within(500, locks.close())
 })
 
-// Break: `this.#sentinels?.close()` in src/redis/link.ts.
+// Break: `this.#sentinels?.close()` away in src/redis/link.ts: its connections to the sentinels stay.
 test('I7: a client that is closed leaves no connection at the sentinels, even if its master is away', async () => {
   const { servers, master } = await scene()
   const connections = async () => {
@@ -56,7 +57,7 @@ test('I7: a client that is closed leaves no connection at the sentinels, even if
   }
 })
 
-// Break: `&& !moved` in src/redis/connection.ts: the calls are refused.
+// Break: `&& !moved` away in src/redis/connection.ts: the calls are refused.
 test('I6: a sentinel that names a replica: calls ride it out, or have READONLY as their cause after outageTimeout', async () => {
   const { servers, master } = await scene()
   const [sentinel] = servers.sentinels
@@ -83,7 +84,7 @@ test('I6: a sentinel that names a replica: calls ride it out, or have READONLY a
   expect(await lease.release()).toBe(true)
 })
 
-// Break: `name !== this.#name` in src/redis/sentinels.ts.
+// Break: `if (name !== this.#name) return` away in src/redis/sentinels.ts: both messages count.
 test('what sentinels say of other masters is no reason to leave', async () => {
   // Any server will do that passes on what is published.
   const { port, url } = await ownServer()
@@ -103,8 +104,9 @@ test('what sentinels say of other masters is no reason to leave', async () => {
   expect(switches).toBe(1)
 })
 
-// Break: `this.#counted(listeners)` in src/redis/link.ts: its own messages come by the replication, so all seems well; but
-// at each release it is passed over, and waits for its heartbeat.
+// Break: `listeners => this.#counted(listeners)` to `() => {}` in src/redis/link.ts: it goes on listening there, and
+// its own messages come by the replication, so all seems well; but at each release it is passed over, and waits for its
+// heartbeat.
 test('I4: who listens to a replica while its commands go to the master finds that out', async () => {
   const [master, replica] = [await ownServer(), await ownServer()]
   const [redis, follower] = [plainRedis(master.url), plainRedis(replica.url)]

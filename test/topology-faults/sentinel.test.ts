@@ -10,7 +10,8 @@ import { scene, serve } from './sentinel-scene.ts'
 const busy = { lease: 60_000, waiterTtl: 3_000 }
 
 describe('SENTINEL FAILOVER', () => {
-  // Break: `subscriber.restore()` in src/redis/link.ts: nobody hears at the new master, so the release passes over them all.
+  // Break: `up: () => subscriber.restore()` to `up: () => {}` in src/redis/link.ts: nobody hears at the new master, so
+  // the release passes over them all.
   test('I3 I4: leases go on, waiters are granted in the order of their tickets', async () => {
     const { servers, master, make, allAt } = await scene()
     const [one, two] = [make(busy), make(busy)]
@@ -35,7 +36,7 @@ describe('SENTINEL FAILOVER', () => {
 })
 
 describe('SIGKILL of the master', () => {
-  // Break: `this.#holding.doubtAll()` of `heard` in src/engine.ts: the holder learns of its loss by a renewal, 20 s later.
+  // Break: `this.#holding.doubtAll(key)` away in src/engine.ts: the holder learns of its loss by a renewal, 20 s later.
   test('I2 I4 I8: what the replica has goes on; what it has not is lost, signalled, and granted anew', async () => {
     const { servers, master, make, allAt } = await scene()
     const [one, two] = [make(busy), make(busy)]

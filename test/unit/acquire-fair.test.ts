@@ -290,3 +290,33 @@ test('a channel that could not be heard is asked for again by the next waiter', 
   await at.start({ id: 'C', mode: 'queue' })
   expect(at.asking).toEqual(['C'])
 })
+
+describe('I2 a grant that was taken away before its reply came', () => {
+  test('is looked at anew: the same id may have been granted since', async () => {
+    const at = new Waiting()
+    const a = await at.start({ id: 'A' })
+    at.acquirer.lost('A', 7)
+    await at.primitive.attempts.next.answer(at.granted({ token: 7 }))
+    expect(a.state).toBe('waiting')
+    await at.primitive.attempts.next.answer(at.granted({ token: 9 }))
+    expect(await a.outcome).toMatchObject({ token: 9 })
+  })
+
+  test('is asked about once it is a lease, where there is a single attempt only', async () => {
+    const at = new Waiting()
+    const a = await at.start({ id: 'A', mode: 'once' })
+    at.acquirer.lost('A', 7)
+    await at.primitive.attempts.next.answer(at.granted({ token: 7 }))
+    expect(await a.outcome).toMatchObject({ token: 7 })
+    expect(at.doubted).toEqual(['A'])
+  })
+
+  test('costs an attempt, and no more, where that was forged', async () => {
+    const at = new Waiting()
+    const a = await at.start({ id: 'A' })
+    at.acquirer.lost('A', Number.MAX_SAFE_INTEGER)
+    for (let i = 0; i < 2; i++) await at.primitive.attempts.next.answer(at.granted({ token: 7 }))
+    expect(await a.outcome).toMatchObject({ token: 7 })
+    expect(at.doubted).toEqual([])
+  })
+})

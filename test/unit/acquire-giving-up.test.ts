@@ -183,6 +183,20 @@ describe('I7 a waiter that goes into the queue while its unfair attempt is still
 })
 
 describe('close', () => {
+  test.each([{ mode: 'once' as const }, { owner: 'me', mayReenter: true }])(
+    'I7 takes back a first attempt that is under way, and waits for that: %j',
+    async ask => {
+      const at = new Waiting()
+      const waiter = await at.start({ id: 'A', ...ask })
+      const closed = at.acquirer.close()
+      expect(await now(waiter.outcome)).toBeInstanceOf(LockClosedError)
+      expect(at.left).toEqual(['A'])
+      expect(await now(closed)).toBe('pending')
+      await at.primitive.leaves.next.answer()
+      await closed
+    },
+  )
+
   test('I6 rejects every waiter at once, and resolves when all have left', async () => {
     const at = new Waiting()
     const waiters = [

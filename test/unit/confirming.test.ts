@@ -1,7 +1,8 @@
 /** Grants that count only once replicas have them: how a wait goes on, or ends, where they do not. */
 import { expect, test } from 'vitest'
-import { LockConnectionError } from '../../src/errors.ts'
+import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { FakePrimitive } from './fake-primitive.ts'
+import { now } from './promises.ts'
 import { LEASE, NOTHING, OUTAGE, Waiting } from './waiting.ts'
 
 function replicated() {
@@ -44,5 +45,67 @@ test('I6 a wait whose grants are gone again and again, because they are shorter 
   expect(at.clock.now() - begin).toBeGreaterThanOrEqual(OUTAGE)
   for (const call of at.primitive.attempts.open) await call.answer(at.refused())
   await at.primitive.leaves.next.answer()
+  expect(at.residue).toEqual(NOTHING)
+})
+
+test('I7 a single attempt that is being confirmed when the client closes is taken back', async () => {
+  const { at, confirmations } = replicated()
+  const waiter = await at.start({ id: 'A', mode: 'once' })
+  await at.primitive.attempts.next.answer(at.granted())
+  const closed = at.acquirer.close()
+  expect(await now(waiter.outcome)).toBeInstanceOf(LockClosedError)
+  await confirmations.next.answer(at.clock.now() + LEASE)
+  expect(at.left).toEqual(['A'])
+  expect([...at.held]).toEqual([])
+  await at.primitive.leaves.next.answer()
+  await closed
+})
+
+test('I2 a confirmation does not count once a newer grant to the same waiter is known', async () => {
+  const { at, confirmations } = replicated()
+  const waiter = await at.parkedFair({ id: 'A' })
+  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  // Released by force, and taken with 101 by another, whose release grants it to A, which had joined again.
+  at.acquirer.lookAgain()
+  await at.primitive.tends.next.answer(at.tended([1], { clock: 101 }))
+  at.acquirer.grantedByMessage('A', 102, 'handoff')
+  await confirmations.next.answer(at.clock.now() + LEASE)
+  expect(await now(waiter.outcome)).toBe('pending')
+
+  at.acquirer.lookAgain()
+  for (const call of at.primitive.tends.open)
+    await call.answer(at.tended([at.granted({ token: 102, via: 'handoff' })], { clock: 102 }))
+  for (const call of at.primitive.attempts.open) await call.answer(at.granted({ token: 102 }))
+  await confirmations.next.answer(at.clock.now() + LEASE)
+  expect(await waiter.outcome).toMatchObject({ token: 102 })
+})
+
+test.each(['line', 'queue'] as const)('I9 what was refused is to be confirmed again after a pause: %s', async mode => {
+  const { at, confirmations } = replicated()
+  await at.start({ id: 'A', mode })
+  const grant = async () => {
+    for (const call of at.primitive.attempts.open) await call.answer(at.granted())
+    for (const call of at.primitive.tends.open) await call.answer(at.tended([at.granted()]))
+  }
+  await grant()
+  await confirmations.next.fail(new LockConnectionError('refused'))
+  await at.primitive.leaves.next.answer()
+  await at.clock.advance(20)
+  await grant()
+  expect(confirmations.count).toBe(1)
+  await at.clock.advance(100)
+  await grant()
+  expect(confirmations.count).toBe(2)
+})
+
+test('I9 an unfair waiter that is alone asks once, and hears nothing, while its grant is confirmed', async () => {
+  const { at, confirmations } = replicated()
+  const waiter = await at.start({ id: 'A' })
+  await at.primitive.attempts.next.answer(at.granted())
+  const cost = () => [at.primitive.attempts.count, at.channels.users]
+  expect(cost()).toEqual([1, {}])
+  await confirmations.next.answer(at.clock.now() + LEASE)
+  expect(await waiter.outcome).toMatchObject({ token: 1 })
+  expect(cost()).toEqual([1, {}])
   expect(at.residue).toEqual(NOTHING)
 })

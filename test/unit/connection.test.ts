@@ -34,7 +34,7 @@ describe('a call', () => {
   })
 
   test.each(['LOADING x', 'BUSY x', 'TRYAGAIN x', 'CLUSTERDOWN x', 'MASTERDOWN x', 'MOVED 1 x', 'ASK 1 x'])(
-    'that the server puts off is sent again after a pause: %s',
+    'that the server puts off is sent again after a pause, and does not count as repeated: %s',
     async message => {
       const at = await Connected.up()
       const call = at.ask()
@@ -43,9 +43,22 @@ describe('a call', () => {
       expect(at.redis.asked.open.length).toBe(0)
       await at.clock.advance(100)
       await at.redis.asked.next.answer('yes')
-      expect(await call).toMatchObject({ reply: 'yes', repeated: true })
+      expect(await call).toMatchObject({ reply: 'yes', repeated: false })
     },
   )
+
+  test('whose outcome is unknown remains so, also when the server puts it off after that', async () => {
+    const at = await Connected.up()
+    const call = at.ask()
+    await settled()
+    at.redis.break(socket)
+    await at.clock.advance(500)
+    await at.redis.ready()
+    await at.redis.asked.next.fail(replyError('BUSY x'))
+    await at.clock.advance(100)
+    await at.redis.asked.next.answer('yes')
+    expect(await call).toMatchObject({ reply: 'yes', repeated: true })
+  })
 
   test.each(['NOPERM x', 'OOM x', 'READONLY x', 'WRONGTYPE x', 'NOAUTH x', 'ERR x', 'BUSYGROUP x'])(
     'that the server refuses rejects with the refusal, and is not repeated: %s',

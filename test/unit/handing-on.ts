@@ -50,8 +50,9 @@ export class HandingOn {
     const patience = { waiterTtl: WAITER_TTL, outage: OUTAGE }
     this.acquirer = new Acquirer(primitive, channels, clock, patience, {
       waiting: ({ claim }) => this.#tell('waiting', claim.id),
-      holds: id => this.holding.has(id),
+      holds: (id, token) => this.holding.has(id, token),
       ours: key => this.holding.ours(key),
+      doubt: id => this.holding.doubt(id),
       failed: error => this.failures.push(error),
     })
     this.holding = new Holding(primitive, clock, 'this client', this.acquirer, {
@@ -72,7 +73,7 @@ export class HandingOn {
   /** A call in the middle of a turn of the event loop. */
   begin({ id, mode = 'line', lease = LEASE, owner, fairAfter, renew = true }: Ask): Asker {
     const claim = { key: KEY, id, owner: owner ?? id, lease, headStart: 0 }
-    const after = owner === undefined ? undefined : this.holding.record(KEY)
+    const after = owner === undefined ? undefined : this.holding.record(KEY, owner)
     const wish = { claim, mode, fairAfter, mayReenter: owner !== undefined, after }
     const asker: { -readonly [K in keyof Asker]: Asker[K] } = {
       id,

@@ -127,6 +127,24 @@ describe('listeners that act at once', () => {
     expect(await released).toBe(true)
   })
 
+  test('I7 on "released", by closing: that waits until the hold is ended in Redis', async () => {
+    const at = new HandingOn()
+    const [a] = await at.run({ id: 'A' }, { id: 'B' })
+    let closed = false
+    at.heard = what => {
+      if (what !== 'released') return
+      void at.acquirer.close()
+      void at.holding.releaseAll().then(() => {
+        closed = true
+      })
+    }
+    void leaseOf(a!).release()
+    await settled()
+    expect([at.ended, closed]).toEqual([[['A', 0]], false])
+    await at.released()
+    expect(closed).toBe(true)
+  })
+
   test('on "released", by asking for more: who waited longest has the lock', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })

@@ -98,9 +98,9 @@ describe('Redis is told of who holds', () => {
 describe('an owner that names itself inside a lease that was handed on', () => {
   async function handedOn() {
     const at = new HandingOn()
-    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
+    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
-    return { at, lease: leaseOf(b!) }
+    return { at, lease: leaseOf(b!), behind: c! }
   }
 
   test.each(['once', 'line', 'queue'] as const)('is asked for when Redis knows it: %s', async mode => {
@@ -119,6 +119,13 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     expect([at.records.length, at.asking]).toEqual([1, []])
     await at.recorded()
     expect(at.asking).toEqual(['N'])
+  })
+
+  test('I1 ends the run: who waits is not handed the lock beside it', async () => {
+    const { at, lease, behind } = await handedOn()
+    await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
+    void lease.release()
+    expect([behind.lease, at.ended]).toEqual([undefined, [['A', 1]]])
   })
 
   test('asks at once where Redis knows it', async () => {

@@ -1,5 +1,6 @@
 /** Handing the lock on within a client: when, to whom, and for how long. */
 import { describe, expect, test } from 'vitest'
+import { LockConnectionError } from '../../src/errors.ts'
 import { BLOCK, FIRST, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
@@ -228,6 +229,26 @@ describe('a lease is not handed on', () => {
     expect(leaseOf(nested).held).toBe(true)
   })
 
+  test.each(['once', 'line'] as const)('I1 while its owner asks to hold it twice: %s', async mode => {
+    const at = new HandingOn()
+    const askers = await at.run({ id: 'A' }, { id: 'B' })
+    const nested = await at.ask({ id: 'N', owner: 'A', mode })
+    expect(at.asking).toEqual(['N'])
+    void leaseOf(askers[0]!).release()
+    // Redis has heard of the one before the other.
+    const deadline = at.clock.now() + LEASE / 2
+    await at.attempt.answer({ granted: true, token: FIRST, deadline, via: 'reentry' })
+    expect([leaseOf(nested).held, askers[1]!.lease, at.ended]).toEqual([true, undefined, [['A', 0]]])
+  })
+
+  test('but is, while another owner asks by its name', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    await at.ask({ id: 'X', owner: 'x', mode: 'once' })
+    void leaseOf(a!).release()
+    expect(leaseOf(b!).via).toBe('handoff')
+  })
+
   test('I8 while something has said that it may be gone', async () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A' }, { id: 'B' })
@@ -241,6 +262,26 @@ describe('a lease is not handed on', () => {
     await at.clock.advance(1.5)
     expect(at.primitive.renewals.open.length).toBe(1)
     await expectNotHandedOn(at, askers)
+  })
+
+  test('I8 while its user asks to renew it, the answer to which its heir would miss', async () => {
+    const at = new HandingOn()
+    const askers = await at.run({ id: 'A' }, { id: 'B', renew: false })
+    void leaseOf(askers[0]!).renew(LEASE)
+    expect(at.primitive.renewals.open.length).toBe(1)
+    await expectNotHandedOn(at, askers)
+  })
+
+  test.each(['yes', 'no answer'])('but is, once its user has been told: %s', async said => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    const renewed = Promise.allSettled([leaseOf(a!).renew(LEASE)])
+    const { next } = at.primitive.renewals
+    if (said === 'yes') await next.answer([at.clock.now() + LEASE / 2])
+    else await next.fail(new LockConnectionError('out of reach'))
+    await renewed
+    void leaseOf(a!).release()
+    expect(leaseOf(b!).via).toBe('handoff')
   })
 
   test('I3 while a fair waiter of this client is queued', async () => {

@@ -38,6 +38,8 @@ export class Waiting {
   readonly told: string[] = []
   /** Ids of which there is a live lease. */
   readonly held = new Set<string>()
+  /** Ids that are to be asked about. */
+  readonly doubted: string[] = []
   readonly failures: unknown[] = []
   /** What a request would be told while a lease of this client may still hand the lock on. */
   ours: Refused | undefined
@@ -54,6 +56,7 @@ export class Waiting {
         waiting: waiter => this.told.push(waiter.claim.id),
         holds: id => this.held.has(id),
         ours: () => this.ours,
+        doubt: id => this.doubted.push(id),
         failed: error => this.failures.push(error),
       },
     )

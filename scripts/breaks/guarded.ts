@@ -1,0 +1,35 @@
+/** Whose comments say which line to break. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { type Break, breaksIn, root } from './comments.ts'
+
+/** Folders of tests, and how the test runner is told to run them. */
+const guarded = {
+  'test/fault': ['--config', 'vitest.config.ts'],
+  'test/topology-faults': ['--config', 'vitest.topologies.config.ts', '--project', 'faults'],
+}
+
+export type Folder = keyof typeof guarded
+export const folders = Object.keys(guarded) as Folder[]
+export const configs = folders.map(folder => guarded[folder][1]!)
+
+export interface Guarded {
+  readonly folder: Folder
+  readonly file: string
+  readonly text: string
+  readonly breaks: readonly Break[]
+}
+
+/** All test files of a folder. */
+export function guardedIn(folder: Folder): Guarded[] {
+  const names = readdirSync(new URL(folder, root)).filter(name => name.endsWith('.test.ts'))
+  return names.sort().map(name => {
+    const file = `${folder}/${name}`
+    const text = readFileSync(new URL(file, root), 'utf8')
+    return { folder, file, text, breaks: breaksIn(file, text) }
+  })
+}
+
+/** For the test runner: these tests of a folder, each as a file and its line. */
+export function argsFor(folder: Folder, tests: Iterable<string>): string[] {
+  return [...guarded[folder], ...tests]
+}

@@ -1,0 +1,28 @@
+/** close while an attempt is under way: of a call that asks once, or has not waited yet. */
+import { expect, test } from 'vitest'
+import { type LockClient, LockClosedError } from '../../src/index.ts'
+import { place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { eventually } from '../support/time.ts'
+import { promptly, rejection } from './support.ts'
+
+test.each<[string, (locks: LockClient, key: string) => Promise<unknown>]>([
+  ['tryLock', (locks, key) => locks.tryLock(key)],
+  ['tryLock, fair', (locks, key) => locks.tryLock(key, { fair: true })],
+  ['lock without patience', (locks, key) => locks.lock(key, { timeout: 0 })],
+  ['lock of a named owner', (locks, key) => locks.lock(key, { owner: 'me' })],
+])('I7: close gives back what the first attempt of a call has taken: %s', async (_, call) => {
+  const { source, proxy } = await place().proxied()
+  const [locks, other] = [client({}, source), client()]
+  const key = freshKey()
+  // Redis knows the script, and the client is connected.
+  await (await locks.lock(key)).release()
+  proxy.hold('down')
+  const outcome = rejection(call(locks, key), LockClosedError)
+  await eventually(() => other.isLocked(key))
+  const closed = locks.close()
+  await promptly(outcome)
+  proxy.heal()
+  await promptly(closed)
+  expect(await other.isLocked(key)).toBe(false)
+})

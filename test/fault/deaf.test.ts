@@ -1,0 +1,49 @@
+/** A client that can ask, and hears nothing: waiting does without messages, and each call has its own patience. */
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError } from '../../src/index.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import type { FrameProxy } from './support/frame-proxy.ts'
+import { clientBehindProxy, outcomeOf, ways, within } from './support/steps.ts'
+
+const outages: Record<string, (proxy: FrameProxy) => unknown> = {
+  'is half-open': proxy => proxy.halfOpen('up', 'messages'),
+  async 'cannot be made'(proxy) {
+    proxy.refuse()
+    proxy.cut('messages')
+    await eventually(() => proxy.connections('messages') === 0)
+  },
+}
+
+describe.each(Object.entries(outages))('the connection for messages %s', (_, begin) => {
+  // Break: `const timer = this.#clock.after(limit, resolve)` to `const timer = this.#clock.after(60_000, resolve)` in
+  // src/wait/asking.ts: it does not ask again, or not even once, before it hears.
+  test.each(ways)('I4: new waiters are granted by what they ask (fair: %s)', async fair => {
+    // Far less than until the client gives up a connection that says nothing.
+    const { locks, proxy } = await clientBehindProxy({ outageTimeout: 15_000, waiterTtl: 900 })
+    const [free, key] = [freshKey('free'), freshKey()]
+    const held = await client().lock(key)
+    await begin(proxy)
+    const waits = [locks.lock(free, { fair }), locks.lock(key, { fair })]
+    await sleep(100)
+    await held.release()
+    for (const lease of await within(3_000, Promise.all(waits))) expect(lease.held).toBe(true)
+  })
+})
+
+// Break: `if (error.cause === undefined || error.cause.name === 'ReplyError') reject(error)` to `reject(error)` in
+// src/wait/asking.ts: it ends with the subscription that both have asked for.
+test('I6: a fair call rides out an outage though one that came before it has given up', async () => {
+  const { locks, proxy } = await clientBehindProxy({ outageTimeout: 3_000, waiterTtl: 15_000 })
+  proxy.refuse()
+  proxy.cut()
+  await eventually(() => proxy.connections() === 0)
+  const first = outcomeOf(locks.lock(freshKey(), { fair: true }))
+  await sleep(2_000)
+  const second = outcomeOf(locks.lock(freshKey(), { fair: true }))
+  expect((await within(3_000, first)).error).toBeInstanceOf(LockConnectionError)
+  proxy.refuse(false)
+  const { error, value } = await within(3_000, second)
+  expect(error).toBeUndefined()
+  expect(value?.held).toBe(true)
+})

@@ -1,0 +1,47 @@
+/** `replicas`, and a lease that is handed on within its client: no replica is asked about that. */
+import { expect, onTestFinished, test } from 'vitest'
+import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
+import { park } from '../scenarios/steps.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { Replication } from '../support/replication.ts'
+import { eventually } from '../support/time.ts'
+import { bluntRedis } from './support/servers.ts'
+import { within } from './support/steps.ts'
+
+/** A lease that its client has just got from another of its own. On a machine that stops for some ms, it is tried again. */
+async function handedOn(locks: LockClient, stranger: LockClient, key: string, options: LockOptions): Promise<Lease> {
+  for (;;) {
+    const holder = await stranger.lock(key)
+    const [first, second] = await park(locks, key, 2, options)
+    await holder.release()
+    void (await first!).release()
+    const lease = await second!
+    if (lease.via === 'handoff') return lease
+    await lease.release()
+  }
+}
+
+// Break: `if (!this.#primitive.confirm) this.#renewal` to `this.#renewal` in src/lease/passing.ts: the master prolongs
+// the lease when it is told of the hand-off, and it is believed in; the replica grants the lock meanwhile.
+test('I1: it lasts for no longer than the replica knows of its predecessor', async () => {
+  const [{ url }, replica] = [await ownServer('--repl-diskless-sync-delay', '0'), await ownServer()]
+  const [master, follower] = [
+    { url, redis: bluntRedis(url) },
+    { url: replica.url, redis: bluntRedis(replica.url) },
+  ]
+  const replication = await Replication.begin(master, follower)
+  onTestFinished(() => replication.close())
+  // A link that is up has not acknowledged anything yet: the first time that takes up to a second.
+  await eventually(async () => (await plainRedis(url).wait(1, 500)) === 1, 15_000)
+  const key = freshKey()
+  const [locks, stranger] = [client({ replicas: { min: 1, timeout: 2_000 } }, url), client({}, url)]
+  const lease = await handedOn(locks, stranger, key, { lease: 2_000 })
+  // The replica has the first grant, which was waited for. Redis is told of the hand-off when this turn is over.
+  replication.loseWritesNow()
+  const until = performance.now() + 600
+  while (performance.now() < until);
+  await eventually(async () => (await stranger.inspect(key)).fencingToken === lease.fencingToken)
+  await replication.promote()
+  const next = await within(4_000, client({}, replica.url).lock(key))
+  expect([next.held, lease.held]).toEqual([true, false])
+})

@@ -1,0 +1,44 @@
+/** What `replicas` may be: nothing that could never be kept. */
+import { expect, test } from 'vitest'
+import { LockArgumentError } from '../../src/index.ts'
+import { client, freshKey, ownServer } from '../support/redis.ts'
+import { outcomeOf, reasonOf, within } from './support/steps.ts'
+
+// Break: `min: atLeastOne` to `min: duration(0)` in src/options.ts: no replica at all, or one and a half.
+// Break: `if (value === undefined) throw` to `if (false) throw` in src/options.ts: one of the two is missing.
+// Break: `if (timeout > most)` to `if (false)` in src/options.ts: each WAIT would last longer than its connection.
+test.each([
+  [{ min: 0, timeout: 100 }, 'min'],
+  [{ min: 1.5, timeout: 100 }, 'min'],
+  [{ timeout: 100 }, 'replicas.min'],
+  [{ min: 1 }, 'replicas.timeout'],
+  [{ min: 1, timeout: 0 }, 'timeout'],
+  [{ min: 1, timeout: 5_000 }, 'replicas.timeout'],
+  [{ min: 1, timeout: 100, fsync: 'yes' }, 'fsync'],
+  [{ min: 1, timeout: 100, wait: true }, 'wait'],
+  [1, 'replicas'],
+])('unusable: %j', (unusable, option) => {
+  expect(() => client({ replicas: unusable as never })).toThrow(LockArgumentError)
+  expect(() => client({ replicas: unusable as never })).toThrow(option)
+})
+
+// Break: `Math.min(outageTimeout, 15_000) / 4` to `outageTimeout / 4` in src/options.ts: with more patience it is
+// accepted, and each WAIT would last longer than its connection.
+test.each([
+  [15_000, 3_750],
+  [8_000, 2_000],
+  [40_000, 3_750],
+])('unusable with an outageTimeout of %d: a timeout of more than %d', (outageTimeout, most) => {
+  const made = (timeout: number) => client({ outageTimeout, replicas: { min: 1, timeout } })
+  expect(() => made(most + 1)).toThrow(`accepted: at most a quarter of outageTimeout, ${most}`)
+  expect(() => made(most)).not.toThrow()
+})
+
+// Break: `return Math.min(5_000, ` to `return Math.min(3_000, ` in src/redis/connection.ts: the connection is torn down
+// before the answer, again and again.
+test('the longest timeout is waited for', async () => {
+  const { url } = await ownServer()
+  const locks = client({ outageTimeout: 40_000, replicas: { min: 1, timeout: 3_750 } }, url)
+  const { error } = await within(12_000, outcomeOf(locks.tryLock(freshKey())))
+  expect(reasonOf(error)).toBe('0 of 1 replicas have it after 3750 ms')
+})

@@ -1,0 +1,84 @@
+/** `replicas`: what comes between a grant and its confirmation, and what it costs where Redis does not confirm. */
+import { expect, test } from 'vitest'
+import { type LockClient, LockConnectionError } from '../../src/index.ts'
+import { calls, scriptCalls } from '../scenarios/command-stats.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { FrameProxy } from './support/frame-proxy.ts'
+import { outcomeOf, reasonOf, warm, ways, within } from './support/steps.ts'
+
+// Break: `grant.token < waiter.latest || ` away in src/wait/confirming.ts: the lease has the token of the first grant.
+test('I2: a confirmation of another grant to the same waiter does not count', async () => {
+  const master = await ownServer('--repl-diskless-sync-delay', '0')
+  await ownServer('--replicaof', '127.0.0.1', String(master.port))
+  await eventually(async () => (await plainRedis(master.url).wait(1, 500)) === 1, 15_000)
+  const proxy = await FrameProxy.before(master.url)
+  const locks = client({ waiterTtl: 900, replicas: { min: 1, timeout: 2_000 } }, proxy.url)
+  const other = client({}, master.url)
+  await warm(locks)
+  const key = freshKey()
+  const held = await other.lock(key)
+  // What is to be confirmed next waits for this answer.
+  const answer = proxy.rule({ direction: 'down', name: 'wait' }, 'hold')
+  const first = locks.lock(freshKey())
+  await answer.happened
+  const wait = locks.lock(key, { fair: true })
+  await new Promise(resolve => locks.once('waiting', resolve))
+  await held.release()
+  await eventually(() => other.isLocked(key))
+  expect(await other.forceRelease(key)).toBe(true)
+  const between = await other.lock(key)
+  await eventually(async () => (await other.inspect(key)).waiters.length === 1)
+  await between.release()
+  await eventually(async () => ((await other.inspect(key)).fencingToken ?? 0) > between.fencingToken)
+  // The client is told of it before the next confirmation has gone to the replica and back.
+  await sleep(50)
+  answer.lift()
+  const lease = await within(5_000, wait)
+  expect(lease.fencingToken).toBeGreaterThan(between.fencingToken)
+  expect(lease.held).toBe(true)
+  expect((await other.inspect(key)).fencingToken).toBe(lease.fencingToken)
+  expect((await first).held).toBe(true)
+})
+
+// Break: `milliseconds: this.#outageTimeout,` to `milliseconds: 60_000,` in src/redis/replication.ts: it waits for the
+// end of the first, and only then begins to wait for its own. Break: `waiter.unconfirmedSince ??= begun` to
+// `waiter.unconfirmedSince ??= this.#clock.now()` in src/wait/confirming.ts: what waits goes on for a second time.
+test('I6: a confirmation that stands behind another ends within outageTimeout, too', async () => {
+  const outageTimeout = 2_000
+  const { url } = await ownServer()
+  const proxy = await FrameProxy.before(url)
+  const locks = client({ outageTimeout, replicas: { min: 1, timeout: 50 } }, proxy.url)
+  // Connected, and the server knows the scripts.
+  await outcomeOf(locks.tryLock(freshKey()))
+  const asked = proxy.rule({ direction: 'up', name: 'wait' }, 'drop')
+  const first = outcomeOf(locks.tryLock(freshKey()))
+  await asked.happened
+  const behind: ((key: string) => ReturnType<LockClient['tryLock']>)[] = [
+    key => locks.tryLock(key),
+    key => locks.lock(key),
+    key => locks.lock(key, { fair: true }),
+  ]
+  const outcomes = [first, ...behind.map(call => outcomeOf(call(freshKey())))]
+  for (const { error } of await within(1.7 * outageTimeout, Promise.all(outcomes)))
+    expect(error).toBeInstanceOf(LockConnectionError)
+})
+
+// Break: `this.#clock.after(PAUSE, () => this.#again(waiter))` to `this.#again(waiter)` in src/wait/confirming.ts: it
+// asks hundreds of times.
+test.each(ways)('I9: where WAIT is refused, it is not asked for again at once (fair: %s)', async fair => {
+  const { url, port } = await ownServer()
+  const redis = plainRedis(url)
+  await redis.acl('SETUSER', 'most', 'on', '>pw', '~*', '&*', '+@all', '-wait')
+  const outageTimeout = 1_000
+  const locks = client(
+    { outageTimeout, replicas: { min: 1, timeout: 50 } },
+    { host: '127.0.0.1', port, username: 'most', password: 'pw' },
+  )
+  await outcomeOf(locks.tryLock(freshKey(), { fair }))
+  const before = await calls(redis)
+  const { error } = await within(5_000, outcomeOf(locks.lock(freshKey(), { fair })))
+  expect(reasonOf(error)).toMatch(/NOPERM/)
+  // To be granted, to be confirmed, to take it back, and once more where that wakes it: each 50 ms.
+  expect(scriptCalls(await calls(redis, before))).toBeLessThan(6 * (outageTimeout / 50))
+})
