@@ -197,8 +197,8 @@ export class Engine {
   }
 
   /**
-   * A grant for an id that nobody waits for: given back, unless there is a lease of that id. Its token is not looked at: what a
-   * message says must not end a live hold.
+   * A grant for an id that nobody waits for: given back, unless there is a lease of that id. Its token is not looked at:
+   * what a message says must not end a live hold.
    */
   #strayGrant(id: string, lock: string): void {
     const key = this.#link.keys.keyOf(lock)

@@ -30,7 +30,7 @@ export interface Claim {
   readonly headStart: number
 }
 
-/** A client's inbox is named by so many characters, with which the ids of its waiters and holds begin. lua/ knows the number. */
+/** A client's inbox is named by so many characters, with which the ids of its waiters begin. lua/ knows the number. */
 export const CLIENT_ID_LENGTH = 12
 
 /**

@@ -104,8 +104,8 @@ export class Holding<W> {
   }
 
   /**
-   * Whether there is a live lease under the hold of this id. With the token of a grant that Redis has told of: of that grant, or
-   * of a later one. The lease of an earlier one is lost: while it lives, Redis does not grant to its id anew.
+   * Whether there is a live lease under the hold of this id. With the token of a grant that a reply has told of: of that
+   * grant, or of a later one. The lease of an earlier one is lost: while it lives, Redis does not grant to its id anew.
    */
   has(id: string, token = 0): boolean {
     const lease = this.#renewal.find(id)

@@ -1,8 +1,9 @@
 /**
  * Where each lock has an inbox of its own (in a cluster), a holder does not hear by itself that its lock is taken away:
  * it would learn it by its next renewal, or not at all if its lease is not renewed (I8). So a hold that lasts subscribes to
- * the inbox of its lock, behind the back of its caller, unless it is renewed so often, and without end, that this would bring nothing; a
- * short one ends before, and costs nothing. What happened before it is known to be heard is found by asking once.
+ * the inbox of its lock, behind the back of its caller, unless it is renewed so often, and without end, that this would
+ * bring nothing; a short one ends before, and costs nothing. What happened before it is known to be heard is found by
+ * asking once.
  */
 import type { Clock, Timer } from '../clock.ts'
 import { inside, type Lease } from './lease.ts'

@@ -240,8 +240,7 @@ export class Connection {
   }
 
   #unknownOrRefused(call: Call, error: Error): void {
-    const moved = this.#followsMaster && isReply(error) && demoted.test(error.message)
-    if (isReply(error) && !passing.test(error.message) && !moved) {
+    if (isReply(error) && !this.passes(error)) {
       if (call.request.rephrase?.(error)) {
         // Without a connection, the next one takes it up.
         if (this.#up) this.#send(call)
@@ -257,7 +256,7 @@ export class Connection {
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return
       // Not the reply itself: who is refused the connection gives up.
-      if (moved) this.reset(new Error(error.message))
+      if (isReply(error) && demoted.test(error.message)) this.reset(new Error(error.message))
       else this.#send(call)
     })
   }

@@ -14,8 +14,8 @@ async function errors(cluster: RedisCluster, name: string): Promise<number> {
 describe('a slot that moves', () => {
   // While its keys lie on two nodes, scripts are put off or run where nobody is subscribed yet: places may be lost there,
   // and nothing else. On the keys of other slots nothing may.
-  // Break: `if (isReply(error) && !passing` to `if (!passing` in src/redis/connection.ts: calls that are put off for
-  // too long fail, releases among them, so nobody is granted these locks before their leases end.
+  // Break: `if (isReply(error) && !this.passes(error))` to `if (!this.passes(error))` in src/redis/connection.ts: calls
+  // that are put off for too long fail, releases among them, so nobody is granted these locks before their leases end.
   test('I1 I2 I4 to I8: back and forth, and to a node that is added', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const moving: Contest[] = ['{m}:fair', '{m}:loose', '{m}:fair-too'].map(key => ({ key, fair: key !== '{m}:loose' }))

@@ -57,7 +57,7 @@ test('I7: a client that is closed leaves no connection at the sentinels, even if
   }
 })
 
-// Break: `&& !moved` away in src/redis/connection.ts: the calls are refused.
+// Break: `(this.#followsMaster && demoted.test(error.message))` to `false` in src/redis/connection.ts: the calls are refused.
 test('I6: a sentinel that names a replica: calls ride it out, or have READONLY as their cause after outageTimeout', async () => {
   const { servers, master } = await scene()
   const [sentinel] = servers.sentinels
