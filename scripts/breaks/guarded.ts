@@ -13,7 +13,6 @@ export const folders = Object.keys(guarded) as Folder[]
 export const configs = folders.map(folder => guarded[folder][1]!)
 
 export interface Guarded {
-  readonly folder: Folder
   readonly file: string
   readonly text: string
   readonly breaks: readonly Break[]
@@ -25,7 +24,7 @@ export function guardedIn(folder: Folder): Guarded[] {
   return names.sort().map(name => {
     const file = `${folder}/${name}`
     const text = readFileSync(new URL(file, root), 'utf8')
-    return { folder, file, text, breaks: breaksIn(file, text) }
+    return { file, text, breaks: breaksIn(file, text) }
   })
 }
 

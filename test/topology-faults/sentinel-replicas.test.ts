@@ -1,35 +1,25 @@
 /** `replicas` where sentinels say which server is the master: confirmations have a connection of their own to it. */
 import { randomUUID } from 'node:crypto'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { within } from '../scenarios/steps.ts'
 import { client, freshKey } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'
-import { scene } from './sentinel-scene.ts'
+import { mistaken, scene } from './sentinel-scene.ts'
 
 // Break: `|\bcannot be used with replica\b` away in src/redis/connection.ts: confirmations go on being asked of the
 // replica, which refuses to wait for replicas, so each grant is undone and tried again, in vain.
 test('I4 I6: a sentinel that names a replica: calls ride it out, and are confirmed by the master', async () => {
-  const { servers, master } = await scene()
-  const [sentinel] = servers.sentinels
-  const direct = servers.direct(sentinel!)
-  const replica = servers.data.find(server => server !== master)!
-  const name = `mistaken-${freshKey()}`
-  // It needs more voices than there are, so it will not do anything about what it finds.
-  const monitor = (port: number) => direct.call('SENTINEL', 'MONITOR', name, '127.0.0.1', port, 9)
-  await monitor(replica.port)
-  onTestFinished(async () => {
-    await direct.call('SENTINEL', 'REMOVE', name)
-  })
+  const at = await scene()
+  const { servers, master } = at
+  const { replica, options, putRight } = await mistaken(at)
   const connectionName = `of-${randomUUID()}`
-  const sentinels = [{ host: '127.0.0.1', port: sentinel!.port }]
-  const locks = client({ replicas: { min: 1, timeout: 2_000 } }, { sentinels, name, connectionName })
+  const locks = client({ replicas: { min: 1, timeout: 2_000 } }, { ...options, connectionName })
   const asked = locks.lock(freshKey())
   asked.catch(() => {})
   // For commands, messages and confirmations: the first is made anew all the time, nothing is asked of the last yet.
   const connections = async () => String(await servers.direct(replica).client('LIST')).split(connectionName).length - 1
   await eventually(async () => (await connections()) === 3)
-  await direct.call('SENTINEL', 'REMOVE', name)
-  await monitor(master.port)
+  await putRight()
   const lease = await within(10_000, asked)
   expect(await servers.direct(master).exists(`lock:{${lease.key}}`)).toBe(1)
   expect(await lease.release()).toBe(true)

@@ -1,10 +1,11 @@
 /** One set of servers under sentinels for all tests of a file, which leave it whole. */
 import { randomUUID } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import type { RedisOptions } from 'ioredis'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest'
 import type { ClientOptions, Lease, LockClient } from '../../src/index.ts'
 import type { RunningServer } from '../../src/local-redis/index.ts'
 import { within } from '../scenarios/steps.ts'
-import { client } from '../support/redis.ts'
+import { client, freshKey } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'
 import { RedisSentinel } from '../support/topologies/redis-sentinel.ts'
 
@@ -53,6 +54,29 @@ export async function scene(): Promise<Scene> {
       await eventually(async () => (await connections(server)) === 2 * made.length, 8_000)
       const heard = () => servers.direct(server).pubsub('CHANNELS', '*:inbox:*')
       await eventually(async () => (await heard()).length === made.length)
+    },
+  }
+}
+
+/** A name by which a sentinel takes a replica for the master, until it is put right. `options`: for a client that asks it. */
+export async function mistaken({ servers, master }: Scene) {
+  const [sentinel] = servers.sentinels
+  const direct = servers.direct(sentinel!)
+  const replica = servers.data.find(server => server !== master)!
+  const name = `mistaken-${freshKey()}`
+  // It needs more voices than there are, so it will not do anything about what it finds.
+  const monitor = (port: number) => direct.call('SENTINEL', 'MONITOR', name, '127.0.0.1', port, 9)
+  const forget = () => direct.call('SENTINEL', 'REMOVE', name)
+  await monitor(replica.port)
+  onTestFinished(async () => {
+    await forget()
+  })
+  return {
+    replica,
+    options: { sentinels: [{ host: '127.0.0.1', port: sentinel!.port }], name } satisfies RedisOptions,
+    async putRight() {
+      await forget()
+      await monitor(master.port)
     },
   }
 }

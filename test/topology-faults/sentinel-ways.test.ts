@@ -1,5 +1,5 @@
 /** How a client finds the master, and what it does where a sentinel hangs, is gone, or names the wrong server. */
-import type { Redis, RedisOptions } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
 import { freePort } from '../../src/local-redis/port.ts'
@@ -10,7 +10,7 @@ import { parkOne, within } from '../scenarios/steps.ts'
 import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
 import { Replication } from '../support/replication.ts'
 import { eventually, sleep } from '../support/time.ts'
-import { freeze, scene } from './sentinel-scene.ts'
+import { freeze, mistaken, scene } from './sentinel-scene.ts'
 
 // Break: `sentinelCommandTimeout: 1_000,` away in src/redis/clients.ts: the first sentinel is waited for.
 test('I6: a sentinel that hangs is passed over', async () => {
@@ -59,26 +59,16 @@ test('I7: a client that is closed leaves no connection at the sentinels, even if
 
 // Break: `(this.#followsMaster && demoted.test(error.message))` to `false` in src/redis/connection.ts: the calls are refused.
 test('I6: a sentinel that names a replica: calls ride it out, or have READONLY as their cause after outageTimeout', async () => {
-  const { servers, master } = await scene()
-  const [sentinel] = servers.sentinels
-  const direct = servers.direct(sentinel!)
-  const replica = servers.data.find(server => server !== master)!
-  const name = `mistaken-${freshKey()}`
-  // It needs more voices than there are, so it will not do anything about what it finds.
-  const monitor = (port: number) => direct.call('SENTINEL', 'MONITOR', name, '127.0.0.1', port, 9)
-  await monitor(replica.port)
-  onTestFinished(async () => {
-    await direct.call('SENTINEL', 'REMOVE', name)
-  })
-  const options: RedisOptions = { sentinels: [{ host: '127.0.0.1', port: sentinel!.port }], name }
+  const at = await scene()
+  const { servers, master } = at
+  const { options, putRight } = await mistaken(at)
   const [locks, hasty] = [client({}, options), client({ outageTimeout: 1_000 }, options)]
   const key = freshKey()
   const asked = locks.lock(key)
   asked.catch(() => {})
   const error = await within(2_500, rejection(hasty.lock(freshKey()), LockConnectionError))
   expect(error.message).toMatch(/READONLY/)
-  await direct.call('SENTINEL', 'REMOVE', name)
-  await monitor(master.port)
+  await putRight()
   const lease = await within(3_000, asked)
   expect(await servers.direct(master).exists(`lock:{${key}}`)).toBe(1)
   expect(await lease.release()).toBe(true)
