@@ -78,6 +78,14 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     const holder = client(patient, url)
     const parties = Array.from({ length: 4 }, () => client(patient, url))
     const held = await holder.lock(key)
+    const redis = plainRedis(url)
+    let killed: Promise<unknown> | undefined
+    /** Waits until so many are queued, and all their clients hear their inboxes, for good. */
+    const settled = async (waiters: number) => {
+      await killed
+      await eventually(async () => (await redis.pubsub('CHANNELS', 'lock:inbox:*')).length === parties.length + 1)
+      await eventually(async () => (await holder.inspect(key)).waiters.length === waiters)
+    }
     const order: number[] = []
     const served: Promise<void>[] = []
     for (let place = 0; place < 12; place++) {
@@ -85,31 +93,24 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
       served.push(
         wait.then(async (lease: Lease) => {
           order.push(place)
-          // Long enough for everybody to be back and to have joined again.
-          await settled(holder, key, 12 - order.length)
+          await settled(12 - order.length)
           expect(await lease.release()).toBe(true)
         }),
       )
     }
-    const redis = plainRedis(url)
     for (let i = 0; i < 10; i++) {
       await Promise.all(kill(redis))
       await sleep(20)
     }
-    await settled(holder, key, 12)
+    await settled(12)
     // Those without an inbox at the moment of the release are passed over, and join again.
-    await Promise.all([...kill(redis), held.release()])
+    killed = Promise.all(kill(redis))
+    await Promise.all([killed, held.release()])
     await within(10_000, Promise.all(served))
     const [, ...rest] = order
     expect(rest).toEqual([...rest].sort((a, b) => a - b))
   })
 })
-
-/** Waits until so many are queued, and all their clients hear their inboxes. */
-async function settled(locks: LockClient, key: string, waiters: number): Promise<void> {
-  await eventually(async () => (await locks.inspect(key)).waiters.length === waiters)
-  await sleep(30)
-}
 
 describe('a subscriber is cut by client-output-buffer-limit', () => {
   const limit = 8_000_000

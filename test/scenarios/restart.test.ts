@@ -12,6 +12,7 @@ test('fair waiters of two clients keep their order over a restart without data',
   const [holder, ...clients] = [client({}, server.url), client({}, server.url), client({}, server.url)]
   const held = await holder!.lock(key)
   const { signal } = held
+  const back = clients.map(locks => new Promise(resolve => locks.once('reconnected', resolve)))
 
   const granted: { place: number; token: number }[] = []
   const places = 8
@@ -34,7 +35,9 @@ test('fair waiters of two clients keep their order over a restart without data',
   expect(held.held).toBe(false)
   expect(await held.release()).toBe(false)
 
-  // One of the two is back first, and its first waiter gets the lock; by the time it releases, all have joined again.
+  // One of the two is back first, and its first waiter gets the lock; by the time it releases, all have joined again, and
+  // both clients hear: one whose commands get through before its messages do would be passed over, and join once more.
+  await Promise.all(back)
   await eventually(async () => (await holder!.inspect(key)).waiters.length === places - 1, 10_000)
   hold = false
   await Promise.all(served)
