@@ -1,6 +1,8 @@
 -- renew: prolong holds that still exist; say which are gone. One call serves many locks of one client.
 --
 -- A lapsed lease is not revived, even if nobody has taken the lock: its holder has been told that it is lost (I1, I8).
+-- A hold of the same id with a larger token is another grant: the one that is asked about was taken away meanwhile, and its
+-- id, which waited again, was granted the lock anew (I2). A smaller one is not: of hand-offs within the client Redis hears later.
 -- A key of another type in a lock's place is a lock that is gone, and no reason to fail the others of the call.
 -- A lease never gets shorter; 0 ms asks for nothing, and so confirms the hold and says how long it has.
 -- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET: being out of memory
@@ -10,13 +12,13 @@
 --   locks...  HASH    the lock of each hold
 -- ARGV
 --   memory    ms      how long a free lock's clock is kept
---   asked...  id, ms: for each lock the hold, and its lease from now
+--   asked...  id, token, ms: for each lock the hold, the token that its client knows, and its lease from now
 -- Replies
---   renewed   for each hold: ttl ms, or nil if it is gone
--- Invariants: I1 I5 I8
+--   renewed   for each hold: ttl ms; nil if it is gone; -1 if its id has been granted the lock anew
+-- Invariants: I1 I2 I5 I8
 -- include: time
 
-local function renew(lock, id, lease)
+local function renew(lock, id, known, lease)
   local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'hold:' .. id)
   if state.err then
     if string.find(state.err, 'WRONGTYPE') then return false end
@@ -25,6 +27,7 @@ local function renew(lock, id, lease)
   local holder, clock, keep = state[1], tonumber(state[2] or 0), tonumber(state[3] or 0)
   -- include: holder
   if not holder or not (hold == id or state[4]) or ends < now then return false end
+  if tonumber(token) > known then return -1 end
   if ends >= now + lease then return ends - now end
 
   local deadline = now + lease
@@ -36,6 +39,6 @@ end
 
 local reply = { 'renewed' }
 for i = 1, #locks do
-  reply[i + 1] = renew(locks[i], asked[2 * i - 1], tonumber(asked[2 * i]))
+  reply[i + 1] = renew(locks[i], asked[3 * i - 2], tonumber(asked[3 * i - 1]), tonumber(asked[3 * i]))
 end
 return reply

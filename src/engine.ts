@@ -49,7 +49,7 @@ export class Engine {
     this.#announcer = announcer
     this.#link = new Link(redis, settings, clock, {
       granted: (id, token, via, lock) => {
-        if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, lock)
+        if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)
       },
       lost: (id, token) => {
         this.#holding.doubt(id)
@@ -80,9 +80,9 @@ export class Engine {
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#acquirer = new Acquirer(this.#mutex, this.#link, clock, patience, {
       waiting: waiter => this.#waiting(waiter),
-      holds: (id, token) => this.#holding.has(id, token),
+      holds: id => this.#holding.has(id),
       ours: key => this.#holding.ours(key),
-      doubt: id => this.#holding.doubt(id),
+      doubt: (id, token) => this.#holding.doubt(id, token),
       failed: error => this.#failed(error),
     })
     this.#holding = new Holding(this.#mutex, clock, settings.label, this.#acquirer, {
@@ -197,13 +197,13 @@ export class Engine {
   }
 
   /**
-   * A grant for an id that nobody waits for: given back, unless there is a lease of that id. Its token is not looked at:
-   * what a message says must not end a live hold.
+   * A grant for an id that nobody waits for: given back, unless there is a lease of that id. What a message says must not
+   * end a live hold; but if its token is newer, Redis is asked.
    */
-  #strayGrant(id: string, lock: string): void {
+  #strayGrant(id: string, token: number, lock: string): void {
     const key = this.#link.keys.keyOf(lock)
-    if (key !== undefined && !this.#holding.has(id))
-      this.#mutex.giveBack({ key, id }).catch(error => this.#failed(error))
+    if (this.#holding.has(id)) this.#holding.doubt(id, token)
+    else if (key !== undefined) this.#mutex.giveBack({ key, id }).catch(error => this.#failed(error))
   }
 
   #waiting({ claim, refusal }: Waiter): void {

@@ -103,6 +103,22 @@ export interface Hold {
   readonly id: string
 }
 
+/** A hold, and the token that it was granted with as far as its client knows. */
+export interface Held {
+  readonly hold: Hold
+  readonly token: number
+}
+
+export interface Prolonging extends Held {
+  readonly ms: number
+}
+
+/**
+ * The new deadline of a hold; undefined: it is gone. 'anew': so is that grant, but its id, which had waited again, has been
+ * granted the lock since, with a larger token.
+ */
+export type Renewed = number | 'anew' | undefined
+
 /** What Redis says when it is told of a hand-off within the client. */
 export interface Passed {
   readonly deadline: number
@@ -127,14 +143,13 @@ export interface Primitive {
   /** Records who holds under `hold` since a hand-off within the client; undefined: that hold is gone. */
   pass(hold: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined>
   /**
-   * Where a grant counts only once replicas have it: until when they do, or undefined if the hold is gone. Rejects where
-   * too few of them have it.
+   * Where a grant counts only once replicas have it: until when they do, as `renew`. Rejects where too few of them have it.
    */
-  readonly confirm?: ((hold: Hold) => Promise<number | undefined>) | undefined
+  readonly confirm?: ((held: Held) => Promise<Renewed>) | undefined
   /** Locks of different places are renewed by calls of their own: where one place does not answer, the others do. */
   placeOf?(key: string): string
   /** What is asked inside goes out together. */
   together?(ask: () => void): void
-  /** Prolongs holds of one place by `ms` from now (0: confirms); for each its new deadline, or undefined if it is gone. */
-  renew(holds: readonly { readonly hold: Hold; readonly ms: number }[]): Promise<(number | undefined)[]>
+  /** Prolongs holds of one place by `ms` from now; 0: confirms. */
+  renew(asked: readonly Prolonging[]): Promise<Renewed[]>
 }

@@ -90,7 +90,7 @@ export class Holding<W> {
         this.#endTenure(lease)
         waiting.unlocked(lease.key)
       },
-      ranOut: lease => this.#endLater(lease),
+      remains: lease => this.#endLater(lease),
     })
     this.#passing = new Passing(primitive, clock, this.#renewal, waiting, {
       end: ({ hold, block }) => this.#endBehind(hold, block),
@@ -103,16 +103,9 @@ export class Holding<W> {
     return this.#renewal.size
   }
 
-  /**
-   * Whether there is a live lease under the hold of this id. With the token of a grant that a reply has told of: of that
-   * grant, or of a later one. The lease of an earlier one is lost: while it lives, Redis does not grant to its id anew.
-   */
-  has(id: string, token = 0): boolean {
-    const lease = this.#renewal.find(id)
-    if (!lease) return false
-    const older = lease.fencingToken < token
-    if (older) this.#renewal.lose(lease, 'Redis has granted the lock anew')
-    return !older
+  /** Whether there is a live lease under the hold of this id. */
+  has(id: string): boolean {
+    return this.#renewal.find(id) !== undefined
   }
 
   /** The lease of a grant. */
@@ -130,10 +123,10 @@ export class Holding<W> {
     return lease
   }
 
-  /** Something said that the hold of this id may be gone: asks. */
-  doubt(id: string): void {
+  /** Something said that the hold of this id may be gone: asks. With a token: that it was granted anew with that. */
+  doubt(id: string, token = Number.POSITIVE_INFINITY): void {
     const lease = this.#renewal.find(id)
-    if (lease) this.#renewal.check([lease])
+    if (lease && lease.fencingToken < token) this.#renewal.check([lease])
   }
 
   /** A message that says so may have been missed, of any lease or of those of one key. */

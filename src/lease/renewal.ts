@@ -18,14 +18,17 @@
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
 import { LockLostError } from '../errors.ts'
-import { type Hold, named, type Primitive } from '../primitive.ts'
+import { type Held, named, type Primitive, type Renewed } from '../primitive.ts'
 import { inside, type Lease } from './lease.ts'
 
 export interface RenewalListener {
   renewed(lease: Lease): void
   lost(lease: Lease, error: LockLostError): void
-  /** It was lost because its time was over here: Redis may still have it for a moment, or for as long as others renew it. */
-  ranOut(lease: Lease): void
+  /**
+   * It is being lost, and Redis may still have its hold: for a moment, or for as long as others renew it, because its time was
+   * over here; or for the lease of a later grant to the same id.
+   */
+  remains(lease: Lease): void
 }
 
 interface Entry {
@@ -186,7 +189,7 @@ export class Renewal {
     if (!entry || inside.state(lease) !== 'held') throw new LockLostError(lease.key, 'it is not held any more')
     const question = { ms, doubts: entry.doubts }
     entry.renewing += 1
-    const asked = this.#primitive.renew([{ hold: holdOf(lease), ms }]).finally(() => {
+    const asked = this.#primitive.renew([{ ...heldBy(lease), ms }]).finally(() => {
       entry.renewing -= 1
     })
     const [deadline] = await pTimeout(asked, { milliseconds: Number.POSITIVE_INFINITY, signal: lease.signal })
@@ -255,10 +258,10 @@ export class Renewal {
     for (const entry of entries) entry.asking = true
     const asked = entries.map(({ lease }) => {
       const { lease: length, renewUntil } = inside.terms(lease)
-      return { hold: holdOf(lease), ms: renewUntil > now ? length : 0 }
+      return { ...heldBy(lease), ms: renewUntil > now ? length : 0 }
     })
     const questions = entries.map(({ doubts }, i) => ({ ms: asked[i]!.ms, doubts }))
-    let answers: (number | undefined)[] | undefined
+    let answers: Renewed[] | undefined
     try {
       answers = await this.#primitive.renew(asked)
     } catch {
@@ -273,10 +276,14 @@ export class Renewal {
   }
 
   /** Takes in what Redis said of a lease, unless it has ended in the meantime. */
-  #learn(entry: Entry, deadline: number | undefined, { ms, doubts }: Question): void {
+  #learn(entry: Entry, deadline: Renewed, { ms, doubts }: Question): void {
     const { lease } = entry
     if (inside.state(lease) !== 'held') return
     if (deadline === undefined) return this.lose(lease, 'Redis does not know this hold any more')
+    if (deadline === 'anew') {
+      this.#listener.remains(lease)
+      return this.lose(lease, 'Redis has granted the lock anew')
+    }
     const now = this.#clock.now()
     if (ms > 0) entry.asked = Math.max(entry.asked, now + ms)
     // While the server's clock stands back, the lease seems to last for the step, too; but only until the clock is set right.
@@ -306,7 +313,7 @@ export class Renewal {
     if (entry.overdue) entry.overdue()
     else {
       // First: who is told that it is lost may close the client.
-      this.#listener.ranOut(entry.lease)
+      this.#listener.remains(entry.lease)
       this.lose(entry.lease, 'its lease ran out')
     }
   }
@@ -331,6 +338,6 @@ function idOf(lease: Lease): string {
   return inside.terms(lease).hold.id
 }
 
-function holdOf(lease: Lease): Hold {
-  return inside.terms(lease).hold
+function heldBy(lease: Lease): Held {
+  return { hold: inside.terms(lease).hold, token: lease.fencingToken }
 }

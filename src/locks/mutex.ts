@@ -6,13 +6,16 @@ import {
   type Block,
   type Claim,
   type Granted,
+  type Held,
   type Hold,
   named,
   type Passed,
   type Primitive,
+  type Prolonging,
   type Queued,
   type Refused,
   type Released,
+  type Renewed,
   type Tended,
   type Via,
 } from '../primitive.ts'
@@ -33,7 +36,7 @@ const RENEWALS_PER_CALL = 200
 const WAITERS_PER_CALL = 500
 
 export class Mutex implements Primitive {
-  readonly confirm: ((hold: Hold) => Promise<number | undefined>) | undefined
+  readonly confirm: ((held: Held) => Promise<Renewed>) | undefined
   readonly #scripts: Runner
   /** For what counts only once replicas have it. */
   readonly #replicated: Runner
@@ -46,7 +49,7 @@ export class Mutex implements Primitive {
   constructor(scripts: Runner, keys: Keys, settings: MutexSettings, replicated?: Runner) {
     this.#scripts = scripts
     this.#replicated = replicated ?? scripts
-    this.confirm = replicated && (async hold => (await this.renew([{ hold, ms: 0 }]))[0])
+    this.confirm = replicated && (async held => (await this.renew([{ ...held, ms: 0 }]))[0])
     this.#keys = keys
     this.#settings = settings
   }
@@ -164,23 +167,24 @@ export class Mutex implements Primitive {
     this.#replicated.together(ask)
   }
 
-  async renew(holds: readonly { readonly hold: Hold; readonly ms: number }[]): Promise<(number | undefined)[]> {
-    const calls: Promise<(number | undefined)[]>[] = []
-    for (let i = 0; i < holds.length; i += RENEWALS_PER_CALL) {
-      calls.push(this.#renewSome(holds.slice(i, i + RENEWALS_PER_CALL)))
+  async renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
+    const calls: Promise<Renewed[]>[] = []
+    for (let i = 0; i < asked.length; i += RENEWALS_PER_CALL) {
+      calls.push(this.#renewSome(asked.slice(i, i + RENEWALS_PER_CALL)))
     }
     return (await Promise.all(calls)).flat()
   }
 
-  async #renewSome(holds: readonly { readonly hold: Hold; readonly ms: number }[]): Promise<(number | undefined)[]> {
+  async #renewSome(asked: readonly Prolonging[]): Promise<Renewed[]> {
     const { values, sent } = await this.#replicated.run(
       'renew',
-      { locks: holds.map(({ hold }) => this.#keys.of(hold.key).lock) },
-      { memory: this.#settings.tokenMemory, asked: holds.flatMap(({ hold, ms }) => [hold.id, ms]) },
+      { locks: asked.map(({ hold }) => this.#keys.of(hold.key).lock) },
+      { memory: this.#settings.tokenMemory, asked: asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms]) },
     )
-    return holds.map((_, i) => {
+    return asked.map((_, i) => {
       const ttl = values[i]
-      return typeof ttl === 'number' ? surelyUntil(sent, ttl) : undefined
+      if (typeof ttl !== 'number') return undefined
+      return ttl < 0 ? 'anew' : surelyUntil(sent, ttl)
     })
   }
 

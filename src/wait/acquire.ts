@@ -34,14 +34,14 @@ export interface WaitListener {
   /** The waiter goes on waiting: it was refused, or stands behind one that was. */
   waiting(waiter: Waiter): void
   /** Whether the client has a lease under this hold, and it has not ended. */
-  holds(id: string, token?: number): boolean
+  holds(id: string): boolean
   /**
    * What Redis would say of a lock that this client holds itself and may hand on without asking, with the time for which
    * that is so in place of the ttl; undefined: it is not so.
    */
   ours(key: string): Refused | undefined
-  /** Something said that the hold of this id may be gone. */
-  doubt(id: string): void
+  /** Something said that the hold of this id may be gone; with a token: that it was granted anew with that. */
+  doubt(id: string, token?: number): void
   /** Something failed that no promise reports. */
   failed(error: unknown): void
 }
@@ -59,8 +59,8 @@ export class Acquirer {
   constructor(primitive: Primitive, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
     this.#clock = clock
     this.#ending = new Ending(this.#waiters, primitive, clock, patience, {
-      holds: (id, token) => listener.holds(id, token),
-      doubt: id => listener.doubt(id),
+      holds: id => listener.holds(id),
+      doubt: (id, token) => listener.doubt(id, token),
       failed: error => listener.failed(error),
       // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
       left: key => this.unlocked(key),

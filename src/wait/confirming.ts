@@ -50,17 +50,19 @@ export class Confirming {
     const { key, id, lease } = waiter.claim
     const begun = this.#clock.now()
     const asked = begun + lease
-    this.#confirm({ key, id }).then(
+    this.#confirm({ hold: { key, id }, token: grant.token }).then(
       deadline => {
         if (waiter.state !== 'waiting') return
-        // Later than that it may be another grant to the same id, with another token; and so it is if a newer one has come.
-        if (deadline === undefined || grant.token < waiter.latest || this.#clock.now() >= grant.deadline) {
+        // The answer may be older than a newer grant that was heard of meanwhile.
+        const proven = typeof deadline === 'number' && grant.token === waiter.latest
+        const until = proven ? Math.max(Math.min(deadline, asked), grant.deadline) : 0
+        if (until <= this.#clock.now()) {
           if (!this.#endedBy(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate)))
             this.#again(waiter)
           return
         }
         waiter.confirming = false
-        this.#told.granted(waiter, { ...grant, deadline: Math.max(Math.min(deadline, asked), grant.deadline) })
+        this.#told.granted(waiter, { ...grant, deadline: until })
       },
       error => {
         if (waiter.state !== 'waiting' || this.#endedBy(waiter, begun, error)) return

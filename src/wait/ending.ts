@@ -22,13 +22,13 @@ export interface Patience {
 
 export interface EndListener {
   /** Whether the client has made a lease of the grant to this id, and it has not ended. */
-  holds(id: string, token?: number): boolean
+  holds(id: string): boolean
   /** Something failed that no promise reports. */
   failed(error: unknown): void
   /** A claim has been taken back: had it been granted, the lock is open now. */
   left(key: string): void
-  /** Something said that the hold of this id may be gone. */
-  doubt(id: string): void
+  /** Something said that the hold of this id may be gone; with a token: that it was granted anew with that. */
+  doubt(id: string, token?: number): void
   /** A grant that did not count has been taken back: the waiter asks anew, with the place that it had. */
   again(waiter: Waiter): void
   /** The room does not need the channel any more. */
@@ -102,10 +102,12 @@ export class Ending {
   /**
    * Redis knows the id as a waiter or a holder, though its wait is over. Where it was granted, that is most likely the
    * grant we know of; but a request that was sent again may also have run after the release, and have queued or granted
-   * the id anew. The lease tells which.
+   * the id anew. The lease tells which; or Redis, where the lease lives and the token is newer.
    */
   takeBack(waiter: Waiter, token?: number): void {
-    if (waiter.state === 'ended' || !this.#listener.holds(waiter.claim.id, token)) this.leave(waiter)
+    const { id } = waiter.claim
+    if (waiter.state === 'ended' || !this.#listener.holds(id)) this.leave(waiter)
+    else if (token !== undefined) this.#listener.doubt(id, token)
   }
 
   /** Takes back whatever became of the waiter's requests; calls `left` when that is done. */

@@ -10,6 +10,7 @@
  *   --eval name.lua keys… , args…   runs a script of lua/, as scripts/lua-texts.ts writes it
  *   --scan --pattern <pattern>      names of keys
  *   subscribe <channel> &           its messages appear under the commands that follow
+ * Tokens and tickets are others each time: where a command repeats one that is shown above it, that which came is meant.
  */
 import assert from 'node:assert/strict'
 import type { Redis } from 'ioredis'
@@ -17,14 +18,18 @@ import { scripts } from '../../src/redis/scripts.generated.ts'
 import { matches } from './printed.ts'
 import type { Scene } from './scene.ts'
 
+/** A token or a ticket. */
+const STAMP = /\b\d{16}\b/g
 /** How long a message may be under way, in ms. */
 const MESSAGE_WITHIN = 2_000
 
 export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: string): Promise<void> {
   const listening: Redis[] = []
   const messages: string[] = []
+  const came = new Map<string, string>()
   try {
-    for (const { command, shown } of stepsOf(text)) {
+    for (const { command: line, shown } of stepsOf(text)) {
+      const command = line.replaceAll(STAMP, stamp => came.get(stamp) ?? stamp)
       const [program, ...words] = wordsOf(command)
       const answered: string[] = []
       if (program !== 'redis-cli') {
@@ -38,6 +43,8 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
       const until = Date.now() + (listening.length > 0 ? MESSAGE_WITHIN : 0)
       while (!matches(shown, printed()) && Date.now() < until) await new Promise(resolve => setTimeout(resolve, 10))
       assert.ok(matches(shown, printed()), `${command}\nprinted:\n${printed()}`)
+      const stamps = printed().match(STAMP) ?? []
+      for (const [i, stamp] of (shown.match(STAMP) ?? []).entries()) came.set(stamp, stamps[i] ?? stamp)
       messages.length = 0
     }
   } finally {

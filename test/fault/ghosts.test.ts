@@ -11,7 +11,8 @@ const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
 
 describe('a request arrives after its client has gone on', () => {
-  // Break: `not (hold == id or state[4]) or` away in lua/renew.lua: whoever holds is prolonged.
+  // Break: `not (hold == id or state[4]) or` away in lua/renew.lua and
+  // `if tonumber(token) > known then return -1 end` away in lua/renew.lua: whoever holds is prolonged.
   test('a renewal, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -44,7 +45,7 @@ describe('a request arrives after its client has gone on', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, lock)` to
+  // Break: `if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)` to
   // `this.#acquirer.grantedByMessage(id, token, via)` in src/engine.ts: the grant is not given back.
   test('a queued acquire, after its caller has left: I4 I7, its grant is given back at once', async () => {
     const key = freshKey()

@@ -42,10 +42,9 @@ describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
   // Either of two lines suffices: what the first leaves behind, the second takes back a little later. Without both, the
   // grant stays with nobody, until its lease is over.
   // Unfair. Break: `if (waiter.leavesTrace) this.leave(waiter)` away in src/wait/ending.ts and
-  // `if (waiter.state === 'ended' || !this.#listener.holds(waiter.claim.id, token)) this.leave(waiter)` away in
-  // src/wait/ending.ts: a grant by a reply is kept.
+  // `waiter.state === 'ended' || !this.#listener.holds(id)` to `!waiter` in src/wait/ending.ts: a grant by a reply is kept.
   // Fair. Break: `if (waiter.leavesTrace) this.leave(waiter)` away in src/wait/ending.ts and
-  // `if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, lock)` to
+  // `if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)` to
   // `this.#acquirer.grantedByMessage(id, token, via)` in src/engine.ts: a grant by a message is kept.
   test.each(Object.keys(giveUps).flatMap(way => ways.map(fair => ({ way, fair }))))(
     'a waiter that $way: I4 I6 I7, the lock goes on, nothing stays (fair: $fair)',

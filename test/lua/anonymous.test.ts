@@ -107,7 +107,7 @@ describe('once the first hold has ended and others of the same owner live', () =
 
     expect(await lock.release(ada)).toEqual({ status: 'ended' })
     expect(await lock.leave(ada)).toBe('absent')
-    const asked = [ada.id, 30_000, inner.id, 0]
+    const asked = [ada.id, 9e15, 30_000, inner.id, 9e15, 0]
     const locks = [lock.names.lock, lock.names.lock]
     const { values } = await lock.scripts.run('renew', { locks }, { memory: 60_000, asked })
     expect(values).toEqual([null, expect.any(Number)])

@@ -3,14 +3,17 @@ import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'
 
-type Asked = readonly [lock: TestLock, hold: Caller, ms: number]
+type Asked = readonly [lock: TestLock, hold: Caller, ms: number, token?: number]
+
+/** No grant has a larger token. */
+const ANY = 9e15
 
 /** What remains of each hold by then, or null if it is gone. */
 async function renew(...asked: Asked[]): Promise<unknown[]> {
   const { values } = await asked[0]![0].scripts.run(
     'renew',
     { locks: asked.map(([lock]) => lock.names.lock) },
-    { memory: MEMORY, asked: asked.flatMap(([, { id }, ms]) => [id, ms]) },
+    { memory: MEMORY, asked: asked.flatMap(([, { id }, ms, token = ANY]) => [id, token, ms]) },
   )
   return values
 }
@@ -101,6 +104,25 @@ describe('a hold that is gone', () => {
 
     expect(await renew([lock, hold, 30_000])).toEqual([null])
     expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('I2: its grant was taken away, and its id granted the lock anew', async () => {
+    const lock = await sharedLock()
+    const first = await lock.grant(ada)
+    await lock.release(ada)
+    const second = await lock.grant(ada)
+    const before = await lock.snapshot()
+
+    expect(await renew([lock, ada, 30_000, first])).toEqual([-1])
+    expect(await lock.snapshot()).toEqual(before)
+    expect(await renew([lock, ada, 30_000, second])).toEqual([30_000])
+  })
+
+  test('is not the one whose hand-off within its client is not recorded yet', async () => {
+    const lock = await sharedLock()
+    const token = await lock.grant(ada)
+
+    expect(await renew([lock, ada, 30_000, token + 1])).toEqual([30_000])
   })
 
   test('I5: that was released is not revived', async () => {

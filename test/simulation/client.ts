@@ -80,7 +80,7 @@ export class SimulatedClient {
     }
     this.#link = new Link(source as unknown as Redis, settings, process, {
       granted: (id, token, via, lock) => {
-        if (!this.acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, lock)
+        if (!this.acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)
       },
       lost: (id, token) => {
         this.holding.doubt(id)
@@ -118,9 +118,9 @@ export class SimulatedClient {
     }
     this.acquirer = new Acquirer(this.#mutex, channels, process, patience, {
       waiting: () => {},
-      holds: (id, token) => this.holding.has(id, token),
+      holds: id => this.holding.has(id),
       ours: key => this.holding.ours(key),
-      doubt: id => this.holding.doubt(id),
+      doubt: (id, token) => this.holding.doubt(id, token),
       failed: error => net.trace.note(process.name, () => `failed: ${error}`),
     })
     this.holding = new Holding(this.#mutex, process, settings.label, this.acquirer, {
@@ -232,9 +232,10 @@ export class SimulatedClient {
     return lease
   }
 
-  #strayGrant(id: string, lock: string): void {
+  #strayGrant(id: string, token: number, lock: string): void {
     const key = this.#link.keys.keyOf(lock)
-    if (key === undefined || this.holding.has(id)) return
+    if (this.holding.has(id)) return this.holding.doubt(id, token)
+    if (key === undefined) return
     this.#net.trace.note(this.process.name, () => `gives back ${id}`)
     this.#mutex.giveBack({ key, id }).catch(() => {})
   }

@@ -121,12 +121,14 @@ export function leave(host: Host, lock: string, keys: LockKeys, args: Args): Rep
   return wasQueued ? 'left' : 'absent'
 }
 
-/** The part of lua/renew.lua that is for one hold. Null: it is gone. */
-export function renewOne(host: Host, lock: string, keys: LockKeys, memory: number, id: string, lease: number) {
+/** The part of lua/renew.lua that is for one hold. Null: it is gone; -1: granted anew. */
+export function renewOne(host: Host, lock: string, keys: LockKeys, memory: number, asked: readonly string[]) {
+  const [id, known, lease] = [asked[0]!, Number(asked[1]), Number(asked[2])]
   const at = new LockScript(host, lock, keys, memory, '')
   at.readTime()
-  const known = at.hold === id || keys.hash?.reentries.has(id)
-  if (!known || !at.held) return null
+  const ours = at.hold === id || keys.hash?.reentries.has(id)
+  if (!ours || !at.held) return null
+  if (at.token! > known) return -1
   if (at.ends! >= at.now + lease) return at.ends! - at.now
   at.prolongedLife(at.now + lease)
   at.set({ holder: { ...at.holder!, until: at.now + lease }, keep: at.keep })

@@ -159,7 +159,7 @@ class Sequence {
         return this.#run('release', [id, MEMORY, inbox, ...block])
       }
       case 6:
-        return this.#run('renew', [MEMORY, id, random.pick([0, 100, 3_000])])
+        return this.#run('renew', [MEMORY, id, this.#known(), random.pick([0, 100, 3_000])])
       case 7:
         return this.#run('leave', random.chance(0.8) ? [id, inbox, MEMORY, claim] : [id, inbox, MEMORY])
       case 8:
@@ -178,6 +178,11 @@ class Sequence {
         return this.#run('tend', [inbox, MEMORY, TTL, ...waiters])
       }
     }
+  }
+
+  /** The latest token, or one before or after it. */
+  #known(): string {
+    return this.#token === '0' ? '1000000000000000' : String(Number(this.#token) + this.#random.int(-1, 1))
   }
 
   async #run(name: ScriptName, argv: (string | number)[]): Promise<string> {

@@ -120,7 +120,7 @@ export class Server implements Host {
 
   #renew(locks: readonly string[], [memory, ...asked]: readonly string[]): unknown[] {
     const one = (lock: string, i: number) =>
-      renewOne(this, lock, this.keysOf(lock), Number(memory), asked[2 * i]!, Number(asked[2 * i + 1]))
+      renewOne(this, lock, this.keysOf(lock), Number(memory), asked.slice(3 * i, 3 * i + 3))
     return ['renewed', ...locks.map(one)]
   }
 }

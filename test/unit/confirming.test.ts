@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { FakePrimitive } from './fake-primitive.ts'
 import { now } from './promises.ts'
-import { LEASE, NOTHING, OUTAGE, Waiting } from './waiting.ts'
+import { KEY, LEASE, NOTHING, OUTAGE, Waiting } from './waiting.ts'
 
 function replicated() {
   const primitive = new FakePrimitive()
@@ -46,6 +46,17 @@ test('I6 a wait whose grants are gone again and again, because they are shorter 
   for (const call of at.primitive.attempts.open) await call.answer(at.refused())
   await at.primitive.leaves.next.answer()
   expect(at.residue).toEqual(NOTHING)
+})
+
+test('I2 a grant that was followed by another to the same waiter does not count, and is looked for', async () => {
+  const { at, confirmations } = replicated()
+  const waiter = await at.start({ id: 'A', mode: 'queue' })
+  await at.primitive.attempts.next.answer(at.granted({ token: 100 }))
+  expect(confirmations.next.args).toEqual([{ hold: { key: KEY, id: 'A' }, token: 100 }])
+  await confirmations.next.answer('anew')
+  await at.primitive.attempts.next.answer(at.granted({ token: 102 }))
+  await confirmations.next.answer(at.clock.now() + LEASE)
+  expect(await waiter.outcome).toMatchObject({ token: 102 })
 })
 
 test('I7 a single attempt that is being confirmed when the client closes is taken back', async () => {

@@ -4,12 +4,15 @@ import type {
   Channel,
   Claim,
   Granted,
+  Held,
   Hold,
   Passed,
   Primitive,
+  Prolonging,
   Queued,
   Refused,
   Released,
+  Renewed,
   Tended,
 } from '../../src/primitive.ts'
 import type { Channels } from '../../src/wait/asking.ts'
@@ -70,8 +73,6 @@ export class Calls<A extends unknown[], R> {
   }
 }
 
-export type Asked = readonly { readonly hold: Hold; readonly ms: number }[]
-
 export class FakePrimitive implements Primitive {
   readonly attempts = new Calls<[claim: Claim, mode: 'queue' | number | undefined], Granted | Refused>()
   readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
@@ -79,8 +80,8 @@ export class FakePrimitive implements Primitive {
   readonly returns = new Calls<[hold: Hold], void>()
   readonly releases = new Calls<[hold: Hold, block: Block | undefined], Released>()
   readonly passes = new Calls<[hold: Hold, owner: string, lease: number, token: number], Passed | undefined>()
-  readonly renewals = new Calls<[holds: Asked], (number | undefined)[]>()
-  readonly confirmations = new Calls<[hold: Hold], number | undefined>()
+  readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
+  readonly confirmations = new Calls<[held: Held], Renewed>()
 
   attempt(claim: Claim, mode?: 'queue' | number): Promise<Granted | Refused> {
     return this.attempts.make(claim, mode)
@@ -106,8 +107,8 @@ export class FakePrimitive implements Primitive {
     return this.passes.make(hold, owner, lease, token)
   }
 
-  renew(holds: Asked): Promise<(number | undefined)[]> {
-    return this.renewals.make(holds)
+  renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
+    return this.renewals.make(asked)
   }
 }
 

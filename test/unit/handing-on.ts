@@ -50,9 +50,9 @@ export class HandingOn {
     const patience = { waiterTtl: WAITER_TTL, outage: OUTAGE }
     this.acquirer = new Acquirer(primitive, channels, clock, patience, {
       waiting: ({ claim }) => this.#tell('waiting', claim.id),
-      holds: (id, token) => this.holding.has(id, token),
+      holds: id => this.holding.has(id),
       ours: key => this.holding.ours(key),
-      doubt: id => this.holding.doubt(id),
+      doubt: (id, token) => this.holding.doubt(id, token),
       failed: error => this.failures.push(error),
     })
     this.holding = new Holding(primitive, clock, 'this client', this.acquirer, {

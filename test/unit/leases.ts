@@ -24,7 +24,7 @@ export class Leases {
   /** Ids of the leases of which it was told. */
   readonly renewed: string[] = []
   readonly lost: string[] = []
-  readonly ranOut: string[] = []
+  readonly remaining: string[] = []
   readonly renewal: Renewal
   readonly #keeper: Keeper
   #granted = 0
@@ -34,7 +34,7 @@ export class Leases {
     this.renewal = new Renewal(primitive, clock, {
       renewed: lease => this.renewed.push(lease.id),
       lost: lease => this.lost.push(lease.id),
-      ranOut: lease => this.ranOut.push(lease.id),
+      remains: lease => this.remaining.push(lease.id),
     })
     this.#keeper = {
       clock,

@@ -139,11 +139,21 @@ describe('I8 "gone" is final', () => {
     const { signal } = lost
     await at.clock.advance(THIRD)
     await at.primitive.renewals.next.answer([undefined, at.clock.now() + LENGTH])
-    expect([lost.held, kept.held]).toEqual([false, true])
+    expect([lost.held, kept.held, at.remaining]).toEqual([false, true, []])
     expect(signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: lost.key })
     expect(at.lost).toEqual([lost.id])
     await at.clock.advance(THIRD)
     expect(at.asked.at(-1)).toEqual([[kept.id, LENGTH]])
+  })
+
+  test('I2 so is "granted anew": what Redis has under this id is another grant, and stays to be ended', async () => {
+    const at = new Leases()
+    const lease = at.grant({ token: 100 })
+    await at.clock.advance(THIRD)
+    expect(at.primitive.renewals.next.args[0]).toMatchObject([{ hold: { id: lease.id }, token: 100 }])
+    await at.primitive.renewals.next.answer(['anew'])
+    expect([lease.held, at.lost, at.remaining]).toEqual([false, [lease.id], [lease.id]])
+    expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST' })
   })
 
   test('a loss that is told of is asked about at once, also of a fixed lease', async () => {
@@ -259,7 +269,7 @@ test('I7 only a hold that ran out here is told as such: Redis may still have it,
   await at.primitive.renewals.next.answer([undefined])
   await at.clock.advance(2 * LENGTH)
   expect(at.lost.sort()).toEqual([gone.id, out.id].sort())
-  expect(at.ranOut).toEqual([out.id])
+  expect(at.remaining).toEqual([out.id])
 })
 
 describe('holds of one holder', () => {
