@@ -11,7 +11,10 @@ export interface Timer {
 export interface Clock {
   /** Monotonic ms from an arbitrary start. */
   now(): number
-  /** Calls `fire` once, `delay` ms from now or later: callers compare times on waking, they never trust a delay. */
+  /**
+   * Calls `fire` once, `delay` ms from now or later, or up to 1 ms earlier, as timers of Node do: callers compare times on
+   * waking, they never trust a delay.
+   */
   after(delay: number, fire: () => void): Timer
 }
 

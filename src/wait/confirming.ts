@@ -71,11 +71,14 @@ export class Confirming {
     )
   }
 
-  /** Ends the wait if it was a single attempt, or its patience is over. */
+  /**
+   * Ends the wait if it was a single attempt, or its patience is over by the time of the next one: what has used it all up
+   * may have been timed to end a moment before.
+   */
   #endedBy(waiter: Waiter, begun: number, error: Error): boolean {
     const now = this.#clock.now()
     waiter.unconfirmedSince ??= begun
-    const over = waiter.wish.mode === 'once' || now - waiter.unconfirmedSince >= this.#patience
+    const over = waiter.wish.mode === 'once' || now + PAUSE - waiter.unconfirmedSince >= this.#patience
     if (over) this.#told.end(waiter, error)
     return over
   }

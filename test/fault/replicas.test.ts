@@ -100,7 +100,7 @@ describe('with a replica that does not get what is written', () => {
     expect(free.held).toBe(true)
   })
 
-  // Break: `now - waiter.unconfirmedSince >= this.#patience` to `true` in src/wait/confirming.ts: it rejects at once.
+  // Break: `now + PAUSE - waiter.unconfirmedSince >= this.#patience` to `true` in src/wait/confirming.ts: it rejects at once.
   // Break: `this.#clock.after(PAUSE, () => this.#again(waiter))` to `{}` in src/wait/confirming.ts: it
   // does not ask again, and no later grant reaches it.
   test.each(ways)('I4: a call goes on waiting, and is granted when the replica is back (fair: %s)', async fair => {

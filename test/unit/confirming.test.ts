@@ -48,6 +48,18 @@ test('I6 a wait whose grants are gone again and again, because they are shorter 
   expect(at.residue).toEqual(NOTHING)
 })
 
+// A timer of Node fires up to 1 ms before its time, as performance.now() has it.
+test('I6 a wait whose confirmation is given up when its patience is over but for a moment ends, and is not begun anew', async () => {
+  const { at, confirmations } = replicated()
+  const waiter = await at.start({ id: 'A' })
+  await at.primitive.attempts.next.answer(at.granted())
+  await at.clock.advance(OUTAGE - 1)
+  await confirmations.next.fail(new LockConnectionError('no answer'))
+  await expect(waiter.outcome).rejects.toThrow('no answer')
+  await at.primitive.leaves.next.answer()
+  expect(at.residue).toEqual(NOTHING)
+})
+
 test('I2 a grant that was followed by another to the same waiter does not count, and is looked for', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
