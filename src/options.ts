@@ -15,8 +15,7 @@ export interface LockOptions {
    */
   timeout?: number | undefined
   /**
-   * Aborting rejects the call with `signal.reason`, at once. Node warns where more than ten calls wait with one signal
-   * (MaxListenersExceededWarning), unless its limit was raised: `events.setMaxListeners(0, signal)`.
+   * Aborting rejects the call with `signal.reason`, at once. Any number of calls may wait with one signal.
    * @defaultValue none
    * @since 0.1.0
    */

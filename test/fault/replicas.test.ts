@@ -129,8 +129,8 @@ describe('with a replica that does not get what is written', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `timeout ?? Number.POSITIVE_INFINITY` to `Number.POSITIVE_INFINITY` in src/wait/patience.ts: one waits on.
-  // Break: `...(signal && { signal }),` away in src/wait/patience.ts: the other waits on.
+  // Break: `milliseconds: timeout,` to `milliseconds: 2 ** 30,` in src/wait/patience.ts: one waits on.
+  // Break: `audience.add(tell)` away in src/wait/patience.ts: the other waits on.
   // Break: ` || this.confirming` away in src/wait/waiters.ts: the grant of who gave up is not taken back (unfair).
   test.each(ways)('I6 I7: time-out and abort end the wait while it is being confirmed (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()

@@ -1,5 +1,4 @@
 /** A waiter that gives up just when it is granted: the lock goes on to the next at once, and nothing of it stays (I4, I7). */
-import { setMaxListeners } from 'node:events'
 import { connect } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -192,7 +191,6 @@ test('a queue of waiters that all give up at once leaves the lock to the one tha
   const [locks, patientOne] = [client(options), client(options)]
   const held = await client().lock(key)
   const controller = new AbortController()
-  setMaxListeners(0, controller.signal)
   const quitting = Array.from({ length: 100 }, (_, i) =>
     locks.lock(key, { fair: i % 2 === 0, signal: controller.signal }).catch(error => error),
   )
