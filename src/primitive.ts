@@ -148,8 +148,6 @@ export interface Primitive {
   readonly confirm?: ((held: Held) => Promise<Renewed>) | undefined
   /** Locks of different places are renewed by calls of their own: where one place does not answer, the others do. */
   placeOf?(key: string): string
-  /** What is asked inside goes out together. */
-  together?(ask: () => void): void
   /** Prolongs holds of one place by `ms` from now; 0: confirms. */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
 }

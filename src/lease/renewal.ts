@@ -3,8 +3,7 @@
  *
  * A lease wakes the scheduler at the earlier of two times:
  *   due       when to ask Redis again: a third of its length after the request that last proved it. Renewals that are
- *             due at about the same time go out together, many in one script call (in a cluster those of one slot, and the
- *             calls to one node in one write).
+ *             due at about the same time go out together, many in one script call (in a cluster those of one slot).
  *   deadline  when it is not surely ours any more. Then it is lost, at once and for good: its signal aborts before the
  *             server can grant the lock to another (I1, I8).
  *
@@ -234,12 +233,7 @@ export class Renewal {
       else if (inside.state(lease) === 'held' && !asking && entry.due <= now + inside.terms(lease).lease * TOGETHER)
         due.push(entry)
     }
-    const places = this.#byPlace(due)
-    const ask = () => {
-      for (const some of places) this.#ask(some, now)
-    }
-    if (places.length > 1 && this.#primitive.together) this.#primitive.together(ask)
-    else ask()
+    for (const some of this.#byPlace(due)) this.#ask(some, now)
     for (const entry of this.#entries.values()) this.#wakeBy(entry)
   }
 

@@ -163,10 +163,6 @@ export class Mutex implements Primitive {
     return this.#keys.placeOf(key)
   }
 
-  together(ask: () => void): void {
-    this.#replicated.together(ask)
-  }
-
   async renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
     const calls: Promise<Renewed[]>[] = []
     for (let i = 0; i < asked.length; i += RENEWALS_PER_CALL) {

@@ -177,11 +177,6 @@ export class Connection {
     return passing.test(error.message) || (this.#followsMaster && demoted.test(error.message))
   }
 
-  /** What is asked inside leaves in one write for each server. */
-  together(ask: () => void): void {
-    this.#writes.together(ask)
-  }
-
   /** Drops the socket; the loop connects again. For a connection that is known to be deaf. */
   reset(reason: Error): void {
     // One that has ended is about to be made anew.

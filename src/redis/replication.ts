@@ -60,10 +60,6 @@ export class Replication implements Runner {
     })
   }
 
-  together(ask: () => void): void {
-    this.#connection.together(ask)
-  }
-
   #ask(asked: Asked): void {
     const place = this.#placeOf(asked.request.key)
     const next = this.#next.get(place)

@@ -46,8 +46,6 @@ export interface Runner {
     args: ArgsOf<N>,
     read?: (reply: Reply<N>) => T,
   ): Promise<T>
-  /** Those that are run inside leave in one write for each server. */
-  together(ask: () => void): void
 }
 
 interface Loaded {
@@ -88,10 +86,6 @@ export class Scripts implements Runner {
     read: (reply: Reply<N>) => T = reply => reply as T,
   ): Promise<T> {
     return this.#connection.ask(this.request(name, keys, args, read))
-  }
-
-  together(ask: () => void): void {
-    this.#connection.together(ask)
   }
 
   /** What `run` asks of its connection. */

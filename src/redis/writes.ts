@@ -4,7 +4,8 @@
  *
  *      asked in one turn   1 ──▶ at once   2 ──▶ at once   3  4  5 … ──▶ together, when the turn is over
  *
- * The first ones do not wait for others that may not come: a release that another process waits for is among few.
+ * In a cluster they leave in one write for each server. The first ones do not wait for others that may not come: a release
+ * that another process waits for is among few.
  */
 import type { Cluster, Redis } from 'ioredis'
 
@@ -25,16 +26,6 @@ export class Writes {
     this.#inTurn += 1
     if (this.#inTurn === 1) process.nextTick(this.#turnIsOver)
     else if (this.#inTurn === AT_ONCE + 1) this.#heldBack = this.#holdBack()
-  }
-
-  /** What is asked inside leaves in one write for each server. */
-  together(ask: () => void): void {
-    const release = this.#holdBack()
-    try {
-      ask()
-    } finally {
-      release()
-    }
   }
 
   /** Made once: every turn that asks anything needs it. */

@@ -52,31 +52,6 @@ test('each turn counts anew', async () => {
   expect(server.writes).toEqual(['a', 'b', 'c', 'd', 'e'])
 })
 
-test('what is asked together leaves together, also from a turn that holds back', async () => {
-  const server = new Server()
-  const writes = new Writes(server as unknown as Redis)
-  const ask = asking(server, writes)
-  writes.together(() => ask('a', 'b'))
-  expect(server.writes).toEqual(['ab'])
-  ask('c')
-  writes.together(() => ask('d'))
-  expect(server.writes).toEqual(['ab'])
-  await settled()
-  expect(server.writes).toEqual(['ab', 'cd'])
-})
-
-test('what throws in between holds nothing back', () => {
-  const server = new Server()
-  const writes = new Writes(server as unknown as Redis)
-  const failing = () =>
-    writes.together(() => {
-      throw new Error('no')
-    })
-  expect(failing).toThrow('no')
-  asking(server, writes)('a')
-  expect(server.writes).toEqual(['a'])
-})
-
 test('of a cluster each master gets its own in one write; a server without a socket is left out', async () => {
   const [one, other] = [new Server(), new Server()]
   const nodes = () => [one, other, { stream: undefined }]
