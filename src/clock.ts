@@ -11,10 +11,7 @@ export interface Timer {
 export interface Clock {
   /** Monotonic ms from an arbitrary start. */
   now(): number
-  /**
-   * Calls `fire` once, `delay` ms from now or later, or up to 1 ms earlier, as timers of Node do: callers compare times on
-   * waking, they never trust a delay.
-   */
+  /** Calls `fire` once, `delay` ms from now or later: callers compare times on waking, they never trust a delay. */
   after(delay: number, fire: () => void): Timer
 }
 
@@ -24,7 +21,18 @@ export const LONGEST = 2 ** 31 - 1
 export const systemClock: Clock = {
   now: () => performance.now(),
   after(delay, fire) {
-    const handle = setTimeout(fire, Math.min(Math.max(delay, 0), LONGEST))
+    const due = performance.now() + delay
+    let handle: NodeJS.Timeout
+    const sleep = (left: number) => {
+      handle = setTimeout(wake, Math.min(Math.max(left, 0), LONGEST))
+    }
+    // A timer of Node counts whole ms, and so may be early by a part of one.
+    const wake = () => {
+      const left = due - performance.now()
+      if (left > 0) sleep(left)
+      else fire()
+    }
+    sleep(delay)
     return { cancel: () => clearTimeout(handle) }
   },
 }

@@ -146,11 +146,12 @@ export class Engine {
     })
     const limits = { signal: request.signal, timeout: once ? undefined : request.timeout }
     if (!limited(limits)) return outcome
-    return patiently(outcome, limits, () => {
+    const giveUp = () => {
       if (lease) this.releaseQuietly(lease)
       else this.#acquirer.quit(waiter)
       return waiter
-    })
+    }
+    return patiently(outcome, limits, giveUp, clock)
   }
 
   /** Counts a call that has ended without a lease. */

@@ -2,7 +2,7 @@
  * The end of a caller's patience: its time-out, and its signal. Either settles the caller's promise at once; whatever
  * became of the wish is taken back behind it (I6).
  */
-import pTimeout, { type Options } from 'p-timeout'
+import type { Clock, Timer } from '../clock.ts'
 
 export interface Limits {
   readonly signal: AbortSignal | undefined
@@ -28,43 +28,42 @@ export function limited({ signal, timeout }: Limits): boolean {
 
 /**
  * The outcome of the wait, or what `giveUp` returns when the time is up. It is called on an abort, too, and then the reason
- * of the signal is what the promise rejects with. In either case the outcome has to settle then, whatever it is.
- * `customTimers`: those of p-timeout.
+ * of the signal is what the promise rejects with.
  */
 export async function patiently<T>(
   outcome: Promise<T>,
   { signal, timeout }: Limits,
   giveUp: () => T,
-  customTimers?: Options<T>['customTimers'],
+  clock: Clock,
 ): Promise<T> {
-  const ends = signal ? unlessAborted(outcome, signal) : outcome
+  let timer: Timer | undefined
+  let leave: (() => void) | undefined
   try {
-    if (timeout === undefined) return await ends
-    return await pTimeout<T, T>(ends, {
-      milliseconds: timeout,
-      fallback: giveUp,
-      ...(customTimers && { customTimers }),
+    return await new Promise<T>((resolve, reject) => {
+      outcome.then(resolve, reject)
+      if (timeout !== undefined) timer = clock.after(timeout, () => resolve(giveUp()))
+      if (signal) leave = onAbort(signal, () => reject(signal.reason))
     })
   } catch (error) {
+    // Not before: an outcome that was first by a moment is kept.
     giveUp()
-    throw signal?.aborted ? signal.reason : error
+    throw error
+  } finally {
+    timer?.cancel()
+    leave?.()
   }
 }
 
-function unlessAborted<T>(outcome: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Calls `tell` if the signal aborts before the function is called that is returned. */
+function onAbort(signal: AbortSignal, tell: () => void): () => void {
   const audience = audiences.get(signal) ?? new Audience()
   if (audience.size === 0) {
     audiences.set(signal, audience)
     signal.addEventListener('abort', audience)
   }
-  let tell!: () => void
-  const ends = new Promise<T>((resolve, reject) => {
-    tell = () => reject(signal.reason)
-    audience.add(tell)
-    outcome.then(resolve, reject)
-  })
-  return ends.finally(() => {
+  audience.add(tell)
+  return () => {
     audience.delete(tell)
     if (audience.size === 0) signal.removeEventListener('abort', audience)
-  })
+  }
 }

@@ -10,7 +10,7 @@ import { nothingLeft, parkQuietly, ways, within } from './support/steps.ts'
 const DAY = 86_400_000
 const STEP = 60_000
 
-// Break: `performance.now()` to `Date.now()` in src/clock.ts: a jump forward ends the leases.
+// Break: `now: () => performance.now()` to `now: () => Date.now()` in src/clock.ts: a jump forward ends the leases.
 test.each([DAY, -DAY])(
   'the time of day of a process jumps by %i ms while it holds and waits: I1 I2 I4, nothing happens',
   async jump => {

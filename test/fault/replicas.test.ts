@@ -129,7 +129,7 @@ describe('with a replica that does not get what is written', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `milliseconds: timeout,` to `milliseconds: 2 ** 30,` in src/wait/patience.ts: one waits on.
+  // Break: `clock.after(timeout, ` to `clock.after(2 ** 30, ` in src/wait/patience.ts: one waits on.
   // Break: `audience.add(tell)` away in src/wait/patience.ts: the other waits on.
   // Break: ` || this.confirming` away in src/wait/waiters.ts: the grant of who gave up is not taken back (unfair).
   test.each(ways)('I6 I7: time-out and abort end the wait while it is being confirmed (fair: %s)', async fair => {

@@ -184,7 +184,7 @@ export class SimulatedClient {
       else this.acquirer.quit(waiter)
       return undefined
     }
-    return patiently(outcome, limits, giveUp, this.#timers)
+    return patiently(outcome, limits, giveUp, this.process)
   }
 
   forceRelease(key: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 /** A caller's time-out and signal. */
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
 import { patiently } from '../../src/wait/patience.ts'
 
 const reason = new Error('enough')
@@ -14,7 +15,7 @@ function waits(count: number, signal: AbortSignal, timeout?: number) {
       givenUp.push(i)
       return 'given up'
     }
-    return patiently(outcome, { signal, timeout }, giveUp).catch(error => error)
+    return patiently(outcome, { signal, timeout }, giveUp, systemClock).catch(error => error)
   })
   return { ends, resolves, givenUp }
 }

@@ -1,0 +1,41 @@
+/** The clock that the library runs on. */
+import { expect, test } from 'vitest'
+import { LONGEST, systemClock } from '../../src/clock.ts'
+
+// A timer of Node fires up to 1 ms before its time, as performance.now() has it: some in a hundred do.
+test('a timer never fires before its time', async () => {
+  const early: number[] = []
+  const timers: Promise<void>[] = []
+  for (let i = 0; i < 1_000; i++) {
+    const begun = performance.now()
+    while (performance.now() < begun + Math.random() / 2);
+    const set = systemClock.now()
+    const fired = new Promise<void>(resolve => {
+      systemClock.after(10, () => {
+        const passed = systemClock.now() - set
+        if (passed < 10) early.push(passed)
+        resolve()
+      })
+    })
+    timers.push(fired)
+    if (i % 5 === 0) await fired
+  }
+  await Promise.all(timers)
+  expect(early).toEqual([])
+})
+
+test('a timer that is cancelled never fires', async () => {
+  let fired = 0
+  const timers = Array.from({ length: 10 }, (_, i) => systemClock.after(i, () => (fired += 1)))
+  for (const timer of timers) timer.cancel()
+  const last = new Promise<void>(resolve => systemClock.after(30, resolve))
+  await last
+  for (const timer of timers) timer.cancel()
+  expect(fired).toBe(0)
+})
+
+test('a time that no timer of Node takes, or that is over, is taken, too', async () => {
+  const long = systemClock.after(10 * LONGEST, () => expect.unreachable())
+  await new Promise<void>(resolve => systemClock.after(-1, resolve))
+  long.cancel()
+})
