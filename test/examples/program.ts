@@ -16,7 +16,7 @@ export interface Ending {
 }
 
 /** Time for a program to end, in ms. Generous: it only has to be shorter than for ever. */
-const LIMIT = 60_000
+const LIMIT = 120_000
 
 interface RunOptions {
   readonly cwd?: URL | string

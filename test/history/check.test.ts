@@ -218,16 +218,17 @@ test('a violation is shown with the events of its key and the faults before it',
   expect(shown.filter(({ kind }) => kind === 'grant')).toHaveLength(2)
 })
 
-test('a million events are checked in seconds', { timeout: 60_000 }, () => {
+test('a million events are checked in seconds of the processor', { timeout: 120_000 }, () => {
   const many = Array.from({ length: 200_000 }, (_, i) => [
     ...granted(`h${i}`, 10 + i * 10, { lease: 1_000 }),
     ...released(`h${i}`, 15 + i * 10),
     ...(i % 2 === 0 ? [queue(8.5 + i * 10, `h${i}`, `h${i + 1}`)] : []),
   ])
   const list = [...run, ...many.flat()]
-  const start = performance.now()
+  const before = process.cpuUsage()
   const { violations, order } = check(list)
   expect(violations).toEqual([])
   expect(order.compared).toBe(100_000)
-  expect(performance.now() - start).toBeLessThan(20_000)
+  const { user, system } = process.cpuUsage(before)
+  expect((user + system) / 1_000_000).toBeLessThan(20)
 })

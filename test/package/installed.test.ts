@@ -14,7 +14,7 @@ import { root } from './imports.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, root))
 /** Time for npm, a compiler or a program to end, in ms. Generous: it only has to be shorter than for ever. */
-const LIMIT = 70_000
+const LIMIT = 130_000
 
 let folder: string
 let tarball: string
