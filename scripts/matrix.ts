@@ -4,6 +4,7 @@
  *   npm run test:matrix
  *   npm run test:matrix -- --only 'Valkey 9' --only 'Redis 8'
  *   npm run test:matrix -- --nodes      each row on another supported Node, and the unit suite with it
+ *   npm run test:matrix -- --prepare    no tests: what they need is fetched, and kept in the cache as far as it can be
  *
  * Images and a container engine are found or made (matrix/images.ts, matrix/engine.ts). The table at the end says which
  * version each server itself gave, and the exit code is 1 unless every row passed whole.
@@ -78,11 +79,12 @@ function tableOf(rows: readonly ServerRow[], images: readonly Image[], outcomes:
 const options = {
   only: { type: 'string', multiple: true },
   nodes: { type: 'boolean', default: false },
+  prepare: { type: 'boolean', default: false },
   reports: { type: 'string' },
 } as const
 
 async function main(): Promise<boolean> {
-  const { only, reports, nodes: spread } = parseArgs({ options }).values
+  const { only, reports, prepare, nodes: spread } = parseArgs({ options }).values
   const rows = servers.filter(({ name }) => only?.includes(name) ?? true)
   if (rows.length < (only?.length ?? 1)) throw new Error(`there are ${servers.map(({ name }) => name).join(', ')}`)
   const begin = performance.now()
@@ -103,6 +105,7 @@ async function main(): Promise<boolean> {
     console.log(`Images: ${((performance.now() - begin) / 1000).toFixed(0)} s`)
     const plain = rows.map((row, i) => suiteOf(row, images[i]!))
     const suites = spread ? await onNodes(plain) : plain
+    if (prepare) return true
     const outcomes = await runSuites(suites, reports ?? join(await cacheFolder(process.env), 'matrix'), sideBySide)
 
     const complaints = complaintsOf(
