@@ -151,7 +151,7 @@ export class Renewal {
       }
       release().then(
         live => {
-          if (!live) this.lose(lease, 'Redis did not know this hold any more when it was released')
+          if (!live) this.#lose(lease, 'Redis did not know this hold any more when it was released')
           over()
           resolve(live)
         },
@@ -161,13 +161,6 @@ export class Renewal {
         },
       )
     })
-  }
-
-  /** Ends a lease that is known to be lost. */
-  lose(lease: Lease, why: string): void {
-    this.#remove(lease)
-    const error = new LockLostError(lease.key, why)
-    if (inside.lose(lease, error)) this.#listener.lost(lease, error)
   }
 
   /** Asks Redis about these leases now: something said that they may be gone, or a message saying so may have been missed. */
@@ -273,11 +266,8 @@ export class Renewal {
   #learn(entry: Entry, deadline: Renewed, { ms, doubts }: Question): void {
     const { lease } = entry
     if (inside.state(lease) !== 'held') return
-    if (deadline === undefined) return this.lose(lease, 'Redis does not know this hold any more')
-    if (deadline === 'anew') {
-      this.#listener.remains(lease)
-      return this.lose(lease, 'Redis has granted the lock anew')
-    }
+    if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')
+    if (deadline === 'anew') return this.#leaveBehind(lease, 'Redis has granted the lock anew')
     const now = this.#clock.now()
     if (ms > 0) entry.asked = Math.max(entry.asked, now + ms)
     // While the server's clock stands back, the lease seems to last for the step, too; but only until the clock is set right.
@@ -304,12 +294,20 @@ export class Renewal {
 
   #runOut(entry: Entry): void {
     // A hold that runs out while its release is unanswered has ended, by the one or the other: nobody has lost it.
-    if (entry.overdue) entry.overdue()
-    else {
-      // First: who is told that it is lost may close the client.
-      this.#listener.remains(entry.lease)
-      this.lose(entry.lease, 'its lease ran out')
-    }
+    if (entry.overdue) return entry.overdue()
+    this.#leaveBehind(entry.lease, 'its lease ran out')
+  }
+
+  #lose(lease: Lease, why: string): void {
+    this.#remove(lease)
+    const error = new LockLostError(lease.key, why)
+    if (inside.lose(lease, error)) this.#listener.lost(lease, error)
+  }
+
+  /** Loses a lease whose hold Redis may still have. That comes first: who is told that it is lost may close the client. */
+  #leaveBehind(lease: Lease, why: string): void {
+    this.#listener.remains(lease)
+    this.#lose(lease, why)
   }
 
   /** Undefined: it has ended, though another lease may have followed it under the same hold. */

@@ -34,7 +34,7 @@ describe('messages are lost', () => {
     await nothingLeft(plainRedis(), locks, key)
   })
 
-  // Break: `return this.lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms`
+  // Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms`
   // in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
   test('that of a forced release: I8, the holder learns it by its next renewal', async () => {
     const key = freshKey()
@@ -231,7 +231,7 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `entry.doubts += 1` to `this.lose(lease, '')` in src/lease/renewal.ts: the message alone is believed.
+  // Break: `entry.doubts += 1` to `this.#lose(lease, '')` in src/lease/renewal.ts: the message alone is believed.
   test('saying that a live hold is lost: I5, it is asked about, and goes on', async () => {
     const { key, locks, redis, held, lock, inbox } = await scene()
     const { signal } = held
@@ -271,7 +271,7 @@ describe('messages are forged', () => {
     expect(await (await within(1_000, wait)).release()).toBe(true)
   })
 
-  // Break: `return this.lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms`
+  // Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms`
   // in src/lease/renewal.ts: it counts as a renewal, and stays. A limit: `inspect` shows the ids of waiters, so who may
   // read the queue *and* publish can make a waiter believe in a grant.
   test('with the true id of a waiter: I8, the forged hold is noticed by its first renewal', async () => {

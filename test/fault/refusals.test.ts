@@ -97,7 +97,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, key)
   })
 
-  // Break: `this.lose(entry.lease, 'its lease ran out')` away in src/lease/renewal.ts: nobody says that the lease has
+  // Break: `this.#leaveBehind(entry.lease, 'its lease ran out')` away in src/lease/renewal.ts: nobody says that the lease has
   // ended.
   test('I1 I4 I6 I8: for longer than a lease, the holder is told, and the next is granted when it is over', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()

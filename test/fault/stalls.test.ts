@@ -161,8 +161,8 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `this.lose(entry.lease, 'its lease ran out')` away in src/lease/renewal.ts and
-  // `if (deadline === undefined) return this.lose(lease, 'Redis does not know this hold any more')` to
+  // Break: `this.#leaveBehind(entry.lease, 'its lease ran out')` away in src/lease/renewal.ts and
+  // `if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')` to
   // `if (deadline === undefined) return` in src/lease/renewal.ts: nobody says that the lease has ended. With the first
   // alone, Redis says so when it has read its data, which may be in time for this test.
   test('I1 I4 I8: a lease that runs out meanwhile is lost, and the next is granted when it is over', async () => {
