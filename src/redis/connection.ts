@@ -135,6 +135,8 @@ export class Connection {
   /** Starts to connect, and keeps the connection until `close`. */
   open(): void {
     if (this.#closed || this.redis.status === 'connecting' || this.redis.status === 'ready') return
+    this.#reconnect?.cancel()
+    this.#reconnect = undefined
     this.#torn = undefined
     // ioredis limits the time for the TCP connection, but not for the answer to its greeting.
     const limit = Math.max(SHORTEST_GREETING, this.#answerLimit)
@@ -143,6 +145,11 @@ export class Connection {
     })
     // A failure is told by the events 'error' and 'end'; the promise adds nothing.
     this.redis.connect().catch(() => {})
+  }
+
+  /** Tries at once, if it is in the pause before its next attempt: another connection to the same server has come up. */
+  hurry(): void {
+    if (this.#reconnect) this.open()
   }
 
   /** Runs `send` until it is answered or refused, or `outageTimeout` is over. `send` must be repeatable. */

@@ -57,7 +57,8 @@ export class Link {
   readonly commands: Connection
   /** Runs scripts whose effect replicas must have, where the settings ask for that. */
   readonly replicated: Runner | undefined
-  readonly #confirmations: Connection | undefined
+  /** To the server that has the locks, in a cluster to all: for commands, for messages, for what replicas confirm. */
+  readonly #connections: Connection[] = []
   /** Where messages come from, if that is one server. */
   readonly #single: { readonly connection: Connection; readonly subscriber: Subscriber } | undefined
   readonly #shards: Shards | undefined
@@ -91,7 +92,15 @@ export class Link {
     const connection = (told: ConnectionListener) => {
       const redis = clients.make(silence)
       this.#sentinels?.explain(redis)
-      return new Connection(redis, clock, settings.outageTimeout, told, this.#sentinels !== undefined)
+      const up = () => {
+        told.up()
+        // Whoever has its commands back, but not its messages, joins the queue and is passed over.
+        for (const other of this.#connections) other.hurry()
+      }
+      const { down } = told
+      const made = new Connection(redis, clock, settings.outageTimeout, { up, down }, this.#sentinels !== undefined)
+      this.#connections.push(made)
+      return made
     }
     this.commands = connection({
       up: () => {
@@ -110,10 +119,9 @@ export class Link {
     }
     this.scripts = new Scripts(this.commands, clients.cluster, this.keys.pattern)
     if (!settings.replicas) return
-    // Whether it is there is only told by what is asked of it.
-    this.#confirmations = connection({ up() {}, down() {} })
     this.replicated = new Replication(
-      this.#confirmations,
+      // Whether it is there is only told by what is asked of it.
+      connection({ up() {}, down() {} }),
       this.scripts,
       settings.replicas,
       lock => this.keys.placeOfLock(lock),
@@ -127,14 +135,11 @@ export class Link {
   }
 
   open(): void {
-    this.commands.open()
-    this.#confirmations?.open()
+    for (const connection of this.#connections) connection.open()
     this.#sentinels?.open()
     this.#armBeat()
-    if (!this.#single) return
-    this.#single.connection.open()
     // For "lost": whoever holds a lock listens, not only who waits. Until it is heard, renewals notice the same.
-    this.#single.subscriber.need(this.#ownInbox)?.catch(() => {})
+    this.#single?.subscriber.need(this.#ownInbox)?.catch(() => {})
   }
 
   hear(key: string, channel: Channel): Promise<void> | undefined {
@@ -149,9 +154,7 @@ export class Link {
     this.#beatTimer?.cancel()
     this.#sentinels?.close()
     this.#ears.close()
-    this.#single?.connection.close()
-    this.#confirmations?.close()
-    this.commands.close()
+    for (const connection of this.#connections) connection.close()
   }
 
   #listenToOne(connect: (told: ConnectionListener) => Connection) {
@@ -251,7 +254,7 @@ export class Link {
   /** Another server is the master: whatever is connected now is connected to the wrong one. */
   #moved(): void {
     const reason = new Error('the sentinels have made another server the master')
-    for (const connection of [this.commands, this.#single?.connection, this.#confirmations]) connection?.reset(reason)
+    for (const connection of this.#connections) connection.reset(reason)
   }
 
   /** Whether both ways are open: that of commands, and that of messages. */
