@@ -1,16 +1,53 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+const files = (...folders: string[]) => folders.map(folder => `test/${folder}/**/*.test.ts`)
+
+/** Their files leave nothing behind in the process that runs them. Those of the contract run so on all topologies, too. */
+const tidy = files('contract', 'history', 'lua', 'matrix', 'property', 'scenarios', 'unit')
+const faults = files('fault')
+const screens = files('browser', 'terminal')
+/** See vitest.topologies.config.ts. */
+const elsewhere = files('topology-faults')
+
+const common = {
+  globalSetup: 'test/support/global-setup.ts',
+  // Real servers and child processes on two slow cores. Most tests wait most of their time, so there are more files side
+  // by side than cores, but not many more: all bounds have to hold.
+  maxWorkers: 4,
+  testTimeout: 20_000,
+  hookTimeout: 60_000,
+  // Nothing here is skipped or repeated to get through.
+  retry: 0,
+}
+
+/** What takes long begins first, so that the others fill the time beside it. */
+class LongestFirst extends BaseSequencer {
+  override async sort(specifications: TestSpecification[]) {
+    const sorted = await super.sort(specifications)
+    const long = /test\/(bench\/run|local-redis\/package-cache|processes|scenarios\/(counting|many)|simulation)/
+    const isLong = ({ moduleId }: TestSpecification) => Number(long.test(moduleId))
+    return sorted.sort((a, b) => isLong(b) - isLong(a))
+  }
+}
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: 'test/support/global-setup.ts',
-    // Real servers and child processes on two slow cores. Most tests wait most of their time, so there are more files side
-    // by side than cores, but not many more: all bounds have to hold.
-    maxWorkers: 4,
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
-    // Nothing here is skipped or repeated to get through.
-    retry: 0,
+    projects: [
+      // To load everything anew for each file is a third of what these have to compute.
+      { test: { ...common, name: 'together', include: tidy, isolate: false } },
+      {
+        test: {
+          ...common,
+          name: 'apart',
+          include: files(''),
+          exclude: [...tidy, ...faults, ...screens, ...elsewhere],
+        },
+      },
+      { test: { ...common, name: 'faults', include: faults } },
+      { test: { ...common, name: 'screens', include: screens } },
+    ],
+    sequence: { sequencer: LongestFirst },
     allowOnly: false,
     reporters: process.env['CI'] ? ['default', 'json'] : ['default'],
     outputFile: { json: process.env['BATON_TEST_REPORT'] ?? '.cache/test-results.json' },

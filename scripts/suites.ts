@@ -12,7 +12,6 @@ import type { TaskMeta } from 'vitest'
 export interface Suite {
   readonly name: string
   readonly files: readonly string[]
-  readonly exclude?: readonly string[]
   readonly env?: NodeJS.ProcessEnv
   /** The program that runs it; default: this process's own. */
   readonly node?: string
@@ -64,12 +63,8 @@ async function runSuite(suite: Suite, folder: string): Promise<Outcome> {
   const [report, logFile] = [`${file}.json`, `${file}.log`]
   await rm(report, { force: true })
   const begin = performance.now()
-  const exclude = (suite.exclude ?? []).flatMap(each => ['--exclude', each])
-  // `npm test` runs each file in a process of its own. Here, where several suites share the cores, it would cost as much
-  // as the tests.
-  const flags = ['--no-isolate', ...exclude]
   const log = openSync(logFile, 'w')
-  const child = spawn(suite.node ?? process.execPath, [vitest, 'run', ...suite.files, ...flags], {
+  const child = spawn(suite.node ?? process.execPath, [vitest, 'run', ...suite.files], {
     cwd: root,
     stdio: ['ignore', log, log],
     timeout: suiteWithinMs,
