@@ -1,4 +1,4 @@
-/** The contract suite over every topology, one project each with servers of its own; then what breaks such servers. */
+/** What breaks clusters and sentinels; then the contract suite over every topology, one project each with servers of its own. */
 import { defineConfig } from 'vitest/config'
 import { topologies } from './test/support/topologies/index.ts'
 import { notRepeated } from './test/topology/not-repeated.ts'
@@ -18,6 +18,7 @@ export default defineConfig({
           isolate: false,
           // Most of the time these tests wait: for leases to end, for servers to begin. So more files than cores.
           maxWorkers: 6,
+          sequence: { groupOrder: 1 },
         },
       })),
       {
@@ -26,7 +27,7 @@ export default defineConfig({
           name: 'faults',
           include: ['test/topology-faults/**/*.test.ts'],
           maxWorkers: 2,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 0 },
         },
       },
     ],

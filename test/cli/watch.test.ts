@@ -57,8 +57,9 @@ test('shows who holds and who waits, anew', async () => {
   await eventually(() => live.picture?.locks.length === 0)
 })
 
+// Below each has a server of its own: on that of all tests there may be ten thousand locks, which take seconds.
+
 test('rests four times as long as a survey took, and never makes two at a time', async () => {
-  // Not the server of all tests: what they have left there is looked through, too, page by page.
   const { url } = await ownServer()
   const proxy = await FaultProxy.before(url)
   proxy.delay(20)
@@ -79,7 +80,8 @@ test('rests four times as long as a survey took, and never makes two at a time',
 })
 
 test('no survey while it is paused, and none after its end', async () => {
-  const here = at(redisUrl())
+  const { url } = await ownServer()
+  const here = at(url)
   const count = counted(here.locks)
   const live = watched(here)
   await eventually(() => count.begun > 1)
@@ -119,7 +121,8 @@ describe('while Redis is away', () => {
   })
 
   test('a survey that has waited for it is not taken for a long one', async () => {
-    const proxy = await FaultProxy.before(redisUrl())
+    const { url } = await ownServer()
+    const proxy = await FaultProxy.before(url)
     const live = watched(at(proxy.url))
     await eventually(() => live.picture)
     proxy.refuse()
