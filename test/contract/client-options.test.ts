@@ -212,7 +212,7 @@ test('label is shown to others as who holds and as who waits', async () => {
   const state = await other.inspect(key)
   expect(state.label).toBe('the "holder" é')
   expect(state.waiters[0]!.label).toBe('the waiter\n2')
-  const error = await rejection(other.lock(key, { timeout: 50 }), LockTimeoutError)
+  const error = await rejection(other.lock(key, { timeout: 1_000 }), LockTimeoutError)
   expect(error.holder?.label).toBe('the "holder" é')
 })
 

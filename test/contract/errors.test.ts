@@ -80,8 +80,8 @@ describe('LockTimeoutError', () => {
     await holder.lock(key)
     await waiter.isLocked(key)
     await sleep(100)
-    const error = await rejection(waiter.lock(key, { timeout: 300 }), LockTimeoutError)
-    expect(error.waited).toBeGreaterThanOrEqual(300)
+    const error = await rejection(waiter.lock(key, { timeout: 1_000 }), LockTimeoutError)
+    expect(error.waited).toBeGreaterThanOrEqual(1_000)
     expect(error.waited).toBeLessThan(10_000)
     expect(error.holder).toEqual({ label: 'the holder', heldFor: expect.any(Number) })
     expect(error.holder!.heldFor).toBeGreaterThanOrEqual(95)
@@ -96,7 +96,7 @@ describe('LockTimeoutError', () => {
     const key = freshKey()
     await holder.lock(key)
     await park(waiter, key)
-    const errors = [1, 2].map(() => rejection(waiter.lock(key, { timeout: 300 }), LockTimeoutError))
+    const errors = [1, 2].map(() => rejection(waiter.lock(key, { timeout: 1_000 }), LockTimeoutError))
     for (const error of await Promise.all(errors)) {
       expect(error.holder?.label).toBe('the holder')
       expect(error.position).toBeUndefined()
@@ -121,7 +121,7 @@ describe('LockTimeoutError', () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
-    const error = await rejection(waiter!.lock(key, { timeout: 800, fairAfter: 50 }), LockTimeoutError)
+    const error = await rejection(waiter!.lock(key, { timeout: 2_000, fairAfter: 50 }), LockTimeoutError)
     expect(error.position).toBe(1)
   })
 

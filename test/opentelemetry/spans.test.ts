@@ -162,7 +162,7 @@ describe('a wait', () => {
     const { locks } = telemetry.client()
     const key = freshKey()
     await client({ label: 'the holder' }).lock(key)
-    const error = await rejection(locks.lock(key, { timeout: 100, fair: true }), LockTimeoutError)
+    const error = await rejection(locks.lock(key, { timeout: 1_000, fair: true }), LockTimeoutError)
     const [wait] = telemetry.spans('lock.wait')
     expect(wait?.attributes).toMatchObject({
       'redis_baton.outcome': 'timeout',
