@@ -15,7 +15,7 @@
  * to an earlier time, never stopped for one lease; when it fires early, it looks at all leases and sleeps again.
  */
 import pTimeout from 'p-timeout'
-import type { Clock, Timer } from '../clock.ts'
+import { type Clock, surelyUntil, type Timer } from '../clock.ts'
 import { LockLostError } from '../errors.ts'
 import { type Held, named, type Primitive, type Renewed } from '../primitive.ts'
 import { inside, type Lease } from './lease.ts'
@@ -91,7 +91,9 @@ export class Renewal {
 
   add(lease: Lease): void {
     const { lease: length, since, owner, id } = inside.terms(lease)
-    const asked = named(owner, id) ? NEVER : Math.max(inside.deadline(lease), since + length)
+    // Of a grant that is hardly proven nobody here knows when it was made: no later than it was told.
+    const latest = provesEnough(lease) ? inside.deadline(lease) : surelyUntil(since, length)
+    const asked = named(owner, id) ? NEVER : latest
     const entry: Entry = { lease, due: this.#firstDue(lease), asking: false, renewing: 0, asked, doubts: 0 }
     this.#entries.set(idOf(lease), entry)
     const siblings = this.#byKey.get(lease.key)
@@ -203,9 +205,8 @@ export class Renewal {
 
   #firstDue(lease: Lease): number {
     const { lease: length, renewUntil, since } = inside.terms(lease)
-    const deadline = inside.deadline(lease)
-    if (renewUntil > since) return deadline - (length * 2) / 3
-    return deadline - since < length * PROVEN ? since + CONFIRM_AFTER : NEVER
+    if (renewUntil > since) return inside.deadline(lease) - (length * 2) / 3
+    return provesEnough(lease) ? NEVER : since + CONFIRM_AFTER
   }
 
   #wakeBy(entry: Entry): void {
@@ -269,7 +270,7 @@ export class Renewal {
     if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')
     if (deadline === 'anew') return this.#leaveBehind(lease, 'Redis has granted the lock anew')
     const now = this.#clock.now()
-    if (ms > 0) entry.asked = Math.max(entry.asked, now + ms)
+    if (ms > 0) entry.asked = Math.max(entry.asked, surelyUntil(now, ms))
     // While the server's clock stands back, the lease seems to last for the step, too; but only until the clock is set right.
     // So it is believed in for no longer than it was asked for, and asked about within a third of its length.
     this.prolong(lease, Math.min(deadline, entry.asked))
@@ -328,6 +329,12 @@ export class Renewal {
 /** A lease is known by its hold, which is what Redis talks about; two that follow each other may have the same. */
 function idOf(lease: Lease): string {
   return inside.terms(lease).hold.id
+}
+
+/** Whether a lease that has just been granted is known to last for nearly all of its length. */
+function provesEnough(lease: Lease): boolean {
+  const { lease: length, since } = inside.terms(lease)
+  return inside.deadline(lease) - since >= length * PROVEN
 }
 
 function heldBy(lease: Lease): Held {
