@@ -9,7 +9,6 @@
  * Images and a container engine are found or made (matrix/images.ts, matrix/engine.ts). The table at the end says which
  * version each server itself gave, and the exit code is 1 unless every row passed whole.
  */
-import { readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -22,18 +21,15 @@ import { label, removeLeftovers } from './matrix/leftovers.ts'
 import { nodes, onNode } from './matrix/nodes.ts'
 import { type ServerRow, servers } from './matrix/servers.ts'
 import { complaintsOf, endSuites, type Outcome, runSuites, type Suite } from './suites.ts'
+import { testFilesIn } from './test-files.ts'
 
 /** Most of the time the tests wait: for leases to end, for servers to start. */
 const sideBySide = availableParallelism() + 1
 
-const contract = readdirSync(new URL('../test/contract', import.meta.url))
-  .filter(name => name.endsWith('.test.ts'))
-  .map(name => `test/contract/${name}`)
-
 function suiteOf(row: ServerRow, image: Image): Suite {
   return {
     name: row.name,
-    files: [...contract.filter(file => !row.without.includes(file)), 'test/matrix'],
+    files: [...testFilesIn('test/contract').filter(file => !row.without.includes(file)), 'test/matrix'],
     env: {
       REDIS_URL: '',
       BATON_REDIS_IMAGE: image.name,

@@ -1,5 +1,6 @@
 /** Whose comments say which line to break. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
+import { testFilesIn } from '../test-files.ts'
 import { type Break, breaksIn, root } from './comments.ts'
 
 /** Folders of tests, and how the test runner is told to run them. */
@@ -20,9 +21,7 @@ export interface Guarded {
 
 /** All test files of a folder. */
 export function guardedIn(folder: Folder): Guarded[] {
-  const names = readdirSync(new URL(folder, root)).filter(name => name.endsWith('.test.ts'))
-  return names.sort().map(name => {
-    const file = `${folder}/${name}`
+  return testFilesIn(folder).map(file => {
     const text = readFileSync(new URL(file, root), 'utf8')
     return { file, text, breaks: breaksIn(file, text) }
   })

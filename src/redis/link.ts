@@ -97,8 +97,7 @@ export class Link {
         // Whoever has its commands back, but not its messages, joins the queue and is passed over.
         for (const other of this.#connections) other.hurry()
       }
-      const { down } = told
-      const made = new Connection(redis, clock, settings.outageTimeout, { up, down }, this.#sentinels !== undefined)
+      const made = new Connection(redis, clock, settings.outageTimeout, { ...told, up }, this.#sentinels !== undefined)
       this.#connections.push(made)
       return made
     }
