@@ -8,6 +8,8 @@
 -- A key that is new or was lost (clock 0) may have left its queue behind: then the queue itself is asked.
 -- HSET is the first write of a plain grant, so a server at maxmemory refuses it whole.
 -- An owner without a name is known to its own client only, which may have passed the lock on since (lua/pass.lua).
+-- A re-entry has a lease of its own, and the lock is held until the latest of its holder's leases ends. One that is longer than that
+-- of the first hold, of the same client, raises that, too: the caller around it has to last as long (src/lease/renewal.ts).
 --
 -- KEYS
 --   lock        HASH    the lock
@@ -23,7 +25,8 @@
 --   granted     token, ttl ms, how many tokens this very call has reserved: the lock was free
 --   succeeded   the same: taken over from a holder whose lease had lapsed
 --   reentered   token, ttl ms: the owner holds it already
---   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), holder's label
+--   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), bytes of the holder's owner, its owner and label
+--   unfinished  neither yet: so many waiters were passed over that the server had to do something else first; ask again
 -- Invariants: I1 I2 I3 I4 I5
 -- include: state
 -- include: holder
@@ -32,7 +35,7 @@
 -- The usual case stands before everything that it does not need.
 if not holder and not queued and clock > 0 then
   local claimed, length, block = claim, lease, tonumber(mode)
-  -- include: clock
+  -- include: token
   token = string.format('%.0f', clock)
   -- include: grant
   return 'granted ' .. token .. ' ' .. lease .. (block and ' ' .. block or '')
@@ -40,27 +43,45 @@ end
 
 local id = string.sub(claim, 1, 28)
 local held = holder and ends >= now
-if held and hold == id then return 'granted ' .. token .. ' ' .. ends - now end
+if held then
+  -- include: live
+  if lives and lives >= now then
+    return (hold == id and 'granted ' or 'reentered ') .. token .. ' ' .. lives - now
+  end
+end
 
 if held and string.sub(claim, 29, 31) ~= ' 0 ' then
   -- include: claim
   local size, rest = string.match(claim, '^ (%d+) %d+ %d+ %d+ (.*)$', 29)
-  local self, owner = string.sub(rest, 1, size), owned == '' and hold or owned
+  local self, owner = string.sub(rest, 1, size), bytes == '0' and hold or string.sub(names, 1, bytes)
   local ours, theirs = string.sub(hold, 1, 12), string.sub(owner, 1, 12)
   if self == owner and (string.sub(id, 1, 12) == ours or theirs ~= ours) then
-    if not holds or redis.call('HEXISTS', lock, 'hold:' .. id) == 0 then
-      local deadline = math.max(ends, now + lease)
-      ends = deadline
-      holder = string.sub(holder, 1, 17) .. ends .. string.sub(holder, 31)
-      redis.call('HSET', lock, 'hold:' .. id, lease, 'holds', (holds or 1) + 1, 'holder', holder)
-      -- include: life
-      if life then
-        redis.call('HSET', lock, 'keep', life)
-        redis.call('PEXPIREAT', lock, life)
-      end
-      if mode == 'queue' and queued then redis.call('ZREM', queue, claim) end
+    local all = lock .. ':holds'
+    if holds then
+      local lapsed = redis.call('ZRANGEBYSCORE', all, '-inf', '(' .. now, 'LIMIT', 0, 100)
+      if #lapsed > 0 then redis.call('ZREM', all, unpack(lapsed)) end
+    else
+      redis.call('ZADD', all, ends, hold)
+      redis.call('HSET', lock, 'holds', 1)
     end
-    return 'reentered ' .. token .. ' ' .. ends - now
+    local deadline = now + lease
+    redis.call('ZADD', all, deadline, id)
+    if string.sub(id, 1, 12) == ours and tonumber(lease) > tonumber(string.match(holder, '^ %d+ (%d+)', 60)) then
+      local first = tonumber(redis.call('ZSCORE', all, hold) or nil)
+      if first and first >= now and first < deadline then redis.call('ZADD', all, deadline, hold) end
+    end
+    if deadline > ends then
+      holder = string.sub(holder, 1, 17) .. deadline .. string.sub(holder, 31)
+      redis.call('HSET', lock, 'holder', holder)
+    end
+    -- include: life
+    if life then
+      redis.call('HSET', lock, 'keep', life)
+      redis.call('PEXPIREAT', lock, life)
+    end
+    redis.call('PEXPIREAT', all, keep)
+    if mode == 'queue' and queued then redis.call('ZREM', queue, claim) end
+    return 'reentered ' .. token .. ' ' .. lease
   end
 end
 
@@ -86,28 +107,29 @@ if mode == 'queue' and (held or queued) then
 end
 
 if not held then
-  local taken, reserved = holder and 'succeeded ' or 'granted ', ''
+  local taken, reservation = holder and 'succeeded ' or 'granted ', ''
   -- include: forget
   if queued then
     local reason, mine = holder and 'expiry' or 'handoff', id
     -- include: promote
+    if unfinished then return 'unfinished' end
     holder = successor and holder
   else
     holder = false
   end
   if not holder then
     local claimed, length, block = claim, lease, tonumber(mode)
-    -- include: clock
+    -- include: token
     token = string.format('%.0f', clock)
     -- include: grant
-    reserved = block and ' ' .. block or ''
+    reservation = block and ' ' .. block or ''
   end
-  if hold == id then return taken .. token .. ' ' .. ends - now .. reserved end
+  if hold == id then return taken .. token .. ' ' .. ends - now .. reservation end
   if leftBehind and mode ~= 'queue' then redis.call('HSET', lock, 'queued', queued) end
   if mode == 'queue' then position = redis.call('ZRANK', queue, claim) + 1 end
 end
 
--- Not the clock: a release may give reserved tokens back.
+-- Not the clock, which knows nothing of the tokens that the holder may have issued by itself.
 local since, known = math.max(0, now - math.floor(token / 1000)), string.format('%.0f', math.max(token, micros))
 -- include: claim
-return 'refused ' .. ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. label
+return 'refused ' .. ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names

@@ -1,32 +1,36 @@
--- force-release: take the lock from the holder that was seen, whoever it is, and hand it on.
+-- force-release: take the lock from whoever holds it, and hand it on.
 --
--- The caller names the fencing token it saw, so that a repeated request does not take the lock from the next holder.
--- Each hold's client is told at once, by its inbox, that the hold may be gone; it asks before it believes (I8).
+-- One call, however fast the lock changes hands. The lock remembers the latest request, so that one that is repeated, because its
+-- answer was lost, does not take the lock from the next holder as well (I5).
+-- Each hold's client is told at once, by its inbox, that the hold may be gone; it asks before it believes (I8). A holder with more
+-- holds than that learns of the others by renewing them.
 --
 -- KEYS
---   lock      HASH    the lock
---   queue     ZSET    fair waiters by ticket
---   expiry    ZSET    waiters' deadlines, ms
+--   lock        HASH    the lock
+--   queue       ZSET    fair waiters by ticket
+--   expiry      ZSET    waiters' deadlines, ms
 -- ARGV
---   seen      string  fencing token of the holder to end
---   inbox     string  prefix of the grant channels
---   memory    ms      how long a free lock's clock is kept
+--   request     string  unguessable; of this request, and no other
+--   inbox       string  prefix of the grant channels
+--   memory      ms      how long a free lock's clock is kept
 -- Replies
---   released  that holder has lost the lock
---   changed   it was not the holder any more
+--   released    the holder has lost the lock
+--   unfinished  the same; who follows is found by lua/sweep.lua, because so many waiters were passed over
+--   free        nobody held it
 -- Invariants: I4 I5 I8
 -- include: state
 -- include: holder
 -- include: time
 
-if not holder or token ~= seen or ends < now then return 'changed' end
+if redis.call('HGET', lock, 'forced') == request then return 'released' end
+if not holder or ends < now then return 'free' end
 
-local lost = {}
-if string.sub(hold, 13) ~= string.rep('-', 16) then lost[1] = hold end
+local ended, lost = token, { hold }
+if holds then lost = redis.call('ZREVRANGE', lock .. ':holds', 0, 999) end
 local mine
 -- include: open
-for _, field in ipairs(forgotten) do lost[#lost + 1] = string.sub(field, 6) end
+redis.call('HSET', lock, 'forced', request)
 for _, id in ipairs(lost) do
-  redis.pcall('PUBLISH', inbox .. string.sub(id, 1, 12), 'lost ' .. id .. ' ' .. seen .. ' ' .. lock)
+  redis.pcall('PUBLISH', inbox .. string.sub(id, 1, 12), 'lost ' .. id .. ' ' .. ended .. ' ' .. lock)
 end
-return 'released'
+return more and 'unfinished' or 'released'

@@ -1,18 +1,34 @@
--- inspect: the whole state of a lock as it stands, for people and tools. Writes nothing.
+-- inspect: the state of a lock as it stands, for people and tools; of a long queue one page. Writes nothing.
 --
 -- KEYS
 --   lock     HASH    the lock
 --   queue    ZSET    fair waiters by ticket
 --   expiry   ZSET    waiters' deadlines, ms
 -- ARGV
---   queued?  string  '1': with the queue; absent: only the holder
+--   most?    number  how many waiters at most; absent: only the holder
+--   ticket?  string  of the last waiter of the page before, if there was one
+--   behind?  string  its claim
 -- Replies
---   state    now µs, holder, holds, {claim, ticket, …}, {waiter, deadline ms, …}
+--   state    now µs, holder, live holds, {claim, ticket, …}, {waiter, deadline ms, …}
 -- include: time
 
 local lockState = redis.call('HMGET', lock, 'holder', 'holds')
-return {
-  'state', string.format('%.0f', micros), lockState[1], lockState[2],
-  queued and redis.call('ZRANGE', queue, 0, -1, 'WITHSCORES') or {},
-  queued and redis.call('ZRANGE', expiry, 0, -1, 'WITHSCORES') or {},
-}
+local live = lockState[2] and redis.call('ZCOUNT', lock .. ':holds', now, '+inf')
+local page, deadlines = {}, {}
+if most then
+  local from = 0
+  if behind then
+    local place = redis.call('ZRANK', queue, behind)
+    from = place and place + 1 or redis.call('ZCOUNT', queue, '-inf', '(' .. ticket)
+  end
+  page = redis.call('ZRANGE', queue, from, from + most - 1, 'WITHSCORES')
+  for i = 1, #page, 2 do
+    local waiter = string.sub(page[i], 1, 28)
+    local deadline = redis.call('ZSCORE', expiry, waiter)
+    if deadline then
+      deadlines[#deadlines + 1] = waiter
+      deadlines[#deadlines + 1] = deadline
+    end
+  end
+end
+return { 'state', string.format('%.0f', micros), lockState[1], live, page, deadlines }

@@ -13,9 +13,10 @@
 --   memory    ms      how long a free lock's clock is kept
 --   entry?    string  its claim, if it may have joined the queue
 -- Replies
---   left      it was queued
---   returned  it was the holder; the lock has gone on
---   absent    it was neither
+--   left        it was queued
+--   returned    it was the holder; the lock has gone on
+--   unfinished  the same; who follows is found by lua/sweep.lua, because so many waiters were passed over
+--   absent      it was neither
 -- Invariants: I4 I5 I7
 -- include: state
 -- include: holder
@@ -29,6 +30,7 @@ end
 if hold ~= id and not holds then return outcome end
 
 -- include: time
-local mine
+local mine, used
 -- include: drop
+if sweeping then return 'unfinished' end
 return dropped and 'returned' or outcome

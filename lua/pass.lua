@@ -1,8 +1,8 @@
 -- pass: a client has passed its lock on to a waiter of its own, and records who holds now.
 --
--- The hold stays, and with it the exclusion: the new holder's lease counts from here (unless the hold has longer anyway),
+-- The hold stays, and with it the exclusion: the new holder's lease counts from here (unless it has been prolonged meanwhile),
 -- and its token is of the block that was reserved. So this may come late, twice, or never (I1, I2, I5); an older record
--- never overwrites a newer one.
+-- never overwrites a newer one, and none is taken once the holder has re-entered, which ends such hand-offs.
 -- PEXPIREAT comes first for the same reason as in lua/renew.lua.
 --
 -- KEYS
@@ -21,9 +21,10 @@
 -- include: holder
 -- include: time
 
-if not holder or hold ~= id or ends < now then return 'gone' end
+-- include: live
+if hold ~= id or not lives or lives < now then return 'gone' end
 
-if tonumber(issued) > tonumber(token) then
+if not holds and tonumber(issued) > tonumber(token) then
   local deadline = math.max(ends, now + lease)
   ends = deadline
   -- include: life

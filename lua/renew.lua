@@ -4,7 +4,8 @@
 -- A hold of the same id with a larger token is another grant: the one that is asked about was taken away meanwhile, and its
 -- id, which waited again, was granted the lock anew (I2). A smaller one is not: of hand-offs within the client Redis hears later.
 -- A key of another type in a lock's place is a lock that is gone, and no reason to fail the others of the call.
--- A lease never gets shorter; 0 ms asks for nothing, and so confirms the hold and says how long it has.
+-- A lease never gets shorter; 0 ms asks for nothing, and so confirms the hold and says how long it has. Each hold of a holder has
+-- its own.
 -- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET: being out of memory
 -- is no reason to lose a lock that is held.
 --
@@ -19,21 +20,28 @@
 -- include: time
 
 local function renew(lock, id, known, lease)
-  local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'hold:' .. id)
+  local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'holds', 'reserved')
   if state.err then
     if string.find(state.err, 'WRONGTYPE') then return false end
     return error(state.err)
   end
-  local holder, clock, keep = state[1], tonumber(state[2] or 0), tonumber(state[3] or 0)
+  local holder, holds = state[1], state[4]
+  local clock, keep, reserved = tonumber(state[2] or 0), tonumber(state[3] or 0), tonumber(state[5] or 0)
   -- include: holder
-  if not holder or not (hold == id or state[4]) or ends < now then return false end
+  -- include: live
+  if not lives or lives < now then return false end
   if tonumber(token) > known then return -1 end
-  if ends >= now + lease then return ends - now end
+  if lives >= now + lease then return lives - now end
 
   local deadline = now + lease
   -- include: life
   redis.call('PEXPIREAT', lock, keep)
-  redis.call('HSET', lock, 'holder', token .. ' ' .. now + lease .. string.sub(holder, 31), 'keep', keep)
+  if holds then
+    redis.call('ZADD', lock .. ':holds', deadline, id)
+    redis.call('PEXPIREAT', lock .. ':holds', keep)
+  end
+  ends = math.max(ends, deadline)
+  redis.call('HSET', lock, 'holder', token .. ' ' .. ends .. string.sub(holder, 31), 'keep', keep)
   return lease
 end
 

@@ -2,9 +2,11 @@
 -- a hint: each waiter's expiry is moved on; one that is missing joins again with the ticket it had (queue lost, dropped
 -- as unreachable); a free or lapsed lock goes to the first live waiter; a grant whose message was lost is found.
 --
--- A waiter of this client that gets the lock here needs no message, so a client without its inbox still gets on.
+-- A waiter of this client that gets the lock here needs no message, so a client without its inbox still gets on. Whether a
+-- waiter's own owner holds meanwhile, so that it may re-enter, the client sees by the holder's name.
 -- Waiters whose own time is over are not removed here but passed over by `promote`; only their deadlines are.
--- ZREMRANGEBYSCORE comes first because a server at maxmemory refuses a script whose first write is ZADD.
+-- ZREMRANGEBYSCORE comes first because a server at maxmemory refuses a script whose first write is ZADD. It goes as far as the
+-- 500th deadline: tens of thousands may have died at one time, and would hold up the server.
 --
 -- KEYS
 --   lock        HASH    the lock
@@ -16,13 +18,15 @@
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket: the client's waiters, 500 at most
 -- Replies
---   tended      ttl ms, holder's label, held for ms, clock; then for each waiter: its position, or {token, ttl ms, how} if it holds
+--   tended      ttl ms, held for ms, clock, bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
+--   unfinished  the waiters are queued, but so many dead ones were passed over that the server had to do something else first; ask again
 -- Invariants: I3 I4 I7
 -- include: state
 -- include: holder
 -- include: time
 
-redis.call('ZREMRANGEBYSCORE', expiry, '-inf', '(' .. now)
+local far = redis.call('ZCARD', expiry) > 500 and tonumber(redis.call('ZRANGE', expiry, 499, 499, 'WITHSCORES')[2])
+redis.call('ZREMRANGEBYSCORE', expiry, '-inf', far and far < now and far or '(' .. now)
 
 local joins, deadlines = {}, {}
 for i = 1, #waiters, 2 do
@@ -52,11 +56,12 @@ if queued and not (holder and ends >= now) then
   -- include: forget
   local reason, mine = how, string.sub(waiters[1], 1, 12)
   -- include: promote
+  if unfinished then return { 'unfinished' } end
 end
 
 local since, known = math.max(0, now - math.floor(token / 1000)), string.format('%.0f', math.max(clock, micros))
 -- include: claim
-local reply = { 'tended', ends - now, label, since, known }
+local reply = { 'tended', ends - now, since, known, tonumber(bytes), names }
 for i = 1, #waiters, 2 do
   if hold == string.sub(waiters[i], 1, 28) then
     reply[#reply + 1] = { token, ends - now, how }

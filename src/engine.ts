@@ -52,13 +52,14 @@ export class Engine {
         if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)
       },
       lost: (id, token) => {
-        this.#holding.doubt(id)
+        this.#holding.doubtGrant(id)
         this.#acquirer.lost(id, token)
       },
       unlocked: (key, by) => {
         // Of our own releases the reply tells.
         if (by !== this.#link.clientId) this.#acquirer.unlocked(key)
       },
+      entered: (key, owner) => this.#acquirer.entered(key, owner),
       down: error => this.#acquirer.disconnected(error),
       up: () => {
         this.#acquirer.reconnected()
@@ -76,7 +77,7 @@ export class Engine {
     const { commands, keys, clientId } = this.#link
     this.#survey = new Survey(commands.redis, keys, clientId, settings, error => this.#failed(error))
     this.#mutex = new Mutex(this.#link.scripts, this.#link.keys, settings, this.#link.replicated)
-    this.inspection = new Inspection(this.#link, settings.tokenMemory)
+    this.inspection = new Inspection(this.#link, this.#mutex, settings.tokenMemory)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#acquirer = new Acquirer(this.#mutex, this.#link, clock, patience, {
       waiting: waiter => this.#waiting(waiter),

@@ -62,6 +62,8 @@ export interface Refused {
   /** The waiter's ticket, to join again with. */
   readonly ticket: string
   readonly holder: HolderInfo
+  /** The holder's name, if it has one: its owner's other waiters may re-enter. */
+  readonly owner?: string | undefined
   /** What the lock's clock showed: every grant since then has a larger token. */
   readonly clock: number
 }
@@ -77,16 +79,10 @@ export interface Tended {
   readonly ttl: number
   readonly holder: HolderInfo
   /** As in `Refused`. */
+  readonly owner?: string | undefined
   readonly clock: number
   /** For each waiter its place, or the grant that it had missed. */
   readonly waiters: (number | Granted)[]
-}
-
-/** The tokens that were reserved with a grant, and how many of them have been issued. */
-export interface Block {
-  readonly first: number
-  readonly size: number
-  readonly used: number
 }
 
 export interface Released {
@@ -138,8 +134,8 @@ export interface Primitive {
   leave(claim: Claim): Promise<void>
   /** Gives back a grant that came for an id that nobody waits for any more. */
   giveBack(hold: Hold): Promise<void>
-  /** Ends a hold, and gives back what is not used of its block. */
-  release(hold: Hold, block?: Block): Promise<Released>
+  /** Ends a hold. `used`: the last token that was issued of its block, the rest of which goes back. */
+  release(hold: Hold, used?: number): Promise<Released>
   /** Records who holds under `hold` since a hand-off within the client; undefined: that hold is gone. */
   pass(hold: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined>
   /**

@@ -2,6 +2,5 @@
 -- stands behind token and end in `holder`:
 --   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
 -- An id has 28 characters. 0 owner bytes: the caller has no name, its owner is the id itself.
--- Sets `owned` to the holder's name, '' if it has none, and `label`.
+-- Sets `names` to the holder's owner and label, of which the first `bytes` are the owner.
 local bytes, names = string.match(holder, '^ (%d+) %d+ %d+ %d+ (.*)$', 60)
-local owned, label = string.sub(names, 1, bytes), string.sub(names, bytes + 1)

@@ -1,20 +1,23 @@
--- Ends the hold `id`; with the holder's last hold, the holder. Expects `mine`, as include/promote.lua. Sets `dropped` to
--- whether there was such a hold; if the lock has gone on, `heir` to the id of the new holder; if it is open, `told` to how
--- many heard so.
--- HDEL comes first, also where it finds nothing, because a server at maxmemory refuses a script whose first write is HSET.
-local heir, told
-local first = hold == id
-local reentry = holds and redis.call('HDEL', lock, 'hold:' .. id) == 1
-local dropped = first or reentry
-if dropped and (not holds or holds == 1) then
-  -- include: open
-  heir, told = next, heard
+-- Ends the hold `id`; with the last live hold of the holder, the holder. Expects `mine`, as include/promote.lua, and `used`, or
+-- nil: the last token that was issued of those that its client had reserved. Sets `dropped` to whether there was such a hold; if
+-- the lock has gone on, `heir` to the id of the new holder; `sweeping`, if that is still to be found (include/promote.lua); and
+-- `told` to how many heard that it is open.
+-- ZREM and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET.
+local heir, sweeping
+local told = 0
+local dropped = hold == id
+local latest
+if holds then
+  dropped = redis.call('ZREM', lock .. ':holds', id) == 1
+  latest = tonumber(redis.call('ZREVRANGE', lock .. ':holds', 0, 0, 'WITHSCORES')[2] or nil)
+end
+if dropped and latest and latest >= now then
+  redis.call('HSET', lock, 'holder', token .. ' ' .. latest .. string.sub(holder, 31))
 elseif dropped then
-  if first then
-    local bytes, terms, names = string.match(holder, '^ (%d+)( %d+ %d+ %d+ )(.*)$', 60)
-    local owner = bytes == '0' and id or string.sub(names, 1, bytes)
-    local ended = string.sub(id, 1, 12) .. string.rep('-', 16) .. ' ' .. #owner .. terms
-    redis.call('HSET', lock, 'holder', string.sub(holder, 1, 31) .. ended .. owner .. string.sub(names, bytes + 1))
+  if used then
+    clock, reserved = math.max(clock, tonumber(used)), 0
+    redis.call('HDEL', lock, 'reserved')
   end
-  redis.call('HSET', lock, 'holds', holds - 1)
+  -- include: open
+  heir, sweeping, told = next, more, heard
 end

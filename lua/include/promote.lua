@@ -1,5 +1,7 @@
 -- Makes the first live waiter of the fair queue the holder (I3, I4) and tells its inbox. Expects `reason`, the first word
--- of the message, and `mine`. Sets `successor` to the id of the new holder, or nil: nobody was left, and `queued` is cleared.
+-- of the message, and `mine`. Sets `successor` to the id of the new holder, or to nil: nobody was left, and `queued` is cleared;
+-- or `unfinished` is set, because so many were passed over that the server would be held up for too long. Then the next call
+-- goes on where this one has ended: nobody holds the lock, and whoever asks for it has to do that first.
 --
 -- A queue entry is the waiter's claim, and an id begins with the 12 characters that name its client's inbox. The score
 -- is the ticket.
@@ -16,15 +18,17 @@
 -- The message stands between the end of the old hold and the write of the new one because its count decides; ZPOPMIN is
 -- the first write, and frees memory, so a server at maxmemory still lets the rest through.
 -- A PUBLISH that the server refuses (ACL) does not undo the choice: the waiter learns of it by its next heartbeat.
-local successor
+local successor, unfinished
+local left = 250
 repeat
+  left = left - 1
   local first = redis.call('ZPOPMIN', queue)
   local claimed = first[1]
   if not claimed then
     redis.call('HDEL', lock, 'queued')
     queued = nil
     --[[cluster
-    redis.call('ZREMRANGEBYSCORE', expiry, '-inf', '+inf')
+    redis.call('UNLINK', expiry)
     --]]
     break
   end
@@ -36,7 +40,7 @@ repeat
     live = deadline and tonumber(deadline) >= now
   end
   if live then
-    -- include: clock
+    -- include: token
     local offered = string.format('%.0f', clock)
     local heard = 1
     if not mine or string.sub(waiter, 1, #mine) ~= mine then
@@ -56,4 +60,5 @@ repeat
       -- include: grant
     end
   end
-until successor
+  unfinished = left == 0 and not successor
+until successor or unfinished

@@ -9,7 +9,7 @@
  */
 import type { Clock, Timer } from '../clock.ts'
 import { about, LockClosedError, LockConnectionError, type LockLostError } from '../errors.ts'
-import type { Block, Claim, Granted, Hold, Primitive, Refused } from '../primitive.ts'
+import type { Claim, Granted, Hold, Primitive, Refused } from '../primitive.ts'
 import { inside, type Keeper, Lease } from './lease.ts'
 import { type Heirs, Passing } from './passing.ts'
 import { Renewal } from './renewal.ts'
@@ -93,7 +93,7 @@ export class Holding<W> {
       remains: lease => this.#endLater(lease),
     })
     this.#passing = new Passing(primitive, clock, this.#renewal, waiting, {
-      end: ({ hold, block }) => this.#endBehind(hold, block),
+      end: ({ hold, last }) => this.#endBehind(hold, last),
       failed: error => listener.failed(error),
     })
   }
@@ -127,6 +127,12 @@ export class Holding<W> {
   doubt(id: string, token = Number.POSITIVE_INFINITY): void {
     const lease = this.#renewal.find(id)
     if (lease && lease.fencingToken < token) this.#renewal.check([lease])
+  }
+
+  /** Something said that the grant with the hold of this id may have been taken away, and so all holds of it. */
+  doubtGrant(id: string): void {
+    const lease = this.#renewal.find(id)
+    if (lease) this.#renewal.check(this.#renewal.siblingsOf(lease))
   }
 
   /** A message that says so may have been missed, of any lease or of those of one key. */
@@ -181,7 +187,7 @@ export class Holding<W> {
     const ended = () => this.#released(lease)
     const release = () => {
       this.#endTenure(lease)
-      return this.#endHold(hold, tenure?.block, ended)
+      return this.#endHold(hold, tenure?.last, ended)
     }
     const passOrRelease = async () => {
       await endOfTurn()
@@ -221,8 +227,8 @@ export class Holding<W> {
   }
 
   /** Ends a hold that nobody waits for but `close`. */
-  #endBehind(hold: Hold, block?: Block): void {
-    const ended = this.#endHold(hold, block)
+  #endBehind(hold: Hold, used?: number): void {
+    const ended = this.#endHold(hold, used)
       .catch(error => this.#listener.failed(error))
       .then(() => {
         this.#behind.delete(ended)
@@ -231,8 +237,8 @@ export class Holding<W> {
   }
 
   /** Ends the hold in Redis; whether it was live there, and then `told` is called. The lock may have gone to a waiter of this client. */
-  #endHold(hold: Hold, block?: Block, told?: () => void): Promise<boolean> {
-    return this.#primitive.release(hold, block).then(
+  #endHold(hold: Hold, used?: number, told?: () => void): Promise<boolean> {
+    return this.#primitive.release(hold, used).then(
       ({ ended, heard, successor }) => {
         if (successor && !this.#waiting.grantedByReply(successor.id, successor.grant)) {
           const { key } = hold

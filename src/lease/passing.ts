@@ -2,9 +2,9 @@
  * Hands the lock from one lease of this client to the next waiter of this client, without a round trip (tenure.ts says
  * why that is safe), and tells Redis behind.
  *
- * A lease is handed on only where nothing about it is open: it is held, at least half of its length surely lasts, it is
- * the only hold of its owner, whom nobody else can name and who has not begun to re-enter, and no question about it is
- * under way.
+ * A lease is handed on only where nothing about it is open: it is held; at least half of its length surely lasts, and not more
+ * than all of it, because a lease that was prolonged further would leave its heir a time that it never asked for; it is the
+ * only hold of its owner, whom nobody else can name and who has not begun to re-enter; and no question about it is under way.
  *
  * A release that finds nobody waiting, of a lease that might go on, is sent when the turn of the event loop is over. Two
  * callers who take turns at a lock come back at the same time: the reply of one's release and the grant of the other
@@ -87,8 +87,10 @@ export class Passing<W> {
   }
 
   #goesOn(lease: Lease, tenure: Tenure): boolean {
+    const { lease: length } = inside.terms(lease)
     const now = this.#clock.now()
-    return tenure.left(now) > 0 && inside.deadline(lease) - now >= inside.terms(lease).lease / 2
+    const left = inside.deadline(lease) - now
+    return tenure.left(now) > 0 && left >= length / 2 && left <= length
   }
 
   /**
@@ -151,7 +153,7 @@ export class Passing<W> {
       if (!passed) return this.#renewal.check([holder])
       tenure.queued ||= passed.queued
       // Where replicas have to know it, they do not: the next renewal counts, and is waited for.
-      if (!this.#primitive.confirm) this.#renewal.prolong(holder, passed.deadline)
+      if (!this.#primitive.confirm) inside.prolong(holder, passed.deadline)
     } catch (error) {
       if (tenure.recorded === fencingToken) tenure.recorded = recorded
       throw error

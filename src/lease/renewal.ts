@@ -17,7 +17,7 @@
 import pTimeout from 'p-timeout'
 import { type Clock, surelyUntil, type Timer } from '../clock.ts'
 import { LockLostError } from '../errors.ts'
-import { type Held, named, type Primitive, type Renewed } from '../primitive.ts'
+import type { Held, Primitive, Renewed } from '../primitive.ts'
 import { inside, type Lease } from './lease.ts'
 
 export interface RenewalListener {
@@ -37,7 +37,7 @@ interface Entry {
   asking: boolean
   /** How many renewals by its user are unanswered. */
   renewing: number
-  /** The latest moment for which the lock was asked for; if others may prolong the hold, there is none. */
+  /** The latest moment for which the lock was asked for. */
   asked: number
   /** How often something has said that the hold may be gone: an answer to an older question does not settle that. */
   doubts: number
@@ -65,7 +65,7 @@ export class Renewal {
   readonly #clock: Clock
   readonly #listener: RenewalListener
   readonly #entries = new Map<string, Entry>()
-  readonly #byKey = new Map<string, Lease[]>()
+  readonly #byKey = new Map<string, Set<Lease>>()
   #timer: Timer | undefined
   #wakeAt = NEVER
 
@@ -90,16 +90,15 @@ export class Renewal {
   }
 
   add(lease: Lease): void {
-    const { lease: length, since, owner, id } = inside.terms(lease)
+    const { lease: length, since } = inside.terms(lease)
     // Of a grant that is hardly proven nobody here knows when it was made: no later than it was told.
-    const latest = provesEnough(lease) ? inside.deadline(lease) : surelyUntil(since, length)
-    const asked = named(owner, id) ? NEVER : latest
+    const asked = provesEnough(lease) ? inside.deadline(lease) : surelyUntil(since, length)
     const entry: Entry = { lease, due: this.#firstDue(lease), asking: false, renewing: 0, asked, doubts: 0 }
     this.#entries.set(idOf(lease), entry)
     const siblings = this.#byKey.get(lease.key)
-    if (siblings) siblings.push(lease)
-    else this.#byKey.set(lease.key, [lease])
-    this.#share(lease)
+    if (siblings) siblings.add(lease)
+    else this.#byKey.set(lease.key, new Set([lease]))
+    if (lease.via === 'reentry') this.#raiseFirst(lease)
     this.#wakeBy(entry)
   }
 
@@ -111,27 +110,27 @@ export class Renewal {
     this.expire(lease)
     const entry = this.#entryOf(lease)
     if (!entry || entry.asking || entry.renewing > 0 || entry.doubts > 0) return false
-    if (this.#byKey.get(lease.key)?.length !== 1) return false
+    if (this.#byKey.get(lease.key)?.size !== 1) return false
     if (!inside.leave(lease) && inside.state(lease) !== 'releasing') return false
     inside.finish(lease)
     this.#remove(lease)
     return true
   }
 
-  /** Redis has said that the hold of this lease lasts at least until then. */
-  prolong(lease: Lease, deadline: number): void {
-    inside.prolong(lease, deadline)
-    this.#share(lease)
-  }
-
   /** The oldest lease of the key. */
   ofKey(key: string): Lease | undefined {
-    return this.#byKey.get(key)?.[0]
+    for (const lease of this.leasesOf(key)) return lease
+    return undefined
   }
 
   /** The leases of the key, oldest first. */
-  leasesOf(key: string): readonly Lease[] {
+  leasesOf(key: string): Iterable<Lease> {
     return this.#byKey.get(key) ?? []
+  }
+
+  /** The leases of the same grant: this one, and those that have re-entered. */
+  siblingsOf(lease: Lease): Lease[] {
+    return [...this.leasesOf(lease.key)].filter(({ fencingToken }) => fencingToken === lease.fencingToken)
   }
 
   /**
@@ -273,7 +272,7 @@ export class Renewal {
     if (ms > 0) entry.asked = Math.max(entry.asked, surelyUntil(now, ms))
     // While the server's clock stands back, the lease seems to last for the step, too; but only until the clock is set right.
     // So it is believed in for no longer than it was asked for, and asked about within a third of its length.
-    this.prolong(lease, Math.min(deadline, entry.asked))
+    inside.prolong(lease, Math.min(deadline, entry.asked))
     const { lease: length, renewUntil } = inside.terms(lease)
     if (doubts === entry.doubts) {
       const due = Math.min(inside.deadline(lease) - (length * 2) / 3, now + length / 3)
@@ -282,15 +281,15 @@ export class Renewal {
     if (ms > 0) this.#listener.renewed(lease)
   }
 
-  /** The holds of one holder live as long as the longest of them: re-entry raises the expiry of the lock, for all. */
-  #share(lease: Lease): void {
-    const siblings = this.#byKey.get(lease.key)
-    if (!siblings || siblings.length < 2) return
-    for (const sibling of siblings) {
-      if (sibling.fencingToken !== lease.fencingToken) continue
-      inside.prolong(sibling, inside.deadline(lease))
-      inside.prolong(lease, inside.deadline(sibling))
-    }
+  /** What lua/acquire.lua does with the grant of a longer re-entry: the first hold of the same client lasts as long. */
+  #raiseFirst(lease: Lease): void {
+    const first = this.ofKey(lease.key)
+    const entry = first && this.#entryOf(first)
+    if (!first || !entry || first.fencingToken !== lease.fencingToken || first.via === 'reentry') return
+    if (inside.terms(lease).lease <= inside.terms(first).lease) return
+    const deadline = inside.deadline(lease)
+    entry.asked = Math.max(entry.asked, deadline)
+    inside.prolong(first, deadline)
   }
 
   #runOut(entry: Entry): void {
@@ -321,8 +320,8 @@ export class Renewal {
     if (!this.#entryOf(lease)) return
     this.#entries.delete(idOf(lease))
     const siblings = this.#byKey.get(lease.key)
-    if (siblings?.length === 1) this.#byKey.delete(lease.key)
-    else siblings?.splice(siblings.indexOf(lease), 1)
+    siblings?.delete(lease)
+    if (siblings?.size === 0) this.#byKey.delete(lease.key)
   }
 }
 

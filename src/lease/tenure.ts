@@ -13,7 +13,7 @@
  *                   queued: then Redis decides who is next. It is for the others that runs are so short: where the last
  *                   release has found none, it may go on for `LONGEST_ALONE`.
  */
-import type { Block, Granted, Hold } from '../primitive.ts'
+import type { Granted, Hold } from '../primitive.ts'
 
 /** No hand-off later than this many ms after the grant by Redis. */
 const LONGEST_RUN = 4
@@ -63,7 +63,8 @@ export class Tenure {
     return this.#first + this.#used
   }
 
-  get block(): Block {
-    return { first: this.#first, size: this.#size, used: this.#used }
+  /** The last token that was issued. */
+  get last(): number {
+    return this.#first + this.#used
   }
 }

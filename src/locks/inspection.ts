@@ -1,30 +1,49 @@
 /** Looking at locks from outside, and taking one away. */
 import type { Cluster, Redis } from 'ioredis'
 import { LockArgumentError, LockConnectionError } from '../errors.ts'
+import { newHoldId } from '../redis/ids.ts'
 import type { Link } from '../redis/link.ts'
-import { decodeState, type LockState } from './state.ts'
+import type { Mutex } from './mutex.ts'
+import { decodeState, type LockState, type QueueEntry, type StatePage } from './state.ts'
 
-/** Keys asked for in one SCAN, and states read at a time. */
+/** Keys asked for in one SCAN, states read at a time, and waiters read by one script call: it bounds how long the server does nothing else. */
 const PAGE = 500
 
 export class Inspection {
   readonly #link: Link
+  readonly #mutex: Mutex
   readonly #tokenMemory: number
 
-  constructor(link: Link, tokenMemory: number) {
+  constructor(link: Link, mutex: Mutex, tokenMemory: number) {
     this.#link = link
+    this.#mutex = mutex
     this.#tokenMemory = tokenMemory
   }
 
+  /** A queue of more than a page is read page by page: who joins or leaves meanwhile may be in it, or not. */
   async inspect(key: string): Promise<LockState> {
-    const { values } = await this.#link.scripts.run('inspect', this.#link.keys.of(key), { queued: '1' })
+    const first = await this.#page(key)
+    if (first.size < PAGE) return { ...first.state, waiters: first.waiters }
+    const waiters = new Map(first.waiters.map(waiter => [waiter.id, waiter]))
+    for (let page = first; page.size === PAGE; ) {
+      page = await this.#page(key, page.last)
+      for (const waiter of page.waiters) if (!waiters.has(waiter.id)) waiters.set(waiter.id, waiter)
+    }
+    return { ...first.state, waiters: [...waiters.values()].map((waiter, i) => ({ ...waiter, position: i + 1 })) }
+  }
+
+  /** The lock, and the waiters that stand behind the one given, or the first. */
+  async #page(key: string, behind?: QueueEntry): Promise<StatePage> {
+    const args = { most: PAGE, ticket: behind?.ticket, behind: behind?.claim }
+    const { values } = await this.#link.scripts.run('inspect', this.#link.keys.of(key), args)
     return decodeState(key, values)
   }
 
   /** As `inspect`, without reading the queue. */
   async isLocked(key: string): Promise<boolean> {
-    const { values } = await this.#link.scripts.run('inspect', this.#link.keys.of(key), { queued: undefined })
-    return decodeState(key, values).locked
+    const none = { most: undefined, ticket: undefined, behind: undefined }
+    const { values } = await this.#link.scripts.run('inspect', this.#link.keys.of(key), none)
+    return decodeState(key, values).state.locked
   }
 
   /** Held or queued locks whose key matches the pattern; each at most once, in no order. */
@@ -66,19 +85,14 @@ export class Inspection {
   /** Takes the lock from the holder it has now. False: it is free. */
   async forceRelease(key: string): Promise<boolean> {
     const names = this.#link.keys.of(key)
-    const inbox = this.#link.keys.inboxPrefix(names.lock)
-    for (;;) {
-      const { locked, fencingToken } = await this.inspect(key)
-      if (!locked) return false
-      const seen = String(fencingToken)
-      const { status, repeated } = await this.#link.scripts.run('forceRelease', names, {
-        seen,
-        inbox,
-        memory: this.#tokenMemory,
-      })
-      // A repeated call that finds another holder has most likely ended the one it was for: never take a second one.
-      if (status === 'released' || repeated) return true
+    const args = {
+      request: newHoldId(this.#link.clientId),
+      inbox: this.#link.keys.inboxPrefix(names.lock),
+      memory: this.#tokenMemory,
     }
+    const { status } = await this.#link.scripts.run('forceRelease', names, args)
+    if (status === 'unfinished') await this.#mutex.sweep(key)
+    return status !== 'free'
   }
 
   /** A page of names of keys; undefined: this server is no master any more. */

@@ -2,22 +2,20 @@
  * The mutual-exclusion lock: what the scripts of lua/ say, in the terms of `Primitive`. No waiting and no time-outs here.
  */
 import { surelyUntil } from '../clock.ts'
-import {
-  type Block,
-  type Claim,
-  type Granted,
-  type Held,
-  type Hold,
-  named,
-  type Passed,
-  type Primitive,
-  type Prolonging,
-  type Queued,
-  type Refused,
-  type Released,
-  type Renewed,
-  type Tended,
-  type Via,
+import type {
+  Claim,
+  Granted,
+  Held,
+  Hold,
+  Passed,
+  Primitive,
+  Prolonging,
+  Queued,
+  Refused,
+  Released,
+  Renewed,
+  Tended,
+  Via,
 } from '../primitive.ts'
 import type { Keys } from '../redis/keys.ts'
 import type { Runner } from '../redis/scripts.ts'
@@ -64,13 +62,11 @@ export class Mutex implements Primitive {
       mode,
     }
     return this.#scripts.run('acquire', names, args, ({ status, values, sent }) => {
+      if (status === 'unfinished') return this.attempt(claim, mode)
       if (status === 'refused') return this.#refused(values as string[], sent)
       const [token, ttl] = values.map(Number) as [number, number]
-      // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back; but an owner
-      // with a name may hold the lock elsewhere, for longer.
-      const longer = status === 'reentered' && named(claim.owner, claim.id)
-      const lasts = longer ? ttl : Math.min(ttl, claim.lease)
-      const grant = grantedUntil(token, surelyUntil(sent, lasts), grantedVia[status])
+      // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back.
+      const grant = grantedUntil(token, surelyUntil(sent, Math.min(ttl, claim.lease)), grantedVia[status])
       return values[2] === undefined ? grant : { ...grant, block: Number(values[2]) }
     })
   }
@@ -88,18 +84,22 @@ export class Mutex implements Primitive {
   async #tendSome(key: string, waiters: readonly Queued[]): Promise<Tended> {
     const { tokenMemory, waiterTtl } = this.#settings
     const names = this.#keys.of(key)
-    const { values, sent } = await this.#scripts.run('tend', names, {
+    const { status, values, sent } = await this.#scripts.run('tend', names, {
       inbox: this.#keys.inboxPrefix(names.lock),
       memory: tokenMemory,
       ttl: waiterTtl,
       waiters: waiters.flatMap(({ claim, ticket }) => [this.#text(claim), ticket]),
     })
+    if (status === 'unfinished') return this.#tendSome(key, waiters)
     type Place = number | [token: string, ttl: number, via: Via]
-    const [ttl, label, heldFor, clock, ...places] = values as [number, string, number, string, ...Place[]]
+    type Values = [ttl: number, heldFor: number, clock: string, bytes: number, names: string, ...Place[]]
+    const [ttl, heldFor, clock, bytes, text, ...places] = values as Values
+    const { owner, label } = namesIn(text, bytes)
     return {
       sent,
       ttl,
       holder: { label, heldFor },
+      owner,
       clock: Number(clock),
       waiters: places.map((place, i) => {
         if (typeof place === 'number') return place
@@ -120,19 +120,34 @@ export class Mutex implements Primitive {
   async #leave(key: string, id: string, entry: string | undefined): Promise<void> {
     const names = this.#keys.of(key)
     const memory = this.#settings.tokenMemory
-    await this.#scripts.run('leave', names, { id, inbox: this.#keys.inboxPrefix(names.lock), memory, entry })
+    const args = { id, inbox: this.#keys.inboxPrefix(names.lock), memory, entry }
+    const { status } = await this.#scripts.run('leave', names, args)
+    if (status === 'unfinished') await this.sweep(key)
   }
 
-  release(hold: Hold, block?: Block): Promise<Released> {
+  /**
+   * Goes on where a call has left a lock without a holder, because too many dead waiters stood in front of the next one.
+   * Does not reject: whoever asks for the lock next, or tends a waiter of it, goes on as well.
+   */
+  sweep(key: string): Promise<void> {
+    const names = this.#keys.of(key)
+    const args = { inbox: this.#keys.inboxPrefix(names.lock), memory: this.#settings.tokenMemory }
+    const swept = this.#scripts.run('sweep', names, args, ({ status }) =>
+      status === 'unfinished' ? this.sweep(key) : undefined,
+    )
+    return swept.then(noResult, noResult)
+  }
+
+  release(hold: Hold, used?: number): Promise<Released> {
     const names = this.#keys.of(hold.key)
     const args = {
       id: hold.id,
       memory: this.#settings.tokenMemory,
       inbox: this.#keys.inboxPrefix(names.lock),
-      used: block && block.first + block.used,
-      reserved: block && block.first + block.size,
+      used,
     }
     return this.#scripts.run('release', names, args, ({ status, values, sent, repeated }) => {
+      if (status === 'unfinished') return this.sweep(hold.key).then(() => ({ ended: true, heard: 0 }))
       if (status === 'passed') {
         const [id, token, ttl] = values as [string, string, string]
         const grant = grantedUntil(token, surelyUntil(sent, Number(ttl)), 'handoff')
@@ -185,8 +200,8 @@ export class Mutex implements Primitive {
   }
 
   #refused(values: readonly string[], sent: number): Refused {
-    const [ttl, position, ticket, heldFor, clock] = values as [string, string, string, string, string]
-    const label = values.slice(5).join(' ')
+    const [ttl, position, ticket, heldFor, clock, bytes] = values as [string, string, string, string, string, string]
+    const { owner, label } = namesIn(values.slice(6).join(' '), Number(bytes))
     if (label !== this.#holder) this.#holder = label
     return {
       granted: false,
@@ -196,6 +211,7 @@ export class Mutex implements Primitive {
       // A string of its own: a part of the reply keeps all of it, for as long as the waiter waits.
       ticket: String(Number(ticket)),
       holder: { label: this.#holder, heldFor: Number(heldFor) },
+      owner,
       clock: Number(clock),
     }
   }
@@ -207,6 +223,15 @@ export class Mutex implements Primitive {
     return owner !== id ? `${id} ${Buffer.byteLength(owner)} ${terms} ${owner}${label}` : `${id} 0 ${terms} ${label}`
   }
 }
+
+/** The owner and the label of a claim, which stand in one text; undefined: the owner has no name. */
+function namesIn(text: string, bytes: number): { owner: string | undefined; label: string } {
+  if (bytes === 0) return { owner: undefined, label: text }
+  const names = Buffer.from(text)
+  return { owner: names.toString('utf8', 0, bytes), label: names.toString('utf8', bytes) }
+}
+
+const noResult = () => {}
 
 const grantedVia = { granted: 'immediate', succeeded: 'expiry', reentered: 'reentry' } as const
 

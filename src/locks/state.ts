@@ -42,26 +42,46 @@ export interface LockState {
   readonly waiters: readonly WaiterState[]
 }
 
-export function decodeState(key: string, values: unknown[]): LockState {
-  const [nowText, holder, holds, queue, deadlines] = values as [string, string?, string?, string[]?, string[]?]
+/** An entry of the queue as Redis has it. */
+export interface QueueEntry {
+  readonly claim: string
+  readonly ticket: string
+}
+
+/** A page of the queue, and the lock without it. */
+export interface StatePage {
+  readonly state: Omit<LockState, 'waiters'>
+  readonly waiters: readonly WaiterState[]
+  /** How many entries were read, with those that would be passed over. */
+  readonly size: number
+  readonly last: QueueEntry | undefined
+}
+
+export function decodeState(key: string, values: unknown[]): StatePage {
+  const [nowText, holder, holds, queue, deadlines] = values as [
+    string,
+    string | null,
+    number | null,
+    string[],
+    string[],
+  ]
   const nowMicros = Number(nowText)
-  const now = Math.floor(nowMicros / 1000)
-  const waiters = decodeQueue(queue ?? [], new Map(pairs(deadlines ?? [])), nowMicros)
-  const [, token, until, text] = /^(\d+) (\d+) ([\s\S]*)$/.exec(holder ?? '') ?? []
+  const [claim, ticket] = queue.slice(-2)
+  return {
+    state: decodeHolder(key, holder ?? '', holds ?? 1, Math.floor(nowMicros / 1000)),
+    waiters: decodeQueue(queue, new Map(pairs(deadlines)), nowMicros),
+    size: queue.length / 2,
+    last: claim === undefined || ticket === undefined ? undefined : { claim, ticket },
+  }
+}
+
+function decodeHolder(key: string, holder: string, holds: number, now: number): StatePage['state'] {
+  const [, token, until, text] = /^(\d+) (\d+) ([\s\S]*)$/.exec(holder) ?? []
   const ttl = Number(until) - now
   const claim = text === undefined || ttl < 0 ? undefined : decodeClaim(text)
-  if (!claim) return { key, locked: false, holds: 0, waiters }
+  if (!claim) return { key, locked: false, holds: 0 }
   const { owner, label } = claim
-  return {
-    key,
-    locked: true,
-    owner,
-    label,
-    holds: holds ? Number(holds) : 1,
-    fencingToken: Number(token),
-    ttl,
-    waiters,
-  }
+  return { key, locked: true, owner, label, holds, fencingToken: Number(token), ttl }
 }
 
 /** Takes the claims apart, and leaves out those that would be passed over. */

@@ -50,7 +50,7 @@ export interface Request<T> {
   /** Must be repeatable. */
   send(redis: Redis | Cluster): Promise<unknown>
   /** What the reply means. */
-  read(answer: Answer<unknown>): T
+  read(answer: Answer<unknown>): T | Promise<T>
   /** Told that the server has refused it without doing anything. True: it has another way to ask, which `send` takes from now on. */
   rephrase?(refusal: Error): boolean
   /** The error with which it ends, where there is more to say than the connection knows. */

@@ -17,7 +17,7 @@ export interface Names {
   readonly expiry: string
 }
 
-const ambiguous = /^\{[\s\S]*\}$|:(?:queue|expiry|lock)$/
+const ambiguous = /^\{[\s\S]*\}$|:(?:queue|expiry|holds|lock)$/
 
 function hasTag(key: string): boolean {
   const open = key.indexOf('{')

@@ -6,7 +6,8 @@
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> is the holder now
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
  *            "beat <n>"                             our own, to ourselves: the way is open
- *   unlock   "free <client>", or anything            the lock is free; released by that client
+ *   unlock   "free <client>", or anything else       the lock is free; released by that client
+ *            "entered <owner>"                      that owner holds it now: its other waiters may re-enter
  *
  * A subscriber cannot see that its connection is half-open, for it only listens. So while anything depends on messages
  * the client sends itself one every few seconds, through the whole way that a grant would take; if it has not come by
@@ -33,6 +34,8 @@ export interface LinkListener {
   lost(id: string, token: number): void
   /** `by`: the client that released the lock, where it is known. */
   unlocked(key: string, by: string | undefined): void
+  /** The owner of this name holds the lock now. */
+  entered(key: string, owner: string): void
   /** The connection for commands is gone, or there again. */
   down(error: Error): void
   up(): void
@@ -46,6 +49,8 @@ export interface LinkListener {
   /** Whether anybody depends on messages now. */
   busy(): boolean
 }
+
+const ENTERED = 'entered '
 
 /** Longest and shortest time between two messages to ourselves, in ms. */
 const BEAT = { longest: 5_000, shortest: 500 }
@@ -202,7 +207,11 @@ export class Link {
   #message(channel: string, text: string): void {
     const lock = lockOfChannel(channel)
     const key = lock === undefined ? undefined : this.keys.keyOf(lock)
-    if (key !== undefined) return this.#listener.unlocked(key, text.split(' ', 2)[1])
+    if (key !== undefined) {
+      if (text.startsWith(ENTERED)) this.#listener.entered(key, text.slice(ENTERED.length))
+      else this.#listener.unlocked(key, text.split(' ', 2)[1])
+      return
+    }
     const [, word, id, number, of] = /^(\w+) (\S+) ?(\d*) ?([\s\S]*)$/.exec(text) ?? []
     if (word === 'beat') this.#beat.heard = Math.max(this.#beat.heard, Number(id))
     else if (word === 'lost') this.#listener.lost(id!, Number(number))

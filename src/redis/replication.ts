@@ -49,7 +49,7 @@ export class Replication implements Runner {
     name: N,
     keys: KeysOf<N>,
     args: ArgsOf<N>,
-    read: (reply: Reply<N>) => T = reply => reply as T,
+    read: (reply: Reply<N>) => T | Promise<T> = reply => reply as T,
   ): Promise<T> {
     const request = this.#scripts.request(name, keys, args, read)
     const asked = new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>

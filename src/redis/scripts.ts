@@ -39,12 +39,12 @@ export interface ScriptRequest<T> extends Required<Request<T>> {
 
 /** Runs scripts by name. Rejects with LockConnectionError. Safe to repeat: so is every script. */
 export interface Runner {
-  /** `read`: what to make of the reply, in the moment when it has come. */
+  /** `read`: what to make of the reply, in the moment when it has come; a promise, where more has to be asked for it. */
   run<N extends ScriptName, T = Reply<N>>(
     name: N,
     keys: KeysOf<N>,
     args: ArgsOf<N>,
-    read?: (reply: Reply<N>) => T,
+    read?: (reply: Reply<N>) => T | Promise<T>,
   ): Promise<T>
 }
 
@@ -83,7 +83,7 @@ export class Scripts implements Runner {
     name: N,
     keys: KeysOf<N>,
     args: ArgsOf<N>,
-    read: (reply: Reply<N>) => T = reply => reply as T,
+    read: (reply: Reply<N>) => T | Promise<T> = reply => reply as T,
   ): Promise<T> {
     return this.#connection.ask(this.request(name, keys, args, read))
   }
@@ -93,7 +93,7 @@ export class Scripts implements Runner {
     name: N,
     keys: KeysOf<N>,
     values: ArgsOf<N>,
-    read: (reply: Reply<N>) => T,
+    read: (reply: Reply<N>) => T | Promise<T>,
   ): ScriptRequest<T> {
     const script = this.#loaded[name]
     const args: CallArgs = [script.sha, '']
@@ -112,11 +112,11 @@ class ScriptCall<N extends ScriptName, T> implements ScriptRequest<T> {
   readonly #script: Loaded
   /** Of EVALSHA; of EVAL, once the script has turned out to be unknown. */
   readonly #args: CallArgs
-  readonly #read: (reply: Reply<N>) => T
+  readonly #read: (reply: Reply<N>) => T | Promise<T>
   readonly #pattern: string
   #known = true
 
-  constructor(script: Loaded, args: CallArgs, read: (reply: Reply<N>) => T, pattern: string) {
+  constructor(script: Loaded, args: CallArgs, read: (reply: Reply<N>) => T | Promise<T>, pattern: string) {
     this.#script = script
     this.#args = args
     this.#read = read
@@ -145,7 +145,7 @@ class ScriptCall<N extends ScriptName, T> implements ScriptRequest<T> {
     return unknown
   }
 
-  read({ reply, sent, repeated }: Answer<unknown>): T {
+  read({ reply, sent, repeated }: Answer<unknown>): T | Promise<T> {
     const values: unknown[] = typeof reply === 'string' ? reply.split(' ') : (reply as unknown[])
     const status = values.shift() as Reply<N>['status']
     return this.#read({ status, values, sent, repeated })

@@ -70,9 +70,13 @@ export class Acquirer {
     this.#asking = new Asking(primitive, channels, clock, this.#ending, waiter => listener.waiting(waiter))
     this.#heartbeat = new Heartbeat(primitive, clock, this.#ending, patience, {
       granted: (waiter, grant) => this.#receive(waiter, grant),
-      tryLine: room => this.#line.tryAll(room),
+      entered: (room, owner) => this.#reenter(room, owner),
+      tryLine: room => this.#line.look(room),
     })
-    this.#line = new Line(this.#asking, clock, this.#ending, this.#heartbeat, key => listener.ours(key))
+    this.#line = new Line(this.#asking, clock, this.#ending, this.#heartbeat, {
+      ours: key => listener.ours(key),
+      entered: (room, owner) => this.#reenter(room, owner),
+    })
     this.#outage = new Outage(this.#waiters, clock, patience.outage, (waiter, error) => this.#ending.end(waiter, error))
   }
 
@@ -105,6 +109,12 @@ export class Acquirer {
     if (!room || room.line.size === 0) return
     room.alone = false
     this.#line.wake(room)
+  }
+
+  /** An owner with this name holds the lock: whoever of ours has the same one need not wait. */
+  entered(key: string, owner: string): void {
+    const room = this.#waiters.room(key)
+    if (room) this.#reenter(room, owner)
   }
 
   /** This client releases the lock now: the next grant of it is a hand-off. */
@@ -220,8 +230,11 @@ export class Acquirer {
 
   async #queue(waiter: Waiter): Promise<void> {
     const room = this.#waiters.queue(waiter)
-    await this.#asking.heed(room, 'inbox', this.#heartbeat.pause)
-    const { after } = waiter.wish
+    const { after, mayReenter } = waiter.wish
+    const heard = this.#asking.heed(room, 'inbox', this.#heartbeat.pause)
+    // There it is told when its owner has been granted the lock by another call.
+    if (mayReenter) await this.#asking.heed(room, 'unlock', this.#heartbeat.pause)
+    await heard
     if (after) await after
     if (waiter.state === 'waiting') await this.#askToQueue(waiter, room)
   }
@@ -235,6 +248,14 @@ export class Acquirer {
       if (waiter.told) this.#heartbeat.beat(room)
       else this.#heartbeat.schedule(room, answer.ttl)
     })
+  }
+
+  /** Its owner holds the lock, so each of its waiters asks again, by a request of its own: a release has one id for each hold. */
+  #reenter(room: Room, owner: string): void {
+    for (const waiter of [...room.line, ...room.queued]) {
+      if (waiter.claim.owner !== owner || !waiter.wish.mayReenter || waiter.confirming) continue
+      this.#asking.attempt(waiter, waiter.askedToQueue ? 'queue' : undefined).catch(() => {})
+    }
   }
 
   /** Its grant did not count. One that has a ticket joins again by the next look; in the line, its head is woken. */

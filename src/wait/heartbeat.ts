@@ -21,6 +21,8 @@ export interface Finds {
   granted(waiter: Waiter, grant: Granted): void
   /** The unfair waiters of the room have to look by trying. */
   tryLine(room: Room): void
+  /** The owner of this name holds the lock. */
+  entered(room: Room, owner: string): void
 }
 
 export class Heartbeat {
@@ -72,16 +74,17 @@ export class Heartbeat {
     room.tending = true
     try {
       const queued = waiters.map(waiter => ({ claim: waiter.claim, ticket: waiter.ticket as string }))
-      const { sent, ttl, holder, clock, waiters: places } = await this.#primitive.tend(room.key, queued)
+      const { sent, ttl, holder, owner, clock, waiters: places } = await this.#primitive.tend(room.key, queued)
       for (const [i, place] of places.entries()) {
         const waiter = waiters[i] as Waiter
         if (typeof place !== 'number') this.#finds.granted(waiter, place)
         else if (waiter.state !== 'waiting') this.#ending.takeBack(waiter)
         else {
           waiter.seen = sent
-          waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position: place, holder, clock }
+          waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position: place, holder, owner, clock }
         }
       }
+      if (owner !== undefined) this.#finds.entered(room, owner)
       this.schedule(room, ttl)
     } catch (error) {
       // A heartbeat that fails is repeated; a server that refuses them all is as good as out of reach.

@@ -30,26 +30,26 @@ const TURN = 3
 /** Tokens reserved for hand-offs within the client, by an attempt that finds others behind it: the longest run of them. */
 const BLOCK = 1_000
 
+export interface LineListener {
+  /** See `WaitListener`. */
+  ours(key: string): Refused | undefined
+  /** The owner of this name holds the lock. */
+  entered(room: Room, owner: string): void
+}
+
 export class Line {
   readonly #asking: Asking
   readonly #clock: Clock
   readonly #ending: Ending
   readonly #heartbeat: Heartbeat
-  readonly #ours: (key: string) => Refused | undefined
+  readonly #listener: LineListener
 
-  /** `ours`: see `WaitListener`. */
-  constructor(
-    asking: Asking,
-    clock: Clock,
-    ending: Ending,
-    heartbeat: Heartbeat,
-    ours: (key: string) => Refused | undefined,
-  ) {
+  constructor(asking: Asking, clock: Clock, ending: Ending, heartbeat: Heartbeat, listener: LineListener) {
     this.#asking = asking
     this.#clock = clock
     this.#ending = ending
     this.#heartbeat = heartbeat
-    this.#ours = ours
+    this.#listener = listener
   }
 
   /** A waiter has come to the end of the line. */
@@ -81,12 +81,8 @@ export class Line {
     room.turn = this.#clock.after(TURN, () => this.wake(room))
   }
 
-  /** A look at the truth: the head tries, and so does everybody whom the head's attempts cannot stand for. */
-  tryAll(room: Room): void {
-    for (const waiter of room.line) {
-      // Re-entry is open to an owner who may hold the lock elsewhere, and to nobody else.
-      if (waiter.wish.mayReenter && waiter !== room.head) this.#asking.attempt(waiter).catch(() => {})
-    }
+  /** A look at the truth: the head tries. Its refusal says who holds, and so who else may enter. */
+  look(room: Room): void {
     const { releasedAt } = room
     if (releasedAt === undefined || this.#clock.now() - releasedAt >= TURN) return this.wake(room)
     // Our own release is on its way, and this request would be the first behind it. The reply says whose turn it is.
@@ -108,6 +104,7 @@ export class Line {
         if (!answer.granted) {
           room.alone = false
           this.#shareRefusal(room, answer)
+          if (answer.owner !== undefined) this.#listener.entered(room, answer.owner)
         }
         if (room.line.size === 0 || listening) continue
         // What becomes of its grant is being found out; then there will be another wake-up.
@@ -125,7 +122,7 @@ export class Line {
 
   /** Where this client may hand the lock on to its own there is nothing to ask, nor to listen for. */
   #parkBehindOurselves(room: Room): boolean {
-    const refusal = this.#ours(room.key)
+    const refusal = this.#listener.ours(room.key)
     if (!refusal) return false
     this.#shareRefusal(room, refusal)
     this.#heartbeat.schedule(room, refusal.ttl)

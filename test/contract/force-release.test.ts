@@ -27,6 +27,25 @@ describe('forceRelease', () => {
     expect(await two!.forceRelease(key)).toBe(false)
   })
 
+  test('I6: settles although the lock changes hands faster than its way to Redis, and takes it from one holder', async () => {
+    const { source, proxy } = await place().proxied()
+    const [one, two] = clients(2)
+    const three = client({}, source)
+    await three.isLocked(freshKey())
+    proxy.delay(20)
+    const key = freshKey()
+    const losses = [one!, two!].map(locks => heard(locks, 'lost'))
+    let going = true
+    const pass = async (locks: typeof one) => {
+      while (going) await (await locks!.lock(key, { fair: true })).release()
+    }
+    const loops = [one, one, one, two, two, two].map(pass)
+    for (let i = 0; i < 20; i++) await promptly(three.forceRelease(key))
+    going = false
+    await Promise.all(loops)
+    await eventually(() => losses.flat().length <= 20)
+  })
+
   test('I8: the holder’s signal aborts promptly, long before its next renewal', async () => {
     const [one, two] = clients(2)
     const key = freshKey()

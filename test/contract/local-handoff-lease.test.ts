@@ -92,6 +92,25 @@ describe('renewal', () => {
     expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
+  test('of its predecessor by hand, beyond its length, is not what the next one gets (I4)', async () => {
+    const [locks, stranger] = clients(2)
+    const key = freshKey()
+    const holder = await stranger!.lock(key)
+    const waits = heard(locks!, 'waiting')
+    const options = { lease: 30_000 }
+    const calls = [0, 1, 2].map(() => locks!.lock(key, options))
+    await eventually(() => waits.length === calls.length)
+    await holder.release()
+    const first = await calls[0]!
+    await first.renew(600_000)
+    await first.release()
+    const second = await calls[1]!
+    expect(second.remaining()).toBeLessThanOrEqual(30_000)
+    expect((await stranger!.inspect(key)).ttl).toBeLessThanOrEqual(30_000)
+    await second.release()
+    await (await calls[2]!).release()
+  })
+
   test('by hand prolongs it', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()

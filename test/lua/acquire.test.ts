@@ -1,6 +1,7 @@
 /** lua/acquire.lua without a queue: take, refuse, take over, re-enter. */
 import { describe, expect, test } from 'vitest'
-import { again, caller } from './callers.ts'
+import { sleep } from '../support/time.ts'
+import { again, anonymous, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
 
 /** For times by the server's clock: what has passed since the script ran is surely less. */
@@ -164,7 +165,9 @@ describe('re-entry', () => {
     const token = await lock.grant(ada)
 
     expect(await lock.acquire(inner)).toMatchObject({ status: 'reentered', token })
-    expect(await lock.hash()).toMatchObject({ hold: ada.id, holds: '2', [`hold:${inner.id}`]: '10000' })
+    const { hold, until } = await lock.hash()
+    expect(hold).toBe(ada.id)
+    expect(await lock.deadlines()).toEqual({ [ada.id]: expect.any(Number), [inner.id]: Number(until) })
   })
 
   test('is by the name of the owner, whichever client it comes from', async () => {
@@ -184,15 +187,75 @@ describe('re-entry', () => {
     expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(100_000 + MEMORY - SLACK)
   })
 
-  test('with a shorter lease never shortens it', async () => {
+  test('with a longer lease raises that of the first hold, if that is of the same client, and no other', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const [between, longer] = [again(ada, { lease: 1_000 }), again(ada, { lease: 100_000 })]
+    await lock.grant(ada)
+    await lock.acquire(between)
+    const before = await lock.deadlines()
+    await lock.acquire(longer)
+    const { until } = await lock.hash()
+
+    const now = { [ada.id]: Number(until), [between.id]: before[between.id], [longer.id]: Number(until) }
+    expect(await lock.deadlines()).toEqual(now)
+    await lock.acquire(caller('elsewhere', { owner: ada.owner, lease: 200_000 }))
+    expect(await lock.deadlines()).toMatchObject(now)
+  })
+
+  test('with a longer lease does not bring back the first hold, once that has ended', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    const inner = again(ada)
+    await lock.grant(ada)
+    await lock.acquire(inner)
+    await lock.release(ada)
+    const longer = again(ada, { lease: 100_000 })
+    await lock.acquire(longer)
+
+    expect(Object.keys(await lock.deadlines()).sort()).toEqual([inner.id, longer.id].sort())
+  })
+
+  test('with a shorter lease never shortens that of the lock, and has its own', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.grant(ada)
     const { until } = await lock.hash()
 
-    const reply = await lock.acquire(again(ada, { lease: 100 }))
-    expect(reply.ttl).toBeGreaterThan(10_000 - SLACK)
+    expect(await lock.acquire(again(ada, { lease: 100 }))).toMatchObject({ status: 'reentered', ttl: 100 })
     expect(await lock.hash()).toMatchObject({ until })
+  })
+
+  test('I4: a hold that nobody ends ends with its own lease, however often the owner comes back', async () => {
+    const lock = await sharedLock()
+    const dead = caller('dead', { lease: 300 })
+    await lock.grant(dead)
+    const deadline = Number((await lock.hash())['until'])
+    const [once, twice] = ['once', 'twice'].map(name => caller(name, { owner: dead.owner })) as [Caller, Caller]
+    await lock.acquire(once)
+    await lock.acquire(twice)
+    await lock.release(once)
+    await lock.release(twice)
+
+    expect(await lock.hash()).toMatchObject({ until: String(deadline) })
+    await lock.acquire(once)
+    await sleep(310)
+    expect(await lock.release(once)).toMatchObject({ status: 'released', heard: 0 })
+    expect(await lock.hash()).not.toHaveProperty('owner')
+  })
+
+  test('I7: leaves nothing of holds that have lapsed', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada')
+    await lock.given({ holder: ada, reentries: [again(ada)] })
+    await lock.redis.zadd(lock.holds, 1, again(ada).id, 2, again(ada).id)
+    const later = again(ada)
+    await lock.acquire(later)
+
+    expect(Object.keys(await lock.deadlines())).toHaveLength(3)
+    await lock.lapse()
+    await lock.grant(caller('ben'))
+    expect(await lock.redis.exists(lock.holds)).toBe(0)
   })
 
   test('I5: repeated with the same id changes nothing', async () => {
@@ -229,10 +292,36 @@ describe('re-entry', () => {
   })
 })
 
+describe('an owner with a name (I4)', () => {
+  test('is told of on the unlock channel when it gets the lock, so that its other waiters enter, too', async () => {
+    const lock = await sharedLock()
+    const ada = caller('ada', { owner: 'öwner 1 4 €' })
+    const heard = await lock.listenToEverything()
+    await lock.grant(ada)
+    await lock.acquire(again(ada))
+
+    expect(await heard()).toEqual([{ to: 'unlock', text: 'entered öwner 1 4 €' }])
+  })
+
+  test('is named to whoever is refused', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: caller('läbel 1', { owner: 'öwner 1 4 €' }) })
+    expect(await lock.acquire(caller('ben'))).toMatchObject({ owner: 'öwner 1 4 €', label: 'läbel 1' })
+  })
+
+  test('costs a PUBLISH', async () => {
+    const lock = await lockOnOwnServer()
+    const ada = caller('ada')
+    await lock.grant(ada)
+    await lock.release(ada)
+    expect(await lock.callsInside(() => lock.grant(caller('ben')))).toEqual(['HMGET', 'HSET', 'PUBLISH', 'TIME'])
+  })
+})
+
 describe('the cost of an attempt (I9)', () => {
   test('a new key: the usual three, a look for a queue left behind, and the life of the key', async () => {
     const lock = await lockOnOwnServer()
-    const calls = await lock.callsInside(() => lock.grant(caller('ada')))
+    const calls = await lock.callsInside(() => lock.grant(anonymous('ada')))
     expect(calls).toEqual(['EXISTS', 'HMGET', 'HSET', 'PEXPIREAT', 'TIME'])
   })
 
@@ -241,7 +330,7 @@ describe('the cost of an attempt (I9)', () => {
     const ada = caller('ada')
     await lock.grant(ada)
     await lock.release(ada)
-    expect(await lock.callsInside(() => lock.grant(caller('ben')))).toEqual(['HMGET', 'HSET', 'TIME'])
+    expect(await lock.callsInside(() => lock.grant(anonymous('ben')))).toEqual(['HMGET', 'HSET', 'TIME'])
   })
 
   test('a held lock: HMGET, TIME', async () => {

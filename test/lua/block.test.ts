@@ -1,22 +1,22 @@
 /** Blocks of tokens, for hand-offs within a client: lua/acquire.lua reserves them, lua/release.lua takes back the rest. */
 import { describe, expect, test } from 'vitest'
-import { again, caller } from './callers.ts'
+import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
 
 /** µs: a minute, so that whatever happens in a test happens before the reserved tokens are in the past. */
 const BLOCK = 60_000_000
 
-const ada = caller('ada')
+const ada = anonymous('ada')
 const ben = caller('ben')
 
 describe('a grant that reserves', () => {
-  test('takes the clock ahead by the block, and gives the key a life that goes beyond it', async () => {
+  test('I2: leaves the clock where it is, and gives the key a life that goes beyond the block', async () => {
     const lock = await sharedLock()
     const reply = await lock.acquire(ada, { reserve: BLOCK })
 
     expect(reply).toMatchObject({ status: 'granted', ttl: ada.lease })
-    const { clock, token } = await lock.hash()
-    expect([token, clock]).toEqual([String(reply.token), String(reply.token! + BLOCK)])
+    const { clock, reserved, token } = await lock.hash()
+    expect([token, clock, reserved]).toEqual([reply.token, reply.token, reply.token! + BLOCK].map(String))
     expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(BLOCK / 1000 + MEMORY - 2_000)
   })
 
@@ -35,7 +35,7 @@ describe('a grant that reserves', () => {
     const reply = await lock.acquire(ada, { reserve: BLOCK })
 
     expect(reply.status).toBe(status)
-    expect(await lock.hash()).toMatchObject({ hold: ada.id, clock: String(reply.token! + BLOCK) })
+    expect(await lock.hash()).toMatchObject({ hold: ada.id, reserved: String(reply.token! + BLOCK) })
   })
 
   test('I2: of a lock whose key was lost and whose queue is dead has its block', async () => {
@@ -44,7 +44,7 @@ describe('a grant that reserves', () => {
     await lock.redis.del(lock.names.lock)
     const { token } = await lock.acquire(ada, { reserve: BLOCK })
 
-    expect((await lock.hash())['clock']).toBe(String(token! + BLOCK))
+    expect((await lock.hash())['reserved']).toBe(String(token! + BLOCK))
   })
 
   test('I5: repeated gets the same grant, and reserves nothing more', async () => {
@@ -79,7 +79,7 @@ describe('tokens after a block (I2)', () => {
     const lock = await sharedLock()
     const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
     if (end === 'lapse') await lock.lapse()
-    else if (end === 'force') await lock.forceRelease(token)
+    else if (end === 'force') await lock.forceRelease()
     else await lock.release(ada)
 
     expect(await lock.grant(ben)).toBe(token + BLOCK + 1)
@@ -88,7 +88,7 @@ describe('tokens after a block (I2)', () => {
   test.each([{ issued: 0 }, { issued: 7 }])('go on after the $issued that were used', async ({ issued }) => {
     const lock = await sharedLock()
     const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
-    await lock.release(ada, { used: token + issued, reserved: token + BLOCK })
+    await lock.release(ada, token + issued)
 
     expect((await lock.hash())['clock']).toBe(String(token + issued))
     const next = await lock.grant(ben)
@@ -99,29 +99,33 @@ describe('tokens after a block (I2)', () => {
   test('go on after the last that was used, also when all of them were', async () => {
     const lock = await sharedLock()
     const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
-    await lock.release(ada, { used: token + BLOCK, reserved: token + BLOCK })
+    await lock.release(ada, token + BLOCK)
 
     expect(await lock.grant(ben)).toBe(token + BLOCK + 1)
   })
 
   test('are not taken back when the clock has moved since', async () => {
     const lock = await sharedLock()
-    const reserved = (await lock.micros()) + BLOCK
-    await lock.given({ holder: ada, clock: reserved + 1 })
-    await lock.release(ada, { used: reserved - BLOCK, reserved })
+    const clock = (await lock.micros()) + BLOCK
+    await lock.given({ holder: ada, clock })
+    await lock.release(ada, clock - BLOCK)
 
-    expect(await lock.grant(ben)).toBe(reserved + 2)
+    expect(await lock.grant(ben)).toBe(clock + 1)
   })
 
-  test('are above the block, and above the tickets, when a waiter has joined', async () => {
+  test('are above those that were used, and above the tickets, when a waiter has joined: the clock keeps time', async () => {
     const lock = await sharedLock()
     const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
     const ticket = await lock.enqueue(ben)
     await lock.listen(ben)
-    await lock.release(ada, { used: token + 1, reserved: token + BLOCK })
+    await lock.release(ada, token + 1)
 
-    expect(ticket).toBe(token + BLOCK + 1)
-    expect(await lock.hash()).toMatchObject({ hold: ben.id, token: String(ticket + 1), clock: String(ticket + 1) })
+    expect(ticket).toBeLessThan(token + BLOCK)
+    const { token: next, clock, hold } = await lock.hash()
+    expect(hold).toBe(ben.id)
+    expect(Number(next)).toBeGreaterThan(Math.max(ticket, token + 1))
+    expect(Number(next)).toBeLessThanOrEqual(await lock.micros())
+    expect(clock).toBe(next)
   })
 
   test('are above the tickets also of a waiter that has left', async () => {
@@ -129,7 +133,7 @@ describe('tokens after a block (I2)', () => {
     const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
     const ticket = await lock.enqueue(ben)
     await lock.leave(ben)
-    await lock.release(ada, { used: token + 1, reserved: token + BLOCK })
+    await lock.release(ada, token + 1)
 
     expect(await lock.grant(caller('cyd'))).toBeGreaterThan(ticket)
   })
@@ -138,7 +142,7 @@ describe('tokens after a block (I2)', () => {
     const lock = await sharedLock()
     const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
     const { clock } = await lock.acquire(ben)
-    await lock.release(ada, { used: token, reserved: token + BLOCK })
+    await lock.release(ada, token)
 
     expect(clock).toBeGreaterThanOrEqual(token)
     expect(await lock.grant(ben)).toBeGreaterThan(clock!)
@@ -147,7 +151,7 @@ describe('tokens after a block (I2)', () => {
   test('are not touched by a release that is too late, or repeated (I5)', async () => {
     const lock = await sharedLock()
     const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
-    const block = { used: token, reserved: token + BLOCK }
+    const block = token
     await lock.release(ada, block)
     await lock.acquire(ben, { reserve: BLOCK })
     const before = await lock.snapshot()
@@ -158,7 +162,7 @@ describe('tokens after a block (I2)', () => {
 })
 
 describe('the server', () => {
-  test('I9: does no more for a grant with a block, and one HSET more for a release that gives back', async () => {
+  test('I9: does no more for a grant with a block, and one HSET more for a release that tells of hand-offs', async () => {
     const lock = await lockOnOwnServer()
     await lock.grant(ada)
     await lock.release(ada)
@@ -168,8 +172,9 @@ describe('the server', () => {
     }
 
     expect(await lock.callsInside(grant)).toEqual(['HMGET', 'HSET', 'TIME'])
-    const block = { used: token, reserved: token + 1_000 }
-    expect(await lock.callsInside(() => lock.release(ada, block))).toEqual(['HDEL', 'HMGET', 'HSET', 'PUBLISH'])
+    expect(await lock.callsInside(() => lock.release(ada, token))).toEqual(['HDEL', 'HMGET', 'PUBLISH'])
+    await grant()
+    expect(await lock.callsInside(() => lock.release(ada, token + 1))).toEqual(['HDEL', 'HMGET', 'HSET', 'PUBLISH'])
   })
 
   test('I4: out of memory, a release gives back all the same', async () => {
@@ -177,7 +182,7 @@ describe('the server', () => {
     const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
     await lock.exhaustMemory()
 
-    expect(await lock.release(ada, { used: token, reserved: token + BLOCK })).toMatchObject({ status: 'released' })
+    expect(await lock.release(ada, token)).toMatchObject({ status: 'released' })
     expect((await lock.hash())['clock']).toBe(String(token))
   })
 })

@@ -68,7 +68,7 @@ describe('the build', () => {
     },
     {
       what: 'a reply that the header does not list',
-      change: (source: string) => source.replace("  'state',", "  'status',"),
+      change: (source: string) => source.replace("{ 'state',", "{ 'status',"),
       problem: 'replies "status", which the header does not list',
     },
     {
@@ -83,7 +83,7 @@ describe('the build', () => {
     },
     {
       what: 'KEYS or ARGV by position',
-      change: (source: string) => source.replace('queued and', 'ARGV[1] and queued and'),
+      change: (source: string) => source.replace('if most', 'if ARGV[1] and most'),
       problem: 'KEYS and ARGV are read through the names of the header',
     },
   ])('refuses $what', ({ change, problem }) => {

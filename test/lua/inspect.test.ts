@@ -3,10 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** `queued`: with the queue. */
-async function inspect(lock: TestLock, queued: boolean) {
-  const { status, values } = await lock.scripts.run('inspect', lock.names, { queued: queued ? '1' : undefined })
-  const [micros, holder, holds, queue, deadlines] = values as [string, string | null, string | null, string[], string[]]
+/** `most`: of the queue so many waiters; those that stand behind `entry`, if it is given. */
+async function inspect(lock: TestLock, most: number | undefined, entry?: { ticket: string; behind: string }) {
+  const args = { most, ticket: entry?.ticket, behind: entry?.behind }
+  const { status, values } = await lock.scripts.run('inspect', lock.names, args)
+  const [micros, holder, holds, queue, deadlines] = values as [string, string | null, number | null, string[], string[]]
   return { status, micros: Number(micros), holder, holds, queue, deadlines }
 }
 
@@ -19,11 +20,11 @@ test("shows the holder, the queue with its tickets and deadlines, and the server
   await lock.given({ holder: ada, reentries: [again(ada)], waiters: [ben, cyd] })
   const before = await lock.micros()
 
-  const state = await inspect(lock, true)
+  const state = await inspect(lock, 10)
   const { token, until } = await lock.hash()
   const tickets = await lock.redis.zrange(lock.names.queue, 0, '-1', 'WITHSCORES')
   expect(state.micros).toBeGreaterThanOrEqual(before)
-  expect(state).toMatchObject({ holder: `${token} ${until} ${claimOf(ada)}`, holds: '2' })
+  expect(state).toMatchObject({ holder: `${token} ${until} ${claimOf(ada)}`, holds: 2 })
   expect(state.queue).toEqual(tickets)
   expect(state.queue.filter((_, i) => i % 2 === 0)).toEqual([claimOf(ben), claimOf(cyd)])
   expect(state.deadlines).toEqual([cyd.id, String(await lock.deadline(cyd))])
@@ -33,17 +34,44 @@ test('without the queue: shows the holder alone', async () => {
   const lock = await sharedLock()
   await lock.given({ holder: ada, waiters: [ben, cyd] })
 
-  const state = await inspect(lock, false)
+  const state = await inspect(lock, undefined)
   expect(state.holder).toContain(claimOf(ada))
   expect(state).toMatchObject({ holds: null, queue: [], deadlines: [] })
 })
 
 test('shows nothing of a lock that nobody knows', async () => {
-  const state = await inspect(await sharedLock(), true)
+  const state = await inspect(await sharedLock(), 10)
   expect(state).toMatchObject({ status: 'state', holder: null, holds: null, queue: [], deadlines: [] })
 })
 
-describe.each([true, false])('I5: writes nothing (with the queue: %s)', queued => {
+describe('a long queue', () => {
+  const dee = caller('dee')
+  const entriesOf = (queue: string[]) => queue.filter((_, i) => i % 2 === 0)
+
+  test('is shown page by page, each from behind the last waiter of the one before', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [ben, cyd, dee] })
+    const { queue } = await inspect(lock, 2)
+    expect(entriesOf(queue)).toEqual([claimOf(ben), claimOf(cyd)])
+
+    const rest = await inspect(lock, 2, { ticket: queue[3]!, behind: queue[2]! })
+    expect(entriesOf(rest.queue)).toEqual([claimOf(dee)])
+  })
+
+  test('whose last waiter of a page has left goes on with those who have its ticket or a later one', async () => {
+    const lock = await sharedLock()
+    const twin = caller('twin', { joinedAgo: 1_000 })
+    await lock.given({ holder: ada, waiters: [{ ...ben, joinedAgo: 1_000 }, twin, dee] })
+    const { queue } = await inspect(lock, 1)
+    await lock.redis.zrem(lock.names.queue, queue[0]!)
+
+    const rest = await inspect(lock, 2, { ticket: queue[1]!, behind: queue[0]! })
+    const twins = [ben, twin].map(claimOf).filter(entry => entry !== queue[0])
+    expect(entriesOf(rest.queue)).toEqual([...twins, claimOf(dee)])
+  })
+})
+
+describe.each([10, undefined])('I5: writes nothing (waiters: %s)', most => {
   test.each([
     { what: 'a lock that nobody knows', given: undefined },
     { what: 'a held lock with waiters', given: { holder: ada, waiters: [ben, cyd] } },
@@ -55,17 +83,17 @@ describe.each([true, false])('I5: writes nothing (with the queue: %s)', queued =
     const lock = await sharedLock()
     if (given) await lock.given(given)
     const before = await lock.snapshot()
-    await inspect(lock, queued)
+    await inspect(lock, most)
 
     expect(await lock.snapshot()).toEqual(before)
   })
 })
 
 test.each([
-  { queued: true, calls: ['HMGET', 'TIME', 'ZRANGE', 'ZRANGE'] },
-  { queued: false, calls: ['HMGET', 'TIME'] },
-])('I9: costs $calls', async ({ queued, calls }) => {
+  { most: 10, calls: ['HMGET', 'TIME', 'ZRANGE', 'ZSCORE'] },
+  { most: undefined, calls: ['HMGET', 'TIME'] },
+])('I9: costs $calls', async ({ most, calls }) => {
   const lock = await lockOnOwnServer()
   await lock.given({ holder: ada, waiters: [ben] })
-  expect(await lock.callsInside(() => inspect(lock, queued))).toEqual(calls)
+  expect(await lock.callsInside(() => inspect(lock, most))).toEqual(calls)
 })

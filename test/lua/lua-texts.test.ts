@@ -13,7 +13,7 @@ test('the scripts as this client sends them, with the SHA1 that docs/protocol.md
   const folder = mkdtempSync(join(tmpdir(), 'redis-baton-lua-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const { code, output } = await runNode([...program, folder])
-  expect({ code, output }).toEqual({ code: 0, output: `8 scripts are in ${folder}\n` })
+  expect({ code, output }).toEqual({ code: 0, output: `9 scripts are in ${folder}\n` })
   const page = readFileSync(new URL('../../docs/protocol.md', import.meta.url), 'utf8')
   for (const file of readdirSync(folder)) {
     const sha1 = createHash('sha1')

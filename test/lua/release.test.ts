@@ -1,6 +1,6 @@
 /** lua/release.lua: end one hold; with the last, hand the lock on or open it. */
 import { describe, expect, test } from 'vitest'
-import { again, caller } from './callers.ts'
+import { again, anonymous, caller } from './callers.ts'
 import { freedBy, lockOnOwnServer, sharedLock } from './test-lock.ts'
 
 describe('a release that finds no such hold', () => {
@@ -128,7 +128,10 @@ describe('re-entrant holds', () => {
     const [first, second] = outerFirst ? [outer, inner] : [inner, outer]
 
     expect(await lock.release(first)).toEqual({ status: 'released', heard: 0 })
-    expect(await lock.hash()).toMatchObject({ owner: outer.owner, until, token, holds: '1' })
+    const live = await lock.deadlines()
+    expect(Object.keys(live)).toEqual([second.id])
+    expect(await lock.hash()).toMatchObject({ owner: outer.owner, until: String(live[second.id]), token })
+    expect(Number(until)).toBeGreaterThanOrEqual(live[second.id]!)
     expect(await lock.acquire(caller('ben'))).toMatchObject({ status: 'refused' })
     expect(await heard()).toEqual([])
 
@@ -163,9 +166,9 @@ describe('re-entrant holds', () => {
 })
 
 describe('the cost of a release (I9)', () => {
-  const ada = caller('ada')
-  const own = caller('own', { client: ada.client })
-  const many = Array.from({ length: 300 }, () => caller('ben'))
+  const ada = anonymous('ada')
+  const own = anonymous('own', { client: ada.client })
+  const many = Array.from({ length: 300 }, () => anonymous('ben'))
 
   test.each([
     { to: 'nobody', given: { holder: ada }, calls: ['HDEL', 'HMGET', 'PUBLISH'] },
@@ -188,7 +191,7 @@ describe('the cost of a release (I9)', () => {
 
   test('past waiters of a crashed process: a pop and a message each', async () => {
     const lock = await lockOnOwnServer()
-    const ben = caller('ben')
+    const ben = anonymous('ben')
     await lock.given({ holder: ada, waiters: [caller('dead'), caller('dead'), ben] })
     await lock.listen(ben)
     const calls = await lock.callsInside(() => lock.release(ada))

@@ -151,14 +151,17 @@ describe('several locks in one call', () => {
     ])
   })
 
-  test('two holds of one lock: the longer lease counts', async () => {
+  test('I4: two holds of one lock: each has its own lease, and the lock has the longer', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })
 
     const [first, second] = await renew([lock, ada, 40_000], [lock, inner, 20_000])
-    expect([first, second]).toEqual([40_000, 40_000])
+    expect([first, second]).toEqual([40_000, 20_000])
+    const [one, two] = [(await lock.deadlines())[ada.id]!, (await lock.deadlines())[inner.id]!]
+    expect(one - two).toBe(20_000)
+    expect(await lock.hash()).toMatchObject({ until: String(one) })
   })
 
   test('I8: a key of another type takes no lock but its own from the client', async () => {

@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
+import { newClientId, newHoldId } from '../../src/redis/ids.ts'
 import { Keys, type Names, unlockChannel } from '../../src/redis/keys.ts'
 import { Scripts } from '../../src/redis/scripts.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
@@ -85,10 +86,13 @@ export class TestLock {
     if (holder) {
       hash['holder'] = `${micros} ${now + endsIn} ${claimOf(holder)}`
     }
-    if (reentries.length > 0) hash['holds'] = reentries.length + 1
-    for (const { id, lease } of reentries) hash[`hold:${id}`] = lease
+    if (reentries.length > 0) hash['holds'] = 1
     if (waiters.length > 0) hash['queued'] = now + MEMORY
     const write = this.redis.multi().hset(this.names.lock, hash).pexpireat(this.names.lock, keep)
+    if (reentries.length > 0) {
+      for (const { id } of [holder!, ...reentries]) write.zadd(this.holds, now + endsIn, id)
+      write.pexpireat(this.holds, keep)
+    }
     waiters.forEach((waiter, i) => {
       const { id, headStart, deadlineIn, joinedAgo = waiters.length - i } = waiter
       write.zadd(this.names.queue, micros - joinedAgo * 1000 - headStart, claimOf(waiter))
@@ -110,9 +114,20 @@ export class TestLock {
       inbox: this.inbox,
       mode: queue ? 'queue' : reserve,
     })
+    if (status === 'unfinished') return { status }
     if (status !== 'refused') return { status, token: Number(values[0]), ttl: Number(values[1]) }
-    const [ttl, position, ticket, heldFor, clock] = values.slice(0, 5).map(Number)
-    return { status, ttl, position, ticket, label: values.slice(5).join(' '), heldFor, clock }
+    const [ttl, position, ticket, heldFor, clock, bytes] = values.slice(0, 6).map(Number)
+    const names = Buffer.from(values.slice(6).join(' '))
+    return {
+      status,
+      ttl,
+      position,
+      ticket,
+      owner: names.toString('utf8', 0, bytes),
+      label: names.toString('utf8', bytes),
+      heldFor,
+      clock,
+    }
   }
 
   /** For callers that surely get the lock. */
@@ -129,14 +144,13 @@ export class TestLock {
     return ticket
   }
 
-  /** `block`: the last token that was issued of those reserved, and the last one that was reserved. */
-  async release({ id }: Caller, block?: { used: number; reserved: number }) {
+  /** `used`: the last token that was issued of those reserved. */
+  async release({ id }: Caller, used?: number) {
     const { status, values } = await this.scripts.run('release', this.names, {
       id,
       memory: MEMORY,
       inbox: this.inbox,
-      used: block?.used,
-      reserved: block?.reserved,
+      used,
     })
     if (status === 'released') return { status, heard: Number(values[0]) }
     if (status !== 'passed') return { status }
@@ -160,13 +174,27 @@ export class TestLock {
     const ttl = waiters[0]![0].ttl
     const list = waiters.flatMap(([who, ticket]) => [claimOf(who), ticket])
     const args = { inbox: this.inbox, memory: MEMORY, ttl, waiters: list }
-    const { values } = await this.scripts.run('tend', this.names, args)
-    const [left, label, heldFor, clock, ...places] = values
-    return { ttl: left as number, label, heldFor, clock: Number(clock), places: places as Place[] }
+    const { status, values } = await this.scripts.run('tend', this.names, args)
+    if (status === 'unfinished') return { status }
+    const [left, heldFor, clock, bytes, text, ...places] = values as [
+      number,
+      number,
+      string,
+      number,
+      string,
+      ...Place[],
+    ]
+    const names = Buffer.from(text)
+    const [owner, label] = [names.toString('utf8', 0, bytes), names.toString('utf8', bytes)]
+    return { ttl: left, owner, label, heldFor, clock: Number(clock), places }
   }
 
-  async forceRelease(token: number): Promise<string> {
-    const args = { seen: token, inbox: this.inbox, memory: MEMORY }
+  async sweep(): Promise<string> {
+    return (await this.scripts.run('sweep', this.names, { inbox: this.inbox, memory: MEMORY })).status
+  }
+
+  async forceRelease(request: string = newHoldId(newClientId())): Promise<string> {
+    const args = { request, inbox: this.inbox, memory: MEMORY }
     return (await this.scripts.run('forceRelease', this.names, args)).status
   }
 
@@ -184,7 +212,18 @@ export class TestLock {
     return Number(seconds) * 1_000_000 + Number(micros)
   }
 
-  /** The lock's fields, and the parts of `holder` in its place; `hold` only while the holder's first hold lives. */
+  /** The key of its holds, while there is more than one. */
+  get holds(): string {
+    return `${this.names.lock}:holds`
+  }
+
+  /** How long each of its holds lasts, in ms by the server's clock, while there is more than one. */
+  async deadlines(): Promise<Record<string, number>> {
+    const flat = await this.redis.zrange(this.holds, 0, '-1', 'WITHSCORES')
+    return Object.fromEntries(flat.flatMap((id, i) => (i % 2 === 0 ? [[id, Number(flat[i + 1])]] : [])))
+  }
+
+  /** The lock's fields, and the parts of `holder` in its place; `hold` only while the holder's first hold is there. */
   async hash(): Promise<Record<string, string>> {
     const { holder, ...fields } = await this.redis.hgetall(this.names.lock)
     if (holder === undefined) return fields
@@ -192,7 +231,8 @@ export class TestLock {
     const { hold, bytes, names, ...parts } = form.exec(holder)!.groups as Record<string, string>
     const [text, length] = [Buffer.from(names!), Number(bytes)]
     const owner = length === 0 ? hold! : text.toString('utf8', 0, length)
-    const live = hold!.endsWith('-'.repeat(16)) ? {} : { hold: hold! }
+    const left = 'holds' in fields && (await this.redis.zscore(this.holds, hold!)) === null
+    const live = left ? {} : { hold: hold! }
     return { ...fields, ...parts, ...live, owner, label: text.toString('utf8', length) }
   }
 
@@ -223,7 +263,7 @@ export class TestLock {
    * though nothing is written, as Redis moves a large one into its new table bit by bit.
    */
   async snapshot(): Promise<unknown[]> {
-    const keys = Object.values(this.names)
+    const keys = [...Object.values(this.names), this.holds]
     const life = (key: string) => this.redis.call('PEXPIRETIME', key)
     const content = async (key: string) =>
       (await this.redis.type(key)) === 'hash' ? this.redis.hgetall(key) : this.redis.dumpBuffer(key)
@@ -236,10 +276,17 @@ export class TestLock {
   }
 
   /**
-   * Hears what is said to these callers' clients, and that the lock is free. The function that it returns resolves to
-   * everything that has been said until then: it sends a message of its own, which is the last to come.
+   * Hears what is said to these callers' clients, and that the lock is free; that an owner has entered, only `listenToEverything`
+   * tells.
+   * The function that it returns resolves to all that has been said until then: it sends a message of its own, which is the
+   * last to come.
    */
   async listen(...callers: readonly Caller[]): Promise<() => Promise<Message[]>> {
+    const everything = await this.listenToEverything(...callers)
+    return async () => (await everything()).filter(({ text }) => !text.startsWith('entered '))
+  }
+
+  async listenToEverything(...callers: readonly Caller[]): Promise<() => Promise<Message[]>> {
     const unlock = unlockChannel(this.names.lock)
     const channels = new Map([[unlock, 'unlock']])
     for (const { client, name } of callers) channels.set(this.inbox + client, name)

@@ -83,12 +83,13 @@ export class SimulatedClient {
         if (!this.acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)
       },
       lost: (id, token) => {
-        this.holding.doubt(id)
+        this.holding.doubtGrant(id)
         this.acquirer.lost(id, token)
       },
       unlocked: (key, by) => {
         if (by !== this.#link.clientId) this.acquirer.unlocked(key)
       },
+      entered: (key, owner) => this.acquirer.entered(key, owner),
       down: error => this.#down(error),
       up: () => this.#up(),
       heard: () => {
@@ -104,7 +105,7 @@ export class SimulatedClient {
     Object.assign(this.#link, { clientId: `${process.name}:`.padEnd(12, '_') })
     this.#mutex = new WatchedMutex(this.#link.scripts, this.#link.keys, settings)
     this.#mutex.queued = hold => watcher.told(hold)
-    this.#inspection = new Inspection(this.#link, settings.tokenMemory)
+    this.#inspection = new Inspection(this.#link, this.#mutex, settings.tokenMemory)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     const channels = {
       hear: (key: string, channel: Channel) => {

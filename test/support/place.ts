@@ -139,6 +139,10 @@ export class FaultProxies {
     for (const proxy of this.#proxies) proxy.hold(direction)
   }
 
+  delay(ms: number): void {
+    for (const proxy of this.#proxies) proxy.delay(ms)
+  }
+
   heal(): void {
     for (const proxy of this.#proxies) proxy.heal()
   }

@@ -220,28 +220,46 @@ describe('owners that may re-enter', () => {
     expect(await now(waiter.outcome)).toEqual(grant)
   })
 
-  test('try again by themselves at every look at the truth', async () => {
+  test('I9 leave every look at the truth to the head, and ask by themselves when it finds that their owner holds', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
-    const waiter = await at.start({ id: 'B', mayReenter: true })
-    await at.start({ id: 'C' })
+    const waiter = await at.start({ id: 'B', owner: 'ours', mayReenter: true })
+    await at.primitive.attempts.next.answer(at.refused())
+    await at.start({ id: 'C', owner: 'theirs', mayReenter: true })
     await at.primitive.attempts.next.answer(at.refused())
     await at.clock.advance(HEARTBEAT)
-    expect(at.asking.sort()).toEqual(['A', 'B'])
-    const own = at.primitive.attempts.open.find(({ args: [claim] }) => claim.id === 'B')
-    await own?.answer(at.granted({ via: 'reentry' }))
+    expect(at.asking).toEqual(['A'])
+    await at.primitive.attempts.next.answer(at.refused({ owner: 'ours' }))
+    expect(at.asking).toEqual(['B'])
+    await at.primitive.attempts.next.answer(at.granted({ via: 'reentry' }))
     expect(await now(waiter.outcome)).toMatchObject({ via: 'reentry' })
+  })
+
+  test.each([
+    { where: 'in the line', mode: 'line' as const },
+    { where: 'in the queue', mode: 'queue' as const },
+  ])('I4 $where ask at once when they are told that their owner has been granted the lock', async ({ mode }) => {
+    const at = new Waiting()
+    const [ours, theirs] = [
+      await at.start({ id: 'A', owner: 'ours', mayReenter: true, mode }),
+      await at.start({ id: 'B', owner: 'theirs', mayReenter: true, mode }),
+    ]
+    while (at.asking.length > 0) await at.primitive.attempts.next.answer(at.refused({ ticket: '7', position: 1 }))
+    at.acquirer.entered(KEY, 'ours')
+    await settled()
+    expect(at.asking).toEqual(['A'])
+    await at.primitive.attempts.next.answer(at.granted({ via: 'reentry' }))
+    expect(await now(ours.outcome)).toMatchObject({ via: 'reentry' })
+    expect(await now(theirs.outcome)).toBe('pending')
   })
 
   test('are refused by the look of their own without an end to their wait', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
-    const waiter = await at.start({ id: 'B', mayReenter: true })
+    const waiter = await at.start({ id: 'B', owner: 'ours', mayReenter: true })
     await at.primitive.attempts.next.answer(at.refused())
-    await at.clock.advance(HEARTBEAT)
-    for (const call of at.primitive.attempts.open) {
-      await (call.args[0].id === 'B' ? call.fail(new LockConnectionError('busy')) : call.answer(at.refused()))
-    }
+    at.acquirer.entered(KEY, 'ours')
+    await at.primitive.attempts.next.fail(new LockConnectionError('busy'))
     expect(await now(waiter.outcome)).toBe('pending')
   })
 })

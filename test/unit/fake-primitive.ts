@@ -1,6 +1,5 @@
 /** A primitive and channels whose every answer the test gives by hand, when and in what order it likes. */
 import type {
-  Block,
   Channel,
   Claim,
   Granted,
@@ -78,7 +77,7 @@ export class FakePrimitive implements Primitive {
   readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
   readonly leaves = new Calls<[claim: Claim], void>()
   readonly returns = new Calls<[hold: Hold], void>()
-  readonly releases = new Calls<[hold: Hold, block: Block | undefined], Released>()
+  readonly releases = new Calls<[hold: Hold, used: number | undefined], Released>()
   readonly passes = new Calls<[hold: Hold, owner: string, lease: number, token: number], Passed | undefined>()
   readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
   readonly confirmations = new Calls<[held: Held], Renewed>()
@@ -99,8 +98,8 @@ export class FakePrimitive implements Primitive {
     return this.returns.make(hold)
   }
 
-  release(hold: Hold, block?: Block): Promise<Released> {
-    return this.releases.make(hold, block)
+  release(hold: Hold, used?: number): Promise<Released> {
+    return this.releases.make(hold, used)
   }
 
   pass(hold: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined> {

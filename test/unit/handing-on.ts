@@ -152,7 +152,7 @@ export class HandingOn {
 
   /** Holds that were ended in Redis, with the last token that was issued under each, counted from the first. */
   get ended(): [hold: string, used: number | undefined][] {
-    return this.primitive.releases.all.map(({ args: [{ id }, block] }) => [id, block?.used])
+    return this.primitive.releases.all.map(({ args: [{ id }, used] }) => [id, used && used - FIRST])
   }
 
   get residue() {

@@ -25,6 +25,7 @@ async function down() {
     granted: nobody,
     lost: nobody,
     unlocked: nobody,
+    entered: nobody,
     down: nobody,
     up: nobody,
     heard: nobody,

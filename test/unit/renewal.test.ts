@@ -261,13 +261,14 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     expect(lease.remaining()).toBe(left - 1)
   })
 
-  test('but an owner with a name may hold it elsewhere, for longer', async () => {
+  test('whoever its owner is: each hold has its own lease', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, owner: 'somebody' })
+    const left = lease.remaining()
     at.renewal.check([lease])
     await at.clock.advance(0)
     await at.primitive.renewals.next.answer([at.clock.now() + 2 * LENGTH])
-    expect(lease.remaining()).toBe(2 * LENGTH)
+    expect(lease.remaining()).toBe(left)
   })
 })
 
@@ -284,29 +285,42 @@ test('I7 only a hold that ran out here is told as such: Redis may still have it,
 })
 
 describe('holds of one holder', () => {
-  test('live as long as the longest of them', async () => {
+  test('I4 have a lease each: renewing one does not prolong another', async () => {
     const at = new Leases()
     const outer = at.grant({ key: 'same', token: 7 })
-    const inner = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
-    expect(inner.remaining()).toBe(outer.remaining())
+    const inner = at.grant({ key: 'same', token: 7, via: 'reentry', lease: 1_000, renew: false })
+    expect(inner.remaining()).toBeLessThan(1_000)
     await at.clock.advance(THIRD)
     await at.answerRenewal()
-    expect(inner.remaining()).toBe(LENGTH - MARGIN)
     expect(outer.remaining()).toBe(LENGTH - MARGIN)
+    expect(at.lost).toEqual([inner.id])
   })
 
-  test('share what a longer re-entry has added', async () => {
+  test('but a longer re-entry raises the first, as Redis does', async () => {
     const at = new Leases()
     const outer = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
-    at.grant({ key: 'same', token: 7 })
+    const between = at.grant({ key: 'same', token: 7, via: 'reentry', lease: 1_000, renew: false })
+    at.grant({ key: 'same', token: 7, via: 'reentry' })
     expect(outer.remaining()).toBe(LENGTH - MARGIN)
+    expect(between.remaining()).toBeLessThan(1_000)
   })
 
-  test('I1 share nothing with the holds of another grant', async () => {
+  test('I1 a first hold that is gone is not raised by another grant', async () => {
     const at = new Leases()
     const earlier = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
-    at.grant({ key: 'same', token: 8 })
+    at.grant({ key: 'same', token: 8, via: 'reentry' })
     expect(earlier.remaining()).toBeLessThan(1_000)
+  })
+
+  test('are asked about one by one, however many there are: each answer costs the same', async () => {
+    const at = new Leases()
+    const many = Array.from({ length: 2_000 }, (_, i) =>
+      at.grant({ key: 'same', token: 7, via: i ? 'reentry' : 'immediate' }),
+    )
+    await at.clock.advance(THIRD)
+    await at.answerRenewal()
+    expect(new Set(many.map(lease => lease.remaining()))).toEqual(new Set([LENGTH - MARGIN]))
+    expect(at.asked.map(asked => asked.length)).toEqual([2_000])
   })
 })
 

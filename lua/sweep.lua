@@ -1,0 +1,24 @@
+-- sweep: find who follows a holder that has ended, where an earlier call has passed over as many dead waiters as one call may.
+--
+-- Bounded work for each call keeps the server free for others. Between two of them the lock has no holder, and a queue: nobody else
+-- is granted it, because whoever asks goes on where the last call has ended. So a caller that dies in between costs time only (I4).
+--
+-- KEYS
+--   lock        HASH    the lock
+--   queue       ZSET    fair waiters by ticket
+--   expiry      ZSET    waiters' deadlines, ms
+-- ARGV
+--   inbox       string  prefix of the grant channels
+--   memory      ms      how long a free lock's clock is kept
+-- Replies
+--   swept       there is a holder, or nobody waits in the queue
+--   unfinished  call again
+-- Invariants: I3 I4
+-- include: state
+-- include: holder
+-- include: time
+
+if holder and ends >= now or not queued then return 'swept' end
+local mine
+-- include: open
+return more and 'unfinished' or 'swept'

@@ -1,0 +1,124 @@
+/** Owners with a name, who may hold and wait by several calls, clients and processes at a time. */
+import { describe, expect, test } from 'vitest'
+import type { Lease, LockClient } from '../../src/index.ts'
+import { place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, heard, park, promptly, queueOf, queueUp, takeAndVanish } from './support.ts'
+
+describe('an owner that waits by several calls (I4)', () => {
+  const ways = {
+    'in the queue': { fair: true },
+    'in the line': { fairAfter: 600_000 },
+    'in the line, then in the queue': { fairAfter: 50 },
+  }
+
+  describe.each(Object.entries(ways))('%s', (_, options) => {
+    test.each([
+      { where: 'one client', of: 1 },
+      { where: 'two clients', of: 2 },
+    ])('enters by all of them when one is granted, from $where', async ({ of }) => {
+      const [other, ...own] = clients(1 + of) as [LockClient, ...LockClient[]]
+      const key = freshKey()
+      const holder = await other.lock(key)
+      const waits = own.map(locks => heard(locks, 'waiting'))
+      const calls = [0, 1, 2].map(i => own[i % of]!.lock(key, { owner: 'me', ...options }))
+      await eventually(() => waits.flat().length >= 3)
+      if ('fairAfter' in options && options.fairAfter < 1_000) await queueOf(other, key, 3)
+      await holder.release()
+
+      const leases = (await promptly(Promise.all(calls))) as Lease[]
+      expect(new Set(leases.map(lease => lease.fencingToken)).size).toBe(1)
+      expect(leases.map(lease => lease.held)).toEqual([true, true, true])
+      const [first, ...others] = leases as [Lease, ...Lease[]]
+      await first.release()
+      expect(await other.tryLock(key, { timeout: 0 })).toBeNull()
+      for (const lease of others) await lease.release()
+      expect(await other.inspect(key)).toMatchObject({ locked: false, waiters: [] })
+    })
+  })
+
+  test('enters by a call that waits when another of its calls comes as a newcomer', async () => {
+    const [other, one, two] = clients(3) as [LockClient, LockClient, LockClient]
+    const key = freshKey()
+    const holder = await other.lock(key, { lease: 60_000 })
+    const { lease } = await park(one, key, { owner: 'me' })
+    const free = two.lock(key, { owner: 'me' })
+    await holder.release()
+    const [first, second] = await promptly(Promise.all([lease, free]))
+    expect(first.fencingToken).toBe(second.fencingToken)
+  })
+
+  test('does not let others in before all of them have ended, nor leave them out then', async () => {
+    const [other, own] = clients(2) as [LockClient, LockClient]
+    const key = freshKey()
+    const holder = await other.lock(key)
+    const first = await queueUp(own, key, 1, { owner: 'me' })
+    const next = await queueUp(other, key, 2)
+    const second = await queueUp(own, key, 3, { owner: 'me' })
+    await holder.release()
+    const [a, b] = await promptly(Promise.all([first.lease, second.lease]))
+    expect(await queueOf(other, key, 1)).toMatchObject({ owner: 'me', holds: 2 })
+    await a.release()
+    await b.release()
+    expect((await promptly(next.lease)).via).toBe('handoff')
+  })
+})
+
+describe('a hold of an owner whose process is gone (I4, I7)', () => {
+  test('ends with its own lease, however often the owner comes back elsewhere', async () => {
+    const [own, other] = clients(2) as [LockClient, LockClient]
+    const key = freshKey()
+    await takeAndVanish(key, { owner: 'me', lease: 1_000 })
+    const next = await queueUp(other, key, 1)
+    let granted: Lease | undefined
+    next.lease.then(lease => {
+      granted = lease
+    })
+    const begun = performance.now()
+    while (!granted && performance.now() - begun < 10_000) {
+      const lease = await own.tryLock(key, { owner: 'me', lease: 1_000 })
+      await sleep(100)
+      await lease?.release()
+    }
+    expect(granted?.held).toBe(true)
+  })
+
+  test('is not counted any more', async () => {
+    const [own, other] = clients(2) as [LockClient, LockClient]
+    const key = freshKey()
+    await takeAndVanish(key, { owner: 'me', lease: 500 })
+    await own.lock(key, { owner: 'me', lease: 30_000 })
+    expect((await other.inspect(key)).holds).toBe(2)
+    await eventually(async () => (await other.inspect(key)).holds === 1)
+  })
+})
+
+describe('10,000 holds of one owner', () => {
+  async function hold(locks: LockClient, key: string, lease: number) {
+    await locks.lock(key, { owner: 'me', lease })
+    const calls = Array.from({ length: 9_999 }, () => locks.lock(key, { owner: 'me', lease }))
+    return Promise.all(calls)
+  }
+
+  test('I4: whose process is gone leave the lock to the next', async () => {
+    const { source, proxy } = await place().proxied()
+    const other = client()
+    const key = freshKey()
+    await hold(client({ outageTimeout: 1_000 }, source), key, 8_000)
+    proxy.refuse()
+    proxy.cut()
+    expect((await other.inspect(key)).holds).toBe(10_000)
+    expect((await other.lock(key, { timeout: 15_000 })).held).toBe(true)
+    expect(await other.inspect(key)).toMatchObject({ holds: 1 })
+  })
+
+  test('I8: are taken away at once, and each is told', async () => {
+    const [own, other] = clients(2) as [LockClient, LockClient]
+    const key = freshKey()
+    const leases = await hold(own, key, 60_000)
+    expect(await other.forceRelease(key)).toBe(true)
+    expect(await other.isLocked(key)).toBe(false)
+    await eventually(() => leases.every(lease => lease.signal.aborted), 10_000)
+  })
+})

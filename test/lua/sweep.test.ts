@@ -1,0 +1,153 @@
+/** Many dead waiters ahead of a live one: no call of a script holds up the server for all of them; lua/sweep.lua goes on. */
+import { describe, expect, test } from 'vitest'
+import { again, anonymous, caller } from './callers.ts'
+import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
+
+/** More than two calls pass over, and fewer than three. */
+const DEAD = 600
+
+const ada = anonymous('ada')
+const ben = anonymous('ben')
+/** A process that is gone: nobody hears its inbox. */
+const dead = Array.from({ length: DEAD }, () => anonymous('dead', { joinedAgo: 1_000 }))
+
+/** Calls `sweep` until it is done; how often it was called. */
+async function sweep(lock: TestLock): Promise<number> {
+  for (let calls = 1; ; calls++) if ((await lock.sweep()) === 'swept') return calls
+}
+
+describe.each([
+  { what: 'a release', end: (lock: TestLock) => lock.release(ada).then(({ status }) => status) },
+  { what: 'a caller that leaves', end: (lock: TestLock) => lock.leave(ada, { queued: false }) },
+  { what: 'a forced release', end: (lock: TestLock) => lock.forceRelease() },
+])('I4: after $what', ({ end }) => {
+  test('the first live waiter gets the lock by the calls that follow', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [...dead, ben] })
+    await lock.listen(ben)
+
+    expect(await end(lock)).toBe('unfinished')
+    expect(await lock.hash()).not.toHaveProperty('owner')
+    expect(await sweep(lock)).toBe(2)
+    expect(await lock.holder()).toBe(ben.id)
+    expect(await lock.order()).toEqual([])
+  })
+
+  test('the lock is opened where nobody is left', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: dead })
+    const heard = await lock.listen()
+    await end(lock)
+    await sweep(lock)
+
+    expect((await heard()).map(({ text }) => text.split(' ', 1)[0])).toEqual(['free'])
+    expect(await lock.acquire(ben)).toMatchObject({ status: 'granted' })
+  })
+})
+
+describe('in between', () => {
+  test('I3: a newcomer is not granted the lock, and goes on with the search instead', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [...dead, ben] })
+    await lock.listen(ben)
+    await lock.release(ada)
+    const cyd = anonymous('cyd')
+
+    expect(await lock.acquire(cyd)).toEqual({ status: 'unfinished' })
+    expect(await lock.acquire(cyd)).toMatchObject({ status: 'refused', label: 'ben' })
+    expect(await sweep(lock)).toBe(1)
+    expect(await lock.holder()).toBe(ben.id)
+  })
+
+  test('I3: one that joins the queue keeps its place, however often it asks', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: dead })
+    const [cyd, dee] = [anonymous('cyd'), anonymous('dee')]
+    await lock.listen(cyd, dee)
+    await lock.release(ada)
+
+    expect(await lock.acquire(cyd, { queue: true })).toEqual({ status: 'unfinished' })
+    expect(await lock.acquire(dee, { queue: true })).toMatchObject({ status: 'refused', position: 1 })
+    expect(await lock.acquire(cyd, { queue: true })).toMatchObject({ status: 'granted' })
+  })
+
+  test('I4: a heartbeat goes on, too', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [...dead, ben] })
+    const ticket = Number(
+      await lock.redis.zscore(lock.names.queue, (await lock.redis.zrange(lock.names.queue, -1, '-1'))[0]!),
+    )
+    await lock.release(ada)
+
+    expect(await lock.tend([ben, ticket])).toEqual({ status: 'unfinished' })
+    expect((await lock.tend([ben, ticket])).places).toEqual([[expect.any(String), ben.lease, 'handoff']])
+  })
+
+  test('I5: the release that is repeated finds nothing, and changes nothing', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: dead })
+    await lock.release(ada)
+    const before = await lock.snapshot()
+
+    expect(await lock.release(ada)).toEqual({ status: 'ended' })
+    expect(await lock.snapshot()).toEqual(before)
+  })
+
+  test('I4: a lapsed lease is succeeded in the same way', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, reentries: [again(ada)], endsIn: -1, waiters: [...dead, ben] })
+    await lock.listen(ben)
+    const cyd = anonymous('cyd')
+
+    expect(await lock.acquire(cyd)).toEqual({ status: 'unfinished' })
+    expect(await lock.acquire(cyd)).toEqual({ status: 'unfinished' })
+    expect(await lock.acquire(cyd)).toMatchObject({ status: 'refused', label: 'ben' })
+  })
+})
+
+describe('nothing to do', () => {
+  test.each([
+    { what: 'for a held lock', given: { holder: ada, waiters: [ben] } },
+    { what: 'for a free lock without a queue', given: {} },
+  ])('$what: nothing changes', async ({ given }) => {
+    const lock = await sharedLock()
+    await lock.given(given)
+    const before = await lock.snapshot()
+
+    expect(await lock.sweep()).toBe('swept')
+    expect(await lock.snapshot()).toEqual(before)
+  })
+})
+
+describe('the work of one call (I9)', () => {
+  const pops = (calls: string[]) => calls.filter(call => call === 'ZPOPMIN').length
+
+  test('is at most 250 waiters passed over', async () => {
+    const lock = await lockOnOwnServer()
+    await lock.given({ holder: ada, waiters: dead })
+    expect(pops(await lock.callsInside(() => lock.release(ada)))).toBe(250)
+    expect(pops(await lock.callsInside(() => lock.sweep()))).toBe(250)
+    expect(pops(await lock.callsInside(() => lock.acquire(caller('cyd'))))).toBe(DEAD - 500 + 1)
+  })
+
+  test('is at most 500 deadlines that are over, in a heartbeat', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [ben] })
+    const over = Array.from({ length: 1_200 }, (_, i) => [i + 1, anonymous('over').id]).flat()
+    await lock.redis.zadd(lock.names.expiry, ...over)
+    await lock.tend([ben, await lock.micros()])
+
+    expect(await lock.redis.zcard(lock.names.expiry)).toBe(701)
+  })
+
+  test('grows with neither the number of re-entrant holds nor that of their clients, and has no limit of theirs', async () => {
+    const lock = await sharedLock()
+    const many = Array.from({ length: 20_000 }, () => again(ada))
+    await lock.given({ holder: ada, reentries: many, waiters: [ben] })
+    await lock.listen(ben)
+
+    expect(await lock.forceRelease()).toBe('released')
+    expect(await lock.holder()).toBe(ben.id)
+    expect(await lock.redis.exists(lock.holds)).toBe(0)
+  })
+})
