@@ -58,8 +58,8 @@ if held and string.sub(claim, 29, 31) ~= ' 0 ' then
   if self == owner and (string.sub(id, 1, 12) == ours or theirs ~= ours) then
     local all = lock .. ':holds'
     if holds then
-      local lapsed = redis.call('ZRANGEBYSCORE', all, '-inf', '(' .. now, 'LIMIT', 0, 100)
-      if #lapsed > 0 then redis.call('ZREM', all, unpack(lapsed)) end
+      local timetable = all
+      -- include: trim
     else
       redis.call('ZADD', all, ends, hold)
       redis.call('HSET', lock, 'holds', 1)

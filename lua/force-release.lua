@@ -22,11 +22,11 @@
 -- include: holder
 -- include: time
 
-if redis.call('HGET', lock, 'forced') == request then return 'released' end
+if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
 if not holder or ends < now then return 'free' end
 
 local ended, lost = token, { hold }
-if holds then lost = redis.call('ZREVRANGE', lock .. ':holds', 0, 999) end
+if holds then lost = redis.call('ZRANGE', lock .. ':holds', -1000, -1) end
 local mine
 -- include: open
 redis.call('HSET', lock, 'forced', request)

@@ -5,8 +5,6 @@
 -- A waiter of this client that gets the lock here needs no message, so a client without its inbox still gets on. Whether a
 -- waiter's own owner holds meanwhile, so that it may re-enter, the client sees by the holder's name.
 -- Waiters whose own time is over are not removed here but passed over by `promote`; only their deadlines are.
--- ZREMRANGEBYSCORE comes first because a server at maxmemory refuses a script whose first write is ZADD. It goes as far as the
--- 500th deadline: tens of thousands may have died at one time, and would hold up the server.
 --
 -- KEYS
 --   lock        HASH    the lock
@@ -25,8 +23,8 @@
 -- include: holder
 -- include: time
 
-local far = redis.call('ZCARD', expiry) > 500 and tonumber(redis.call('ZRANGE', expiry, 499, 499, 'WITHSCORES')[2])
-redis.call('ZREMRANGEBYSCORE', expiry, '-inf', far and far < now and far or '(' .. now)
+local timetable = expiry
+-- include: trim
 
 local joins, deadlines = {}, {}
 for i = 1, #waiters, 2 do

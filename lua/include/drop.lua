@@ -9,7 +9,7 @@ local dropped = hold == id
 local latest
 if holds then
   dropped = redis.call('ZREM', lock .. ':holds', id) == 1
-  latest = tonumber(redis.call('ZREVRANGE', lock .. ':holds', 0, 0, 'WITHSCORES')[2] or nil)
+  latest = tonumber(redis.call('ZRANGE', lock .. ':holds', -1, -1, 'WITHSCORES')[2] or nil)
 end
 if dropped and latest and latest >= now then
   redis.call('HSET', lock, 'holder', token .. ' ' .. latest .. string.sub(holder, 31))

@@ -1,11 +1,13 @@
 /**
  * Names in Redis. All keys and channels of one lock share one hash tag, so that a cluster keeps them in one slot.
  *
- *   key without a hash tag      order:1        lock:{order:1}        lock:{order:1}:queue     …:expiry
- *   key with a tag of its own   {user}:order   lock:{user}:order     lock:{user}:order:queue  …:expiry
+ *   key without a hash tag      order:1        lock:{order:1}        lock:{order:1}:queue     …:expiry  …:holds
+ *   key with a tag of its own   {user}:order   lock:{user}:order     lock:{user}:order:queue  …:expiry  …:holds
  *
  * The key is a user's string, so the mapping must be one-to-one for every string, or two locks would be one, or a lock
- * would be another's queue. Three kinds of odd keys need a letter more than the table says:
+ * would be another's queue. It is one-to-one for pairs of prefix and key, too, as long as no prefix has a brace: behind the prefix no
+ * ":" stands before the tag, so that the last one tells where the prefix ends. Some keys look different for that:
+ *   - a tagged key with a ":" before its tag ("a:{b}") has "%3A" there, and "%25" for a "%";
  *   - a tagged key that would look like an untagged one ("{a}"), or like the queue of another key ("{a}:queue"),
  *     gets ":lock" at its end; so does one that ends in ":lock" already, to stay apart from those;
  *   - an untagged key that begins with a brace ("}x", "{}") gets one more "{", or its tag would be empty.
@@ -15,6 +17,7 @@ export interface Names {
   readonly lock: string
   readonly queue: string
   readonly expiry: string
+  readonly holds: string
 }
 
 const ambiguous = /^\{[\s\S]*\}$|:(?:queue|expiry|holds|lock)$/
@@ -71,7 +74,7 @@ export class Keys {
 
 /** The names that go with a lock's key. */
 export function namesOf(lock: string): Names {
-  return { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry` }
+  return { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry`, holds: `${lock}:holds` }
 }
 
 const UNLOCK = ':unlock'
@@ -88,7 +91,13 @@ export function lockOfChannel(channel: string): string | undefined {
 
 function encode(key: string): string {
   if (!hasTag(key)) return /^[{}]/.test(key) ? `{{${key}}` : `{${key}}`
-  return ambiguous.test(key) ? `${key}:lock` : key
+  const name = beforeTag(key, text => text.replace(/[%:]/g, encodeURIComponent))
+  return ambiguous.test(name) ? `${name}:lock` : name
+}
+
+function beforeTag(key: string, change: (text: string) => string): string {
+  const open = key.indexOf('{')
+  return open === 0 ? key : change(key.slice(0, open)) + key.slice(open)
 }
 
 function decode(name: string): string | undefined {
@@ -97,6 +106,8 @@ function decode(name: string): string | undefined {
     const key = inner.startsWith('{') ? inner.slice(1) : inner
     return encode(key) === name ? key : undefined
   }
-  const key = name.endsWith(':lock') ? name.slice(0, -5) : name
-  return key && hasTag(key) && encode(key) === name ? key : undefined
+  const tagged = name.endsWith(':lock') ? name.slice(0, -5) : name
+  if (!hasTag(tagged)) return undefined
+  const key = beforeTag(tagged, text => text.replaceAll('%3A', ':').replaceAll('%25', '%'))
+  return encode(key) === name ? key : undefined
 }

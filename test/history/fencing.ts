@@ -4,21 +4,44 @@
  *   repeated     two owners have the same token, or one has it twice without re-entry
  *   went back    a grant that was requested after another had returned has a smaller token
  *   out of step  a grant that was believed has a smaller token than one believed before it
+ *   ahead        a token is ahead of all that the server's clock has ever shown, by more than a run of local hand-offs needs:
+ *                then a loss of data would issue the same tokens again
  */
+import type { EventOf } from './events.ts'
 import { countedUntil } from './exclusion.ts'
 import type { History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
 
+/** A block of reserved tokens is 1 ms; the rest is for the time between two readings of the clocks. ms. */
+const LEAD = 50
+
 export function checkFencing(history: History): Violation[] {
   const violations: Violation[] = []
+  const clocks = history.all('clock')
   for (const [key, holds] of history.holds) {
     const report = (text: string, first: Hold, second: Hold) =>
       violations.push({ invariant: 'I2', key, text, events: [first.grant, second.grant] })
     repeated(holds, report)
     wentBack(holds, report)
     outOfStep(history, holds, report)
+    for (const { grant } of holds) {
+      const lead = Math.round(grant.token / 1000 - latest(clocks, grant.t))
+      const text = `token ${grant.token} is ${lead} ms ahead of the time of day`
+      if (lead > LEAD) violations.push({ invariant: 'I2', key, text, events: [grant] })
+    }
   }
   return violations
+}
+
+/** The latest time of day that the server's clock has shown until then, in ms; infinite: it is not in the history. */
+function latest(clocks: readonly EventOf<'clock'>[], until: number): number {
+  if (clocks.length === 0) return Number.POSITIVE_INFINITY
+  let last = Number.NEGATIVE_INFINITY
+  for (const [i, { t, wall }] of clocks.entries()) {
+    if (t > until) break
+    last = Math.max(last, wall + Math.min(until, clocks[i + 1]?.t ?? until) - t)
+  }
+  return last
 }
 
 type Report = (text: string, first: Hold, second: Hold) => void

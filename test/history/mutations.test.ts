@@ -11,6 +11,7 @@ const found: [string, mutations.Mutation, string][] = [
   ['a hold that was renewed for too long', mutations.renewedTooLong, 'I1'],
   ['a repeated token', mutations.repeatedToken, 'I2'],
   ['a token that goes back', mutations.tokensSwapped, 'I2'],
+  ['a token that is ahead of the time of day', mutations.aheadOfTime, 'I2'],
   ['a swapped order', mutations.orderSwapped, 'I3'],
   ['a changed ticket', mutations.ticketChanged, 'I3'],
   ['a lost waiter', mutations.lostWaiter, 'I4'],

@@ -148,6 +148,6 @@ describe('the work of one call (I9)', () => {
 
     expect(await lock.forceRelease()).toBe('released')
     expect(await lock.holder()).toBe(ben.id)
-    expect(await lock.redis.exists(lock.holds)).toBe(0)
+    expect(await lock.redis.exists(lock.names.holds)).toBe(0)
   })
 })

@@ -90,8 +90,8 @@ export class TestLock {
     if (waiters.length > 0) hash['queued'] = now + MEMORY
     const write = this.redis.multi().hset(this.names.lock, hash).pexpireat(this.names.lock, keep)
     if (reentries.length > 0) {
-      for (const { id } of [holder!, ...reentries]) write.zadd(this.holds, now + endsIn, id)
-      write.pexpireat(this.holds, keep)
+      for (const { id } of [holder!, ...reentries]) write.zadd(this.names.holds, now + endsIn, id)
+      write.pexpireat(this.names.holds, keep)
     }
     waiters.forEach((waiter, i) => {
       const { id, headStart, deadlineIn, joinedAgo = waiters.length - i } = waiter
@@ -212,14 +212,9 @@ export class TestLock {
     return Number(seconds) * 1_000_000 + Number(micros)
   }
 
-  /** The key of its holds, while there is more than one. */
-  get holds(): string {
-    return `${this.names.lock}:holds`
-  }
-
   /** How long each of its holds lasts, in ms by the server's clock, while there is more than one. */
   async deadlines(): Promise<Record<string, number>> {
-    const flat = await this.redis.zrange(this.holds, 0, '-1', 'WITHSCORES')
+    const flat = await this.redis.zrange(this.names.holds, 0, '-1', 'WITHSCORES')
     return Object.fromEntries(flat.flatMap((id, i) => (i % 2 === 0 ? [[id, Number(flat[i + 1])]] : [])))
   }
 
@@ -231,7 +226,7 @@ export class TestLock {
     const { hold, bytes, names, ...parts } = form.exec(holder)!.groups as Record<string, string>
     const [text, length] = [Buffer.from(names!), Number(bytes)]
     const owner = length === 0 ? hold! : text.toString('utf8', 0, length)
-    const left = 'holds' in fields && (await this.redis.zscore(this.holds, hold!)) === null
+    const left = 'holds' in fields && (await this.redis.zscore(this.names.holds, hold!)) === null
     const live = left ? {} : { hold: hold! }
     return { ...fields, ...parts, ...live, owner, label: text.toString('utf8', length) }
   }
@@ -263,7 +258,7 @@ export class TestLock {
    * though nothing is written, as Redis moves a large one into its new table bit by bit.
    */
   async snapshot(): Promise<unknown[]> {
-    const keys = [...Object.values(this.names), this.holds]
+    const keys = Object.values(this.names)
     const life = (key: string) => this.redis.call('PEXPIRETIME', key)
     const content = async (key: string) =>
       (await this.redis.type(key)) === 'hash' ? this.redis.hgetall(key) : this.redis.dumpBuffer(key)

@@ -18,25 +18,28 @@ async function settled(redis: Redis) {
   return last
 }
 
-test('200 fair and 200 unfair idle waiters send nothing but heartbeats', async () => {
+test('200 fair and 200 unfair idle waiters, and 200 with owners of their own, send nothing but heartbeats', async () => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
-  const [holder, locks] = [client({}, url), client({}, url)]
-  const keys = { fair: freshKey('fair'), unfair: freshKey('unfair') }
+  // A look a second for each key.
+  const [holder, locks] = [client({}, url), client({ waiterTtl: 3_000 }, url)]
+  const keys = { fair: freshKey('fair'), unfair: freshKey('unfair'), owners: freshKey('owners') }
   for (const key of Object.values(keys)) await holder.lock(key)
   await park(locks, keys.fair, 200, { fair: true })
-  await park(locks, keys.unfair, 200)
+  await park(locks, keys.unfair, 200, { fairAfter: 600_000 })
+  for (let i = 0; i < 200; i++) locks.lock(keys.owners, { owner: `owner ${i}`, fairAfter: 600_000 }).catch(() => {})
+  await eventually(() => locks.stats().waiting === 600)
 
   const before = await settled(redis)
   const seconds = 3
   await sleep(seconds * 1_000)
   const made = await calls(redis, before)
-  expect(scriptCalls(made) / 2 / seconds, 'script calls a second for each key').toBeLessThan(2)
-  // The clients' messages to themselves, one in 3.3 s each.
-  expect(made['publish'] ?? 0).toBeLessThanOrEqual(4)
+  expect(scriptCalls(made) / 3 / seconds, 'script calls a second for each key').toBeLessThan(2)
+  // The clients' messages to themselves, one in 3.3 s and one a second.
+  expect(made['publish'] ?? 0).toBeLessThanOrEqual(6)
   expect(made['subscribe'] ?? 0).toBe(0)
   expect(made['zrange'] ?? 0).toBe(0)
-  expect(locks.stats().waiting).toBe(400)
+  expect(locks.stats().waiting).toBe(600)
 })
 
 describe.each([1, 10, 100])('with %i waiters in each of three clients', waiters => {

@@ -15,6 +15,10 @@ const piece = fc.constantFrom(
   ':',
   ':queue',
   ':expiry',
+  ':holds',
+  '%',
+  '3A',
+  '25',
   ':lock',
   '{}',
   '{a}',
@@ -63,10 +67,25 @@ test('no two of all short strings have a name in common', () => {
   visit('', 6)
 })
 
-test('the three names of a lock are different', () => {
+test('no two clients with other prefixes have a lock in common, nor list those of each other', () => {
+  const prefix = fc.array(fc.constantFrom('lock', ':', 'x', '%', '3A'), { minLength: 1, maxLength: 5 })
+  fc.assert(
+    fc.property(prefix, prefix, key, key, (here, there, one, other) => {
+      fc.pre(here.join('') !== there.join(''))
+      const [ours, theirs] = [here, there].map(pieces => new Keys('', pieces.join(''), false)) as [Keys, Keys]
+      const names = new Set(namesOf(ours, one))
+      expect(namesOf(theirs, other).filter(name => names.has(name))).toEqual([])
+      expect(ours.keyOf(theirs.of(other).lock)).toBeUndefined()
+    }),
+    runs,
+  )
+  expect(new Keys('', 'lock', false).of('x:{a}').lock).not.toBe(new Keys('', 'lock:x', false).of('a').lock)
+})
+
+test('the names of a lock are different', () => {
   fc.assert(
     fc.property(key, of => {
-      expect(new Set(namesOf(standalone, of)).size).toBe(3)
+      expect(new Set(namesOf(standalone, of)).size).toBe(4)
     }),
     runs,
   )
@@ -124,7 +143,8 @@ describe('the names that the documentation gives', () => {
     ['order:1', 'lock:{order:1}'],
     ['{user}:order', 'lock:{user}:order'],
   ])('%s', (of, lock) => {
-    expect(standalone.of(of)).toEqual({ lock, queue: `${lock}:queue`, expiry: `${lock}:expiry` })
+    const names = { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry`, holds: `${lock}:holds` }
+    expect(standalone.of(of)).toEqual(names)
   })
 
   test('begin with keyPrefix and prefix, keys and channels alike', () => {
