@@ -21,6 +21,8 @@
  *      lua/renew.lua            not here: a renewed hold is one that does not lapse
  *      lua/pass.lua             not here: it changes the name under a hold that stays (docs/model.md: left out)
  *      lua/inspect.lua          not here: it writes nothing
+ *      lua/sweep.lua            not here: between two calls of a long promote the lock is free and has a queue, as after a lapse,
+ *                               and whoever asks next goes on
  *
  * A request and its reply are two steps, so a message may overtake a reply, and a leave may cross a grant. The requests
  * of one client run in the order in which they were sent. With REPEATS a request may also run once more, at any time

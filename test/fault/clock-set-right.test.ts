@@ -49,8 +49,7 @@ describe('a holder believes in its lease for no longer than it has asked for', (
     await eventually(() => held.signal.aborted)
   })
 
-  // Break: `status === 'reentered' && named(claim.owner, claim.id)` to `status === 'reentered'` in src/locks/mutex.ts: both
-  // of its leases seem to last for a minute.
+  // Break: `Math.min(deadline, entry.asked)` to `deadline` in src/lease/renewal.ts: its leases seem to last for a minute.
   test('that enters once more, inside: it has lost the lock when the next one gets it', async () => {
     const { url, step } = await steppedServer()
     const lease = 2_500

@@ -11,7 +11,7 @@ const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
 
 describe('a request arrives after its client has gone on', () => {
-  // Break: `not (hold == id or state[4]) or` away in lua/renew.lua and
+  // Break: `-- include: live` to `local lives = ends` in lua/renew.lua and
   // `if tonumber(token) > known then return -1 end` away in lua/renew.lua: whoever holds is prolonged.
   test('a renewal, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()
@@ -31,7 +31,7 @@ describe('a request arrives after its client has gone on', () => {
   })
 
   // Break: `and string.sub(holder, 32, 59) == id` away in lua/release.lua: the hold of another is ended.
-  // Break: `local first = hold == id` to `local first = hold ~= nil` in lua/include/drop.lua: the same.
+  // Break: `local dropped = hold == id` to `local dropped = hold ~= nil` in lua/include/drop.lua: the same.
   test('a release, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)

@@ -9,7 +9,7 @@ import { clientBehindProxy, nothingLeft, outcomeOf, parkOne, parkQuietly, warm, 
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
-  // Break: `if held and hold == id then` to `if false then` in lua/acquire.lua: the second execution is refused,
+  // Break: `if lives and lives >= now then` to `if false then` in lua/acquire.lua: the second execution is refused,
   // because of the first.
   test.each(ways)('of an acquire: I1 I5, one hold, and nothing of it after one release (fair: %s)', async fair => {
     const key = freshKey()
@@ -70,8 +70,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/leave.lua and `local first = hold == id` to `local
-  // first = hold ~= nil` in lua/include/drop.lua: a repeated leave ends the hold of the next. Either check suffices.
+  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/leave.lua and `local dropped = hold == id` to
+  // `local dropped = hold ~= nil` in lua/include/drop.lua: a repeated leave ends the hold of the next. Either check suffices.
   test('of a leave that gave a grant back: I5 I7, the lock goes on once', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)

@@ -67,9 +67,9 @@ describe.each([
   })
 })
 
-// Break: `not (hold == id or state[4]) or` away in lua/renew.lua and
+// Break: `-- include: live` to `local lives = ends` in lua/renew.lua and
 // `if tonumber(token) > known then return -1 end` away in lua/renew.lua: the lease of another is prolonged. Break:
-// `local first = hold == id` to `local first = true` in lua/include/drop.lua: the hold of another is ended.
+// `local dropped = hold == id` to `local dropped = true` in lua/include/drop.lua: the hold of another is ended.
 test('requests of a stopped holder were on their way, and arrive when another holds: I5, they change nothing', async () => {
   const key = freshKey()
   const proxy = await FrameProxy.before(redisUrl())
