@@ -7,8 +7,8 @@ import { inside, Lease } from './lease/lease.ts'
 import type { LockState } from './locks/state.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
-import type { ClientOptions, LockOptions, Settings } from './options.ts'
-import { checkKey, checkOwner, type Request, requestOf, settingsOf } from './options.ts'
+import type { ClientOptions, CloseOptions, LockOptions, Settings } from './options.ts'
+import { checkKey, checkOwner, drainOf, type Request, requestOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Reentry } from './reentry.ts'
 import type { Waiter } from './wait/waiters.ts'
@@ -73,6 +73,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @returns what `fn` returns
    * @throws what `fn` throws
    * @throws LockLostError when the hold was lost while `fn` ran, and `fn` did not throw
+   * @throws LockClosedError when the client was closed while `fn` ran, and `fn` did not throw
    * @throws what `lock` throws
    * @since 0.1.0
    */
@@ -193,16 +194,24 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Rejects waiters with LockClosedError, releases what is held, and ends the connections. May be called again.
-   * @returns a promise that does not reject: what could not be released becomes an `error` event, and ends with its lease
+   * Refuses new calls and rejects waiters, both with LockClosedError; ends what is held; then ends the connections.
+   *
+   * With `drain`, what is held is first left to its users to release, and is renewed meanwhile; that is over as soon as
+   * nothing is held any more. What is held after that is lost, and told so before anything of it is released in Redis:
+   * `held` is false, `signal` aborts and `lost` is emitted, both with LockClosedError, and a `using` whose function still
+   * runs rejects with it. May be called again: the soonest end of a drain counts, so `close()` ends it at once.
+   * @returns a promise that settles when Redis has nothing of this client any more. What could not be released becomes an
+   *   `error` event, and ends with its lease.
+   * @throws LockArgumentError when an option is wrong; the client then stays open. Rejects with nothing else
    * @since 0.1.0
    */
-  close(): Promise<void> {
-    return this.#engine.close()
+  async close(options: CloseOptions = {}): Promise<void> {
+    const drain = drainOf(options)
+    await this.#engine.close(drain)
   }
 
   /**
-   * `close`, for `await using`.
+   * `close` without `drain`, for `await using`.
    * @returns a promise that does not reject
    * @since 0.1.0
    */

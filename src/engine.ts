@@ -10,6 +10,7 @@
 import pTimeout from 'p-timeout'
 import { systemClock } from './clock.ts'
 import { LockClosedError } from './errors.ts'
+import { Drain } from './lease/drain.ts'
 import { Holding } from './lease/holding.ts'
 import type { Lease } from './lease/lease.ts'
 import { Listening } from './lease/listening.ts'
@@ -42,8 +43,9 @@ export class Engine {
   readonly #listening: Listening | undefined
   readonly #stats = new Stats()
   readonly #announcer: Announcer
+  /** From the call of `close` on. */
+  readonly #drain = new Drain(clock, () => this.#holding.loseAll())
   #closing: Promise<void> | undefined
-  #closed = false
 
   constructor(redis: RedisSource, settings: Settings, announcer: Announcer) {
     this.#announcer = announcer
@@ -102,6 +104,7 @@ export class Engine {
         announcer.tell('lost', () => ({ key, fencingToken, error }))
       },
       failed: error => this.#failed(error),
+      idle: () => this.#idle(),
     })
     if (this.#link.inboxPerLock) {
       this.#listening = new Listening(clock, this.#link, lease => this.#holding.doubtAll(lease.key))
@@ -111,7 +114,7 @@ export class Engine {
   }
 
   get closed(): boolean {
-    return this.#closed
+    return this.#closing !== undefined
   }
 
   /** Why Redis is out of reach, while it is. */
@@ -169,13 +172,21 @@ export class Engine {
     return this.#stats.snapshot(this.#acquirer.waiting, this.#holding.size)
   }
 
-  close(): Promise<void> {
-    // Known before anybody is told of anything: a listener may call for more.
-    this.#closing ??= new Promise(resolve => {
-      this.#closed = true
-      resolve(this.#close())
-    })
+  /** For `drain` ms what is held is left to its users. Called again, it is the soonest end that counts. */
+  close(drain: number): Promise<void> {
+    if (!this.#closing) {
+      // Known before anybody is told of anything: a listener may call for more.
+      this.#closing = this.#drain.over.then(() => this.#close())
+      this.#acquirer.refuse()
+      this.#idle()
+    }
+    this.#drain.within(drain)
     return this.#closing
+  }
+
+  /** Nothing is held. */
+  #idle(): void {
+    if (this.closed && this.#holding.size === 0) this.#drain.finish()
   }
 
   async #close(): Promise<void> {

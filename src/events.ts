@@ -1,4 +1,4 @@
-import type { HolderInfo, LockLostError } from './errors.ts'
+import type { HolderInfo, LockClosedError, LockLostError } from './errors.ts'
 import type { Via } from './primitive.ts'
 
 /**
@@ -16,8 +16,8 @@ export interface ClientEvents {
   renewed: { key: string; fencingToken: number }
   /** A live hold was released, after `held` ms. @since 0.1.0 */
   released: { key: string; fencingToken: number; held: number }
-  /** A hold ended without its release. @since 0.1.0 */
-  lost: { key: string; fencingToken: number; error: LockLostError }
+  /** A hold ended without its release; with LockClosedError, because `close` ended it. @since 0.1.0 */
+  lost: { key: string; fencingToken: number; error: LockLostError | LockClosedError }
   /** A connection of this client to Redis was lost; it is being re-established. @since 0.1.0 */
   disconnected: { error: Error }
   /** All connections of this client are there again. @since 0.1.0 */

@@ -67,6 +67,19 @@ export interface LockOptions {
 }
 
 /**
+ * Options of `LockClient.close`. One that is undefined counts as absent.
+ * @since 0.2.0
+ */
+export interface CloseOptions {
+  /**
+   * For how many ms those who hold are given time to release, while their leases are renewed.
+   * @defaultValue `0`
+   * @since 0.2.0
+   */
+  drain?: number | undefined
+}
+
+/**
  * Options of a LockClient. Times are ms. One that is undefined counts as absent.
  * @since 0.1.0
  */
@@ -239,6 +252,8 @@ const clientChecks: Record<keyof ClientOptions, Check> = {
   replicas: (name, value) => check(name, value, replicaChecks),
 }
 
+const closeChecks: Record<keyof CloseOptions, Check> = { drain: duration(0) }
+
 /** Checks every option that is there; those that are undefined count as absent. */
 function check(what: string, options: unknown, checks: Readonly<Record<string, Check>>): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
@@ -262,6 +277,12 @@ export function checkOwner(owner: unknown): asserts owner is string {
 
 export function checkRenewal(ms: unknown): asserts ms is number {
   duration(1)('ms', ms)
+}
+
+/** How long `close` waits for those who hold, in ms. */
+export function drainOf(options: CloseOptions): number {
+  check('options', options, closeChecks)
+  return options.drain ?? 0
 }
 
 /** The client's options with their defaults, frozen. */

@@ -8,9 +8,9 @@
  * The waiters are on the other side of `Waiting`: they are told what becomes of the locks that they wait for.
  */
 import type { Clock, Timer } from '../clock.ts'
-import { about, LockClosedError, LockConnectionError, type LockLostError } from '../errors.ts'
+import { about, LockClosedError, LockConnectionError, named } from '../errors.ts'
 import type { Claim, Granted, Hold, Primitive, Refused } from '../primitive.ts'
-import { inside, type Keeper, Lease } from './lease.ts'
+import { inside, type Keeper, Lease, type Loss } from './lease.ts'
 import { type Heirs, Passing } from './passing.ts'
 import { Renewal } from './renewal.ts'
 import { type Inherited, Tenure } from './tenure.ts'
@@ -40,9 +40,11 @@ export interface HoldListener {
   /** It has ended by its release, after so many ms. */
   released(lease: Lease, held: number): void
   /** It has ended without, after so many ms. */
-  lost(lease: Lease, error: LockLostError, held: number): void
+  lost(lease: Lease, error: Loss, held: number): void
   /** Something failed that no promise reports. */
   failed(error: unknown): void
+  /** Nothing is held any more. */
+  idle(): void
 }
 
 /** What a grant is for. */
@@ -68,6 +70,8 @@ export class Holding<W> {
   readonly #keeper: Keeper
   /** Holds that ran out and are still to be ended in Redis. */
   readonly #ending = new Map<Timer, Hold>()
+  /** Leases that were lost because the client is closed, and are still to be ended in Redis. */
+  readonly #forsaken: Lease[] = []
   /** What is being ended behind. */
   readonly #behind = new Set<Promise<void>>()
 
@@ -91,6 +95,7 @@ export class Holding<W> {
         waiting.unlocked(lease.key)
       },
       remains: lease => this.#endLater(lease),
+      idle: () => listener.idle(),
     })
     this.#passing = new Passing(primitive, clock, this.#renewal, waiting, {
       end: ({ hold, last }) => this.#endBehind(hold, last),
@@ -157,17 +162,24 @@ export class Holding<W> {
 
   /** Releases a lease where a failure must not hide something more important: it is reported as an event. */
   async releaseQuietly(lease: Lease): Promise<void> {
-    await lease.release().catch(error => {
-      const closed = error instanceof LockClosedError
-      this.#listener.failed(closed ? new LockConnectionError('it could not be released', error, lease.key) : error)
-    })
+    await lease.release().catch(error => this.#notReleased(lease.key, error))
   }
 
-  /** Releases everything; resolves when Redis has answered to all. */
+  /** The client is closed: everything that is held is lost, and told so. It is held on in Redis until `releaseAll`. */
+  loseAll(): void {
+    for (const lease of this.#renewal.leases) if (this.#renewal.forsake(lease)) this.#forsaken.push(lease)
+  }
+
+  /** Ends everything, what is held after `loseAll`; resolves when Redis has answered to all. */
   async releaseAll(): Promise<void> {
-    const released = this.#renewal.leases.map(lease => this.releaseQuietly(lease))
+    this.loseAll()
+    const releasing = this.#renewal.leases.map(lease => lease.release())
+    for (const lease of this.#forsaken.splice(0)) {
+      const { hold, tenure } = inside.terms(lease)
+      this.#endBehind(hold, tenure?.last, error => this.#notReleased(lease.key, error))
+    }
     for (const [timer, hold] of this.#ending) this.#endNow(timer, hold)
-    await Promise.all(released)
+    await Promise.all(releasing)
     while (this.#behind.size > 0) await Promise.all(this.#behind)
   }
 
@@ -194,6 +206,11 @@ export class Holding<W> {
       return this.#passing.pass(lease, ended) || release()
     }
     return about(lease.key, this.#renewal.end(lease, this.#passing.wantsHeir(lease) ? passOrRelease : release))
+  }
+
+  #notReleased(key: string, error: unknown): void {
+    const closed = error instanceof LockClosedError
+    this.#listener.failed(closed ? new LockConnectionError('it could not be released', error, key) : named(key, error))
   }
 
   #released(lease: Lease): void {
@@ -227,9 +244,9 @@ export class Holding<W> {
   }
 
   /** Ends a hold that nobody waits for but `close`. */
-  #endBehind(hold: Hold, used?: number): void {
+  #endBehind(hold: Hold, used?: number, failed = (error: unknown) => this.#listener.failed(error)): void {
     const ended = this.#endHold(hold, used)
-      .catch(error => this.#listener.failed(error))
+      .catch(failed)
       .then(() => {
         this.#behind.delete(ended)
       })

@@ -8,10 +8,13 @@
  * loop, a process that was stopped). Losing is a separate step, taken by the scheduler, because it has to be told.
  */
 import type { Clock } from '../clock.ts'
-import type { LockLostError } from '../errors.ts'
+import type { LockClosedError, LockLostError } from '../errors.ts'
 import { checkRenewal } from '../options.ts'
 import type { Granted, Hold, Via } from '../primitive.ts'
 import type { Tenure } from './tenure.ts'
+
+/** Why a hold was lost: by itself, or because its client was closed. */
+export type Loss = LockLostError | LockClosedError
 
 /** What a lease asks of the client that granted it. */
 export interface Keeper {
@@ -52,7 +55,9 @@ export interface Inside {
   /** From releasing to released. */
   finish(lease: Lease): void
   /** From held or releasing to lost. False if it had ended. */
-  lose(lease: Lease, error: LockLostError): boolean
+  lose(lease: Lease, error: Loss): boolean
+  /** Why it was lost, if it was. */
+  loss(lease: Lease): Loss | undefined
 }
 
 export type State = 'held' | 'releasing' | 'released' | 'lost'
@@ -86,7 +91,7 @@ export class Lease implements AsyncDisposable {
   readonly #terms: Terms
   #deadline: number
   #state: State = 'held'
-  #error: LockLostError | undefined
+  #error: Loss | undefined
   /** Made when somebody asks for the signal: most leases end without. */
   #controller: AbortController | undefined
   #releasing: Promise<boolean> | undefined
@@ -122,7 +127,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Aborts, with a `LockLostError` as its reason, when the hold is lost, before anyone else can own the lock.
+   * Aborts when the hold is lost, before anyone else can own the lock. Its reason is a `LockLostError`, or where `close` of
+   * the client ended the hold, a `LockClosedError`.
    * @since 0.1.0
    */
   get signal(): AbortSignal {
@@ -136,7 +142,7 @@ export class Lease implements AsyncDisposable {
   /**
    * Prolongs the hold.
    * @param ms from now on; default: the length of its lease. A shorter time than it has left changes nothing.
-   * @throws LockLostError when it is not held any more
+   * @throws LockLostError when it is not held any more; if it was lost, `cause` is the reason of `signal`
    * @throws LockConnectionError when Redis could not be asked in time
    * @throws LockArgumentError when `ms` is no number of ms from 1
    * @since 0.1.0
@@ -190,6 +196,7 @@ export class Lease implements AsyncDisposable {
         lease.#controller?.abort(error)
         return true
       },
+      loss: lease => lease.#error,
     }
   }
 }

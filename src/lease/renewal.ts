@@ -16,18 +16,20 @@
  */
 import pTimeout from 'p-timeout'
 import { type Clock, surelyUntil, type Timer } from '../clock.ts'
-import { LockLostError } from '../errors.ts'
+import { LockClosedError, LockLostError } from '../errors.ts'
 import type { Held, Primitive, Renewed } from '../primitive.ts'
-import { inside, type Lease } from './lease.ts'
+import { inside, type Lease, type Loss } from './lease.ts'
 
 export interface RenewalListener {
   renewed(lease: Lease): void
-  lost(lease: Lease, error: LockLostError): void
+  lost(lease: Lease, error: Loss): void
   /**
    * It is being lost, and Redis may still have its hold: for a moment, or for as long as others renew it, because its time was
    * over here; or for the lease of a later grant to the same id.
    */
   remains(lease: Lease): void
+  /** Nothing is held any more. */
+  idle(): void
 }
 
 interface Entry {
@@ -179,13 +181,18 @@ export class Renewal {
   async renew(lease: Lease, ms: number): Promise<void> {
     this.expire(lease)
     const entry = this.#entryOf(lease)
-    if (!entry || inside.state(lease) !== 'held') throw new LockLostError(lease.key, 'it is not held any more')
+    if (!entry || inside.state(lease) !== 'held') {
+      throw new LockLostError(lease.key, 'it is not held any more', inside.loss(lease))
+    }
     const question = { ms, doubts: entry.doubts }
     entry.renewing += 1
     const asked = this.#primitive.renew([{ ...heldBy(lease), ms }]).finally(() => {
       entry.renewing -= 1
     })
-    const [deadline] = await pTimeout(asked, { milliseconds: Number.POSITIVE_INFINITY, signal: lease.signal })
+    const patience = { milliseconds: Number.POSITIVE_INFINITY, signal: lease.signal }
+    const [deadline] = await pTimeout(asked, patience).catch(error => {
+      throw error instanceof LockClosedError ? new LockLostError(lease.key, 'the client was closed', error) : error
+    })
     this.#learn(entry, deadline, question)
     if (!lease.held) throw new LockLostError(lease.key, 'it ended while it was being prolonged')
   }
@@ -194,6 +201,17 @@ export class Renewal {
   expire(lease: Lease): void {
     const entry = this.#entryOf(lease)
     if (entry && this.#clock.now() >= inside.deadline(lease)) this.#runOut(entry)
+  }
+
+  /**
+   * Loses a lease because its client is closed. Redis still has its hold, which is for the caller to end. False: it was not
+   * held any more, or it is being released.
+   */
+  forsake(lease: Lease): boolean {
+    this.expire(lease)
+    if (!this.#entryOf(lease) || inside.state(lease) !== 'held') return false
+    this.#declareLost(lease, new LockClosedError(lease.key))
+    return true
   }
 
   close(): void {
@@ -299,8 +317,11 @@ export class Renewal {
   }
 
   #lose(lease: Lease, why: string): void {
+    this.#declareLost(lease, new LockLostError(lease.key, why))
+  }
+
+  #declareLost(lease: Lease, error: Loss): void {
     this.#remove(lease)
-    const error = new LockLostError(lease.key, why)
     if (inside.lose(lease, error)) this.#listener.lost(lease, error)
   }
 
@@ -322,6 +343,7 @@ export class Renewal {
     const siblings = this.#byKey.get(lease.key)
     siblings?.delete(lease)
     if (siblings?.size === 0) this.#byKey.delete(lease.key)
+    if (this.#entries.size === 0) this.#listener.idle()
   }
 }
 

@@ -200,11 +200,17 @@ export class Acquirer {
     else if (key === undefined) for (const room of this.#waiters.rooms) this.#heartbeat.beat(room)
   }
 
-  /** Rejects every waiter with LockClosedError; resolves when all have left, as far as Redis answers. */
-  async close(): Promise<void> {
+  /** Rejects every waiter with LockClosedError, and makes no more grants. What has to be taken back for that, is. */
+  refuse(): void {
     this.#closed = true
     this.#outage.over()
+    this.#ending.refuse()
     for (const waiter of this.#waiters.all) this.#ending.end(waiter, new LockClosedError())
+  }
+
+  /** Refuses, and resolves when all have left, as far as Redis answers. */
+  async close(): Promise<void> {
+    this.refuse()
     await this.#ending.close()
   }
 

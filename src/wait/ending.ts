@@ -129,9 +129,13 @@ export class Ending {
     this.#waiters.close(room)
   }
 
-  /** No more grants; resolves when everything under way has been taken back, as far as Redis answers. */
-  close(): Promise<void> {
+  /** No more grants: they go back. */
+  refuse(): void {
     this.#closed = true
+  }
+
+  /** Resolves when everything under way has been taken back, as far as Redis answers. */
+  close(): Promise<void> {
     return this.#leaving.close()
   }
 

@@ -13,13 +13,13 @@ describe('close', () => {
   test('releases what is held: others can take it at once', async () => {
     const [one, two] = clients(2)
     const leases = await Promise.all([one!.lock(freshKey()), one!.lock(freshKey(), { lease: 60_000 })])
-    const releases = heard(one!, 'released')
+    const losses = heard(one!, 'lost')
     await one!.close()
     for (const lease of leases) {
       expect(lease.held).toBe(false)
       expect((await two!.tryLock(lease.key))?.held).toBe(true)
     }
-    expect(releases.map(event => event.key).sort()).toEqual(leases.map(lease => lease.key).sort())
+    expect(losses.map(event => event.key).sort()).toEqual(leases.map(lease => lease.key).sort())
   })
 
   test('I4: hands what is held to waiters of other clients', async () => {
@@ -110,12 +110,14 @@ describe('close', () => {
 
   test('inside using: fn goes on, and the call settles', async () => {
     const locks = client()
+    let done = false
     const run = locks.using(freshKey(), async lease => {
       await locks.close()
       expect(lease.held).toBe(false)
-      return 'done'
+      done = true
     })
-    expect(await promptly(run)).toBe('done')
+    await promptly(rejection(run, LockClosedError))
+    expect(done).toBe(true)
   })
 
   test('is idempotent', async () => {
@@ -190,8 +192,8 @@ describe('close', () => {
     const held = await locks!.lock(freshKey())
     const lapsing = await locks!.lock(freshKey(), { lease: 300 })
     const order: string[] = []
-    locks!.on('released', () => order.push('released'))
-    locks!.on('lost', () => {
+    locks!.on('lost', ({ error }) => {
+      order.push(error.code)
       const call = rejection(locks!.lock(key), LockClosedError)
       void call.finally(() => order.push('rejected'))
     })
@@ -199,7 +201,8 @@ describe('close', () => {
     const until = performance.now() + 300
     while (performance.now() < until);
     await locks!.close()
-    expect([order, held.held, lapsing.held]).toEqual([['rejected', 'released'], false, false])
+    expect(order).toEqual(['ERR_LOCK_CLOSED', 'ERR_LOCK_LOST', 'rejected', 'rejected'])
+    expect([held.held, lapsing.held]).toEqual([false, false])
   })
 
   test('I7: by who is told of a release, while others of the client wait: the lock is free then', async () => {

@@ -267,11 +267,23 @@ describe('a hold', () => {
     expect(hold?.status.code).toBe(SpanStatusCode.ERROR)
   })
 
-  test('of a client that is closed ends with it', async () => {
+  test('of a client that is closed is lost by that', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     await locks.lock(freshKey())
     await locks.close()
+    const [hold, ...others] = telemetry.spans('lock.hold')
+    expect(hold?.attributes).toMatchObject({ 'redis_baton.outcome': 'lost', 'error.type': 'LockClosedError' })
+    expect(others).toEqual([])
+  })
+
+  test('that is released while its client drains is released', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const lease = await locks.lock(freshKey())
+    const closed = locks.close({ drain: 60_000 })
+    await lease.release()
+    await closed
     expect(telemetry.spans('lock.hold').map(span => span.attributes['redis_baton.outcome'])).toEqual(['released'])
   })
 

@@ -4,8 +4,7 @@
  * I1 is checked in its strongest form: whatever a client believes to hold, the server records as held by it; then no two
  * owners can. Exempt are holds that were taken away on the server (force-release, lost data), until they are granted anew.
  */
-import type { LockLostError } from '../../src/errors.ts'
-import { inside, type Lease } from '../../src/lease/lease.ts'
+import { inside, type Lease, type Loss } from '../../src/lease/lease.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
 import { type Claim, isLive, type LockScript, parseClaim, type Watcher } from './lock-state.ts'
 import type { Plan } from './plan.ts'
@@ -135,7 +134,7 @@ export class Checks implements Watcher, ClientWatcher {
     if (inside.state(lease) === 'released') this.#open.delete(lease.id)
   }
 
-  lost(lease: Lease, error: LockLostError): void {
+  lost(lease: Lease, error: Loss): void {
     if (lease.signal.reason !== error) this.#failed('I8', `${lease.id} is lost and its signal has not aborted`)
     this.#open.delete(lease.id)
   }

@@ -5,9 +5,9 @@
 import type { Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
 import type { Timer } from '../../src/clock.ts'
-import { LockClosedError, type LockLostError } from '../../src/errors.ts'
+import { LockClosedError } from '../../src/errors.ts'
 import { Holding } from '../../src/lease/holding.ts'
-import { inside, type Lease } from '../../src/lease/lease.ts'
+import { inside, type Lease, type Loss } from '../../src/lease/lease.ts'
 import { Inspection } from '../../src/locks/inspection.ts'
 import { Mutex } from '../../src/locks/mutex.ts'
 import type { Request, Settings } from '../../src/options.ts'
@@ -27,7 +27,7 @@ export interface ClientWatcher {
   acquired(client: SimulatedClient, lease: Lease, alone: boolean): void
   /** A lease has ended by its release. */
   ended(lease: Lease): void
-  lost(lease: Lease, error: LockLostError): void
+  lost(lease: Lease, error: Loss): void
   /** The client was told, about this hold, that fair waiters are queued. */
   told(hold: string): void
 }
@@ -136,6 +136,7 @@ export class SimulatedClient {
         watcher.lost(lease, error)
       },
       failed: error => net.trace.note(process.name, () => `failed: ${error}`),
+      idle: () => {},
     })
     this.#down(new Error('there is no connection yet'))
     this.#link.open()

@@ -60,6 +60,7 @@ export class HandingOn {
       released: ({ id }) => this.#tell('released', id),
       lost: ({ id }) => this.#tell('lost', id),
       failed: error => this.failures.push(error),
+      idle: () => {},
     })
   }
 

@@ -35,6 +35,7 @@ export class Leases {
       renewed: lease => this.renewed.push(lease.id),
       lost: lease => this.lost.push(lease.id),
       remains: lease => this.remaining.push(lease.id),
+      idle: () => {},
     })
     this.#keeper = {
       clock,

@@ -1,0 +1,282 @@
+/** close ends what is held: its holders are told first, and with `drain` they are given time to release it themselves. */
+import { describe, expect, test } from 'vitest'
+import { LockArgumentError, LockClosedError, LockLostError } from '../../src/index.ts'
+import { place } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { clients, heard, park, promptly, queueUp, reasonOf, rejection, settles } from './support.ts'
+
+/** Longer than any test takes, in ms. */
+const LONG = 60_000
+
+describe('I1, I8: who holds is told before anybody else can hold', () => {
+  test.each(['fair', 'unfair'])('%s', async way => {
+    const [one, two] = clients(2)
+    const key = freshKey()
+    const lease = await one!.lock(key)
+    const waiting = way === 'fair' ? await queueUp(two!, key, 1) : await park(two!, key)
+    const order: string[] = []
+    lease.signal.addEventListener('abort', () => order.push(`aborted, held ${lease.held}`))
+    one!.on('lost', () => order.push('lost'))
+    const granted = waiting.lease.then(() => order.push('granted'))
+    await one!.close()
+    await promptly(granted)
+    expect(order).toEqual(['aborted, held false', 'lost', 'granted'])
+  })
+
+  test('before anything is sent: by the call itself', async () => {
+    const { source, proxy } = await place().proxied()
+    const [locks, other] = [client({}, source), client()]
+    const leases = [await locks.lock(freshKey()), await locks.lock(freshKey(), { lease: LONG })]
+    const signals = leases.map(lease => lease.signal)
+    proxy.hold('up')
+    const closed = locks.close()
+    for (const [i, lease] of leases.entries()) {
+      expect(lease.held).toBe(false)
+      expect(signals[i]?.reason).toBeInstanceOf(LockClosedError)
+      expect(signals[i]?.reason).toMatchObject({ code: 'ERR_LOCK_CLOSED', key: lease.key })
+      expect(await other.isLocked(lease.key)).toBe(true)
+    }
+    proxy.heal()
+    await closed
+    for (const lease of leases) expect(await other.isLocked(lease.key)).toBe(false)
+  })
+
+  test('every lease once, re-entrant ones, too; and all of them before any is released', async () => {
+    const locks = client()
+    const [key, another] = [freshKey(), freshKey()]
+    const leases = [await locks.lock(key, { owner: 'me' }), await locks.lock(key, { owner: 'me' })]
+    leases.push(await locks.lock(another))
+    const lost = heard(locks, 'lost')
+    const released = heard(locks, 'released')
+    await Promise.all([locks.close(), locks.close()])
+    expect(lost.map(event => event.key).sort()).toEqual([key, key, another].sort())
+    for (const { error } of lost) expect(error).toBeInstanceOf(LockClosedError)
+    expect(released).toEqual([])
+    expect(locks.stats()).toMatchObject({ holding: 0, lost: 3, released: 0 })
+    for (const lease of leases) expect(lease.signal.reason).toBeInstanceOf(LockClosedError)
+  })
+
+  test('with Redis out of reach: it is told at once, and the lock ends with its lease', async () => {
+    const { source, proxy } = await place().proxied()
+    const locks = client({}, source)
+    const lost = heard(locks, 'lost')
+    const lease = await locks.lock(freshKey())
+    const { signal } = lease
+    proxy.refuse()
+    proxy.cut()
+    const closed = locks.close()
+    expect([lease.held, signal.aborted, lost.length]).toEqual([false, true, 1])
+    await closed
+    expect(lost).toHaveLength(1)
+  })
+})
+
+describe('using', () => {
+  test('rejects where its function was still running', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    const wrapped = locks!.wrap(freshKey(), async () => await sleep(300))
+    const runs = [
+      locks!.using(key, async () => await sleep(300)),
+      wrapped(),
+      locks!.using(freshKey(), async lease => {
+        await locks!.close()
+        return lease.held
+      }),
+    ]
+    const reasons = await Promise.all(runs.map(run => rejection(run, LockClosedError)))
+    expect(reasons[0]).toMatchObject({ code: 'ERR_LOCK_CLOSED', key })
+    expect(await other!.isLocked(key)).toBe(false)
+  })
+
+  test('rejects with what its function throws', async () => {
+    const locks = client()
+    const mistake = new Error('mine')
+    const run = locks.using(freshKey(), async () => {
+      await locks.close()
+      throw mistake
+    })
+    expect(await reasonOf(run)).toBe(mistake)
+  })
+
+  test('resolves where its function had ended: its release is under way', async () => {
+    const { source, proxy } = await place().proxied()
+    const locks = client({}, source)
+    const lost = heard(locks, 'lost')
+    const run = locks.using(freshKey(), () => {
+      proxy.hold('down')
+      return 'done'
+    })
+    await eventually(() => settles(run, 50).then(settled => !settled))
+    const closed = locks.close()
+    proxy.heal()
+    expect(await promptly(run)).toBe('done')
+    await closed
+    expect(lost).toEqual([])
+  })
+})
+
+test('leases of a closed client say why they are lost', async () => {
+  const locks = client()
+  const lease = await locks.lock(freshKey())
+  await locks.close()
+  expect(await lease.release()).toBe(false)
+  expect((await rejection(lease.renew(), LockLostError)).cause).toBe(lease.signal.reason)
+  expect(lease.signal.reason).toBeInstanceOf(LockClosedError)
+})
+
+test('a renewal that is under way rejects with LockLostError', async () => {
+  const { source, proxy } = await place().proxied()
+  const locks = client({}, source)
+  const lease = await locks.lock(freshKey())
+  proxy.hold('down')
+  const renewing = rejection(lease.renew(), LockLostError)
+  await sleep(50)
+  const closed = locks.close()
+  expect((await promptly(renewing)).cause).toBeInstanceOf(LockClosedError)
+  proxy.heal()
+  await closed
+})
+
+describe('close({ drain })', () => {
+  test('ends early, as soon as nothing is held any more; nobody loses anything', async () => {
+    const [locks, other] = clients(2)
+    const lost = heard(locks!, 'lost')
+    const lease = await locks!.lock(freshKey())
+    const run = locks!.using(freshKey(), async () => {
+      await sleep(200)
+      return 'done'
+    })
+    await eventually(() => locks!.stats().holding === 2)
+    const closed = locks!.close({ drain: LONG })
+    expect(await run).toBe('done')
+    expect(await settles(closed, 50)).toBe(false)
+    expect(lease.held).toBe(true)
+    expect(await lease.release()).toBe(true)
+    await promptly(closed)
+    expect(lost).toEqual([])
+    expect(await other!.isLocked(lease.key)).toBe(false)
+  })
+
+  test('what is not released in time is lost as without it', async () => {
+    const [locks, other] = clients(2)
+    const lost = heard(locks!, 'lost')
+    const lease = await locks!.lock(freshKey())
+    const run = rejection(
+      locks!.using(freshKey(), ({ signal }) => new Promise<void>(end => signal.addEventListener('abort', () => end()))),
+      LockClosedError,
+    )
+    await eventually(() => locks!.stats().holding === 2)
+    const begin = performance.now()
+    await locks!.close({ drain: 300 })
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(299)
+    expect(lease.signal.reason).toBeInstanceOf(LockClosedError)
+    await promptly(run)
+    expect(lost).toHaveLength(2)
+    expect(await other!.isLocked(lease.key)).toBe(false)
+  })
+
+  test('renews meanwhile', async () => {
+    const [locks, other] = clients(2)
+    const lease = await locks!.lock(freshKey(), { lease: 1_000, renew: true })
+    const closed = locks!.close({ drain: LONG })
+    await sleep(2_500)
+    expect(lease.held).toBe(true)
+    expect(await other!.tryLock(lease.key)).toBe(null)
+    await lease.renew(5_000)
+    expect(lease.remaining()).toBeGreaterThan(1_000)
+    expect(await lease.release()).toBe(true)
+    await promptly(closed)
+  })
+
+  test('what is lost meanwhile is not waited for', async () => {
+    const locks = client()
+    const lost = heard(locks, 'lost')
+    await locks.lock(freshKey(), { lease: 300 })
+    await promptly(locks.close({ drain: LONG }))
+    expect(lost).toMatchObject([{ error: { code: 'ERR_LOCK_LOST' } }])
+  })
+
+  test('refuses new calls and rejects waiters at once, and they leave nothing in the queue', async () => {
+    const [holder, locks] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    const queued = await queueUp(locks!, key, 1)
+    const waits = [queued.lease, locks!.lock(key), locks!.tryLock(key, { timeout: LONG })]
+    const outcomes = waits.map(wait => rejection(wait, LockClosedError))
+    const lease = await locks!.lock(freshKey())
+    const closed = locks!.close({ drain: LONG })
+    for (const outcome of outcomes) await promptly(outcome)
+    const calls = [
+      locks!.lock(freshKey()),
+      locks!.tryLock(lease.key),
+      locks!.using(freshKey(), () => 'ran'),
+      locks!.inspect(key),
+      locks!.isLocked(key),
+      locks!.forceRelease(key),
+    ]
+    for (const call of calls) await promptly(rejection(call, LockClosedError))
+    await eventually(async () => (await holder!.inspect(key)).waiters.length === 0)
+    expect(lease.held).toBe(true)
+    await lease.release()
+    await promptly(closed)
+  })
+
+  test('refuses re-entry, too', async () => {
+    const locks = client()
+    const key = freshKey()
+    let closed: Promise<void> | undefined
+    const reason = await locks.using(key, async lease => {
+      closed = locks.close({ drain: LONG })
+      const reason = await reasonOf(locks.lock(key))
+      expect(lease.held).toBe(true)
+      return reason
+    })
+    expect(reason).toBeInstanceOf(LockClosedError)
+    await promptly(closed!)
+  })
+
+  test('once more: the sooner end counts', async () => {
+    const locks = client()
+    const lost = heard(locks, 'lost')
+    const lease = await locks.lock(freshKey())
+    const closed = locks.close({ drain: LONG })
+    void locks.close({ drain: 2 * LONG })
+    await sleep(50)
+    expect(lease.held).toBe(true)
+    const again = locks.close()
+    expect(lease.held).toBe(false)
+    await promptly(Promise.all([closed, again]))
+    expect(lost).toHaveLength(1)
+  })
+
+  test('with Redis out of reach: ends with the lease, or at its time', async () => {
+    const { source, proxy } = await place().proxied()
+    const locks = client({}, source)
+    const [short, long] = [await locks.lock(freshKey(), { lease: 500 }), await locks.lock(freshKey())]
+    proxy.refuse()
+    proxy.cut()
+    const begin = performance.now()
+    await locks.close({ drain: 1_000 })
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(999)
+    expect(short.signal.reason).toBeInstanceOf(LockLostError)
+    expect(long.signal.reason).toBeInstanceOf(LockClosedError)
+  })
+
+  test.each([[-1], [Number.NaN], ['5s'], [Number.POSITIVE_INFINITY]])('refuses %o, and stays open', async drain => {
+    const locks = client()
+    const error = await rejection(locks.close({ drain: drain as number }), LockArgumentError)
+    expect(error).toMatchObject({ option: 'drain', value: drain })
+    expect((await locks.lock(freshKey())).held).toBe(true)
+  })
+
+  test('await using: no drain', async () => {
+    const key = freshKey()
+    {
+      await using locks = client()
+      await locks.lock(key)
+    }
+    expect(await client().isLocked(key)).toBe(false)
+  })
+})
