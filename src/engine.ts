@@ -88,7 +88,7 @@ export class Engine {
       doubt: (id, token) => this.#holding.doubt(id, token),
       failed: error => this.#failed(error),
     })
-    this.#holding = new Holding(this.#mutex, clock, settings.label, this.#acquirer, {
+    this.#holding = new Holding(this.#mutex, clock, this.#acquirer, {
       renewed: ({ key, fencingToken }) => {
         this.#stats.renewed += 1
         announcer.tell('renewed', () => ({ key, fencingToken }))
@@ -133,7 +133,7 @@ export class Engine {
     if (request.signal?.aborted) return Promise.reject(request.signal.reason)
     const id = newHoldId(this.#link.clientId)
     const wish: Wish = {
-      claim: { key, id, owner: owner ?? id, lease: request.lease, headStart: request.headStart },
+      claim: { key, id, owner: owner ?? id, label: request.label, lease: request.lease, headStart: request.headStart },
       mode: once ? 'once' : request.fair ? 'queue' : 'line',
       fairAfter: request.fairAfter,
       mayReenter: owner !== undefined,

@@ -64,6 +64,12 @@ export interface LockOptions {
    * @since 0.1.0
    */
   owner?: string | undefined
+  /**
+   * Shown to others for this call, as who holds or waits; at most 1024 UTF-8 bytes.
+   * @defaultValue the client's `label`
+   * @since 0.2.0
+   */
+  label?: string | undefined
 }
 
 /**
@@ -134,7 +140,7 @@ export interface ClientOptions {
    */
   outageTimeout?: number | undefined
   /**
-   * Shown to others as who holds or waits; at most 1024 UTF-8 bytes.
+   * Shown to others as who holds or waits, by calls that name no `label` of their own; at most 1024 UTF-8 bytes.
    * @defaultValue `host:pid`
    * @since 0.1.0
    */
@@ -191,6 +197,7 @@ export interface Request {
   readonly fairAfter: number | undefined
   readonly headStart: number
   readonly owner: string | undefined
+  readonly label: string
 }
 
 type Check = (name: string, value: unknown) => void
@@ -237,6 +244,7 @@ const lockChecks: Record<keyof LockOptions, Check> = {
   fairAfter: duration(0),
   headStart: duration(0),
   owner: text(1),
+  label: text(0),
 }
 
 const clientChecks: Record<keyof ClientOptions, Check> = {
@@ -336,5 +344,6 @@ export function requestOf(options: LockOptions, settings: Settings): Request {
     fairAfter,
     headStart: options.headStart ?? 0,
     owner: options.owner,
+    label: options.label ?? settings.label,
   }
 }

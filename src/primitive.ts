@@ -24,6 +24,8 @@ export interface Claim {
   /** Unguessable; names the hold, and the waiter before it. */
   readonly id: string
   readonly owner: string
+  /** What others are shown of who waits or holds. */
+  readonly label: string
   /** ms */
   readonly lease: number
   /** ms by which the ticket is set back in the fair queue. */
@@ -99,6 +101,9 @@ export interface Hold {
   readonly id: string
 }
 
+/** Who has a lock since a hand-off within the client. */
+export type Heir = Pick<Claim, 'owner' | 'label' | 'lease'>
+
 /** A hold, and the token that it was granted with as far as its client knows. */
 export interface Held {
   readonly hold: Hold
@@ -137,7 +142,7 @@ export interface Primitive {
   /** Ends a hold. `used`: the last token that was issued of its block, the rest of which goes back. */
   release(hold: Hold, used?: number): Promise<Released>
   /** Records who holds under `hold` since a hand-off within the client; undefined: that hold is gone. */
-  pass(hold: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined>
+  pass(hold: Hold, heir: Heir, token: number): Promise<Passed | undefined>
   /**
    * Where a grant counts only once replicas have it: until when they do, as `renew`. Rejects where too few of them have it.
    */

@@ -62,7 +62,6 @@ export interface Asked {
 export class Holding<W> {
   readonly #primitive: Primitive
   readonly #clock: Clock
-  readonly #label: string
   readonly #waiting: Waiting<W>
   readonly #listener: HoldListener
   readonly #renewal: Renewal
@@ -75,11 +74,9 @@ export class Holding<W> {
   /** What is being ended behind. */
   readonly #behind = new Set<Promise<void>>()
 
-  /** `label`: what others are told of who holds. */
-  constructor(primitive: Primitive, clock: Clock, label: string, waiting: Waiting<W>, listener: HoldListener) {
+  constructor(primitive: Primitive, clock: Clock, waiting: Waiting<W>, listener: HoldListener) {
     this.#primitive = primitive
     this.#clock = clock
-    this.#label = label
     this.#waiting = waiting
     this.#listener = listener
     this.#keeper = {
@@ -116,13 +113,13 @@ export class Holding<W> {
   /** The lease of a grant. */
   take({ claim, since: called, renew, maxHold, alone }: Asked, grant: Granted | Inherited): Lease {
     const since = this.#clock.now()
-    const { key, id, owner } = claim
+    const { key, id, owner, label } = claim
     let tenure = 'tenure' in grant ? grant.tenure : undefined
     const hold = tenure?.hold ?? { key, id }
     // An owner with a name may hold the lock elsewhere, too.
     if (grant.block && owner === id) tenure = new Tenure(hold, grant, since, alone)
     const renewUntil = renew ? since + maxHold : since
-    const terms = { id, hold, tenure, owner, lease: claim.lease, renewUntil, since, waited: since - called }
+    const terms = { id, hold, tenure, owner, label, lease: claim.lease, renewUntil, since, waited: since - called }
     const lease = new Lease(terms, grant, this.#keeper)
     this.#renewal.add(lease)
     return lease
@@ -156,7 +153,7 @@ export class Holding<W> {
     const now = this.#clock.now()
     const ttl = lease ? (inside.terms(lease).tenure?.left(now) ?? 0) : 0
     if (!lease || ttl <= 0) return undefined
-    const holder = { label: this.#label, heldFor: this.#heldFor(lease) }
+    const holder = { label: inside.terms(lease).label, heldFor: this.#heldFor(lease) }
     return { granted: false, sent: now, ttl, position: 0, ticket: '0', holder, clock: 0 }
   }
 

@@ -33,6 +33,8 @@ export interface Terms {
   /** The run of hand-offs within this client that the lease may continue. */
   readonly tenure?: Tenure | undefined
   readonly owner: string
+  /** What others are shown of who holds. */
+  readonly label: string
   /** Length of the lease, in ms. */
   readonly lease: number
   /** Until when (monotonic ms) it is renewed automatically; before its start: never. */

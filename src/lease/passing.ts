@@ -144,10 +144,10 @@ export class Passing<W> {
 
   async #tell(tenure: Tenure, lease: Lease): Promise<void> {
     const { recorded } = tenure
-    const { owner, fencingToken } = lease
+    const { fencingToken } = lease
     tenure.recorded = fencingToken
     try {
-      const passed = await this.#primitive.pass(tenure.hold, owner, inside.terms(lease).lease, fencingToken)
+      const passed = await this.#primitive.pass(tenure.hold, inside.terms(lease), fencingToken)
       const holder = this.#renewal.find(tenure.hold.id)
       if (!holder) return
       if (!passed) return this.#renewal.check([holder])

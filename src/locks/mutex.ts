@@ -5,6 +5,7 @@ import { surelyUntil } from '../clock.ts'
 import type {
   Claim,
   Granted,
+  Heir,
   Held,
   Hold,
   Passed,
@@ -21,7 +22,6 @@ import type { Keys } from '../redis/keys.ts'
 import type { Runner } from '../redis/scripts.ts'
 
 export interface MutexSettings {
-  readonly label: string
   /** ms */
   readonly tokenMemory: number
   /** ms */
@@ -158,13 +158,14 @@ export class Mutex implements Primitive {
     })
   }
 
-  async pass({ key, id }: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined> {
+  async pass({ key, id }: Hold, heir: Heir, token: number): Promise<Passed | undefined> {
+    const { lease } = heir
     const { status, values, sent } = await this.#scripts.run(
       'pass',
       { lock: this.#keys.of(key).lock },
       {
         id,
-        claim: this.#text({ key, id, owner, lease, headStart: 0 }),
+        claim: this.#text({ ...heir, key, id, headStart: 0 }),
         issued: token,
         lease,
         memory: this.#settings.tokenMemory,
@@ -217,8 +218,8 @@ export class Mutex implements Primitive {
   }
 
   /** A claim as Redis has it, in the queue and of the holder: lua/include/claim.lua has its form. */
-  #text({ id, owner, lease, headStart }: Claim): string {
-    const { label, waiterTtl } = this.#settings
+  #text({ id, owner, label, lease, headStart }: Claim): string {
+    const { waiterTtl } = this.#settings
     const terms = `${lease} ${waiterTtl} ${headStart && micros(headStart)}`
     return owner !== id ? `${id} ${Buffer.byteLength(owner)} ${terms} ${owner}${label}` : `${id} 0 ${terms} ${label}`
   }

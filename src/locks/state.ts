@@ -9,7 +9,7 @@ export interface WaiterState {
   readonly id: string
   /** Who waits: the `owner` of its call, or an identity of its own. @since 0.1.0 */
   readonly owner: string
-  /** The `label` of its client. @since 0.1.0 */
+  /** The `label` of its call, or of its client. @since 0.1.0 */
   readonly label: string
   /** Place in the queue, from 1; grants follow it. @since 0.1.0 */
   readonly position: number
@@ -30,7 +30,7 @@ export interface LockState {
   readonly locked: boolean
   /** Who holds it: the `owner` of the call, or an identity of its own. @since 0.1.0 */
   readonly owner?: string
-  /** The `label` of the client that holds it. @since 0.1.0 */
+  /** The `label` of the call that holds it, or of its client. @since 0.1.0 */
   readonly label?: string
   /** The number of live holds of the owner; more than 1 by re-entry. @since 0.1.0 */
   readonly holds: number

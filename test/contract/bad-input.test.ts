@@ -35,6 +35,7 @@ const badLockOptions: Record<keyof LockOptions, unknown[]> = {
   fairAfter: notTimes,
   headStart: notTimes,
   owner: notTexts,
+  label: [5, null, {}, 'x'.repeat(1025), 'é'.repeat(513), '\ud800'],
 }
 
 const badClientOptions: Record<string, unknown[]> = {

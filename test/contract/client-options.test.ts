@@ -1,7 +1,7 @@
 /** The options of a client: each default, and that each option does what the contract says. */
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
-import { LockTimeoutError } from '../../src/index.ts'
+import { type LockClient, LockTimeoutError } from '../../src/index.ts'
 import { ownPlace, place } from '../support/place.ts'
 import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
@@ -214,6 +214,49 @@ test('label is shown to others as who holds and as who waits', async () => {
   expect(state.waiters[0]!.label).toBe('the waiter\n2')
   const error = await rejection(other.lock(key, { timeout: 1_000 }), LockTimeoutError)
   expect(error.holder?.label).toBe('the "holder" é')
+})
+
+describe('label of a call', () => {
+  test.each<[string, (locks: LockClient, key: string, work: () => Promise<void>) => Promise<void>]>([
+    ['lock', async (locks, key, work) => await locks.lock(key, { label: 'this call' }).then(work)],
+    ['tryLock', async (locks, key, work) => await locks.tryLock(key, { label: 'this call' }).then(work)],
+    ['using', (locks, key, work) => locks.using(key, { label: 'this call' }, work)],
+    ['wrap', (locks, key, work) => locks.wrap(key, work, { label: 'this call' })()],
+  ])('%s: shown in place of that of the client, to others and to its own', async (_, call) => {
+    const [locks, other] = [client({ label: 'the client' }), client()]
+    const key = freshKey()
+    await call(locks, key, async () => {
+      expect((await other.inspect(key)).label).toBe('this call')
+      for (const each of [locks, other]) {
+        const waits = heard(each, 'waiting')
+        const error = await rejection(each.lock(key, { timeout: 500, owner: 'somebody else' }), LockTimeoutError)
+        expect(error.holder?.label).toBe('this call')
+        expect(waits[0]?.holder?.label).toBe('this call')
+      }
+    })
+  })
+
+  test('of those who are queued, and of who is next', async () => {
+    const [locks, other] = [client({ label: 'the client' }), client()]
+    const key = freshKey()
+    const holder = await locks.lock(key)
+    const next = await queueUp(locks, key, 1, { label: 'the next' })
+    await queueUp(other, key, 2, { label: '' })
+    const { label, waiters } = await other.inspect(key)
+    expect([label, ...waiters.map(waiter => waiter.label)]).toEqual(['the client', 'the next', ''])
+    await holder.release()
+    await next.lease
+    expect((await other.inspect(key)).label).toBe('the next')
+  })
+
+  test('of a run of hand-offs', async () => {
+    const [locks, other] = [client({ label: 'the client' }), client()]
+    const key = freshKey()
+    const calls = Array.from({ length: 5 }, (_, i) => locks.lock(key, { fair: false, label: `call ${i}` }))
+    for (const call of calls.slice(0, 4)) await (await call).release()
+    await calls[4]
+    await eventually(async () => (await other.inspect(key)).label === 'call 4')
+  })
 })
 
 test('label may be empty', async () => {

@@ -11,7 +11,7 @@ import { inside, type Lease, type Loss } from '../../src/lease/lease.ts'
 import { Inspection } from '../../src/locks/inspection.ts'
 import { Mutex } from '../../src/locks/mutex.ts'
 import type { Request, Settings } from '../../src/options.ts'
-import type { Channel, Granted, Hold, Passed } from '../../src/primitive.ts'
+import type { Channel, Granted, Heir, Hold, Passed } from '../../src/primitive.ts'
 import { Link } from '../../src/redis/link.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
 import { limited, patiently } from '../../src/wait/patience.ts'
@@ -36,8 +36,8 @@ export interface ClientWatcher {
 class WatchedMutex extends Mutex {
   queued: (hold: string) => void = () => {}
 
-  override async pass(hold: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined> {
-    const passed = await super.pass(hold, owner, lease, token)
+  override async pass(hold: Hold, heir: Heir, token: number): Promise<Passed | undefined> {
+    const passed = await super.pass(hold, heir, token)
     if (passed?.queued) this.queued(hold.id)
     return passed
   }
@@ -124,7 +124,7 @@ export class SimulatedClient {
       doubt: (id, token) => this.holding.doubt(id, token),
       failed: error => net.trace.note(process.name, () => `failed: ${error}`),
     })
-    this.holding = new Holding(this.#mutex, process, settings.label, this.acquirer, {
+    this.holding = new Holding(this.#mutex, process, this.acquirer, {
       renewed: () => {},
       released: lease => {
         this.leases.delete(lease.id)
@@ -164,7 +164,7 @@ export class SimulatedClient {
   async #acquire(key: string, id: string, request: Request, once: boolean): Promise<Lease | undefined> {
     const { owner } = request
     const wish: Wish = {
-      claim: { key, id, owner: owner ?? id, lease: request.lease, headStart: request.headStart },
+      claim: { key, id, owner: owner ?? id, label: request.label, lease: request.lease, headStart: request.headStart },
       mode: once ? 'once' : request.fair ? 'queue' : 'line',
       fairAfter: request.fairAfter,
       mayReenter: owner !== undefined,

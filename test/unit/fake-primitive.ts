@@ -3,6 +3,7 @@ import type {
   Channel,
   Claim,
   Granted,
+  Heir,
   Held,
   Hold,
   Passed,
@@ -78,7 +79,7 @@ export class FakePrimitive implements Primitive {
   readonly leaves = new Calls<[claim: Claim], void>()
   readonly returns = new Calls<[hold: Hold], void>()
   readonly releases = new Calls<[hold: Hold, used: number | undefined], Released>()
-  readonly passes = new Calls<[hold: Hold, owner: string, lease: number, token: number], Passed | undefined>()
+  readonly passes = new Calls<[hold: Hold, heir: Heir, token: number], Passed | undefined>()
   readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
   readonly confirmations = new Calls<[held: Held], Renewed>()
 
@@ -102,8 +103,8 @@ export class FakePrimitive implements Primitive {
     return this.releases.make(hold, used)
   }
 
-  pass(hold: Hold, owner: string, lease: number, token: number): Promise<Passed | undefined> {
-    return this.passes.make(hold, owner, lease, token)
+  pass(hold: Hold, heir: Heir, token: number): Promise<Passed | undefined> {
+    return this.passes.make(hold, heir, token)
   }
 
   renew(asked: readonly Prolonging[]): Promise<Renewed[]> {

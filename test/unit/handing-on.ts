@@ -55,7 +55,7 @@ export class HandingOn {
       doubt: (id, token) => this.holding.doubt(id, token),
       failed: error => this.failures.push(error),
     })
-    this.holding = new Holding(primitive, clock, 'this client', this.acquirer, {
+    this.holding = new Holding(primitive, clock, this.acquirer, {
       renewed: ({ id }) => this.#tell('renewed', id),
       released: ({ id }) => this.#tell('released', id),
       lost: ({ id }) => this.#tell('lost', id),
@@ -73,7 +73,7 @@ export class HandingOn {
 
   /** A call in the middle of a turn of the event loop. */
   begin({ id, mode = 'line', lease = LEASE, owner, fairAfter, renew = true }: Ask): Asker {
-    const claim = { key: KEY, id, owner: owner ?? id, lease, headStart: 0 }
+    const claim = { key: KEY, id, owner: owner ?? id, label: 'this client', lease, headStart: 0 }
     const after = owner === undefined ? undefined : this.holding.record(KEY, owner)
     const wish = { claim, mode, fairAfter, mayReenter: owner !== undefined, after }
     const asker: { -readonly [K in keyof Asker]: Asker[K] } = {
@@ -127,7 +127,7 @@ export class HandingOn {
   /** Redis answers to the oldest record. */
   async recorded(queued = false): Promise<void> {
     const call = this.primitive.passes.next
-    await call.answer({ deadline: surelyUntil(this.clock.now(), call.args[2]), queued })
+    await call.answer({ deadline: surelyUntil(this.clock.now(), call.args[1].lease), queued })
   }
 
   /** Redis answers to the oldest release: `heard` clients were told. */
@@ -148,7 +148,7 @@ export class HandingOn {
 
   /** What was told to Redis of who holds, as owner and token. */
   get records(): [owner: string, token: number][] {
-    return this.primitive.passes.all.map(({ args: [, owner, , token] }) => [owner, token])
+    return this.primitive.passes.all.map(({ args: [, { owner }, token] }) => [owner, token])
   }
 
   /** Holds that were ended in Redis, with the last token that was issued under each, counted from the first. */

@@ -54,7 +54,7 @@ export class Leases {
     const since = this.clock.now()
     const { deadline = surelyUntil(since, length) } = grant
     const renewUntil = renew ? since + maxHold : since
-    const terms = { id, hold: { key, id }, owner, lease: length, renewUntil, since, waited: 0 }
+    const terms = { id, hold: { key, id }, owner, label: '', lease: length, renewUntil, since, waited: 0 }
     const lease = new Lease(terms, { granted: true, token, deadline, via }, this.#keeper)
     this.renewal.add(lease)
     return lease

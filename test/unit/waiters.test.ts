@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { Waiter, Waiters } from '../../src/wait/waiters.ts'
 
 function waiter(id: string, key = 'key'): Waiter {
-  const claim = { key, id, owner: id, lease: 1_000, headStart: 0 }
+  const claim = { key, id, owner: id, label: '', lease: 1_000, headStart: 0 }
   return new Waiter({ claim, mode: 'line', fairAfter: undefined, mayReenter: false }, 0, () => {})
 }
 

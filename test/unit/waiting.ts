@@ -65,7 +65,7 @@ export class Waiting {
   /** Begins to wait, and runs until it stands still. */
   async start(ask: Ask): Promise<Started> {
     const { id, key = KEY, mode = 'line', lease = LEASE, owner = id, fairAfter, mayReenter = false } = ask
-    const claim = { key, id, owner, lease, headStart: 0 }
+    const claim = { key, id, owner, label: '', lease, headStart: 0 }
     let waiter!: Waiter
     const outcome = new Promise<Granted | undefined>((resolve, reject) => {
       waiter = this.acquirer.start({ claim, mode, fairAfter, mayReenter }, end => {
