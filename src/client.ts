@@ -245,9 +245,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     }
   }
 
-  #outOfTime(key: string, { refusal, since }: Waiter): LockTimeoutError {
-    const { holder, position } = refusal ?? {}
-    return new LockTimeoutError(key, performance.now() - since, holder, position || undefined, this.#engine.outage)
+  #outOfTime(key: string, waiter: Waiter): LockTimeoutError {
+    const waited = performance.now() - waiter.since
+    const position = waiter.refusal?.position || undefined
+    return new LockTimeoutError(key, waited, this.#engine.holder(waiter), position, this.#engine.outage)
   }
 
   #checkOpen(key: string): void {

@@ -9,7 +9,7 @@
  */
 import pTimeout from 'p-timeout'
 import { systemClock } from './clock.ts'
-import { LockClosedError } from './errors.ts'
+import { type HolderInfo, LockClosedError } from './errors.ts'
 import { Drain } from './lease/drain.ts'
 import { Holding } from './lease/holding.ts'
 import type { Lease } from './lease/lease.ts'
@@ -163,6 +163,12 @@ export class Engine {
     this.#stats[how] += 1
   }
 
+  /** Who keeps the waiter waiting, by the newest that this client knows, and for how long by now. */
+  holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
+    const holder = this.#holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
+    return holder && { label: holder.label, heldFor: Math.max(0, clock.now() - holder.since) }
+  }
+
   /** For releases whose failure must not hide something more important: it becomes an event. */
   releaseQuietly(lease: Lease): Promise<void> {
     return this.#holding.releaseQuietly(lease)
@@ -219,13 +225,17 @@ export class Engine {
     else if (key !== undefined) this.#mutex.giveBack({ key, id }).catch(error => this.#failed(error))
   }
 
-  #waiting({ claim, refusal }: Waiter): void {
-    this.#announcer.tell('waiting', () => ({
-      key: claim.key,
-      owner: claim.owner,
-      ...(refusal?.position && { position: refusal.position }),
-      ...(refusal && { holder: refusal.holder }),
-    }))
+  #waiting(waiter: Waiter): void {
+    this.#announcer.tell('waiting', () => {
+      const { claim, refusal } = waiter
+      const holder = this.holder(waiter)
+      return {
+        key: claim.key,
+        owner: claim.owner,
+        ...(refusal?.position && { position: refusal.position }),
+        ...(holder && { holder }),
+      }
+    })
   }
 
   #failed(error: unknown): void {

@@ -1,11 +1,13 @@
 /**
- * The label of a holder and for how long it has held, as far as the last answer of Redis told.
+ * The label of a holder, and for how long it has held as of now: in the moment in which the error or the event that has it
+ * was made. It is who held by the last answer of Redis, with the time since then added; or, where this client has been
+ * granted the lock in the meantime, its own. Absent where that holder is known to have released since.
  * @since 0.1.0
  */
 export interface HolderInfo {
-  /** The `label` of the client that holds the lock. @since 0.1.0 */
+  /** The `label` of the call that holds the lock, or of its client. @since 0.1.0 */
   readonly label: string
-  /** How long it had held the lock when Redis last said so, in ms. @since 0.1.0 */
+  /** How long it has held the lock by now, in ms. @since 0.1.0 */
   readonly heldFor: number
 }
 
@@ -43,7 +45,7 @@ export class LockTimeoutError extends LockError {
   override readonly name = 'LockTimeoutError'
   /** How long the call waited, in ms. @since 0.1.0 */
   readonly waited: number
-  /** Who held the lock at the last look; undefined where there was none. @since 0.1.0 */
+  /** Who holds the lock; undefined where that is not known. @since 0.1.0 */
   readonly holder: HolderInfo | undefined
   /** Place in the fair queue, from 1; undefined for a waiter that was not queued. @since 0.1.0 */
   readonly position: number | undefined

@@ -6,7 +6,6 @@
  * Every call may be repeated with the same id without changing the outcome, and rejects only with a LockError.
  * All times are ms of the client's monotonic clock.
  */
-import type { HolderInfo } from './errors.ts'
 
 /**
  * How a grant came about. `immediate`: the lock was free. `handoff`: by the release of the holder before. `wakeup`: by an
@@ -53,6 +52,13 @@ export interface Granted {
   readonly block?: number
 }
 
+/** Who holds, as a client knows it. What others are told of it is made in that moment: for how long, is up to the time. */
+export interface Holder {
+  readonly label: string
+  /** Since when, monotonic ms; or a little earlier, as an answer is counted from when its request was sent. */
+  readonly since: number
+}
+
 export interface Refused {
   readonly granted: false
   /** When the request was sent. */
@@ -63,7 +69,8 @@ export interface Refused {
   readonly position: number
   /** The waiter's ticket, to join again with. */
   readonly ticket: string
-  readonly holder: HolderInfo
+  /** Undefined: not known any more, because it is known to have released since. */
+  readonly holder: Holder | undefined
   /** The holder's name, if it has one: its owner's other waiters may re-enter. */
   readonly owner?: string | undefined
   /** What the lock's clock showed: every grant since then has a larger token. */
@@ -79,7 +86,7 @@ export interface Queued {
 export interface Tended {
   readonly sent: number
   readonly ttl: number
-  readonly holder: HolderInfo
+  readonly holder: Holder
   /** As in `Refused`. */
   readonly owner?: string | undefined
   readonly clock: number

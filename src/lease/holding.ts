@@ -9,7 +9,7 @@
  */
 import type { Clock, Timer } from '../clock.ts'
 import { about, LockClosedError, LockConnectionError, named } from '../errors.ts'
-import type { Claim, Granted, Hold, Primitive, Refused } from '../primitive.ts'
+import type { Claim, Granted, Hold, Holder, Primitive, Refused } from '../primitive.ts'
 import { inside, type Keeper, Lease, type Loss } from './lease.ts'
 import { type Heirs, Passing } from './passing.ts'
 import { Renewal } from './renewal.ts'
@@ -153,8 +153,17 @@ export class Holding<W> {
     const now = this.#clock.now()
     const ttl = lease ? (inside.terms(lease).tenure?.left(now) ?? 0) : 0
     if (!lease || ttl <= 0) return undefined
-    const holder = { label: inside.terms(lease).label, heldFor: this.#heldFor(lease) }
+    const { label, since } = inside.terms(lease)
+    const holder = { label, since }
     return { granted: false, sent: now, ttl, position: 0, ticket: '0', holder, clock: 0 }
+  }
+
+  /** The lease of this client that holds the lock, if it was granted after `then`: who was known to hold until then does not. */
+  holder(key: string, then: number): Holder | undefined {
+    const lease = this.#renewal.ofKey(key)
+    if (!lease?.held || lease.via === 'reentry') return undefined
+    const { label, since } = inside.terms(lease)
+    return since > then ? { label, since } : undefined
   }
 
   /** Releases a lease where a failure must not hide something more important: it is reported as an event. */

@@ -98,7 +98,7 @@ export class Mutex implements Primitive {
     return {
       sent,
       ttl,
-      holder: { label, heldFor },
+      holder: { label, since: sent - heldFor },
       owner,
       clock: Number(clock),
       waiters: places.map((place, i) => {
@@ -211,7 +211,7 @@ export class Mutex implements Primitive {
       position: Number(position),
       // A string of its own: a part of the reply keeps all of it, for as long as the waiter waits.
       ticket: String(Number(ticket)),
-      holder: { label: this.#holder, heldFor: Number(heldFor) },
+      holder: { label: this.#holder, since: sent - Number(heldFor) },
       owner,
       clock: Number(clock),
     }

@@ -63,7 +63,7 @@ export class Acquirer {
       doubt: (id, token) => listener.doubt(id, token),
       failed: error => listener.failed(error),
       // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
-      left: key => this.unlocked(key),
+      left: key => this.#wake(key),
       again: waiter => this.#again(waiter),
       drop: (key, channel) => channels.drop(key, channel),
     })
@@ -106,6 +106,12 @@ export class Acquirer {
   /** "The lock is free": wakes the head of the line. */
   unlocked(key: string): void {
     const room = this.#waiters.room(key)
+    if (room) room.holder = 'released'
+    this.#wake(key)
+  }
+
+  #wake(key: string): void {
+    const room = this.#waiters.room(key)
     if (!room || room.line.size === 0) return
     room.alone = false
     this.#line.wake(room)
@@ -126,7 +132,9 @@ export class Acquirer {
   /** This client has released the lock, and so many clients were told, this one included if it listens. */
   released(key: string, heard: number): void {
     const room = this.#waiters.room(key)
-    if (room && room.line.size > 0) this.#line.released(room, heard)
+    if (!room) return
+    room.holder = 'released'
+    if (room.line.size > 0) this.#line.released(room, heard)
   }
 
   /** The waiter that a lease of this length may be handed to without asking Redis: nobody is ahead of it, here. */

@@ -60,7 +60,7 @@ export class Asking {
       // Queued by a request that was sent again, although its wait is over.
       if (queue) this.#ending.takeBack(waiter)
     } else if (queue || !waiter.askedToQueue) {
-      waiter.refusal = answer
+      this.#ending.refused(waiter, answer)
       this.park(waiter)
     }
     return answer

@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../clock.ts'
 import { LockClosedError } from '../errors.ts'
-import type { Channel, Granted, Primitive } from '../primitive.ts'
+import type { Channel, Granted, Primitive, Refused } from '../primitive.ts'
 import { Confirming } from './confirming.ts'
 import { Leaving } from './leaving.ts'
 import type { Room, Waiter, Waiters } from './waiters.ts'
@@ -91,6 +91,13 @@ export class Ending {
     waiter.settle(grant, waiter)
   }
 
+  /** The waiter has been refused, which says to all who wait with it who holds. */
+  refused(waiter: Waiter, refusal: Refused): void {
+    waiter.refusal = refusal
+    const room = this.#waiters.room(waiter.claim.key)
+    if (room) room.holder = refusal.holder
+  }
+
   /** The wait is over without a grant; with an error, or because the caller has given up. */
   end(waiter: Waiter, error: Error | undefined): void {
     if (waiter.state !== 'waiting') return
@@ -147,6 +154,7 @@ export class Ending {
     // In the line, the head's answers speak for everybody; the newest says best why the wait ended without a grant.
     const { refusal } = room
     if (refusal && !waiter.askedToQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
+    if (state === 'ended' && waiter.refusal) waiter.refusal = room.upToDate(waiter.refusal)
     this.closeIfEmpty(room)
   }
 }

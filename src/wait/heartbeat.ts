@@ -75,6 +75,7 @@ export class Heartbeat {
     try {
       const queued = waiters.map(waiter => ({ claim: waiter.claim, ticket: waiter.ticket as string }))
       const { sent, ttl, holder, owner, clock, waiters: places } = await this.#primitive.tend(room.key, queued)
+      room.holder = holder
       for (const [i, place] of places.entries()) {
         const waiter = waiters[i] as Waiter
         if (typeof place !== 'number') this.#finds.granted(waiter, place)

@@ -60,6 +60,7 @@ export class Line {
     }
     // Behind a head that is parked there is nothing to ask: its wake-ups are ours.
     if (!room.refusal) return
+    room.refusal = room.upToDate(room.refusal)
     waiter.refusal ??= room.refusal
     this.#asking.park(waiter)
   }
@@ -133,6 +134,7 @@ export class Line {
   #shareRefusal(room: Room, refusal: Refused): void {
     const first = room.refusal === undefined
     room.refusal = refusal
+    room.holder = refusal.holder
     if (!first) return
     for (const waiter of room.line) {
       waiter.refusal ??= refusal

@@ -9,7 +9,7 @@
  * without a grant has to be given back; what comes again for one that was granted is the same grant, told twice.
  */
 import type { Timer } from '../clock.ts'
-import type { Channel, Claim, Granted, Refused } from '../primitive.ts'
+import type { Channel, Claim, Granted, Holder, Refused } from '../primitive.ts'
 
 export interface Wish {
   readonly claim: Claim
@@ -103,6 +103,8 @@ export class Room {
   tendAgain = false
   /** The last refusal of the line's head: why everybody behind it waits, too. */
   refusal: Refused | undefined
+  /** Who holds, by the last that was heard of it, whichever waiter was told. Undefined: nothing was heard. */
+  holder: Holder | 'released' | undefined
   /** Whether nobody outside this client heard the last release, and nothing has shown anybody since. */
   alone = false
   /** When this client called its release of the lock that the room waits for. */
@@ -131,6 +133,12 @@ export class Room {
 
   get empty(): boolean {
     return this.line.size === 0 && this.queued.size === 0
+  }
+
+  /** The refusal with the newest that is known of who holds. */
+  upToDate(refusal: Refused): Refused {
+    const holder = this.holder === 'released' ? undefined : (this.holder ?? refusal.holder)
+    return holder === refusal.holder ? refusal : { ...refusal, holder }
   }
 
   /** To the end of the line. */

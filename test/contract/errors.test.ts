@@ -91,6 +91,50 @@ describe('LockTimeoutError', () => {
     expect(error.message).toContain('the holder')
   })
 
+  test.each(['fair', 'unfair'])(
+    'of a %s waiter: for how long it has been held by now, not by the last answer',
+    async way => {
+      const [holder, waiter] = clients(2)
+      const key = freshKey()
+      const lease = await holder!.lock(key)
+      const begin = performance.now()
+      const call = waiter!.lock(key, { timeout: 1_500, fair: way === 'fair', fairAfter: Number.POSITIVE_INFINITY })
+      const error = await rejection(call, LockTimeoutError)
+      expect(lease.held).toBe(true)
+      expect(error.holder!.heldFor).toBeGreaterThanOrEqual(1_490)
+      expect(error.holder!.heldFor).toBeLessThanOrEqual(performance.now() - begin + 1_000)
+      expect(error.message).toContain(`for ${Math.round(error.holder!.heldFor)} ms`)
+    },
+  )
+
+  test('of a waiter whose client has taken the lock since the last answer: that is who holds', async () => {
+    const [stranger, locks] = [client({ label: 'the stranger' }), client({ label: 'this client', waiterTtl: 60_000 })]
+    const key = freshKey()
+    const lease = await stranger.lock(key)
+    const next = await queueUp(locks, key, 1)
+    const { lease: last } = await queueUp(locks, key, 2, { timeout: 4_000 })
+    await sleep(300)
+    await lease.release()
+    await next.lease
+    const taken = performance.now()
+    const error = await rejection(last, LockTimeoutError)
+    expect(error.holder?.label).toBe('this client')
+    expect(error.holder!.heldFor).toBeLessThanOrEqual(performance.now() - taken + 100)
+  })
+
+  test('of a waiter whose client has released the lock since the last answer: who holds now is not known', async () => {
+    const [stranger, locks] = [client({ label: 'the stranger' }), client({ label: 'this client', waiterTtl: 60_000 })]
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    const next = await queueUp(stranger, key, 1)
+    const { lease: last } = await queueUp(locks, key, 2, { timeout: 4_000 })
+    await lease.release()
+    await next.lease
+    const error = await rejection(last, LockTimeoutError)
+    expect(error.holder).toBeUndefined()
+    expect(error.message).not.toContain('held by')
+  })
+
   test('of unfair waiters behind another of its client: the same', async () => {
     const [holder, waiter] = [client({ label: 'the holder' }), client()]
     const key = freshKey()

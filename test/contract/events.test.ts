@@ -4,7 +4,7 @@ import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ClientEvents } from '../../src/index.ts'
-import { LockConnectionError, LockLostError } from '../../src/index.ts'
+import { LockClosedError, LockConnectionError, LockLostError } from '../../src/index.ts'
 import { ownPlace, place } from '../support/place.ts'
 import { Child } from '../support/process.ts'
 import { client, freshKey } from '../support/redis.ts'
@@ -71,6 +71,18 @@ describe('events', () => {
     await park(waiter, key, { owner: 'me' })
     expect(events).toEqual([{ key, owner: 'me', holder: { label: 'the holder', heldFor: expect.any(Number) } }])
     expect(events[0]).not.toHaveProperty('position')
+  })
+
+  test('waiting of one that comes later behind another of its client: held as of now', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    await park(waiter!, key)
+    await sleep(1_000)
+    const events = heard(waiter!, 'waiting')
+    void rejection(waiter!.lock(key), LockClosedError)
+    await eventually(() => events.length > 0)
+    expect(events[0]?.holder?.heldFor).toBeGreaterThanOrEqual(990)
   })
 
   test('waiting is told once by every call that waits, also behind another of its client', async () => {

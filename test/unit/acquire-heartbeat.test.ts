@@ -100,8 +100,8 @@ describe('I9 a heartbeat', () => {
     const at = new Waiting()
     const waiters = [await at.parkedFair({ id: 'A' }, 4), await at.parkedFair({ id: 'B' }, 5)]
     await at.clock.advance(HEARTBEAT)
-    await at.primitive.tends.next.answer(at.tended([1, 2], { holder: { label: 'new one', heldFor: 3 } }))
-    const seen = waiters.map(waiter => [waiter.refusal?.position, waiter.refusal?.holder.label])
+    await at.primitive.tends.next.answer(at.tended([1, 2], { holder: { label: 'new one', since: at.clock.now() - 3 } }))
+    const seen = waiters.map(waiter => [waiter.refusal?.position, waiter.refusal?.holder?.label])
     expect(seen).toEqual([
       [1, 'new one'],
       [2, 'new one'],

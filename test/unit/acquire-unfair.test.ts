@@ -152,9 +152,9 @@ describe('a single attempt', () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', mode: 'once' })
-    await at.primitive.attempts.next.answer(at.refused({ holder: { label: 'newest', heldFor: 1 } }))
+    await at.primitive.attempts.next.answer(at.refused({ holder: { label: 'newest', since: 1 } }))
     expect(await now(waiter.outcome)).toBeUndefined()
-    expect(waiter.refusal?.holder.label).toBe('newest')
+    expect(waiter.refusal?.holder?.label).toBe('newest')
   })
 
   test('does not stand behind others', async () => {

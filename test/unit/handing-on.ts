@@ -119,7 +119,7 @@ export class HandingOn {
   }
 
   refused(refusal: Partial<Refused> = {}): Refused {
-    const holder = { label: 'other', heldFor: 5 }
+    const holder = { label: 'other', since: this.clock.now() - 5 }
     const sent = this.clock.now()
     return { granted: false, sent, ttl: LEASE, position: 0, ticket: '0', holder, clock: 50, ...refusal }
   }

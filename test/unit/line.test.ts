@@ -139,7 +139,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     expect(c.waiter.refusal).toMatchObject({
       granted: false,
       position: 0,
-      holder: { label: 'this client', heldFor: 0 },
+      holder: { label: 'this client', since: at.clock.now() },
     })
   })
 

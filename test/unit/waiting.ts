@@ -99,7 +99,7 @@ export class Waiting {
   }
 
   refused(refusal: Partial<Refused> = {}): Refused {
-    const holder = { label: 'other', heldFor: 5 }
+    const holder = { label: 'other', since: this.clock.now() - 5 }
     return {
       granted: false,
       sent: this.clock.now(),
@@ -116,7 +116,7 @@ export class Waiting {
     return {
       sent: this.clock.now(),
       ttl: LEASE,
-      holder: { label: 'other', heldFor: 5 },
+      holder: { label: 'other', since: this.clock.now() - 5 },
       clock: CLOCK,
       waiters,
       ...tended,
