@@ -6,7 +6,7 @@
  *   - `locks.lock(key)` with `await using`, or with `release()` by hand, where a function does not fit.
  *   - `locks.wrap(key, fn)`, `@locked(locks, key)`: a function or a method that always runs under a lock.
  *   - `locks.tryLock(key)`: take it or leave it.
- *   - `{ fair: true }`: first come, first served. `{ fairAfter: ms }`: fast, but nobody starves.
+ *   - `{ fair: true }`: first come, first served. Without it: fast, and nobody starves.
  *   - `lease.fencingToken`: what makes the protected data safe even where a lock alone cannot.
  * @packageDocumentation
  */

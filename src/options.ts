@@ -41,19 +41,21 @@ export interface LockOptions {
   maxHold?: number | undefined
   /**
    * true: first come, first served, by a queue in Redis. false: whoever asks first after a release wins, which is faster
-   * under contention and may starve somebody.
+   * under contention; who has waited for `fairAfter` then joins the queue.
    * @defaultValue the client's `fair`
    * @since 0.1.0
    */
   fair?: boolean | undefined
   /**
-   * With `fair: false`: join the fair queue after having waited this many ms, which bounds starvation.
+   * With `fair: false`: join the fair queue after having waited this many ms, so that nobody starves. `Infinity`: never; then
+   * a waiter may be overtaken for ever.
    * @defaultValue the client's `fairAfter`
    * @since 0.1.0
    */
   fairAfter?: number | undefined
   /**
    * In the fair queue, be ordered as if the request had been made this many ms earlier. Later requests still age past it.
+   * Of an unfair call it counts once that joins the queue; with `fairAfter: Infinity` it never does, and is refused.
    * @defaultValue `0`
    * @since 0.1.0
    */
@@ -122,8 +124,8 @@ export interface ClientOptions {
    */
   fair?: boolean | undefined
   /**
-   * The default of the option of the same name of each call, in ms.
-   * @defaultValue none
+   * The default of the option of the same name of each call, in ms. `Infinity`: unfair callers never queue.
+   * @defaultValue `1_000`
    * @since 0.1.0
    */
   fairAfter?: number | undefined
@@ -172,14 +174,15 @@ export interface Replicas {
   fsync?: boolean | undefined
 }
 
-/** A client's options with all defaults filled in; three of them have none. */
+/** A client's options with all defaults filled in; two of them have none. */
 export interface Settings {
   readonly prefix: string
   readonly lease: number
   readonly waiterTtl: number
   readonly tokenMemory: number
   readonly fair: boolean
-  readonly fairAfter: number | undefined
+  /** Infinity: never. */
+  readonly fairAfter: number
   readonly timeout: number | undefined
   readonly outageTimeout: number
   readonly label: string
@@ -194,6 +197,7 @@ export interface Request {
   readonly renew: boolean
   readonly maxHold: number
   readonly fair: boolean
+  /** Undefined: it does not join the queue later. */
   readonly fairAfter: number | undefined
   readonly headStart: number
   readonly owner: string | undefined
@@ -207,6 +211,13 @@ function duration(least: number): Check {
     if (typeof value !== 'number' || !(value >= least && value <= LONGEST)) {
       throw new LockArgumentError(name, value, `a number of ms from ${least} to ${LONGEST}`)
     }
+  }
+}
+
+const durationOrNever: Check = (name, value) => {
+  if (value === Number.POSITIVE_INFINITY) return
+  if (typeof value !== 'number' || !(value >= 0 && value <= LONGEST)) {
+    throw new LockArgumentError(name, value, `a number of ms from 0 to ${LONGEST}, or Infinity`)
   }
 }
 
@@ -241,7 +252,7 @@ const lockChecks: Record<keyof LockOptions, Check> = {
   renew: flag,
   maxHold: duration(1),
   fair: flag,
-  fairAfter: duration(0),
+  fairAfter: durationOrNever,
   headStart: duration(0),
   owner: text(1),
   label: text(0),
@@ -253,7 +264,7 @@ const clientChecks: Record<keyof ClientOptions, Check> = {
   waiterTtl: duration(1),
   tokenMemory: duration(0),
   fair: flag,
-  fairAfter: duration(0),
+  fairAfter: durationOrNever,
   timeout: duration(0),
   outageTimeout: duration(1),
   label: text(0),
@@ -303,7 +314,7 @@ export function settingsOf(options: ClientOptions): Settings {
     waiterTtl: Math.ceil(options.waiterTtl ?? 10_000),
     tokenMemory: Math.ceil(options.tokenMemory ?? 600_000),
     fair: options.fair ?? false,
-    fairAfter: options.fairAfter,
+    fairAfter: options.fairAfter ?? 1_000,
     timeout: options.timeout,
     outageTimeout,
     label: options.label ?? `${hostname()}:${process.pid}`,
@@ -326,13 +337,11 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
 export function requestOf(options: LockOptions, settings: Settings): Request {
   check('options', options, lockChecks)
   const fair = options.fair ?? settings.fair
-  const fairAfter = fair ? undefined : (options.fairAfter ?? settings.fairAfter)
+  const after = options.fairAfter ?? settings.fairAfter
+  const fairAfter = fair || after === Number.POSITIVE_INFINITY ? undefined : after
   if (options.headStart !== undefined && !fair && fairAfter === undefined) {
-    throw new LockArgumentError(
-      'headStart',
-      options.headStart,
-      'only with fair: true or fairAfter, because only the queue has an order',
-    )
+    const accepted = 'only with fair: true or a finite fairAfter, because only the queue has an order'
+    throw new LockArgumentError('headStart', options.headStart, accepted)
   }
   return {
     timeout: options.timeout ?? settings.timeout,

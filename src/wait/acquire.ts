@@ -16,13 +16,14 @@
  * its way, and the message finds the waiter in the table, because that was written before the request left: message
  * and reply come over two connections and in any order.
  *
- * Beside this loop: asking.ts (one attempt), line.ts (the unfair waiters), ending.ts (the end of every wait, and what is
+ * Beside this loop: asking.ts (one attempt), line.ts (the unfair waiters), aging.ts (those of them that join the queue), ending.ts (the end of every wait, and what is
  * taken back behind it), heartbeat.ts (the slow timer), outage.ts (the end of patience without Redis), waiters.ts (the
  * table, without I/O).
  */
 import { type Clock, surelyUntil } from '../clock.ts'
 import { LockClosedError } from '../errors.ts'
 import type { Granted, Primitive, Refused, Via } from '../primitive.ts'
+import { Aging } from './aging.ts'
 import { Asking, type Channels } from './asking.ts'
 import { Ending, type Patience } from './ending.ts'
 import { Heartbeat } from './heartbeat.ts'
@@ -49,6 +50,7 @@ export interface WaitListener {
 export class Acquirer {
   readonly #clock: Clock
   readonly #waiters = new Waiters()
+  readonly #aging: Aging
   readonly #asking: Asking
   readonly #line: Line
   readonly #ending: Ending
@@ -58,7 +60,11 @@ export class Acquirer {
 
   constructor(primitive: Primitive, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
     this.#clock = clock
+    this.#aging = new Aging(clock, waiter => {
+      this.#queue(waiter).catch(error => this.#ending.end(waiter, error))
+    })
     this.#ending = new Ending(this.#waiters, primitive, clock, patience, {
+      settled: waiter => this.#aging.delete(waiter),
       holds: id => listener.holds(id),
       doubt: (id, token) => listener.doubt(id, token),
       failed: error => listener.failed(error),
@@ -67,7 +73,10 @@ export class Acquirer {
       again: waiter => this.#again(waiter),
       drop: (key, channel) => channels.drop(key, channel),
     })
-    this.#asking = new Asking(primitive, channels, clock, this.#ending, waiter => listener.waiting(waiter))
+    this.#asking = new Asking(primitive, channels, clock, this.#ending, waiter => {
+      this.#aging.add(waiter)
+      listener.waiting(waiter)
+    })
     this.#heartbeat = new Heartbeat(primitive, clock, this.#ending, patience, {
       granted: (waiter, grant) => this.#receive(waiter, grant),
       entered: (room, owner) => this.#reenter(room, owner),
@@ -282,12 +291,6 @@ export class Acquirer {
   }
 
   #stand(waiter: Waiter): void {
-    const { fairAfter } = waiter.wish
-    if (fairAfter !== undefined) {
-      waiter.fairTimer = this.#clock.after(waiter.since + fairAfter - this.#clock.now(), () => {
-        this.#queue(waiter).catch(error => this.#ending.end(waiter, error))
-      })
-    }
     this.#line.join(this.#waiters.line(waiter), waiter)
   }
 

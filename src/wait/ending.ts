@@ -21,6 +21,8 @@ export interface Patience {
 }
 
 export interface EndListener {
+  /** Its wait is over. */
+  settled(waiter: Waiter): void
   /** Whether the client has made a lease of the grant to this id, and it has not ended. */
   holds(id: string): boolean
   /** Something failed that no promise reports. */
@@ -148,7 +150,7 @@ export class Ending {
 
   #settle(waiter: Waiter, state: 'granted' | 'ended'): void {
     waiter.state = state
-    waiter.fairTimer?.cancel()
+    this.#listener.settled(waiter)
     const room = this.#waiters.remove(waiter)
     if (!room) return
     // In the line, the head's answers speak for everybody; the newest says best why the wait ended without a grant.

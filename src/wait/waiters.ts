@@ -63,8 +63,6 @@ export class Waiter {
   unconfirmedSince: number | undefined
   /** Whether nobody outside this client was known to wait when it was granted. */
   alone = false
-  /** For one that is to join the queue later. */
-  fairTimer: Timer | undefined
 
   constructor(wish: Wish, since: number, settle: Settle) {
     this.wish = wish

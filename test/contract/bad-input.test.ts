@@ -22,6 +22,7 @@ const badKeys: [string, unknown][] = [
 ]
 
 const notTimes = [-1, Number.NaN, Number.POSITIVE_INFINITY, '5', null, true, 5n]
+const notTimesOrNever = notTimes.filter(value => value !== Number.POSITIVE_INFINITY)
 const notFlags = ['true', 0, 1, null]
 const notTexts = ['', 5, null, 'x'.repeat(1025), '\ud800']
 
@@ -32,7 +33,7 @@ const badLockOptions: Record<keyof LockOptions, unknown[]> = {
   renew: notFlags,
   maxHold: notTimes,
   fair: notFlags,
-  fairAfter: notTimes,
+  fairAfter: notTimesOrNever,
   headStart: notTimes,
   owner: notTexts,
   label: [5, null, {}, 'x'.repeat(1025), 'é'.repeat(513), '\ud800'],
@@ -44,7 +45,7 @@ const badClientOptions: Record<string, unknown[]> = {
   waiterTtl: [...notTimes, 0],
   tokenMemory: notTimes,
   fair: notFlags,
-  fairAfter: notTimes,
+  fairAfter: notTimesOrNever,
   timeout: notTimes,
   outageTimeout: notTimes,
   label: [5, null, {}],
@@ -173,7 +174,8 @@ describe('a bad option of a call', () => {
 
   test('headStart without a queue to be ordered in is refused', async () => {
     const locks = client({}, await place().sourceToNobody())
-    const error = await promptly(rejection(locks.lock('k', { headStart: 5, fair: false }), LockArgumentError))
+    const options = { headStart: 5, fair: false, fairAfter: Number.POSITIVE_INFINITY }
+    const error = await promptly(rejection(locks.lock('k', options), LockArgumentError))
     expect(error.option).toBe('headStart')
   })
 

@@ -1,7 +1,7 @@
 /** The options of a client: each default, and that each option does what the contract says. */
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
-import { type LockClient, LockTimeoutError } from '../../src/index.ts'
+import { type LockClient, LockClosedError, LockTimeoutError } from '../../src/index.ts'
 import { ownPlace, place } from '../support/place.ts'
 import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
@@ -179,10 +179,21 @@ describe('defaults of the options of a call', () => {
     const key = freshKey()
     await holder.lock(key)
     await park(other, key, { fairAfter: 60_000 })
-    await park(waiter, key, {})
+    await park(waiter, key, { fairAfter: undefined })
     await queueOf(holder, key, 1)
     await sleep(400)
     expect((await holder.inspect(key)).waiters).toHaveLength(1)
+  })
+
+  test('fairAfter: Infinity never queues unfair calls, unless they say otherwise', async () => {
+    const [holder, waiter] = [client(), client({ fairAfter: Number.POSITIVE_INFINITY })]
+    const key = freshKey()
+    await holder.lock(key)
+    await park(waiter, key, { fairAfter: undefined })
+    await sleep(1_500)
+    expect((await holder.inspect(key)).waiters).toEqual([])
+    void rejection(waiter.lock(key, { fairAfter: 100 }), LockClosedError)
+    await queueOf(holder, key, 1)
   })
 
   test('timeout bounds lock and tryLock that do not say otherwise', async () => {

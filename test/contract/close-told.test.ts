@@ -104,11 +104,14 @@ describe('using', () => {
     const { source, proxy } = await place().proxied()
     const locks = client({}, source)
     const lost = heard(locks, 'lost')
+    let ran = false
     const run = locks.using(freshKey(), () => {
       proxy.hold('down')
+      ran = true
       return 'done'
     })
-    await eventually(() => settles(run, 50).then(settled => !settled))
+    await eventually(() => ran)
+    expect(await settles(run, 50)).toBe(false)
     const closed = locks.close()
     proxy.heal()
     expect(await promptly(run)).toBe('done')

@@ -73,6 +73,9 @@ describe.each(Object.entries(specimens))('%s', (name, { code, make, hasKey }) =>
   })
 })
 
+/** By the default a waiter that gives up after 1 s may just have joined the queue. */
+const unfair = { fairAfter: Number.POSITIVE_INFINITY }
+
 describe('LockTimeoutError', () => {
   test('of an unfair waiter: waited and holder, no position', async () => {
     const [holder, waiter] = [client({ label: 'the holder' }), client()]
@@ -80,7 +83,7 @@ describe('LockTimeoutError', () => {
     await holder.lock(key)
     await waiter.isLocked(key)
     await sleep(100)
-    const error = await rejection(waiter.lock(key, { timeout: 1_000 }), LockTimeoutError)
+    const error = await rejection(waiter.lock(key, { timeout: 1_000, ...unfair }), LockTimeoutError)
     expect(error.waited).toBeGreaterThanOrEqual(1_000)
     expect(error.waited).toBeLessThan(10_000)
     expect(error.holder).toEqual({ label: 'the holder', heldFor: expect.any(Number) })
@@ -98,7 +101,7 @@ describe('LockTimeoutError', () => {
       const key = freshKey()
       const lease = await holder!.lock(key)
       const begin = performance.now()
-      const call = waiter!.lock(key, { timeout: 1_500, fair: way === 'fair', fairAfter: Number.POSITIVE_INFINITY })
+      const call = waiter!.lock(key, { timeout: 1_500, fair: way === 'fair', ...unfair })
       const error = await rejection(call, LockTimeoutError)
       expect(lease.held).toBe(true)
       expect(error.holder!.heldFor).toBeGreaterThanOrEqual(1_490)
@@ -140,7 +143,8 @@ describe('LockTimeoutError', () => {
     const key = freshKey()
     await holder.lock(key)
     await park(waiter, key)
-    const errors = [1, 2].map(() => rejection(waiter.lock(key, { timeout: 1_000 }), LockTimeoutError))
+    const calls = [1, 2].map(() => waiter.lock(key, { timeout: 1_000, ...unfair }))
+    const errors = calls.map(call => rejection(call, LockTimeoutError))
     for (const error of await Promise.all(errors)) {
       expect(error.holder?.label).toBe('the holder')
       expect(error.position).toBeUndefined()

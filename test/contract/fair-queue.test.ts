@@ -242,6 +242,56 @@ describe('fairAfter', () => {
     await Promise.all(hogs)
   })
 
+  test('I4: by default nobody starves in a mixed crowd: who has waited for 1 s is granted within a turn of the queue', async () => {
+    const CROWD = 6
+    const [one, two, three] = clients(3)
+    const key = freshKey()
+    let turns = 0
+    let stop = false
+    const crowd = Array.from({ length: CROWD }, async (_, i) => {
+      const locks = i % 2 ? one! : two!
+      while (!stop) {
+        await locks.using(key, { fair: true }, async () => {
+          turns += 1
+          await sleep(5)
+        })
+      }
+    })
+    await eventually(() => turns > CROWD)
+    const waited = [one!, two!, three!].map(async locks => {
+      const call = locks.lock(key, { timeout: 15_000 })
+      await sleep(1_000)
+      const before = turns
+      await (await call).release()
+      return turns - before
+    })
+    // The queue has fewer than ten; the rest is for a request that took longer to get there.
+    for (const each of await Promise.all(waited)) expect(each).toBeLessThan(10 * CROWD)
+    stop = true
+    await Promise.all(crowd)
+  })
+
+  test('by default an unfair waiter joins the queue after 1 s', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    await holder!.lock(key)
+    const begin = performance.now()
+    waiter!.lock(key).catch(() => {})
+    await queueOf(holder!, key, 1)
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(995)
+  })
+
+  test('Infinity: never', async () => {
+    const [holder, waiter] = clients(2)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const parked = waiter!.lock(key, { fairAfter: Number.POSITIVE_INFINITY })
+    await sleep(1_500)
+    expect((await holder!.inspect(key)).waiters).toEqual([])
+    await lease.release()
+    expect((await promptly(parked)).via).toBe('wakeup')
+  })
+
   test('a grant before that is an unfair one, and leaves nothing queued', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()

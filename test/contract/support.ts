@@ -80,14 +80,14 @@ export async function queueUp(
   return { lease }
 }
 
-/** An unfair call of `lock` that was refused and is parked. The client must be one that does not wait for the key yet. */
+/** An unfair call of `lock` that was refused and is parked, and never joins the queue. The client must be one that does not wait for the key yet. */
 export async function park(
   locks: LockClient,
   key: string,
   options: LockOptions = {},
 ): Promise<{ lease: Promise<Lease> }> {
   const waits = heard(locks, 'waiting')
-  const lease = locks.lock(key, { fair: false, ...options })
+  const lease = locks.lock(key, { fair: false, fairAfter: Number.POSITIVE_INFINITY, ...options })
   await Promise.race([eventually(() => waits.some(event => event.key === key)), failure(lease)])
   return { lease }
 }

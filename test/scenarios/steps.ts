@@ -5,7 +5,7 @@ import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
 import { keysWith } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'
 
-/** Waiters of a client, parked when this resolves. They may be left without an outcome. */
+/** Waiters of a client, parked when this resolves; the unfair ones never join the queue. They may be left without an outcome. */
 export async function park(locks: LockClient, key: string, count: number, options: LockOptions = {}) {
   const waiting = locks.stats().waiting
   let refused = 0
@@ -14,7 +14,7 @@ export async function park(locks: LockClient, key: string, count: number, option
   }
   locks.on('waiting', listen)
   const waits = Array.from({ length: count }, () => {
-    const wait = locks.lock(key, options)
+    const wait = locks.lock(key, { fairAfter: Number.POSITIVE_INFINITY, ...options })
     wait.catch(() => {})
     return wait
   })

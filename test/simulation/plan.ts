@@ -176,7 +176,7 @@ function callOf(
   const queues = fair || random.chance(crowd ? 0.03 : 0.2)
   const options = {
     fair,
-    fairAfter: !fair && queues ? random.int(0, 300) : undefined,
+    fairAfter: !fair && queues ? random.int(0, 300) : Number.POSITIVE_INFINITY,
     headStart: queues && random.chance(0.1) ? random.int(1, 500) : undefined,
     lease: fixed ? random.pick([40, 150, 1_000]) : undefined,
     maxHold: !fixed && random.chance(0.1) ? random.int(1, 500) : undefined,

@@ -33,6 +33,7 @@ export function choose(random: Random, keys: readonly string[]): Choice {
   const { options: lease, length } = chooseLease(random)
   const options: LockOptions = { ...lease }
   if (mode === 'fair') options.fair = true
+  if (mode === 'unfair') options.fairAfter = Number.POSITIVE_INFINITY
   if (mode === 'fairAfter') options.fairAfter = random.int(0, 500)
   if (mode === 'fair' && random.chance(10)) options.headStart = random.int(1, 1_000)
   if (timeout !== undefined) options.timeout = timeout

@@ -112,7 +112,7 @@ export class Crowd {
       const owner = fair ? { owner: attempt } : undefined
       this.#record('request', { worker, attempt, key, mode: fair ? 'fair' : 'unfair', ...owner })
       try {
-        const lease = await locks.lock(key, { fair, ...owner })
+        const lease = await locks.lock(key, { fair, fairAfter: Number.POSITIVE_INFINITY, ...owner })
         this.#granted(worker, attempt, lease)
         this.#served.set(`${key} ${worker}`, now())
         await sleep(2 + Math.random() * 10)

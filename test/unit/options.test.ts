@@ -6,7 +6,7 @@ import { LockArgumentError } from '../../src/errors.ts'
 import { checkKey, checkOwner, checkRenewal, requestOf, settingsOf } from '../../src/options.ts'
 
 const settings = settingsOf({})
-const lockNames = ['timeout', 'signal', 'lease', 'renew', 'maxHold', 'fair', 'fairAfter', 'headStart', 'owner']
+const lockNames = ['timeout', 'signal', 'lease', 'renew', 'maxHold', 'fair', 'fairAfter', 'headStart', 'owner', 'label']
 const clientNames = [
   'prefix',
   'lease',
@@ -76,7 +76,7 @@ const accepted: Record<string, fc.Arbitrary<unknown>> = {
   renew: fc.boolean(),
   maxHold: positive,
   fair: fc.boolean(),
-  fairAfter: duration,
+  fairAfter: fc.oneof(duration, fc.constant(Number.POSITIVE_INFINITY)),
   owner: text,
   prefix: text,
   waiterTtl: positive,
@@ -111,17 +111,17 @@ describe.each(Object.entries(takers))('%s options one by one', (kind, { names, t
 
   const typed = names.filter(name => name in accepted && !isDuration(name))
   test.each(typed)(`%s: a value of another type is refused (${kind})`, name => {
-    for (const value of [null, 7, {}, [], Symbol('x')]) {
+    for (const value of [null, name === 'fairAfter' ? -7 : 7, {}, [], Symbol('x')]) {
       expect(refusal(() => take({ [name]: value }))).toMatchObject({ option: name, value })
     }
   })
 })
 
 describe('headStart', () => {
-  test('is accepted where there is a queue: with fair, or with fairAfter, of the call or of the client', () => {
+  test('is accepted where there is a queue: with fair, with fairAfter, of the call or of the client, and by default', () => {
     fc.assert(
       fc.property(duration, headStart => {
-        for (const options of [{ fair: true }, { fairAfter: 5 }]) {
+        for (const options of [{}, { fair: true }, { fairAfter: 5 }]) {
           expect(requestOf({ headStart, ...options }, settings)).toMatchObject({ headStart })
           expect(requestOf({ headStart }, settingsOf(options))).toMatchObject({ headStart })
         }
@@ -130,8 +130,12 @@ describe('headStart', () => {
   })
 
   test('is refused without one', () => {
-    expect(refusal(() => requestOf({ headStart: 5 }, settings)).option).toBe('headStart')
-    expect(refusal(() => requestOf({ headStart: 5, fair: false }, settingsOf({ fair: true }))).option).toBe('headStart')
+    const never = { fairAfter: Number.POSITIVE_INFINITY }
+    expect(refusal(() => requestOf({ headStart: 5, ...never }, settings)).option).toBe('headStart')
+    expect(refusal(() => requestOf({ headStart: 5 }, settingsOf(never))).option).toBe('headStart')
+    const fair = settingsOf({ fair: true, ...never })
+    expect(refusal(() => requestOf({ headStart: 5, fair: false }, fair)).option).toBe('headStart')
+    expect(requestOf({ headStart: 5 }, fair)).toMatchObject({ headStart: 5 })
   })
 })
 
@@ -148,7 +152,10 @@ describe('defaults', () => {
     expect(requestOf({}, eager)).toMatchObject({ fair: false, fairAfter: 9, timeout: 8 })
     expect(requestOf({ fairAfter: 1, timeout: 0 }, eager)).toMatchObject({ fairAfter: 1, timeout: 0 })
     expect(requestOf({ fair: true }, eager)).toMatchObject({ fair: true, fairAfter: undefined })
-    expect(requestOf({ fair: false }, settingsOf({ fair: true }))).toMatchObject({ fair: false })
+    expect(requestOf({ fair: false }, settingsOf({ fair: true }))).toMatchObject({ fair: false, fairAfter: 1_000 })
+    const never = { fairAfter: Number.POSITIVE_INFINITY }
+    expect(requestOf(never, eager).fairAfter).toBeUndefined()
+    expect(requestOf({}, settingsOf(never)).fairAfter).toBeUndefined()
   })
 
   test('are those of the contract', () => {
@@ -158,9 +165,10 @@ describe('defaults', () => {
       waiterTtl: 10_000,
       tokenMemory: 600_000,
       fair: false,
+      fairAfter: 1_000,
       outageTimeout: 15_000,
     })
-    expect([settings.fairAfter, settings.timeout]).toEqual([undefined, undefined])
+    expect(settings.timeout).toBeUndefined()
     expect(settings.label).toMatch(/^.+:\d+$/)
   })
 

@@ -17,7 +17,7 @@ export const batonUnfair: Rival = {
   kind: 'baton',
   fair: false,
   package: undefined,
-  note: 'redis-baton, unfair (its default): waiters are woken by messages, one LockClient a process.',
+  note: 'redis-baton, unfair for ever (fairAfter: Infinity): waiters are woken by messages, one LockClient a process.',
   runtime: 'node',
   missing: async () => undefined,
   open: setting => open(setting, false),
@@ -25,7 +25,9 @@ export const batonUnfair: Rival = {
 
 async function open({ url, lease, process }: Setting, fair: boolean): Promise<RivalClient> {
   // The lease is the client's, so that it is renewed like any other; a lease of the call would be a fixed one.
-  const locks = new LockClient(url, { fair, label: `bench-${process}`, ...(lease === undefined ? {} : { lease }) })
+  // Unfair without an end: by the default, who waits for a second would stand in the queue from then on, and that is the other rival.
+  const options = { fair, fairAfter: Number.POSITIVE_INFINITY, label: `bench-${process}` }
+  const locks = new LockClient(url, { ...options, ...(lease === undefined ? {} : { lease }) })
   const contender = {
     async acquire(key: string) {
       const lease = await locks.lock(key)

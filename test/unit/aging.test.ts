@@ -1,0 +1,77 @@
+/** Unfair waiters that come due: in their order, with one timer for all that wait for equally long. */
+import { expect, test } from 'vitest'
+import { Aging } from '../../src/wait/aging.ts'
+import { Waiter } from '../../src/wait/waiters.ts'
+import { FakeClock } from './fake-clock.ts'
+
+function setUp() {
+  const clock = new FakeClock()
+  const due: string[] = []
+  const aging = new Aging(clock, waiter => due.push(waiter.claim.id))
+  const park = (id: string, fairAfter: number | undefined, mode: 'line' | 'queue' = 'line') => {
+    const claim = { key: 'key', id, owner: id, label: '', lease: 1_000, headStart: 0 }
+    const waiter = new Waiter({ claim, mode, fairAfter, mayReenter: false }, clock.now(), () => {})
+    aging.add(waiter)
+    return waiter
+  }
+  return { clock, due, aging, park }
+}
+
+test('each comes due after its own time, and once', async () => {
+  const { clock, due, park } = setUp()
+  park('A', 100)
+  await clock.advance(50)
+  park('B', 100)
+  park('C', 20)
+  await clock.advance(49)
+  expect(due).toEqual(['C'])
+  await clock.advance(1)
+  expect(due).toEqual(['C', 'A'])
+  await clock.advance(50)
+  expect(due).toEqual(['C', 'A', 'B'])
+  await clock.advance(1_000)
+  expect([due.length, clock.armed]).toEqual([3, 0])
+})
+
+test('any number of waiters has one timer', async () => {
+  const { clock, due, park } = setUp()
+  for (let i = 0; i < 1_000; i++) park(`${i}`, 100)
+  expect(clock.armed).toBe(1)
+  await clock.advance(100)
+  expect([due.length, clock.armed]).toEqual([1_000, 0])
+})
+
+test('one whose wait is over does not come due, and the last takes the timer with it', async () => {
+  const { clock, due, aging, park } = setUp()
+  const [first, second] = [park('A', 100), park('B', 100)]
+  aging.delete(first)
+  aging.delete(first)
+  expect(clock.armed).toBe(1)
+  aging.delete(second)
+  expect(clock.armed).toBe(0)
+  park('C', 100)
+  await clock.advance(100)
+  aging.delete(second)
+  expect([due, clock.armed]).toEqual([['C'], 0])
+})
+
+test('after a pause of the process all that are late come due at once, in their order', async () => {
+  const { clock, due, park } = setUp()
+  for (const id of ['A', 'B', 'C']) {
+    park(id, 100)
+    await clock.advance(10)
+  }
+  clock.block(115)
+  park('D', 100)
+  await clock.advance(0)
+  expect(due).toEqual(['A', 'B', 'C'])
+  await clock.advance(100)
+  expect(due).toEqual(['A', 'B', 'C', 'D'])
+})
+
+test('those that are in the queue already, and those that never join, do not', () => {
+  const { clock, park } = setUp()
+  park('A', undefined)
+  park('B', 100, 'queue')
+  expect(clock.armed).toBe(0)
+})
