@@ -33,19 +33,30 @@ function drawn({ locks, serverTime }: Connected, key: string): Waiting {
   const line = createLogUpdate(process.stderr, { showCursor: true })
   let owner: string | undefined
   let over = false
+  /** What was seen last, and when. */
+  let seen: { state: LockState; serverTime: number; at: number } | undefined
+  const draw = () => {
+    if (over || !seen) return
+    const now = performance.now()
+    const onlooker = { owner, waited: now - begun, serverTime: seen.serverTime + now - seen.at }
+    // A line that is as wide as the terminal would be broken by some.
+    line(waitingLine(seen.state, onlooker, (process.stderr.columns ?? 80) - 1))
+  }
   const look = async () => {
     const [state, now] = await Promise.all([locks.inspect(key), serverTime()])
-    const waited = performance.now() - begun
-    // A line that is as wide as the terminal would be broken by some.
-    if (!over) line(waitingLine(state, { owner, waited, serverTime: now }, (process.stderr.columns ?? 80) - 1))
+    seen = { state, serverTime: now, at: performance.now() }
+    draw()
   }
-  // It is only a picture: what fails is told by the wait itself.
-  const draw = () => void look().catch(() => {})
+  // It is only a picture: what fails is told by the wait itself. Until there is an answer, its times go on.
+  const update = () => {
+    draw()
+    look().catch(() => {})
+  }
   let timer: NodeJS.Timeout | undefined
   const began = (event: ClientEvents['waiting']) => {
     owner = event.owner
-    draw()
-    timer ??= setInterval(draw, LOOK)
+    update()
+    timer ??= setInterval(update, LOOK)
   }
   locks.on('waiting', began)
   return {

@@ -1,6 +1,6 @@
 /** `baton run` as a person has it before him: the line that tells for whom he waits, and a command that is used by hand. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, redisUrl } from '../support/redis.ts'
+import { client, freshKey, ownServer, redisUrl } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'
 import { bash, PROMPT } from './shell.ts'
 import { batonInTerminal, type Terminal, type TerminalOptions } from './tmux.ts'
@@ -48,11 +48,24 @@ describe('waiting is visible', () => {
     expect(await terminal.exitCode()).toBe(0)
   })
 
-  test('an unfair waiter has no place, but sees who has it', async () => {
+  test('an unfair waiter sees who has it, and has a place when it has joined the queue', async () => {
     const key = freshKey()
     await client({ label: 'web-1' }).lock(key)
     const terminal = await run([key, '--', 'true'], { columns: 120 })
-    await terminal.eventually(new RegExp(`^waiting \\d\\S* for ${key}, held by web-1 for \\d\\S*$`))
+    await terminal.eventually(new RegExp(`^waiting \\d\\S* (\\(1 of 1\\) )?for ${key}, held by web-1 for \\d\\S*$`))
+    await terminal.eventually(`(1 of 1) for ${key}`)
+  })
+
+  test('the times go on while Redis is away', async () => {
+    const server = await ownServer()
+    const { url } = server
+    const key = freshKey()
+    const locks = client({ label: 'web-1' }, url)
+    await locks.lock(key)
+    const terminal = await run([key, '--', 'true'], { columns: 120, env: { REDIS_URL: url } })
+    await terminal.eventually('held by web-1')
+    await server.kill()
+    await terminal.eventually(/^waiting ([4-9]|\d\d)s .*held by web-1 for ([4-9]|\d\d)s$/)
   })
 
   test('it is one line on a narrow terminal too, whatever stands in it, and after a change of size', async () => {
