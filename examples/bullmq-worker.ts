@@ -14,7 +14,7 @@
 import { setTimeout as work } from 'node:timers/promises'
 import { type Job, WaitingError, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
-import { type Lease, LockClient } from 'redis-baton'
+import { type Lease, LockClient, LockClosedError } from 'redis-baton'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', LEASE_MS = '30000' } = process.env
 
@@ -57,8 +57,8 @@ async function attempt(job: Job<Booking>, token?: string, cancelled?: AbortSigna
   try {
     await locks.using(`example:customer:${job.data.customer}`, options, lease => book(job, lease))
   } catch (error) {
-    if (error !== stopping.signal.reason) throw error
-    // It has not begun: back to the queue, for another worker. That is no failed attempt.
+    if (error !== stopping.signal.reason && !(error instanceof LockClosedError)) throw error
+    // It has not begun, or had no time to finish: back to the queue, for another worker. That is no failed attempt.
     await job.moveToWait(token)
     throw new WaitingError()
   }
@@ -73,8 +73,8 @@ console.log('ready')
 
 process.once('SIGTERM', async () => {
   stopping.abort(new Error('the worker is about to stop'))
-  await worker.close() // waits for the jobs that have begun
-  await locks.close()
+  // Waits for the jobs that have begun. One that takes longer is stopped by its signal.
+  await Promise.all([worker.close(), locks.close({ drain: 30_000 })])
   redis.disconnect()
   console.log('stopped')
 })

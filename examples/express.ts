@@ -8,7 +8,7 @@
  *   - A request does not wait for ever: it is answered by 503 and Retry-After, and its client decides.
  *   - Who goes away while waiting leaves the queue at once. Nobody's turn is spent on a person who is gone.
  *   - The work gets the lease's signal, and stops when the lock is lost. The write carries the fencing token.
- *   - SIGTERM: who waits is sent to another server, who is being served is served, then the client is closed.
+ *   - SIGTERM: who waits is sent to another server, who is being served is served, but not for ever: `close` with `drain`.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -16,7 +16,10 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as work } from 'node:timers/promises'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import { Redis } from 'ioredis'
-import { LockClient, LockConnectionError, LockLostError, LockTimeoutError } from 'redis-baton'
+import { LockClient, LockClosedError, LockConnectionError, LockLostError, LockTimeoutError } from 'redis-baton'
+
+/** What ends a hold before its work is done, or hides how it ended. */
+const uncertain = [LockLostError, LockConnectionError, LockClosedError]
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', MAX_WAIT_MS = '2000', PAYMENT_MS = '50' } = process.env
 
@@ -84,7 +87,7 @@ app.use((error: unknown, _request: Request, response: Response, next: NextFuncti
       .status(503)
       .set('Retry-After', '1')
       .json({ error: `the account is busy${place}` })
-  } else if (error instanceof LockLostError || error instanceof LockConnectionError) {
+  } else if (uncertain.some(kind => error instanceof kind)) {
     response.status(503).set('Retry-After', '5').json({ error: 'look at the account before you try again' })
   } else if (error instanceof Refusal) {
     if (error.status === 503) response.set('Retry-After', '1')
@@ -101,9 +104,9 @@ process.once('SIGTERM', async () => {
   server.close() // no new requests; those that have the lock are carried out
   // Connections that are kept alive end when their last answer is out.
   const idle = setInterval(() => server.closeIdleConnections(), 50)
-  await once(server, 'close')
+  // A payment that takes longer is told by its signal that it does not have the lock any more.
+  await Promise.all([once(server, 'close'), locks.close({ drain: 10_000 })])
   clearInterval(idle)
-  await locks.close()
   redis.disconnect()
   console.log('stopped')
 })

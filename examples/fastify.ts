@@ -5,12 +5,12 @@
  *     POST /carts/42/checkout   →   200 {"paid": true}, then 409; 423 while another request is at it
  *
  * What locks need of a web server is in one place, `prepareForLocks`: it ends the wait of those who have gone, answers for
- * those who waited in vain, and closes the client last. What to take over is otherwise as in express.ts.
+ * those who waited in vain, and gives those who hold the time to finish when the server stops. What to take over is otherwise as in express.ts.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { Redis } from 'ioredis'
-import { LockClient, LockConnectionError, LockLostError, LockTimeoutError } from 'redis-baton'
+import { LockClient, LockClosedError, LockConnectionError, LockLostError, LockTimeoutError } from 'redis-baton'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', MAX_WAIT_MS = '2000', PAYMENT_MS = '50' } = process.env
 
@@ -31,6 +31,9 @@ class Refusal extends Error {
   }
 }
 
+/** What ends a hold before its work is done, or hides how it ended. */
+const uncertain = [LockLostError, LockConnectionError, LockClosedError]
+
 /** What every route that takes locks needs: when not to wait any longer, what to answer, and what happens at the end. */
 function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
   const stopping = new AbortController()
@@ -50,18 +53,22 @@ function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
         .header('Retry-After', '1')
         .send({ error: `another request is at it${since}` })
     }
-    if (error instanceof LockLostError || error instanceof LockConnectionError) {
+    if (uncertain.some(kind => error instanceof kind)) {
       return reply.code(503).header('Retry-After', '5').send({ error: 'look at the cart before you try again' })
     }
     if (error instanceof Refusal && error.statusCode === 503) reply.header('Retry-After', '1')
     return reply.send(error)
   })
 
-  app.addHook('preClose', async () => stopping.abort(new Refusal(503, 'this server is about to stop')))
+  let closed: Promise<void> | undefined
+  app.addHook('preClose', async () => {
+    stopping.abort(new Refusal(503, 'this server is about to stop'))
+    closed = locks.close({ drain: 10_000 }) // who is being served has so long, and then is told by the signal
+  })
   app.addHook('onSend', async (_request, reply) => {
     if (stopping.signal.aborted) reply.header('Connection', 'close') // else the close waits for the client to hang up
   })
-  app.addHook('onClose', () => locks.close()) // after the last answer
+  app.addHook('onClose', async () => closed)
 }
 
 /** The carts are in Redis here. As any good database, it refuses who held the lock before the last to write. */

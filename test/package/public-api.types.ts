@@ -7,6 +7,7 @@ import {
   type ClientStats,
   type Lease,
   LockClient,
+  type LockClosedError,
   LockError,
   type LockLostError,
   type LockState,
@@ -66,7 +67,7 @@ const bill = locks.wrap(
     return `bill:${customer}`
   },
   (order: number, customer: string) => `${order} for ${customer}`,
-  { fairAfter: 1_000 },
+  { fairAfter: Number.POSITIVE_INFINITY, label: 'billing' },
 )
 expectTypeOf(bill).toBeCallableWith(7, 'Ada')
 expectTypeOf(bill).returns.toEqualTypeOf<Promise<string>>()
@@ -87,6 +88,9 @@ expectTypeOf(locks.list()).toExtend<AsyncIterable<LockState>>()
 expectTypeOf(locks.forceRelease('key')).resolves.toEqualTypeOf<boolean>()
 expectTypeOf(locks.stats()).toEqualTypeOf<ClientStats>()
 expectTypeOf(locks.close()).toEqualTypeOf<Promise<void>>()
+expectTypeOf(locks.close).toBeCallableWith({ drain: 5_000 })
+// @ts-expect-error it is a number of ms
+locks.close({ drain: '5s' })
 
 // A lease says what it is; nobody else can set it.
 expectTypeOf<Lease['fencingToken']>().toEqualTypeOf<number>()
@@ -103,7 +107,7 @@ locks.on('acquired', e => {
   expectTypeOf(e.via).toEqualTypeOf<Via>()
 })
 locks.once('waiting', e => expectTypeOf(e.position).toEqualTypeOf<number | undefined>())
-locks.on('lost', e => expectTypeOf(e.error).toEqualTypeOf<LockLostError>())
+locks.on('lost', e => expectTypeOf(e.error).toEqualTypeOf<LockLostError | LockClosedError>())
 // @ts-expect-error there is no such event
 locks.on('aquired', () => {})
 // @ts-expect-error this event does not tell the owner
