@@ -1,8 +1,9 @@
 /** Looking at locks from outside, and taking one away. */
 import type { Cluster, Redis } from 'ioredis'
-import { LockArgumentError, LockConnectionError } from '../errors.ts'
+import { LockConnectionError } from '../errors.ts'
 import { newHoldId } from '../redis/ids.ts'
 import type { Link } from '../redis/link.ts'
+import { glob } from './glob.ts'
 import type { Mutex } from './mutex.ts'
 import { decodeState, type LockState, type QueueEntry, type StatePage } from './state.ts'
 
@@ -63,7 +64,7 @@ export class Inspection {
         if (!page) break
         cursor = page[0]
         const keys = page[1].map(name => this.#link.keys.keyOf(name)).filter(key => key !== undefined)
-        const fresh = keys.filter(key => matches.test(key) && !seen.has(key))
+        const fresh = keys.filter(key => matches(key) && !seen.has(key))
         for (const key of fresh) seen.add(key)
         for (const state of await Promise.all(fresh.map(key => this.#found(key)))) {
           if (state && (state.locked || state.waiters.length > 0)) yield state
@@ -121,19 +122,4 @@ function mastersOf(redis: Redis | Cluster): string[] {
 
 function nameOf({ options }: Redis): string {
   return `${options.host}:${options.port}`
-}
-
-/** Redis's own patterns (`*`, `?`, `[abc]`, `[^a-c]`, `\` to escape) as a regular expression over the user's keys. */
-function glob(pattern: string): RegExp {
-  const token = /\\(.)|\[(\^?)((?:\\.|[^\]])*)\]|([*?])|(.)/gs
-  const source = pattern.replace(token, (_, escaped, not, set, wild, plain) => {
-    if (wild) return wild === '*' ? '.*' : '.'
-    if (set !== undefined) return `[${not}${set.replace(/\[/g, '\\[')}]`
-    return (escaped ?? plain).replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
-  })
-  try {
-    return new RegExp(`^${source}$`, 's')
-  } catch {
-    throw new LockArgumentError('pattern', pattern, 'a pattern of *, ?, [abc], [^abc] and [a-c]')
-  }
 }
