@@ -114,6 +114,8 @@ export async function connect(url: string): Promise<Redis> {
     // What a user of few rights may not ask. A server that is loading its data is waited for by the lock client.
     enableReadyCheck: false,
     connectTimeout: CONNECT_WITHIN,
+    // A server that hangs does not say goodbye, and one that has died cannot.
+    disconnectTimeout: 200,
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,
   }

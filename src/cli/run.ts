@@ -8,6 +8,7 @@
 import { type Command, Option } from 'commander'
 import { LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../index.ts'
+import { messageOf } from '../local-redis/error-message.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { reasonOf } from './description.ts'
 import { exitCodes, Failure, warn } from './failure.ts'
@@ -16,10 +17,15 @@ import { supervise } from './run/supervise.ts'
 import { parseTime, showTime } from './times.ts'
 import { showWaiting } from './waiting.ts'
 
+/** How long Redis may take to hear of the release when the command has ended, in ms. */
+const LAST_WORD = 1_000
+
 interface RunOptions extends ConnectionOptions {
   readonly fair?: boolean
+  readonly fairAfter?: number
   readonly timeout?: number
   readonly lease?: number
+  readonly maxHold?: number
   readonly label?: string
   readonly grace: number
   readonly verbose?: boolean
@@ -36,8 +42,10 @@ export function addRun(program: Command): void {
     .argument('<key>', 'name of the lock')
     .argument('<command...>', 'what to run; behind --, so that its options are its own')
     .option('--fair', 'stand in the queue: first come, first served')
+    .option('--fair-after <time>', 'stand in the queue after so long', parseTime)
     .option('--timeout <time>', 'how long to wait for the lock (default: as long as it takes)', parseTime)
     .option('--lease <time>', 'how long others wait if this program dies (default: 30s)', parseTime)
+    .option('--max-hold <time>', 'how long the lock is held at most; then it is lost', parseTime)
     .option('--label <text>', 'what others see of who holds or waits (default: host:pid)')
     .addOption(grace)
     .option('--verbose', 'say on stderr for whom it waits, and for how long it has, where that is no terminal, too')
@@ -47,6 +55,7 @@ export function addRun(program: Command): void {
 Examples:
   baton run nightly-report -- ./report.sh
   baton run deploy --fair --timeout 5m -- make deploy
+  baton run sync --fair-after 10s --max-hold 1h -- ./sync.sh
   baton run import --timeout 0s -- ./import || echo "somebody else is at it"
   baton run ledger -- sh -c 'exec psql -v token=$BATON_FENCING_TOKEN -f post.sql'
   0 3 * * *  baton run backup --label "$(hostname) cron" --timeout 1h --verbose -- ./backup.sh >>backup.log 2>&1
@@ -54,10 +63,12 @@ Examples:
 The command has BATON_KEY and BATON_FENCING_TOKEN in its environment. On a terminal, one line shows who holds the lock while
 it is waited for. Exit codes: the command's own; 128+n if signal n ended it; 75 the lock was lost, and the command was ended for
 it; 124 it was not granted in time; 126, 127 the command cannot be started; 64 unusable arguments; 69 Redis cannot be used.
-Signals go on to the command only: what it has started itself, it has to end itself (a shell that has nothing else to do hands
-over by exec). SIGKILL cannot go on: it leaves the command running without the lock.`,
+A signal goes on to the command and to what it has started; so does the SIGTERM of a lost lock, and after --grace the SIGKILL. With a
+terminal as stdin they go to the command only, and what it has started it has to end itself (a shell that has nothing else to
+do hands over by exec). baton ends, and the lock is free, when the command itself ends, whatever it leaves running. SIGKILL
+cannot go on: it leaves the command running without the lock.`,
     )
-    .action(async (key: string, command: string[], options: RunOptions) => {
+    .action(async (key: string, command: [string, ...string[]], options: RunOptions) => {
       checkCommand(command)
       process.exitCode = await connected(options, options.label, at => run(at, key, command, options))
     })
@@ -73,15 +84,21 @@ function checkCommand(command: readonly string[]): void {
   if (command[0] === '') throw new Failure('the command behind -- is empty', exitCodes.usage)
 }
 
-async function run(at: Connected, key: string, command: readonly string[], options: RunOptions): Promise<number> {
-  const signals = new Signals()
+async function run(
+  at: Connected,
+  key: string,
+  command: readonly [string, ...string[]],
+  options: RunOptions,
+): Promise<number> {
+  const gaveUp = new AbortController()
+  const signals = new Signals(() => gaveUp.abort())
   try {
-    const lease = await take(at, key, options, signals)
+    const lease = await take(at, key, options, gaveUp.signal)
     if (!lease) return exitCodes.signal + signals.number
     try {
       return await supervise(command, lease, options.grace, signals)
     } finally {
-      await lease.release().catch(error => warn(`${error.message}; the lock ends with its lease`))
+      await release(lease)
     }
   } finally {
     signals.close()
@@ -89,19 +106,28 @@ async function run(at: Connected, key: string, command: readonly string[], optio
 }
 
 /** Undefined: a signal came first. */
-async function take(at: Connected, key: string, options: RunOptions, signals: Signals): Promise<Lease | undefined> {
-  const { fair = false, timeout, lease, verbose = false } = options
-  const gaveUp = new AbortController()
-  signals.hear = () => gaveUp.abort()
+async function take(at: Connected, key: string, options: RunOptions, signal: AbortSignal): Promise<Lease | undefined> {
+  const { fair = false, fairAfter, timeout, lease, maxHold, verbose = false } = options
   const waiting = showWaiting(at, key, verbose)
   try {
-    return await at.locks.lock(key, { fair, timeout, lease, renew: true, signal: gaveUp.signal })
+    return await at.locks.lock(key, { fair, fairAfter, timeout, lease, maxHold, renew: true, signal })
   } catch (error) {
-    if (gaveUp.signal.aborted) return undefined
+    if (signal.aborted) return undefined
     if (error instanceof LockTimeoutError)
       throw new Failure(`${key} was not granted within ${showTime(error.waited)}${reasonOf(error)}`, exitCodes.timeout)
     throw error
   } finally {
     waiting.end()
+  }
+}
+
+/** Whoever waits for the command does not wait for a Redis that has gone in the meantime. */
+async function release(lease: Lease): Promise<void> {
+  const { default: within } = await import('p-timeout')
+  const message = `Redis has not heard of the release within ${showTime(LAST_WORD)}`
+  try {
+    await within(lease.release(), { milliseconds: LAST_WORD, message })
+  } catch (error) {
+    warn(`${messageOf(error)}; the lock ends with its lease`)
   }
 }

@@ -1,6 +1,6 @@
 /** `baton run` by its exit codes, what it prints, and what becomes of the lock and of the command. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey } from '../support/redis.ts'
+import { client, freshKey, ownServer } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'
 import { baton, STARTUP, start } from './baton.ts'
 
@@ -10,6 +10,10 @@ const stays = node(`console.log('runs'); setInterval(() => {}, 1000)`)
 /** The same, but for SIGTERM. */
 const stubborn = node(
   `process.on('SIGTERM', () => console.log('no')); console.log('runs'); setInterval(() => {}, 1000)`,
+)
+/** Ends by a signal, and says so. */
+const endsAtUsr2 = node(
+  `process.on('SIGUSR2', () => console.log('ends') ?? process.exit(7)); console.log('runs'); setInterval(() => {}, 1000)`,
 )
 
 describe('a command under a lock', () => {
@@ -79,6 +83,48 @@ describe('waiting', () => {
     running.child.kill('SIGTERM')
     expect(await running.ended).toEqual({ code: 143, output: '', errors: '' })
     expect((await locks.inspect(key)).waiters).toEqual([])
+  })
+})
+
+describe('a limit for how long', () => {
+  test('--fair-after: from then on it has a place in the queue', async () => {
+    const key = freshKey()
+    const locks = client()
+    const lease = await locks.lock(key)
+    const running = start(['run', key, '--fair-after', '300ms', '--', 'true'])
+    await eventually(async () => (await locks.inspect(key)).waiters.length === 1, STARTUP)
+    await lease.release()
+    expect(await running.ended).toEqual({ code: 0, output: '', errors: '' })
+  })
+
+  test('--max-hold: a command that hangs does not keep the lock', async () => {
+    const key = freshKey()
+    const running = start(['run', key, '--lease', '600ms', '--max-hold', '1s', '--', ...stays])
+    await eventually(() => running.output() !== '', STARTUP)
+    expect(await client().tryLock(key, { timeout: 15_000 })).not.toBeNull()
+    const { code, errors } = await running.ended
+    expect(code).toBe(75)
+    expect(errors).toContain('ending the command')
+  })
+})
+
+describe('a Redis that has gone while the command ran does not hold up its end', () => {
+  test.each([
+    ['it has died', (pid: number) => process.kill(pid, 'SIGKILL')],
+    ['it does not answer', (pid: number) => process.kill(pid, 'SIGSTOP')],
+  ])('%s', async (_, breakIt) => {
+    const server = await ownServer()
+    const running = start(['run', freshKey(), '--url', server.url, '--', ...endsAtUsr2])
+    await eventually(() => running.output() !== '', STARTUP)
+    breakIt(server.pid!)
+    running.child.kill('SIGUSR2')
+    await eventually(() => running.output().includes('ends'), STARTUP)
+    const before = performance.now()
+    const { code, errors } = await running.ended
+    // It took 15 s. Mostly it is one or two.
+    expect(performance.now() - before).toBeLessThan(8_000)
+    expect(code).toBe(7)
+    expect(errors).toMatch(/^baton: [^\n]*the lock ends with its lease\n$/)
   })
 })
 

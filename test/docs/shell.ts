@@ -53,7 +53,7 @@ export class Shell {
     this.#url = url
   }
 
-  /** Each in a folder of its own. What it has started and not ended is killed; nothing of it is left. */
+  /** Each in a folder of its own. What it has started and not ended is ended; nothing of it is left. */
   run(script: string, name = 'script'): Promise<Ended> {
     const folder = mkdtempSync(join(tmpdir(), 'redis-baton-docs-'))
     const [work, bin] = [join(folder, 'work'), join(folder, 'bin')]
@@ -65,25 +65,31 @@ export class Shell {
 
     const child = spawn('sh', ['-eu', join('..', name)], {
       cwd: work,
-      // A process group of its own, which is what is killed.
+      // A process group of its own, which is what is ended.
       detached: true,
       env: { ...process.env, REDIS_URL: this.#url, PATH: `${bin}${delimiter}${process.env['PATH']}`, NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const printed = printedBy(child)
-    const killGroup = () => {
+    const toGroup = (signal: NodeJS.Signals) => {
       try {
-        process.kill(-child.pid!, 'SIGKILL')
+        process.kill(-child.pid!, signal)
       } catch {} // all have ended
     }
+    // The command of a `baton run` that is still there has a group of its own: SIGTERM goes on to it.
+    const endGroup = () => {
+      toGroup('SIGTERM')
+      const last = setTimeout(() => toGroup('SIGKILL'), 10_000)
+      child.once('close', () => clearTimeout(last))
+    }
     const cleanUp = () => {
-      killGroup()
+      toGroup('SIGKILL')
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
     }
     process.once('exit', cleanUp)
     return new Promise((resolve, reject) => {
       child.once('error', reject)
-      child.once('exit', killGroup)
+      child.once('exit', endGroup)
       child.once('close', code => {
         process.off('exit', cleanUp)
         cleanUp()

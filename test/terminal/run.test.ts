@@ -1,7 +1,10 @@
 /** `baton run` as a person has it before him: the line that tells for whom he waits, and a command that is used by hand. */
-import { describe, expect, test } from 'vitest'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { emptyFolder } from '../package/temp.ts'
 import { client, freshKey, ownServer, redisUrl } from '../support/redis.ts'
-import { eventually } from '../support/time.ts'
+import { eventually, sleep } from '../support/time.ts'
 import { bash, PROMPT } from './shell.ts'
 import { batonInTerminal, type Terminal, type TerminalOptions } from './tmux.ts'
 
@@ -142,6 +145,39 @@ describe('a command that is used by hand is used as without baton', () => {
     await terminal.type('kill -INT $!')
     await terminal.press('Enter')
     await terminal.eventually('interrupted 1')
+  })
+
+  test('where the input of baton is a pipe, Ctrl-Z stops the command together with baton, which renews its lock', async () => {
+    const terminal = await bash()
+    const count = `i=0; while :; do i=$((i + 1)); echo $i >count; sleep 0.05; done`
+    const folder = await emptyFolder()
+    await terminal.type(`cd ${folder}; sleep 60 | baton run ${freshKey()} -- sh -c '${count}'`)
+    await terminal.press('Enter')
+    const counted = () => readFile(join(folder, 'count'), 'utf8').catch(() => '')
+    await eventually(async () => (await counted()) !== '', 15_000)
+    await terminal.press('C-z')
+    await terminal.eventually(/Stopped/)
+    const then = await counted()
+    await sleep(300)
+    expect(await counted()).toBe(then)
+    await terminal.type('fg')
+    await terminal.press('Enter')
+    await eventually(async () => (await counted()) !== then, 15_000)
+    await terminal.press('C-c')
+    await terminal.eventually(new RegExp(`\\^C\\n${PROMPT}$`))
+  })
+
+  test('a lock that is lost ends the command only: what it has started is in one group with the shell’s job', async () => {
+    const key = freshKey()
+    const folder = await emptyFolder()
+    const script = `sh -c 'echo $$ >pid; exec sleep 60' & echo runs; wait`
+    const terminal = await run([key, '--', 'sh', '-c', `cd ${folder}; ${script}`])
+    await terminal.eventually('runs')
+    const pid = Number(await eventually(() => readFile(join(folder, 'pid'), 'utf8').catch(() => '')))
+    onTestFinished(() => void process.kill(pid, 'SIGKILL'))
+    expect(await client().forceRelease(key)).toBe(true)
+    expect(await terminal.exitCode()).toBe(75)
+    expect(process.kill(pid, 0)).toBe(true)
   })
 
   test('it is stopped by Ctrl-Z, and goes on by fg', async () => {

@@ -1,40 +1,60 @@
 /** Signals that would end this program go to whoever hears them now: first to the wait, then to the command. */
-import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
+import { isatty } from 'node:tty'
+import type { Command } from './command.ts'
+import { processOf } from './process-table.ts'
 
 const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
 /** Keys of a terminal send these to all that run in its foreground. */
 const fromTerminal: readonly string[] = ['SIGINT', 'SIGQUIT']
 
 export class Signals {
-  hear: (name: NodeJS.Signals) => void = () => {}
-  /** Whether those who hear are in the foreground together with this program, and so hear the keys of a terminal themselves. */
-  shared = false
   /** Of the first one. */
   number = 0
-  readonly #listeners = forwarded.map(name => {
-    const listener = () => {
-      this.number ||= constants.signals[name]
-      if (!(this.shared && fromTerminal.includes(name) && inForeground())) this.hear(name)
+  #hear: (name: NodeJS.Signals) => void
+  readonly #listeners: { readonly name: NodeJS.Signals; readonly listener: () => void }[] = []
+
+  /** `hear`: what they do until there is a command. */
+  constructor(hear: () => void) {
+    this.#hear = hear
+    for (const name of forwarded) {
+      this.#on(name, () => {
+        this.number ||= constants.signals[name]
+        this.#hear(name)
+      })
     }
-    process.on(name, listener)
-    return { name, listener }
-  })
+  }
+
+  /** From now on they are the command's. */
+  goTo(command: Command): void {
+    this.#hear = name => {
+      // In one group with this program, it hears the keys by itself.
+      if (command.grouped || !fromTerminal.includes(name) || !inForeground()) command.kill(name)
+    }
+    if (!command.grouped) return
+    // Ctrl-Z stops only this program, and nobody would renew the lock. So the command is stopped with it. It cannot be by
+    // SIGTSTP, which does nothing to a group that no shell watches over.
+    this.#on('SIGTSTP', () => {
+      command.kill('SIGSTOP')
+      process.kill(process.pid, 'SIGSTOP')
+    })
+    // By a timer: that of a lease which has ended in the meantime goes off before, and then SIGTERM is there first.
+    this.#on('SIGCONT', () => void setTimeout(() => command.kill('SIGCONT')))
+  }
 
   close(): void {
-    for (const { name, listener } of this.#listeners) process.off(name, listener)
+    for (const { name, listener } of this.#listeners.splice(0)) process.off(name, listener)
+  }
+
+  #on(name: NodeJS.Signals, listener: () => void): void {
+    process.on(name, listener)
+    this.#listeners.push({ name, listener })
   }
 }
 
 /** Whether keys of the terminal reach this program: not if it runs in the background, or without any terminal. */
 function inForeground(): boolean {
-  try {
-    const stat = readFileSync('/proc/self/stat', 'utf8')
-    // Behind the name, which may have blanks and brackets in it: state, parent, group, session, terminal, its foreground group.
-    const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return group === foreground
-  } catch {
-    // Not every system has it. Who reads from a terminal, or writes to it, is mostly in its foreground.
-    return process.stdin.isTTY || process.stderr.isTTY
-  }
+  const own = processOf('self')
+  // Not every system tells. Who reads from a terminal, or writes to it, is mostly in its foreground.
+  return own ? own.group === own.foreground : isatty(0) || isatty(2)
 }
