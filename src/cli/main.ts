@@ -8,8 +8,11 @@ import { Command, CommanderError } from 'commander'
 import { LockArgumentError } from '../errors.ts'
 import { messageOf } from '../local-redis/error-message.ts'
 import { addCompletion } from './completion.ts'
+import { withConnection } from './connection.ts'
 import { exitCodes, Failure, warn } from './failure.ts'
 import { printable } from './printable.ts'
+import { missingDashes } from './run/dashes.ts'
+import { operandsIn } from './words.ts'
 
 type Add = (program: Command) => void
 
@@ -28,26 +31,41 @@ const commands: Readonly<Record<string, () => Promise<Add>>> = {
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 for (const stream of [process.stdout, process.stderr]) stream.on('error', unheard)
-const [asked, , firstWord] = process.argv.slice(2)
-// A line that is being completed stands behind --.
-const program = await programFor(asked === '__complete' ? firstWord : asked)
+const words = process.argv.slice(2)
+const program = withConnection(new Command('baton'))
+  .description('A blocking lock for Redis, from the command line.')
+  .version(version)
+  // So that the options of the program are those before the command.
+  .enablePositionalOptions()
+  // Before the commands, which inherit it.
+  .exitOverride()
+  .configureOutput({ outputError: (text, write) => write(`${complaint(text)}\n`) })
+  .hook('preSubcommand', handDown)
+/** Where the name of the command stands. A line that is being completed stands behind --. */
+const behind = words[0] === '__complete' ? 2 : 0
+const at = behind + (operandsIn(program, words.slice(behind))[0] ?? words.length)
+await addCommands(words[at])
 try {
   await program.parseAsync()
 } catch (error) {
   process.exitCode = complain(error)
 }
 
-async function programFor(asked: string | undefined): Promise<Command> {
-  const program = new Command('baton')
-    .description('A blocking lock for Redis, from the command line.')
-    .version(version)
-    // Before the commands, which inherit it.
-    .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(`${complaint(text)}\n`) })
+async function addCommands(asked: string | undefined): Promise<void> {
   const own = asked !== undefined && Object.hasOwn(commands, asked) ? [asked] : Object.keys(commands)
   for (const name of own) (await commands[name]!())(program)
   addCompletion(program)
-  return program
+}
+
+/** What stands before the command is as if it stood behind it. */
+function handDown(_: Command, command: Command): void {
+  for (const option of program.options) {
+    const name = option.attributeName()
+    if (program.getOptionValueSource(name) !== 'cli') continue
+    if (!command.options.some(own => own.attributeName() === name))
+      command.error(`error: unknown option '${option.long}'`)
+    command.setOptionValueWithSource(name, program.getOptionValue(name), 'cli')
+  }
 }
 
 /** One line: what is wrong, and the nearest name that is right. */
@@ -56,11 +74,13 @@ function complaint(text: string): string {
     .trim()
     .replaceAll('\n', ' ')
     .replace(/^error: /, 'baton: ')
-  const words = process.argv.slice(2)
-  if (!/unknown (command|option)/.test(line)) return printable(line)
-  const behind = words[0] === 'run' && !words.includes('--') ? '; the command to run stands behind --' : ''
-  const help = line.includes('Did you mean') || behind ? '' : '; baton --help says what there is'
-  return printable(`${line}${behind}${help}`)
+  const [, unknown] = /unknown option '(.*?)'/.exec(line) ?? []
+  const run =
+    unknown !== undefined && words[at] === 'run' ? program.commands.find(one => one.name() === 'run') : undefined
+  const missing = run && missingDashes(words, run, unknown)
+  if (missing) return printable(`${line.replace(/ \(Did you mean .*\)$/, '')}; ${missing}`)
+  const help = /unknown (command|option)/.test(line) && !line.includes('Did you mean')
+  return printable(help ? `${line}; baton --help says what there is` : line)
 }
 
 /** The exit code for it. */

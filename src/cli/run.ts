@@ -12,6 +12,7 @@ import { messageOf } from '../local-redis/error-message.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { reasonOf } from './description.ts'
 import { exitCodes, Failure, warn } from './failure.ts'
+import { missingDashes } from './run/dashes.ts'
 import { Signals } from './run/signals.ts'
 import { supervise } from './run/supervise.ts'
 import { parseTime, showTime } from './times.ts'
@@ -68,18 +69,19 @@ terminal as stdin they go to the command only, and what it has started it has to
 do hands over by exec). baton ends, and the lock is free, when the command itself ends, whatever it leaves running. SIGKILL
 cannot go on: it leaves the command running without the lock.`,
     )
-    .action(async (key: string, command: [string, ...string[]], options: RunOptions) => {
-      checkCommand(command)
+    .action(async (key: string, command: [string, ...string[]], options: RunOptions, self: Command) => {
+      checkCommand(command, self)
       process.exitCode = await connected(options, options.label, at => run(at, key, command, options))
     })
 }
 
 /** Commander takes the words before and behind -- alike. Those before it would be options as soon as they look like some. */
-function checkCommand(command: readonly string[]): void {
-  const at = process.argv.indexOf('--')
-  if (at === -1 || process.argv.length - at - 1 !== command.length) {
-    const why = at === -1 ? 'there is no --' : 'there is not one key before --'
-    throw new Failure(`${why}; it is: baton run <key> -- <command> [args...]`, exitCodes.usage)
+function checkCommand(command: readonly string[], run: Command): void {
+  const words = process.argv.slice(2)
+  const dashes = words.indexOf('--')
+  if (dashes === -1 || words.length - dashes - 1 !== command.length) {
+    const missing = missingDashes(words, run)
+    throw new Failure(missing ?? 'there is no key; it is: baton run <key> -- <command> [args...]', exitCodes.usage)
   }
   if (command[0] === '') throw new Failure('the command behind -- is empty', exitCodes.usage)
 }

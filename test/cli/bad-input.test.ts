@@ -54,6 +54,9 @@ describe('words that mean nothing: 64, and the nearest name that does', () => {
     [['demo', '--no-lok'], `unknown option '--no-lok' (Did you mean --no-lock?)`],
     [['completion', 'basch'], `Allowed choices are bash, zsh, fish.`],
     [['inspect', 'a', 'b'], 'too many arguments'],
+    [['--url', 'redis://127.0.0.1:1', 'lst'], `unknown command 'lst' (Did you mean list?)`],
+    [['--json', 'list'], `unknown option '--json'; baton --help says what there is`],
+    [['--prefix', 'x', 'demo'], `unknown option '--prefix'; baton --help says what there is`],
   ])('%j', async (args, message) => {
     const ended = await baton(...args)
     expect(ended.errors).toContain(message)
@@ -65,9 +68,22 @@ describe('a command line of run that is none', () => {
   test.each([
     [['run'], `missing required argument 'key'`],
     [['run', 'k'], `missing required argument 'command'`],
-    [['run', 'k', 'true'], 'there is no --; it is: baton run <key> -- <command>'],
-    [['run', 'k', 'ls', '-l'], `unknown option '-l'; the command to run stands behind --`],
-    [['run', 'k', 'ls', '--', '-l'], 'there is not one key before --'],
+    [['run', 'k', 'sleep', '4'], 'put `--` before the command: `baton run k -- sleep 4`'],
+    [
+      ['run', '--fair', 'k', 'ls', '-l'],
+      `unknown option '-l'; put \`--\` before the command: \`baton run --fair k -- ls -l\``,
+    ],
+    [
+      ['run', 'k', 'ls', '--lase'],
+      `unknown option '--lase'; put \`--\` before the command: \`baton run k -- ls --lase\``,
+    ],
+    [['run', 'k', '--lase', '1s', 'ls', '-l'], `unknown option '--lase' (Did you mean --lease?)`],
+    [['run', 'k', 'sh', '-c', `echo "it's"`], `\`baton run k -- sh -c 'echo "it'\\''s"'\``],
+    [['run', 'k', 'git', 'checkout', '--', 'a'], 'put `--` before the command: `baton run k -- git checkout -- a`'],
+    [['--prefix', 'run', 'run', '--timeout', '1s', 'k', 'ls'], '`baton --prefix run run --timeout 1s k -- ls`'],
+    [['run', '--url', 'redis://:s3cret@h', 'k', 'ls'], '`baton run --url redis://h k -- ls`'],
+    [['--url=s3cret@h', 'run', 'k', 'ls'], '`baton --url=… run k -- ls`'],
+    [['run', '--', 'sleep', '4'], 'there is no key; it is: baton run <key> -- <command> [args...]'],
     [['run', 'k', '--', ''], 'the command behind -- is empty'],
     [['run', '', '--', 'true'], 'key is ""'],
   ])('%j', async (args, message) => {

@@ -2,12 +2,13 @@
 import { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { nextOf } from '../../src/cli/completion/next.ts'
+import { withConnection } from '../../src/cli/connection.ts'
 import { addInspect } from '../../src/cli/inspect.ts'
 import { addRun } from '../../src/cli/run.ts'
 import { client, freshKey } from '../support/redis.ts'
 import { baton, start } from './baton.ts'
 
-const program = new Command('baton')
+const program = withConnection(new Command('baton'))
 addRun(program)
 addInspect(program)
 program.command('hidden', { hidden: true }).option('--json <file>', 'a file')
@@ -24,7 +25,15 @@ describe('what may come next', () => {
     [['hid'], []],
     [['nosuch', ''], []],
     [['help', 'r'], ['run']],
-    [['run', '--f'], ['--fair']],
+    [
+      ['run', '--f'],
+      ['--fair', '--fair-after'],
+    ],
+    [['run', '--max'], ['--max-hold']],
+    [['--u'], ['--url']],
+    [['--prefix', ''], []],
+    [['--url', 'u', 'in'], ['inspect']],
+    [['--url', 'u', '--prefix=p', 'inspect', 'a'], { kind: 'keys', beginning: 'a', prefix: 'p', url: 'u' }],
     [
       ['run', 'key', '--l'],
       ['--lease', '--label'],
@@ -47,6 +56,13 @@ describe('what may come next', () => {
 })
 
 describe('the names of locks', () => {
+  test('of the prefix that stands before the command', async () => {
+    const [prefix, key] = [freshKey('prefix'), freshKey()]
+    await client({ prefix, label: 'me' }).lock(key)
+    const { output } = await baton('__complete', '--', '--prefix', prefix, 'inspect', '')
+    expect(output).toBe(`words\n${key}\theld by me\n`)
+  })
+
   test('that begin so, literally, with who holds them', async () => {
     const name = freshKey('a*b')
     await client({ label: 'somebody' }).lock(`${name}:1`)

@@ -1,6 +1,6 @@
 /** `baton inspect`, `list` and `release`: what they show of locks, for people and for scripts. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey } from '../support/redis.ts'
+import { client, freshKey, redisUrl } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'
 import { baton } from './baton.ts'
 
@@ -37,6 +37,29 @@ describe('inspect', () => {
     const { key: name, owner, label, holds, fencingToken } = await holder.inspect(key)
     expect(shown).toMatchObject({ key: name, locked: true, owner, label, holds, fencingToken })
     expect(shown.waiters).toMatchObject([{ label: 'the waiter', position: 1 }])
+  })
+})
+
+describe('options that every command has', () => {
+  test('may stand before the command; what stands behind it counts more', async () => {
+    const [prefix, key] = [freshKey('prefix'), freshKey()]
+    await client({ prefix, label: 'me' }).lock(key)
+    for (const args of [
+      ['--prefix', prefix, 'list'],
+      [`--prefix=${prefix}`, '--url', redisUrl(), 'list'],
+      ['--url=redis://127.0.0.1:1', '--prefix', 'other', 'list', '--prefix', prefix, '--url', redisUrl()],
+    ]) {
+      const { code, output } = await baton(...args)
+      expect(code).toBe(0)
+      expect(output).toContain(`${key}  me`)
+    }
+    expect((await baton('--url', 'redis://127.0.0.1:1', 'list')).code).toBe(69)
+    const { code, output } = await baton('--prefix', prefix, 'run', key, '--timeout', '0', '--', 'true')
+    expect({ code, output }).toEqual({ code: 124, output: '' })
+  })
+
+  test('are in the help of the program', async () => {
+    expect((await baton('--help')).output).toMatch(/--url <url>.*--prefix <text>/s)
   })
 })
 

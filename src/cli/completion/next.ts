@@ -1,5 +1,6 @@
 /** What may come next in a line that is being written: read from the tree of commands as commander has it. */
 import type { Command, Option } from 'commander'
+import { optionOf, takesValue } from '../words.ts'
 
 export interface Candidate {
   readonly value: string
@@ -81,15 +82,6 @@ function commandsOf(command: Command): Candidate[] {
 function optionsOf(command: Command): Candidate[] {
   const visible = command.createHelp().visibleOptions(command)
   return visible.flatMap(({ long, description }) => (long ? [{ value: long, description }] : []))
-}
-
-function optionOf(command: Command, word: string): Option | undefined {
-  const [name] = word.split('=')
-  return command.options.find(({ long, short }) => name === long || name === short)
-}
-
-function takesValue({ required, optional }: Option): boolean {
-  return required || optional
 }
 
 /** A word as the program would get it. Variables are not looked up; and where it ends in a \, its end is yet to come. */

@@ -1,0 +1,32 @@
+/** What to say to somebody who has left out the `--` of `baton run`: the same line with it. */
+import type { Command } from 'commander'
+import { addressOf } from '../../local-redis/redis-url.ts'
+import { operandsIn } from '../words.ts'
+
+/**
+ * Undefined: it is not missing there, or this word stands before where it is missing.
+ * @param words behind the name of the program
+ */
+export function missingDashes(words: readonly string[], run: Command, word?: string): string | undefined {
+  const behind = operandsIn(run.parent!, words)[0]! + 1
+  const [, command] = operandsIn(run, words.slice(behind))
+  if (command === undefined) return undefined
+  const begin = behind + command
+  if (word !== undefined && words.indexOf(word) < begin) return undefined
+  const line = ['baton', ...withoutSecrets(words.slice(0, begin)), '--', ...words.slice(begin)].map(quoted).join(' ')
+  return `put \`--\` before the command: \`${line}\``
+}
+
+function withoutSecrets(words: readonly string[]): string[] {
+  return words.map((word, i) => {
+    const [, option, value] = /^(--url=)(.*)$/s.exec(word) ?? ['', '', words[i - 1] === '--url' ? word : undefined]
+    if (value === undefined) return word
+    const address = addressOf(value)
+    return `${option}${address ? `${address.protocol}//${address.host}` : '…'}`
+  })
+}
+
+/** As a shell takes it for one word. */
+function quoted(word: string): string {
+  return /^[\w%+,./:=@^…-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`
+}
