@@ -1,7 +1,7 @@
 /** `baton bench`: locks under contention, side by side. What is measured and how: src/bench/run.ts. */
 import { writeFile } from 'node:fs/promises'
 import { constants } from 'node:os'
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Results } from '../bench/contract.ts'
 import type { Progress } from '../bench/report/progress.ts'
 import { scenarios } from '../bench/scenarios.ts'
@@ -22,11 +22,12 @@ interface Options {
 }
 
 export function addBench(program: Command): void {
+  const competing = new Option('--rival <names>', 'those to compare').argParser(collect).default([], 'all')
   const command = program
     .command('bench')
     .description('locks under contention, side by side: latency, throughput, cost, fairness')
-    .option('--scenario <names>', `${namesOf(scenarios)} (default: all)`, collect, [])
-    .option('--rival <names>', 'those to compare (default: all)', collect, [])
+    .addOption(new Option('--scenario <names>', namesOf(scenarios)).argParser(collect).default([], 'all'))
+    .addOption(competing)
     .option('--rounds <n>', 'times each rival has its turn; of fewer than 3 the range says little', atLeast(1, true), 3)
     .option('--seconds <s>', 'measured part of a loop', atLeast(0.1), 2)
     .option('--rtt <ms>', 'network delay between clients and server, there and back', atLeast(0), 0)
@@ -42,6 +43,7 @@ Examples:
   baton bench --rival baton-fair,redlock --scenario 2x8 --rounds 1
   baton bench --rtt 1 --json results.json --html results.html
 
+A lock of somebody else is measured if its package is installed in the current folder: what is missing is told at the end.
 A server that you name keeps its data; what a trial has left in it is removed by the name of the trial.
 A lock that fails in a scenario, or leaves calls that never return, is not tried there again in further rounds.
 Interrupted once (Ctrl-C), it shows and writes what it has measured until then; twice, it ends at once.
@@ -54,8 +56,7 @@ Where stdout is no terminal, how far it is stands on stderr.`,
   program.hook('preSubcommand', async (_, subcommand) => {
     if (subcommand !== command) return
     const { rivals } = await import('../bench/rivals/index.ts')
-    const option = command.options.find(({ long }) => long === '--rival')!
-    option.description = `${namesOf(rivals)} (default: all)`
+    competing.description = namesOf(rivals)
   })
 }
 

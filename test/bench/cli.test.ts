@@ -39,6 +39,15 @@ describe('unusable arguments end with 64 and one line', () => {
   })
 })
 
+test('the help says what the defaults are', async () => {
+  const { output } = await bench('--help')
+  const text = output.replace(/\s+/g, ' ')
+  expect(text).toMatch(
+    /--scenario <names> uncontended, .* \(default: all\) --rival <names> baton-fair, .* \(default: all\) --rounds/,
+  )
+  expect(text).not.toContain('[]')
+})
+
 test('an address that is none ends with 69, and is not shown', async () => {
   const { code, errors } = await bench('--url', 'http://:secret@example')
   expect(errors).toMatch(/^baton: the address of Redis is not of the form redis:\/\/host:port/)

@@ -1,7 +1,6 @@
 /** The adapters of the Node rivals. What they cost is the benchmark's business; here each has to be a lock at all. */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Release, Rival, RivalClient, Setting } from '../../src/bench/contract.ts'
-import { notInstalled } from '../../src/bench/rivals/installed.ts'
 import { ioredfour } from '../../src/bench/rivals/ioredfour.ts'
 import { liveMutex, liveMutexSocket } from '../../src/bench/rivals/live-mutex.ts'
 import { nodeRedisson, nodeRedissonStreams } from '../../src/bench/rivals/node-redisson.ts'
@@ -86,7 +85,3 @@ test.each(withRedis.map(rival => ({ name: rival.name, rival })))(
     expect(await rival.missing()).toBeUndefined()
   },
 )
-
-test('a rival whose package is not there says how to get it', async () => {
-  expect(await notInstalled('ioredis', 'no-such-rival')).toBe('not installed: npm install no-such-rival')
-})

@@ -85,16 +85,16 @@ export const elsewhere: readonly Elsewhere[] = [
     texts: ['alerts.yml'],
   },
   ...[
-    'npm run bench',
-    'npm run bench -- --scenario 2x8,2x100 --rival baton-fair,redis-semaphore,floor-publish',
-    'npm run bench -- --rounds 5 --seconds 5 --json results.json --html results.html',
-    'npm run bench -- --rtt 1',
-    'npm run bench -- --no-warm-cores',
+    'npx baton bench',
+    'npx baton bench --scenario 2x8,2x100 --rival baton-fair,redis-semaphore,floor-publish',
+    'npx baton bench --rounds 5 --seconds 5 --json results.json --html results.html',
+    'npx baton bench --rtt 1',
+    'npx baton bench --no-warm-cores',
   ].map(command => ({
     command,
     reason: 'takes minutes; test/bench runs the same for seconds, and a check of the page asks for the options',
     file: 'package.json',
-    texts: ['"bench": "npm run --silent build && node dist/cli/main.js bench"'],
+    texts: ['"baton": "./dist/cli/main.js"'],
   })),
   ...['npm run model', 'npm run model -- --trail no-timer'].map(command => ({
     command,

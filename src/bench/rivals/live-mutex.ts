@@ -49,7 +49,7 @@ function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string):
     runtime: 'node',
     async missing() {
       // Its install script downloads a shell script that the library does not need, from outside the registry.
-      return (await notInstalled('live-mutex')) && 'not installed: npm install --no-save --ignore-scripts live-mutex'
+      return (await notInstalled('live-mutex'))?.replace('npm install', 'npm install --no-save --ignore-scripts')
     },
     async open(setting) {
       // Not the package's main file: that also loads the broker, which catches all uncaught exceptions of its process.
@@ -103,7 +103,8 @@ async function madeNow(folder: string): Promise<boolean> {
 function startBroker(folder: string, transport: string): void {
   const fromSource = extname(program) === '.ts' ? ['--import', 'tsx'] : []
   spawn(process.execPath, [...fromSource, program, folder, transport], {
-    cwd: import.meta.dirname, // where tsx is found
+    // From source, where tsx is found; else where the package may be.
+    cwd: fromSource.length > 0 ? import.meta.dirname : process.cwd(),
     stdio: 'ignore',
     detached: true,
   }).unref()

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Rival } from '../contract.ts'
-import { notInstalled } from './installed.ts'
+import { load, notInstalled } from './installed.ts'
 
 /** What the library keeps to itself, and what `close` has to reach. */
 interface Inside {
@@ -19,7 +19,7 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
     runtime: 'node',
     missing: () => notInstalled('node-redisson'),
     async open({ url, lease }) {
-      const { Redisson } = await import('node-redisson')
+      const { Redisson } = await load<typeof import('node-redisson')>('node-redisson')
       const redisson = new Redisson({
         redis: { options: connectionTo(url) },
         eventAdapter,

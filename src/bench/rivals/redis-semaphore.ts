@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import type { Rival } from '../contract.ts'
-import { notInstalled } from './installed.ts'
+import { load, notInstalled } from './installed.ts'
 
 /** Polls with SET NX every 10 ms, its default. A mutex object a hold and one connection a process, as its README does. */
 export const redisSemaphore: Rival = {
@@ -12,7 +12,7 @@ export const redisSemaphore: Rival = {
   runtime: 'node',
   missing: () => notInstalled('redis-semaphore'),
   async open({ url, lease }) {
-    const { Mutex } = await import('redis-semaphore')
+    const { Mutex } = await load<typeof import('redis-semaphore')>('redis-semaphore')
     const redis = new Redis(url)
     const options = {
       acquireTimeout: Number.POSITIVE_INFINITY,

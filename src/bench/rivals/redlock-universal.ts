@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import type { Rival } from '../contract.ts'
-import { notInstalled } from './installed.ts'
+import { load, notInstalled } from './installed.ts'
 
 interface Choice {
   performance?: 'lean'
@@ -17,7 +17,7 @@ function universalWith(name: string, note: string, choice: Choice): Rival {
     runtime: 'node',
     missing: () => notInstalled('redlock-universal'),
     async open({ url, lease }) {
-      const { createLock, IoredisAdapter } = await import('redlock-universal')
+      const { createLock, IoredisAdapter } = await load<typeof import('redlock-universal')>('redlock-universal')
       type Lock = ReturnType<typeof createLock>
       const redis = new Redis(url)
       const adapter = new IoredisAdapter(redis)

@@ -1,10 +1,11 @@
 import type { Redis } from 'ioredis'
+import { load } from './installed.ts'
 import { defaults, quicker, type Redlock, redlockRival, type Timing } from './redlock.ts'
 
 const from = '@sesamecare-oss/redlock'
 
 async function connect(redis: Redis, timing?: Timing): Promise<Redlock> {
-  const { Redlock } = await import('@sesamecare-oss/redlock')
+  const { Redlock } = await load<typeof import('@sesamecare-oss/redlock')>(from)
   // Each of its scripts selects a database, 0 unless told: the one of the URL is meant.
   return new Redlock([redis], { db: redis.options.db ?? 0, ...timing })
 }

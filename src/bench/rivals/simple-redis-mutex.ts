@@ -1,5 +1,5 @@
 import type { Rival } from '../contract.ts'
-import { notInstalled } from './installed.ts'
+import { load, notInstalled } from './installed.ts'
 
 /** Each release is published, and every waiter tries again. */
 export const simpleRedisMutex: Rival = {
@@ -11,8 +11,8 @@ export const simpleRedisMutex: Rival = {
   runtime: 'node',
   missing: () => notInstalled('simple-redis-mutex', 'redis'),
   async open({ url, namespace, process, lease }) {
-    const { lock } = await import('simple-redis-mutex')
-    const { createClient } = await import('redis')
+    const { lock } = await load<typeof import('simple-redis-mutex')>('simple-redis-mutex')
+    const { createClient } = await load<typeof import('redis')>('redis')
     const redis = createClient({ url })
     await redis.connect()
     // The first to lock brings up the subscriber, and others do not wait until it listens: without this, the first
