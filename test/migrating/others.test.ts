@@ -1,7 +1,9 @@
 /** What docs/migrating.md says of other libraries, and what would surprise those who come from them. */
+import { readFileSync } from 'node:fs'
 import { Redlock } from '@sesamecare-oss/redlock'
 import { Mutex } from 'redis-semaphore'
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { load } from '../../src/bench/rivals/installed.ts'
 import { runNode } from '../examples/program.ts'
 import { client, freshKey, plainRedis, redisUrl } from '../support/redis.ts'
@@ -24,6 +26,20 @@ test('locks of different libraries do not exclude each other, even under one nam
   expect(await redis.exists(`mutex:${key}`, key, `lock:{${key}}`)).toBe(3)
   await Promise.all([mutex.release(), lock.release()])
 })
+
+test.each(['the same with `acquireAttemptsLimit: 1`', '`retryCount: 0`', '`lock.tryLock()`'])(
+  'one attempt (%s) is one here, also by a client that has the time-out that the page recommends',
+  async theirs => {
+    const page = readFileSync(new URL('../../docs/migrating.md', import.meta.url), 'utf8')
+    const row = page.split('\n').find(line => line.startsWith(`| ${theirs} |`))
+    const [, options] = /`await locks\.tryLock\(key(?:, (\{.*\}))?\)` \|$/.exec(row ?? '') ?? []
+    const [key, locks] = [freshKey(), client({ timeout: 1_000 })]
+    await client().lock(key)
+    expect(await locks.tryLock(key, options ? parse(options) : {})).toBeNull()
+    const { refused, timedOut } = locks.stats()
+    expect({ refused, timedOut }).toEqual({ refused: 1, timedOut: 0 })
+  },
+)
 
 describe('redis-semaphore', () => {
   test('tryAcquire waits as long as acquire does, unless attempts are limited; nothing re-enters', async () => {
