@@ -14,19 +14,20 @@ import { exitCodes, Failure, warn } from '../failure.ts'
 import { printable } from '../printable.ts'
 import { onlyDead } from './process-table.ts'
 
+/**
+ * Whether it has a process group of its own, which does not hear the keys of a terminal. (To ask `process.stdin` would
+ * make its pipe non-blocking, which is the command's pipe, too.)
+ */
+export const grouped = !isatty(0)
+
 export class Command {
-  /**
-   * Whether it has a process group of its own, which does not hear the keys of a terminal. (To ask `process.stdin` would
-   * make its pipe non-blocking, which is the command's pipe, too.)
-   */
-  readonly grouped = !isatty(0)
   /** The exit code of the command, as a shell would tell it. Rejects with Failure when it cannot be started. */
   readonly ended: Promise<number>
   readonly #child: ChildProcess
 
   constructor([file, ...args]: readonly [string, ...string[]], env: NodeJS.ProcessEnv) {
     try {
-      this.#child = spawn(file, args, { stdio: 'inherit', detached: this.grouped, env: { ...process.env, ...env } })
+      this.#child = spawn(file, args, { stdio: 'inherit', detached: grouped, env: { ...process.env, ...env } })
     } catch (error) {
       // Most reasons come as an event; a few, such as arguments that are too long, at once.
       throw notStarted(file, error as NodeJS.ErrnoException)
@@ -52,7 +53,7 @@ export class Command {
   /** Whether anything of it still runs: also when the command itself has ended, if it has a group. */
   get runs(): boolean {
     try {
-      return this.#send(0) && !(this.grouped && onlyDead(this.#child.pid!))
+      return this.#send(0) && !(grouped && onlyDead(this.#child.pid!))
     } catch {
       return true
     }
@@ -62,10 +63,10 @@ export class Command {
   #send(signal: NodeJS.Signals | 0): boolean {
     const { pid, exitCode, signalCode } = this.#child
     // The number of a process that has ended may be that of another one now; that of a group is kept while it has members.
-    const over = !this.grouped && (exitCode !== null || signalCode !== null)
+    const over = !grouped && (exitCode !== null || signalCode !== null)
     if (pid === undefined || over) return false
     try {
-      return process.kill(this.grouped ? -pid : pid, signal)
+      return process.kill(grouped ? -pid : pid, signal)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
       throw error

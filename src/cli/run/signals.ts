@@ -1,7 +1,7 @@
 /** Signals that would end this program go to whoever hears them now: first to the wait, then to the command. */
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
-import type { Command } from './command.ts'
+import { type Command, grouped } from './command.ts'
 import { processOf } from './process-table.ts'
 
 const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
@@ -11,35 +11,34 @@ const fromTerminal: readonly string[] = ['SIGINT', 'SIGQUIT']
 export class Signals {
   /** Of the first one. */
   number = 0
-  #hear: (name: NodeJS.Signals) => void
+  #command: Command | undefined
   readonly #listeners: { readonly name: NodeJS.Signals; readonly listener: () => void }[] = []
 
   /** `hear`: what they do until there is a command. */
   constructor(hear: () => void) {
-    this.#hear = hear
     for (const name of forwarded) {
       this.#on(name, () => {
         this.number ||= constants.signals[name]
-        this.#hear(name)
+        if (!this.#command) return hear()
+        // In one group with this program, it hears the keys by itself.
+        if (grouped || !fromTerminal.includes(name) || !inForeground()) this.#command.kill(name)
       })
     }
+    if (!grouped) return
+    // Ctrl-Z stops only this program, and nobody would renew the lock. So the command is stopped with it. It cannot be by
+    // SIGTSTP, which does nothing to a group that no shell watches over. (Heard from the start: it may come while the
+    // command is being started.)
+    this.#on('SIGTSTP', () => {
+      this.#command?.kill('SIGSTOP')
+      process.kill(process.pid, 'SIGSTOP')
+    })
+    // By a timer: that of a lease which has ended in the meantime goes off before, and then SIGTERM is there first.
+    this.#on('SIGCONT', () => void setTimeout(() => this.#command?.kill('SIGCONT')))
   }
 
   /** From now on they are the command's. */
   goTo(command: Command): void {
-    this.#hear = name => {
-      // In one group with this program, it hears the keys by itself.
-      if (command.grouped || !fromTerminal.includes(name) || !inForeground()) command.kill(name)
-    }
-    if (!command.grouped) return
-    // Ctrl-Z stops only this program, and nobody would renew the lock. So the command is stopped with it. It cannot be by
-    // SIGTSTP, which does nothing to a group that no shell watches over.
-    this.#on('SIGTSTP', () => {
-      command.kill('SIGSTOP')
-      process.kill(process.pid, 'SIGSTOP')
-    })
-    // By a timer: that of a lease which has ended in the meantime goes off before, and then SIGTERM is there first.
-    this.#on('SIGCONT', () => void setTimeout(() => command.kill('SIGCONT')))
+    this.#command = command
   }
 
   close(): void {
