@@ -1,0 +1,287 @@
+/**
+ * Lua 5.1, as Redis has it, in WebAssembly (wasmoon-lua5.1). lua.test.ts compares both: numbers as text ("%.14g") and as
+ * arguments of commands ("%.17g"), strings of bytes, replies, errors, the limit of `unpack`.
+ *
+ * Scripts find `redis`, `string`, `table`, `math` and Lua's own globals; `cjson`, `cmsgpack`, `struct` and `bit` are missing.
+ * Two differences are left: whole numbers of string.format (`%d`) have 32 bits here, so such a format is refused; and 0/0 is
+ * written "nan", where a server on x86 writes "-nan".
+ *
+ * All servers share one Lua state, since a script keeps nothing between two runs, and each script is compiled once. Strings
+ * and numbers are passed by the functions of Lua's C interface: the package's own conversion is many times slower.
+ */
+import { LuaApi } from 'wasmoon-lua5.1'
+import { type CommandReply, ErrorReply, Status, textOf, written } from './values.ts'
+
+/** What a client gets. */
+export type Reply = string | number | null | Reply[]
+
+/** Runs a command. A script can catch an ErrorReply that this throws; any other error ends the script's run. */
+type Call = (name: string, args: string[]) => CommandReply
+
+/** A script broke off by an error, instead of returning one. */
+export class ScriptError extends Error {
+  override readonly name = 'ScriptError'
+}
+
+const REGISTRY = -10_000
+const GLOBALS = -10_002
+const [BOOLEAN, NUMBER, STRING, TABLE] = [1, 3, 4, 5]
+
+/** The part of Lua's C interface that is used here. States, functions and texts are addresses. */
+interface LuaModule {
+  readonly HEAPU8: Uint8Array
+  readonly HEAPU32: Uint32Array
+  addFunction(run: (state: number) => number, signature: string): number
+  _malloc(size: number): number
+  _free(at: number): void
+  _luaL_newstate(): number
+  _luaL_openlibs(state: number): void
+  _luaL_loadbuffer(state: number, at: number, size: number, name: number): number
+  _luaL_ref(state: number, table: number): number
+  _lua_createtable(state: number, list: number, fields: number): void
+  _lua_error(state: number): number
+  _lua_gettop(state: number): number
+  _lua_pcall(state: number, args: number, results: number, handler: number): number
+  _lua_pushboolean(state: number, value: number): void
+  _lua_pushcclosure(state: number, run: number, upvalues: number): void
+  _lua_pushlstring(state: number, at: number, size: number): void
+  _lua_pushnumber(state: number, value: number): void
+  _lua_rawget(state: number, index: number): void
+  _lua_rawgeti(state: number, index: number, key: number): void
+  _lua_rawset(state: number, index: number): void
+  _lua_rawseti(state: number, index: number, key: number): void
+  _lua_settop(state: number, index: number): void
+  _lua_toboolean(state: number, index: number): number
+  _lua_tolstring(state: number, index: number, size: number): number
+  _lua_tonumber(state: number, index: number): number
+  _lua_type(state: number, index: number): number
+}
+
+/** Removes the globals that Redis does not offer, and guards the rest. Its arguments are `redis.call` and `redis.pcall`. */
+const PROLOGUE = `
+local call, try = ...
+redis = { call = call, pcall = try }
+local protected = pcall
+local function outcome(fine, first, ...)
+  if not fine and type(first) == 'table' and first.err then return false, first.err end
+  return fine, first, ...
+end
+function pcall(...) return outcome(protected(...)) end
+function redis.status_reply(text) return { ok = text } end
+function redis.error_reply(text)
+  text = string.gsub(text, '^%-', '')
+  if not string.find(text, ' ', 1, true) then text = 'ERR ' .. text end
+  return { err = text }
+end
+math.random, math.randomseed = nil, nil
+local format, known = string.format, {}
+function string.format(form, ...)
+  if not known[form] then
+    local rest = string.gsub(form, '%%%%', '')
+    if string.find(rest, '%%[-+ #0]*%d*%.?%d*[diouxXc]') then error('whole numbers have 32 bits here: write %.0f', 2) end
+    known[form] = true
+  end
+  return format(form, ...)
+end
+local kept = {}
+for name in string.gmatch([[assert error getmetatable ipairs next pairs pcall rawequal rawget select setmetatable tonumber
+  tostring type unpack xpcall math string table redis _G _VERSION]], '%S+') do kept[name] = true end
+for name in pairs(_G) do if not kept[name] then _G[name] = nil end end
+local function absent(_, name) error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2) end
+setmetatable(redis, { __index = absent })
+setmetatable(_G, { __index = absent, __newindex = function() error('Attempt to modify a readonly table', 2) end })
+`
+
+class Lua {
+  readonly #c: LuaModule
+  readonly #state: number
+  /** By the text of a script: the place of the compiled one in Lua's registry. */
+  readonly #compiled = new Map<string, number>()
+  #memory: Buffer
+  /** A string is written here before Lua copies it; there are `#room` bytes for it. */
+  #scratch = 0
+  #room = 0
+  /** Here Lua writes the size of a string that is read. */
+  readonly #size: number
+  #call: Call = () => null
+  /** An error that the script must not catch. */
+  #fatal: unknown
+
+  constructor(module: LuaModule) {
+    this.#c = module
+    this.#memory = Buffer.from(module.HEAPU8.buffer)
+    this.#size = module._malloc(4)
+    this.#state = module._luaL_newstate()
+    module._luaL_openlibs(this.#state)
+    this.#load(PROLOGUE, 'prologue')
+    for (const raises of [true, false]) {
+      const command = module.addFunction(state => this.#command(state, raises), 'ii')
+      module._lua_pushcclosure(this.#state, command, 0)
+    }
+    if (module._lua_pcall(this.#state, 2, 0, 0) !== 0) throw new Error(this.#read(this.#state, -1))
+  }
+
+  run(text: string, keys: readonly string[], argv: readonly string[], call: Call): Reply {
+    const [c, state] = [this.#c, this.#state]
+    c._lua_rawgeti(state, REGISTRY, this.#compiled.get(text) ?? this.#compile(text))
+    this.#pushGlobal('KEYS', keys)
+    this.#pushGlobal('ARGV', argv)
+    this.#call = call
+    this.#fatal = undefined
+    try {
+      const failed = c._lua_pcall(state, 0, 1, 0) !== 0
+      if (this.#fatal !== undefined) throw this.#fatal
+      if (failed) throw new ScriptError(this.#errorAt(-1))
+      return this.#replyAt(c._lua_gettop(state))
+    } finally {
+      c._lua_settop(state, 0)
+    }
+  }
+
+  #compile(text: string): number {
+    this.#load(text, 'user_script')
+    const script = this.#c._luaL_ref(this.#state, REGISTRY)
+    this.#compiled.set(text, script)
+    return script
+  }
+
+  #load(text: string, name: string): void {
+    const [c, state] = [this.#c, this.#state]
+    const [code, title] = [Buffer.from(text), Buffer.from(`=${name}\0`)]
+    const at = c._malloc(code.length + title.length)
+    const memory = this.#currentMemory()
+    memory.set(code, at)
+    memory.set(title, at + code.length)
+    const failed = c._luaL_loadbuffer(state, at, code.length, at + code.length) !== 0
+    c._free(at)
+    if (failed) throw new ScriptError(`ERR Error compiling script: ${this.#read(state, -1)}`)
+  }
+
+  #pushGlobal(name: string, texts: readonly string[]): void {
+    const [c, state] = [this.#c, this.#state]
+    this.#push(state, name)
+    c._lua_createtable(state, texts.length, 0)
+    for (let i = 0; i < texts.length; i++) {
+      this.#push(state, texts[i]!)
+      c._lua_rawseti(state, -2, i + 1)
+    }
+    c._lua_rawset(state, GLOBALS)
+  }
+
+  /**
+   * `redis.call`, which raises errors, and `redis.pcall`. JavaScript errors must not leave this function: unwinding would skip
+   * Lua's own frames.
+   */
+  #command(state: number, raises: boolean): number {
+    try {
+      const [name, ...args] = this.#arguments(state)
+      if (name === undefined) throw new ErrorReply('ERR Please specify at least one argument for this redis lib call')
+      this.#pushReply(state, this.#call(name, args))
+      return 1
+    } catch (error) {
+      if (!(error instanceof ErrorReply)) this.#fatal ??= error
+      this.#pushField(state, 'err', error instanceof Error ? error.message : String(error))
+    }
+    return raises || this.#fatal !== undefined ? this.#c._lua_error(state) : 1
+  }
+
+  #arguments(state: number): string[] {
+    const c = this.#c
+    const count = c._lua_gettop(state)
+    const args: string[] = []
+    for (let i = 1; i <= count; i++) {
+      const type = c._lua_type(state, i)
+      if (type === STRING) args.push(this.#read(state, i))
+      else if (type === NUMBER) args.push(written(c._lua_tonumber(state, i)))
+      else throw new ErrorReply('ERR Lua redis lib command arguments must be strings or integers')
+    }
+    return args
+  }
+
+  #pushReply(state: number, reply: CommandReply): void {
+    const c = this.#c
+    if (typeof reply === 'string') this.#push(state, reply)
+    else if (typeof reply === 'number') c._lua_pushnumber(state, reply)
+    else if (reply === null) c._lua_pushboolean(state, 0)
+    else if (reply instanceof Status) this.#pushField(state, 'ok', reply.text)
+    else {
+      const list = reply as readonly CommandReply[]
+      c._lua_createtable(state, list.length, 0)
+      for (let i = 0; i < list.length; i++) {
+        this.#pushReply(state, list[i]!)
+        c._lua_rawseti(state, -2, i + 1)
+      }
+    }
+  }
+
+  /** A table with nothing else in it. */
+  #pushField(state: number, name: string, text: string): void {
+    this.#c._lua_createtable(state, 0, 1)
+    this.#push(state, name)
+    this.#push(state, text)
+    this.#c._lua_rawset(state, -3)
+  }
+
+  /** The reply that Redis makes of a Lua value: numbers lose their fractions, and lists end before the first nil. */
+  #replyAt(index: number): Reply {
+    const [c, state] = [this.#c, this.#state]
+    const type = c._lua_type(state, index)
+    if (type === STRING) return textOf(this.#read(state, index))
+    if (type === NUMBER) return Math.trunc(c._lua_tonumber(state, index)) + 0
+    if (type === BOOLEAN) return c._lua_toboolean(state, index) ? 1 : null
+    if (type !== TABLE) return null
+    const refusal = this.#fieldAt(index, 'err')
+    if (refusal !== undefined) throw new ErrorReply(refusal)
+    const status = this.#fieldAt(index, 'ok')
+    if (status !== undefined) return status
+    const list: Reply[] = []
+    for (let i = 1; ; i++) {
+      c._lua_rawgeti(state, index, i)
+      const item = c._lua_type(state, -1) > 0 ? this.#replyAt(c._lua_gettop(state)) : undefined
+      c._lua_settop(state, -2)
+      if (item === undefined) return list
+      list.push(item)
+    }
+  }
+
+  #errorAt(index: number): string {
+    const top = this.#c._lua_gettop(this.#state) + 1 + index
+    if (this.#c._lua_type(this.#state, top) !== TABLE) return `ERR ${textOf(this.#read(this.#state, top))}`
+    return this.#fieldAt(top, 'err') ?? 'ERR unknown error'
+  }
+
+  #fieldAt(index: number, name: string): string | undefined {
+    const [c, state] = [this.#c, this.#state]
+    this.#push(state, name)
+    c._lua_rawget(state, index)
+    const text = c._lua_type(state, -1) === STRING ? textOf(this.#read(state, -1)) : undefined
+    c._lua_settop(state, -2)
+    return text
+  }
+
+  #push(state: number, bytes: string): void {
+    const { length } = bytes
+    if (length > this.#room) {
+      if (this.#scratch !== 0) this.#c._free(this.#scratch)
+      this.#room = 2 * length + 1_024
+      this.#scratch = this.#c._malloc(this.#room)
+    }
+    this.#currentMemory().write(bytes, this.#scratch, 'latin1')
+    this.#c._lua_pushlstring(state, this.#scratch, length)
+  }
+
+  #read(state: number, index: number): string {
+    const at = this.#c._lua_tolstring(state, index, this.#size)
+    return this.#currentMemory().toString('latin1', at, at + this.#c.HEAPU32[this.#size >> 2]!)
+  }
+
+  /** WebAssembly's memory is another buffer after it has grown. */
+  #currentMemory(): Buffer {
+    const { buffer } = this.#c.HEAPU8
+    if (this.#memory.buffer !== buffer) this.#memory = Buffer.from(buffer)
+    return this.#memory
+  }
+}
+
+/** The package contains its WebAssembly file, so nothing is downloaded. */
+export const lua = new Lua((await LuaApi.initialize()).module)

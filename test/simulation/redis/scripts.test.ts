@@ -1,0 +1,218 @@
+/**
+ * The scripts of lua/ do in memory what they do on a real server: the same random calls at the same times bring the same
+ * replies, messages and keys. On the real server, scripts read the time from a key, and the test removes before each call
+ * what would have expired by that time.
+ */
+import type { Redis } from 'ioredis'
+import { afterEach, expect, test } from 'vitest'
+import { Keys } from '../../../src/redis/keys.ts'
+import { scripts } from '../../../src/redis/scripts.generated.ts'
+import type { ArgsOf, ScriptName } from '../../../src/redis/scripts.ts'
+import { freshKey, plainRedis } from '../../support/redis.ts'
+import { Random } from '../random.ts'
+import { FakeRedis } from './redis.ts'
+
+const SEQUENCES = 60
+const STEPS = 40
+const TTL = 900
+const MEMORY = 2_000
+
+/** Returns the values and the expiry of KEYS. */
+const DUMP = `
+local all = {}
+for i, key in ipairs(KEYS) do
+  local hash, set = redis.pcall('HGETALL', key), redis.pcall('ZRANGE', key, 0, -1, 'WITHSCORES')
+  all[i] = { hash.err and {} or hash, set.err and {} or set, redis.call('PEXPIRETIME', key) }
+end
+return all`
+
+/** Every reply that the scripts' headers name, and those that the test has seen. */
+const promised = Object.entries(scripts).flatMap(([name, { replies }]) => replies.map(word => `${name} ${word}`))
+const given = new Set<string>()
+
+/** Both servers, for one lock. */
+class Pair {
+  readonly clock: { micros: number }
+  readonly inbox: string
+  readonly lock: string
+  readonly heard: string[] = []
+  readonly #names: string[]
+  readonly #time: string
+  readonly #redis: Redis
+  readonly #memory: FakeRedis
+
+  constructor(redis: Redis, clients: readonly string[]) {
+    const keys = new Keys('', freshKey('simulated'), false)
+    const names = keys.of('k')
+    this.lock = names.lock
+    this.#names = Object.values(names)
+    this.inbox = keys.inboxPrefix(this.lock)
+    this.#time = `${this.lock}:time`
+    this.#redis = redis
+    // In the future of the real server, so that it never expires a key by itself.
+    this.clock = { micros: (Date.now() + 3_600_000) * 1_000 }
+    const channels = this.channels(clients)
+    this.#memory = new FakeRedis(this.clock, (channel, text) => {
+      if (!channels.includes(channel)) return 0
+      this.heard.push(`${channel} ${text}`)
+      return 1
+    })
+  }
+
+  channels(clients: readonly string[]): string[] {
+    return [`${this.lock}:unlock`, ...clients.map(client => this.inbox + client)]
+  }
+
+  async pass(ms: number): Promise<void> {
+    this.clock.micros += Math.floor(ms * 1_000)
+    const { micros } = this.clock
+    const lives = await Promise.all(this.#names.map(name => this.#redis.call('PEXPIRETIME', name)))
+    const expired = this.#names.filter((_, i) => Number(lives[i]) > 0 && Number(lives[i]) < Math.floor(micros / 1_000))
+    if (expired.length > 0) await this.#redis.del(...expired)
+    await this.#redis.hset(this.#time, { seconds: Math.floor(micros / 1e6), micros: micros % 1e6 })
+  }
+
+  /** Runs a script on both, compares what it does, and returns its reply. */
+  async run<N extends ScriptName>(name: N, args: ArgsOf<N>): Promise<unknown> {
+    const { lua, keys } = scripts[name]
+    const names = this.#names.slice(0, keys.length)
+    const argv = scripts[name].args.flatMap(arg => args[arg as keyof ArgsOf<N>] ?? []).map(String)
+    const time = `redis.call('HMGET', '${this.#time}', 'seconds', 'micros')`
+    const call = `${name} ${argv.join(' ')}`
+    const reply = await this.#redis.eval(lua.replaceAll("redis.call('TIME')", time), names.length, ...names, ...argv)
+    expect(this.#memory.eval(lua, names, argv), call).toEqual(reply)
+    const there = await this.#redis.eval(DUMP, this.#names.length, ...this.#names)
+    expect(unordered(this.#memory.eval(DUMP, this.#names, [])), `after ${call}`).toEqual(unordered(there))
+    given.add(`${name} ${typeof reply === 'string' ? reply.split(' ', 1) : (reply as string[])[0]}`)
+    return reply
+  }
+
+  async clean(): Promise<void> {
+    await this.#redis.del(...this.#names, this.#time)
+  }
+}
+
+/** The fields of a hash may come in any order. */
+function unordered(dump: unknown): unknown {
+  return (dump as [string[], string[], number][]).map(([hash, set, lives]) => {
+    const fields = hash.flatMap((field, i) => (i % 2 ? [] : [`${field}: ${hash[i + 1]}`]))
+    return { fields: fields.sort(), set, lives }
+  })
+}
+
+interface Caller {
+  readonly id: string
+  readonly lease: number
+  readonly claim: string
+}
+
+/** Random calls by a few callers of three clients. Nobody has subscribed to the inbox of the third client. */
+class Sequence {
+  readonly #random: Random
+  readonly #pair: Pair
+  readonly #callers: Caller[]
+  readonly #tickets = new Map<string, string>()
+  /** The latest grant in a reply, with the number of tokens reserved after its own. */
+  #granted = { id: '', token: 0, block: 0 }
+
+  constructor(random: Random, pair: Pair, clients: readonly string[]) {
+    this.#random = random
+    this.#pair = pair
+    this.#callers = Array.from({ length: 9 }, (_, i) => {
+      const id = `${clients[i % clients.length]}${String(i).padStart(16, '_')}`
+      const owner = random.chance(0.3) ? random.pick(['x', 'é', `${clients[0]}${'0'.padStart(16, '_')}`]) : ''
+      const lease = random.pick([50, 400, 2_000])
+      const headStart = random.chance(0.2) ? 300_000 : 0
+      return { id, lease, claim: `${id} ${Buffer.byteLength(owner)} ${lease} ${TTL} ${headStart} ${owner}a label` }
+    })
+  }
+
+  async step(): Promise<void> {
+    const random = this.#random
+    const pair = this.#pair
+    const { inbox } = pair
+    await pair.pass(random.chance(0.6) ? random.between(0.01, 30) : random.between(0, 2 * TTL))
+    const { id, lease, claim } = random.pick(this.#callers)
+    const { token, block } = this.#granted
+    const memory = MEMORY
+    switch (random.int(0, 9)) {
+      case 0:
+      case 1:
+      case 2:
+        return this.#acquire({
+          claim,
+          lease,
+          memory,
+          inbox,
+          mode: random.pick([undefined, 1, 1_000, 'queue', 'queue']),
+        })
+      case 3:
+      case 4: {
+        const used = random.chance(0.5) ? token + random.int(0, block) : undefined
+        const ours = random.chance(0.7) ? this.#granted.id || id : id
+        await pair.run('release', { id: ours, memory, inbox, used, reserved: used && token + block })
+        return
+      }
+      case 5:
+        await pair.run('renew', { memory, asked: [id, token + random.int(-1, 1), random.pick([0, 100, 3_000])] })
+        return
+      case 6:
+        await pair.run('leave', { id, inbox, memory, entry: random.chance(0.8) ? claim : undefined })
+        return
+      case 7:
+        await pair.run('forceRelease', { seen: token, inbox, memory })
+        return
+      case 8: {
+        const text = this.#granted.id + claim.slice(28)
+        await pair.run('pass', {
+          id: this.#granted.id,
+          claim: text,
+          issued: token + random.int(0, block),
+          lease,
+          memory,
+        })
+        return
+      }
+      default: {
+        const mates = this.#callers.filter(other => other.id.startsWith(id.slice(0, 12)) && this.#tickets.has(other.id))
+        const waiters = mates.flatMap(mate => [mate.claim, this.#tickets.get(mate.id)!])
+        if (waiters.length > 0) await pair.run('tend', { inbox, memory, ttl: TTL, waiters })
+        await pair.run('inspect', { queued: 1 })
+      }
+    }
+  }
+
+  async #acquire(args: ArgsOf<'acquire'>): Promise<void> {
+    const reply = (await this.#pair.run('acquire', args)) as string
+    const id = String(args.claim).slice(0, 28)
+    const [status, token, , third] = reply.split(' ')
+    if (status !== 'refused') this.#granted = { id, token: Number(token), block: Number(third ?? 0) }
+    else if (args.mode === 'queue') this.#tickets.set(id, third!)
+  }
+}
+
+let sequence = 0
+afterEach(({ task }) => {
+  if (task.result?.state === 'fail') console.log(`sequence ${sequence}`)
+})
+
+test('the scripts answer, tell and keep in memory what they do in a real server', async () => {
+  const redis = plainRedis()
+  const ear = plainRedis()
+  const heard: string[] = []
+  ear.on('message', (channel: string, text: string) => heard.push(`${channel} ${text}`))
+  const clients = ['a', 'b', 'c'].map(name => name.padEnd(12, '_'))
+  const heardOf = clients.slice(0, 2)
+  for (sequence = 1; sequence <= SEQUENCES; sequence++) {
+    const pair = new Pair(redis, heardOf)
+    heard.length = 0
+    await ear.subscribe(...pair.channels(heardOf))
+    const calls = new Sequence(new Random(sequence), pair, clients)
+    for (let step = 0; step < STEPS; step++) await calls.step()
+    // It is answered behind every message so far.
+    await ear.unsubscribe()
+    expect(pair.heard).toEqual(heard)
+    await pair.clean()
+  }
+  expect([...given].sort()).toEqual(promised.sort())
+}, 60_000)
