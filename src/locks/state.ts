@@ -102,7 +102,7 @@ function decodeQueue(queue: string[], deadlines: Map<string, string>, nowMicros:
 }
 
 /** lua/include/claim.lua has its form. */
-function decodeClaim(text: string) {
+export function decodeClaim(text: string) {
   const parts = /^(\S+) (\d+) \d+ (\d+) (\d+) ([\s\S]*)$/.exec(text)
   if (!parts) return undefined
   const [, id, bytes, ttl, headStart, rest] = parts as unknown as string[]

@@ -6,10 +6,11 @@
  */
 import { inside, type Lease, type Loss } from '../../src/lease/lease.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
-import { type Claim, isLive, type LockScript, parseClaim, type Watcher } from './lock-state.ts'
+import { isHeld, liveHolds } from './lock-state.ts'
 import type { Plan } from './plan.ts'
 import { Runs } from './runs.ts'
 import type { Server } from './server.ts'
+import type { Grant, Watcher } from './witness.ts'
 
 interface Open {
   readonly lease: Lease
@@ -66,26 +67,27 @@ export class Checks implements Watcher, ClientWatcher {
     this.#clients.set(client.process.name, client)
   }
 
-  granted(script: LockScript, { id, owner }: Claim, reserved: number): void {
-    const { lock, token } = script
-    this.#follows(lock, token!)
-    this.#issued(id, token!)
-    this.#runs.granted(id, lock, token!, reserved)
+  granted(lock: string, grant: Grant): void {
+    const { token, lastToken } = grant
+    const { id, owner } = grant.claim
+    this.#follows(lock, token)
+    this.#issued(id, token)
+    this.#runs.granted(id, lock, token, lastToken)
     for (const open of this.#open.values()) {
       if (open.lock === lock && open.lease.owner !== owner) this.#mayEnd(open, id)
     }
-    this.#inOrder(script, id)
+    this.#inOrder(lock, grant)
     this.#queued.get(lock)?.delete(id)
   }
 
-  reentered({ lock, token }: LockScript, id: string): void {
-    this.#issued(id, token!)
+  reentered(lock: string, id: string, token: number): void {
+    this.#issued(id, token)
     this.#queued.get(lock)?.delete(id)
   }
 
   /** Tells the server no more than it needs. */
-  passed({ token, lock }: LockScript, { id }: Claim): void {
-    if (token! > this.#runs.issued(id)) this.#failed('I2', `${token} is recorded of ${lock}, and nobody has it`)
+  passed(lock: string, hold: string, token: number): void {
+    if (token > this.#runs.issued(hold)) this.#failed('I2', `${token} is recorded of ${lock}, and nobody has it`)
   }
 
   told(hold: string): void {
@@ -160,7 +162,7 @@ export class Checks implements Watcher, ClientWatcher {
       if (client.process.dead || state === 'released' || state === 'lost') this.#open.delete(id)
       else {
         const hold = inside.terms(lease).hold.id
-        if (!lease.held || this.#taken.has(hold) || server.keysOf(lock).holds(server.now).includes(hold)) continue
+        if (!lease.held || this.#taken.has(hold) || isHeld(server.lock(lock).holds, hold, server.now)) continue
         this.#failed('I1', `${id} believes to hold for ${lease.remaining().toFixed(3)} ms, unknown to the server`)
       }
     }
@@ -171,10 +173,9 @@ export class Checks implements Watcher, ClientWatcher {
     if (now < this.#plan.tidyFrom) return
     if (refusing) this.#orphans.clear()
     const found = new Map<string, number>()
-    for (const keys of server.locks.values()) {
-      const places = keys.queue.map(({ entry, ticket }) => ({ ...parseClaim(entry), ticket }))
-      const live = places.filter(place => isLive(keys, place, place.ticket, server.now)).map(({ id }) => id)
-      for (const id of [...keys.holds(server.now), ...live]) {
+    for (const state of server.locks) {
+      const live = state.queue.filter(({ liveUntil }) => liveUntil >= server.now).map(({ claim }) => claim.id)
+      for (const id of [...liveHolds(state, server.now), ...live]) {
         const client = this.#clientOf(id)
         if (!client?.open || !client.process.awake || client.wants(id) || this.#abandoned.has(id)) continue
         const since = this.#orphans.get(id) ?? now
@@ -196,12 +197,12 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  #inOrder({ keys, lock, now }: LockScript, id: string): void {
+  #inOrder(lock: string, { claim, state, now }: Grant): void {
+    const { id } = claim
     const queued = this.#queued.get(lock)
     const own = queued?.get(id) ?? Number.POSITIVE_INFINITY
-    for (const { entry, ticket } of keys.queue) {
-      const waiter = parseClaim(entry)
-      if (ticket < own && isLive(keys, waiter, ticket, now) && waiter.id !== id) {
+    for (const { claim: waiter, ticket, liveUntil } of state.queue) {
+      if (ticket < own && liveUntil >= now && waiter.id !== id) {
         this.#failed('I3', `${id} is granted before ${waiter.id}, which is ahead in the queue`)
       }
     }

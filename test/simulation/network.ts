@@ -3,23 +3,13 @@
  * may stall (what is in it waits, for as long as it takes) and be cut (what is in it is lost). Beyond that, single messages
  * may be lost, doubled and overtaken: no real network does so, but nothing may depend on it.
  */
-import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
-import { scripts } from '../../src/redis/scripts.generated.ts'
-import type { ScriptName } from '../../src/redis/scripts.ts'
 import type { Random } from './random.ts'
-import type { Reply } from './scripts.ts'
+import type { Reply } from './redis/lua.ts'
+import { ErrorReply } from './redis/values.ts'
 import type { Listener, Server } from './server.ts'
 import type { Process, Timeline } from './timeline.ts'
 import type { Trace } from './trace.ts'
-
-/** Scripts by what a client sends instead of their names: their text, or its hash. */
-const scriptNames = new Map(
-  Object.entries(scripts).flatMap(([name, { lua }]) => [
-    [lua as string, name as ScriptName],
-    [createHash('sha1').update(lua).digest('hex'), name as ScriptName],
-  ]),
-)
 
 /** What is wrong with the network and the server at the moment. */
 export interface Weather {
@@ -223,7 +213,7 @@ export class SimulatedRedis extends EventEmitter {
   evalsha(sha: string, count: string, ...parameters: string[]): Promise<Reply> {
     const { random, weather } = this.#net
     return this.#ask(() => {
-      if (random.chance(weather.noScript)) throw new Error('NOSCRIPT No matching script. Please use EVAL.')
+      if (random.chance(weather.noScript)) throw new ErrorReply('NOSCRIPT No matching script. Please use EVAL.')
       return this.#run(sha, Number(count), parameters)
     })
   }
@@ -248,9 +238,9 @@ export class SimulatedRedis extends EventEmitter {
 
   #run(script: string, count: number, parameters: string[]): Reply {
     const { server, weather, trace } = this.#net
-    if (weather.refusal) throw new Error(weather.refusal)
+    if (weather.refusal) throw new ErrorReply(weather.refusal)
     const [keys, argv] = [parameters.slice(0, count), parameters.slice(count)]
-    const name = scriptNames.get(script)!
+    const name = server.nameOf(script)
     const reply = server.run(name, keys, argv)
     trace.note('server', () => `${name} of ${this.process.name} (${argv.join(' ')}) → ${JSON.stringify(reply)}`)
     return reply
@@ -271,11 +261,12 @@ export class SimulatedRedis extends EventEmitter {
   }
 }
 
-/** The result, or what the server throws, as the error reply that ioredis makes of it. */
-function outcomeOf<T>(run: () => T): T | Error {
+/** The result, or the error that the server answers. A script that breaks off is a mistake, which no client may mend. */
+function outcomeOf<T>(run: () => T): T | ErrorReply {
   try {
     return run()
   } catch (error) {
-    return Object.assign(error as Error, { name: 'ReplyError' })
+    if (error instanceof ErrorReply) return error
+    throw error
   }
 }

@@ -1,5 +1,6 @@
 /** I6 and I4: every promise that a caller was given, until when it has to settle, and who waits for which lock. */
 import type { SimulatedClient } from './client.ts'
+import { liveHolds } from './lock-state.ts'
 import type { Plan } from './plan.ts'
 import type { Server } from './server.ts'
 
@@ -85,13 +86,13 @@ export class Promises {
     for (const key of this.#plan.keys) {
       const waiting = [...this.#open].filter(({ waitsFor, client }) => waitsFor === key && client.open)
       const first = waiting[0]
-      const keys = first && server.keysOf(first.client.lockOf(key))
-      if (!first || !keys || keys.holds(server.now).length > 0) {
+      const state = first && server.lock(first.client.lockOf(key))
+      if (!first || !state || liveHolds(state, server.now).length > 0) {
         this.#idleSince.delete(key)
         continue
       }
       // A release is told to whoever waits; a lease that lapses is not.
-      const bound = keys.hash?.holder === undefined ? Math.min(this.#plan.bound, this.#plan.prompt) : this.#plan.bound
+      const bound = state.holder === undefined ? Math.min(this.#plan.bound, this.#plan.prompt) : this.#plan.bound
       const longest = Math.min(...waiting.map(({ begun }) => begun))
       const since = Math.max(this.#idleSince.get(key) ?? now, longest, this.#plan.calm)
       this.#idleSince.set(key, since)

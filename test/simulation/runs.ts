@@ -41,11 +41,11 @@ export class Runs {
   }
 
   /** The server grants a hold. */
-  granted(hold: string, lock: string, token: number, reserved: number): void {
+  granted(hold: string, lock: string, token: number, lastToken: number): void {
     this.#runs.set(hold, {
       lock,
       first: token,
-      last: token + reserved,
+      last: lastToken,
       begun: undefined,
       longest: LONGEST,
       holder: undefined,

@@ -1,92 +1,94 @@
-/** A Redis in memory, as far as the locks need it: the scripts by name, and channels with their listeners. */
-
+/**
+ * The server of a history: it runs the real scripts over a Redis in memory (redis/), delivers messages to subscribers, and
+ * tells a watcher what the scripts decide (witness.ts).
+ */
+import { createHash } from 'node:crypto'
 import { scripts } from '../../src/redis/scripts.generated.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
-import { type Host, LockKeys, type Watcher } from './lock-state.ts'
-import {
-  type Args,
-  acquire,
-  forceRelease,
-  inspect,
-  leave,
-  pass,
-  type Reply,
-  release,
-  renewOne,
-  tend,
-} from './scripts.ts'
+import { type LockState, liveHolds, nothing, queueOf, readLock } from './lock-state.ts'
+import type { Reply } from './redis/lua.ts'
+import { FakeRedis } from './redis/redis.ts'
+import { textOf } from './redis/values.ts'
 import type { Timeline } from './timeline.ts'
+import { type Joined, type Watcher, witness } from './witness.ts'
 
 /** The time of day at virtual time 0, ms. */
 const EPOCH = 1_750_000_000_000
+
+/** The names of the scripts, by their texts and by the hashes of these. */
+const scriptNames = new Map(
+  Object.entries(scripts).flatMap(([name, { lua }]) => [
+    [lua as string, name as ScriptName],
+    [createHash('sha1').update(lua).digest('hex'), name as ScriptName],
+  ]),
+)
 
 /** What the server knows of a connection that has subscribed. */
 export interface Listener {
   receive(channel: string, text: string): void
 }
 
-export class Server implements Host {
-  readonly watcher: Watcher
+export class Server {
   readonly #timeline: Timeline
-  readonly #locks = new Map<string, LockKeys>()
+  readonly #watcher: Watcher
+  readonly #redis: FakeRedis
+  /** Each lock that a script has ever run on, as it was last read. */
+  readonly #locks = new Map<string, LockState>()
   readonly #channels = new Map<string, Set<Listener>>()
 
-  readonly #epoch: number
-
-  constructor(timeline: Timeline, watcher: Watcher, epoch = EPOCH) {
+  constructor(timeline: Timeline, watcher: Watcher) {
     this.#timeline = timeline
-    this.watcher = watcher
-    this.#epoch = epoch
+    this.#watcher = watcher
+    this.#redis = new FakeRedis(this, (channel, text) => this.publish(channel, text))
   }
 
   get micros(): number {
-    return Math.floor((this.#epoch + this.#timeline.now) * 1000)
+    return Math.floor((EPOCH + this.#timeline.now) * 1000)
   }
 
   get now(): number {
     return Math.floor(this.micros / 1000)
   }
 
-  /** Every lock that has a key, by its key in Redis, after what has expired is gone. */
-  get locks(): Map<string, LockKeys> {
-    for (const [lock, keys] of this.#locks) {
-      keys.dropExpired(this.now)
-      if (keys.empty) this.#locks.delete(lock)
-    }
-    return this.#locks
+  /** The names of all keys that have not expired. */
+  get keys(): string[] {
+    return this.#redis.keys.names
+  }
+
+  /** Each lock that a script has ever run on. */
+  get locks(): LockState[] {
+    return [...this.#locks.keys()].map(lock => this.lock(lock))
+  }
+
+  lock(lock: string): LockState {
+    const seen = this.#locks.get(lock)
+    if (seen && seen.keptUntil >= this.now) return seen
+    const present = seen ? readLock(this.#redis.keys, lock) : nothing
+    if (seen) this.#locks.set(lock, present)
+    return present
+  }
+
+  /** The name of a script; `script`: what a client sends instead, its text or the hash of that. */
+  nameOf(script: string): ScriptName {
+    return scriptNames.get(script)!
   }
 
   /** Runs a script with its KEYS and ARGV as the client sends them. */
   run(name: ScriptName, keys: readonly string[], argv: readonly string[]): Reply {
-    if (name === 'renew') return this.#renew(keys, argv)
-    const args = named(scripts[name].args, argv)
-    const lock = keys[0]!
-    const at = this.keysOf(lock)
-    switch (name) {
-      case 'acquire':
-        return acquire(this, lock, at, args)
-      case 'release':
-        return release(this, lock, at, args)
-      case 'pass':
-        return pass(this, lock, at, args)
-      case 'leave':
-        return leave(this, lock, at, args)
-      case 'tend':
-        return tend(this, lock, at, args, argv.slice(scripts.tend.args.length - 1))
-      case 'forceRelease':
-        return forceRelease(this, lock, at, args)
-      case 'inspect':
-        return inspect(this, at, args)
+    const script = scripts[name]
+    const locks: readonly string[] = script.keys[0] === 'locks' ? keys : keys.slice(0, 1)
+    const before = locks.map(lock => this.lock(lock))
+    const joined: Joined[] = []
+    this.#redis.keys.joined = (key, claim, ticket) => {
+      if (key === queueOf(locks[0]!)) joined.push({ claim: textOf(claim), ticket })
     }
-  }
-
-  keysOf(lock: string): LockKeys {
-    let keys = this.#locks.get(lock)
-    if (!keys) {
-      keys = new LockKeys()
-      this.#locks.set(lock, keys)
+    const reply = this.#redis.eval(script.lua, keys, argv)
+    for (const [i, lock] of locks.entries()) {
+      const after = readLock(this.#redis.keys, lock)
+      this.#locks.set(lock, after)
+      witness(this.#watcher, { name, argv, lock, before: before[i]!, after, joined, now: this.now })
     }
-    return keys
+    return reply
   }
 
   subscribe(channel: string, listener: Listener): void {
@@ -114,17 +116,8 @@ export class Server implements Host {
 
   /** A restart without persistence, FLUSHALL, a failover that lost the last writes. */
   loseData(): void {
-    for (const keys of this.#locks.values()) this.watcher.taken(keys.holds(this.now))
-    this.#locks.clear()
+    for (const state of this.locks) this.#watcher.taken(liveHolds(state, this.now))
+    this.#redis.keys.clear()
+    for (const lock of this.#locks.keys()) this.#locks.set(lock, nothing)
   }
-
-  #renew(locks: readonly string[], [memory, ...asked]: readonly string[]): unknown[] {
-    const one = (lock: string, i: number) =>
-      renewOne(this, lock, this.keysOf(lock), Number(memory), asked.slice(3 * i, 3 * i + 3))
-    return ['renewed', ...locks.map(one)]
-  }
-}
-
-function named(names: readonly string[], argv: readonly string[]): Args {
-  return Object.fromEntries(argv.slice(0, names.length).map((value, i) => [names[i]!, value]))
 }

@@ -7,8 +7,8 @@
  *                             ▼                                              ▼
  *                       Checks, Promises: what clients believe, against what the scripts decided
  *
- * Real is everything from the engine's wiring down to what the library hands to ioredis; simulated are the socket, Redis
- * and time. Every choice (delays, losses, lateness of timers, the order after a freeze) is drawn from the seed, so a seed
+ * Real is everything from the engine's wiring down to what the library hands to ioredis, and the scripts of lua/; simulated
+ * are the socket, Redis's commands and time. Every choice (delays, losses, lateness of timers, the order after a freeze) is drawn from the seed, so a seed
  * is a history, and the trace of two runs is the same to the letter.
  *
  * Time is a queue of events. An event that belongs to a client runs in that client's code, and everything that it sets
@@ -246,7 +246,7 @@ export class World implements Stage {
     }
     const unsettled = this.#promises.open
     if (unsettled.length > 0) this.#fail(`I6: never settled: ${unsettled.join('; ')}`)
-    if (this.server.locks.size > 0) this.#fail(`I7: keys are left: ${[...this.server.locks.keys()].join(' ')}`)
+    if (this.server.keys.length > 0) this.#fail(`I7: keys are left: ${this.server.keys.join(' ')}`)
   }
 
   #fail(what: string): void {

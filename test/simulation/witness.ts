@@ -1,0 +1,107 @@
+/**
+ * Tells a watcher what a script has decided. A script reports only its reply, so its decisions are derived from its
+ * arguments, from the lock before and after the run, and from the waiters that joined the queue during the run.
+ */
+import { scripts } from '../../src/redis/scripts.generated.ts'
+import type { ScriptName } from '../../src/redis/scripts.ts'
+import { type Claim, claimOf, isHeld, type LockState } from './lock-state.ts'
+
+/** Hears of each decision of a script, and changes nothing. */
+export interface Watcher {
+  /** A claim has become the holder. */
+  granted(lock: string, grant: Grant): void
+  /** The owner has re-entered with the hold `id`, under the holder's token. */
+  reentered(lock: string, id: string, token: number): void
+  /** The hold was ended by its own id. */
+  dropped(id: string): void
+  /** A client has recorded a hand-off: under this hold, another of its leases holds now, with this token. */
+  passed(lock: string, hold: string, token: number): void
+  /** These holds were taken away from their holder. */
+  taken(ids: readonly string[]): void
+  /** A waiter is in the queue; `again`: its heartbeat put it there, or found it there. */
+  joined(id: string, ticket: number, lock: string, again: boolean): void
+  /** A waiter has left the queue by its own request. */
+  left(id: string): void
+}
+
+export interface Grant {
+  readonly claim: Claim
+  readonly token: number
+  /** The tokens after `token`, up to this one, belong to the holder's client. */
+  readonly lastToken: number
+  /** The lock right after the grant. */
+  readonly state: LockState
+  /** ms by the server's clock. */
+  readonly now: number
+}
+
+/** A waiter that a run has added to the queue. */
+export interface Joined {
+  readonly claim: string
+  readonly ticket: number
+}
+
+/** One run of a script, as far as one of its locks is concerned. */
+export interface Run {
+  readonly name: ScriptName
+  readonly argv: readonly string[]
+  readonly lock: string
+  readonly before: LockState
+  readonly after: LockState
+  readonly joined: readonly Joined[]
+  /** ms by the server's clock. */
+  readonly now: number
+}
+
+export function witness(watcher: Watcher, run: Run): void {
+  const { name, lock, before, after, now } = run
+  tellOfQueue(watcher, run)
+  const { holder } = after
+  const moved = holder !== undefined && isAnother(before, after)
+  const ended = (id: string) => before.holds.has(id) && (moved || !after.holds.has(id))
+  if (name === 'release' || name === 'leave') {
+    const id = argument(run, 'id')!
+    if (ended(id)) watcher.dropped(id)
+  } else if (name === 'forceRelease') {
+    watcher.taken([...before.holds.keys()].filter(ended))
+  } else if (name === 'pass') {
+    if (moved) watcher.passed(lock, holder.claim.id, holder.token)
+    return
+  }
+  if (moved) {
+    const { claim, token, lastToken } = holder
+    watcher.granted(lock, { claim, token, lastToken, state: after, now })
+  } else if (name === 'acquire' && holder) {
+    const { id } = claimOf(argument(run, 'claim')!)
+    if (after.holds.has(id) && !before.holds.has(id)) watcher.reentered(lock, id, holder.token)
+  }
+}
+
+/**
+ * The tickets in a heartbeat's arguments are reported even where nothing joined: a client may only come with a ticket that
+ * it was given.
+ */
+function tellOfQueue(watcher: Watcher, run: Run): void {
+  const { name, argv, lock, before, joined, now } = run
+  if (name === 'leave' && argument(run, 'entry') !== undefined) watcher.left(argument(run, 'id')!)
+  const again = name === 'tend'
+  for (const { claim, ticket } of joined) watcher.joined(claimOf(claim).id, ticket, lock, again)
+  if (!again) return
+  for (let i = scripts.tend.args.length - 1; i < argv.length; i += 2) {
+    const { id } = claimOf(argv[i]!)
+    const holds = before.holder?.claim.id === id && isHeld(before.holds, id, now)
+    if (!holds) watcher.joined(id, Number(argv[i + 1]), lock, true)
+  }
+}
+
+/** An argument by its name in the script's header. */
+function argument({ name, argv }: Run, argumentName: string): string | undefined {
+  return argv[(scripts[name].args as readonly string[]).indexOf(argumentName)]
+}
+
+/** Whether there is a new holder: it has another token, or (which would be wrong) another hold under the same token. */
+function isAnother(before: LockState, after: LockState): boolean {
+  const [old, present] = [before.holder, after.holder!]
+  if (old?.token !== present.token) return true
+  return old.claim.id !== present.claim.id && after.holds.has(present.claim.id)
+}
