@@ -7,10 +7,6 @@ import { namesOf } from '../../src/redis/keys.ts'
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 
-/** Stands for an id whose hold has ended, while others of the same holder live. */
-const ENDED = '-'.repeat(16)
-const REENTRY = 'hold:'
-
 export type Claim = NonNullable<ReturnType<typeof decodeClaim>>
 
 /** Who holds the lock, or held it until its lease lapsed. */
@@ -85,9 +81,9 @@ function readHolder(keys: Keyspace, lock: string): Pick<LockState, 'holder' | 'h
   if (!hash || text === undefined) return nothing
   const [, digits, end, rest] = /^(\d{16}) (\d{13}) ([\s\S]*)$/.exec(text) ?? []
   if (rest === undefined) throw new Error(`not a holder: ${text}`)
-  const [token, until, claim] = [Number(digits), Number(end), claimOf(rest)]
-  const ids = [...hash.keys()].filter(field => field.startsWith(REENTRY)).map(field => field.slice(REENTRY.length))
-  if (!claim.id.endsWith(ENDED)) ids.unshift(claim.id)
-  const lastToken = Math.max(token, Number(hash.get('clock') ?? token))
-  return { holder: { token, lastToken, claim }, holds: new Map(ids.map(id => [id, until])) }
+  const [token, claim] = [Number(digits), claimOf(rest)]
+  const holder = { token, lastToken: Math.max(token, Number(hash.get('reserved') ?? 0)), claim }
+  if (!hash.has('holds')) return { holder, holds: new Map([[claim.id, Number(end)]]) }
+  const all = keys.sortedSet(namesOf(lock).holds)?.members ?? []
+  return { holder, holds: new Map(all.map(({ member, score }) => [member, score])) }
 }

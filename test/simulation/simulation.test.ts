@@ -1,5 +1,6 @@
 /**
- * Seeded histories of the client's code over a server, a network and a time that are simulated (world.ts).
+ * Seeded histories of the client's code and of the scripts of lua/, over a Redis, a network and a time that are simulated
+ * (world.ts).
  *
  *   npx vitest run test/simulation                     the seeds that are always run, then new ones
  *   BATON_SEED=123 npx vitest run test/simulation      one history, with its whole trace in case of a failure
@@ -24,6 +25,17 @@
  *   src/lease/holding.ts   the release of another id than that of the run's hold (I5, I7); named owners hand on (I1); the
  *                          line not told of an own release (I4)
  *   src/wait/acquire.ts    an heir while a fair waiter of the same client is queued (I3)
+ *   lua/acquire.lua        a lease that counts as lapsed 20 ms early (I1); a re-entry that is not recorded (I2)
+ *   lua/include/clock.lua  a clock that does not move on (I2)
+ *   lua/include/grant.lua  a block that is promised and not reserved (I2)
+ *   lua/include/promote.lua  the last waiter instead of the first (I3)
+ *   lua/include/drop.lua   a release of any id (I1); one that ends the owner's other holds (I1)
+ *   lua/include/life.lua   a key that expires before its lease (I1)
+ *   lua/tend.lua           another ticket than the waiter had (I3); an error in the middle of the script
+ *   lua/release.lua        nobody told that the lock is free (I4); a hold that stays (I5)
+ *   lua/leave.lua          a place in the queue that stays (I3), or a hold (I7)
+ *   lua/renew.lua          a longer lease in the reply than in the lock (I1)
+ *   lua/pass.lua           a token that nobody has (I2)
  */
 import { expect, test } from 'vitest'
 import { type Result, runAll, traceOf } from './run.ts'

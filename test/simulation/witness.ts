@@ -4,7 +4,7 @@
  */
 import { scripts } from '../../src/redis/scripts.generated.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
-import { type Claim, claimOf, isHeld, type LockState } from './lock-state.ts'
+import { type Claim, claimOf, isHeld, type LockState, liveHolds } from './lock-state.ts'
 
 /** Hears of each decision of a script, and changes nothing. */
 export interface Watcher {
@@ -73,7 +73,7 @@ export function witness(watcher: Watcher, run: Run): void {
     watcher.granted(lock, { claim, token, lastToken, state: after, now })
   } else if (name === 'acquire' && holder) {
     const { id } = claimOf(argument(run, 'claim')!)
-    if (after.holds.has(id) && !before.holds.has(id)) watcher.reentered(lock, id, holder.token)
+    if (isHeld(after.holds, id, now) && !isHeld(before.holds, id, now)) watcher.reentered(lock, id, holder.token)
   }
 }
 
@@ -87,10 +87,10 @@ function tellOfQueue(watcher: Watcher, run: Run): void {
   const again = name === 'tend'
   for (const { claim, ticket } of joined) watcher.joined(claimOf(claim).id, ticket, lock, again)
   if (!again) return
+  const held = liveHolds(before, now).length > 0
   for (let i = scripts.tend.args.length - 1; i < argv.length; i += 2) {
     const { id } = claimOf(argv[i]!)
-    const holds = before.holder?.claim.id === id && isHeld(before.holds, id, now)
-    if (!holds) watcher.joined(id, Number(argv[i + 1]), lock, true)
+    if (!held || before.holder?.claim.id !== id) watcher.joined(id, Number(argv[i + 1]), lock, true)
   }
 }
 
