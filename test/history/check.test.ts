@@ -52,12 +52,12 @@ describe('I2', () => {
   })
 })
 
-test('I1 a hold is believed in for no longer than any lease lasts, unless its owner has a name', () => {
+test('I1 a hold is believed in for no longer than any lease lasts, whoever its owner is', () => {
   const believed = (ms: number, owner = 'a') => [...granted('a', 10, { owner, lease: ms }), ...released('a', 20)]
   const renewed = at(15, 'renewed', { worker: 'w-a', id: 'a', deadline: 15 + 60_000 })
   expect(found(believed(3_000))).toEqual([])
   expect(found(believed(60_000))).toEqual(['I1'])
-  expect(found(believed(60_000, 'somebody'))).toEqual([])
+  expect(found(believed(60_000, 'somebody'))).toEqual(['I1'])
   expect(found(believed(3_000), renewed)).toEqual(['I1'])
 })
 

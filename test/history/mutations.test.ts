@@ -9,6 +9,7 @@ import { calls, Simulated } from './simulated.ts'
 const found: [string, mutations.Mutation, string][] = [
   ['an overlap', mutations.overlap, 'I1'],
   ['a hold that was renewed for too long', mutations.renewedTooLong, 'I1'],
+  ['a hold with a lease that it never asked for', mutations.foreignLease, 'I1'],
   ['a repeated token', mutations.repeatedToken, 'I2'],
   ['a token that goes back', mutations.tokensSwapped, 'I2'],
   ['a token that is ahead of the time of day', mutations.aheadOfTime, 'I2'],

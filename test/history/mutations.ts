@@ -60,6 +60,13 @@ export const tokensSwapped: Mutation = events => {
   return pair && change(change(events, pair[0], { token: pair[1].token }), pair[1], { token: pair[0].token })
 }
 
+/** A hold lasts for longer than anybody may ask for: its predecessor, or another hold of its owner, has left it that. */
+export const foreignLease: Mutation = events => {
+  const grant = all(events, 'grant').at(-1)
+  const [run] = all(events, 'run')
+  return grant && run && change(events, grant, { deadline: grant.t + run.longestLease + 1 })
+}
+
 /** The clock of a lock has run away from the time of day: the last token is a second ahead of it. */
 export const aheadOfTime: Mutation = events => {
   const grant = all(events, 'grant').at(-1)

@@ -31,16 +31,21 @@ export class Caller {
   /** One choice from its beginning to its end. Returns how long to pause after it, in ms. */
   async once(random: Random, keys: readonly string[]): Promise<number> {
     const choice = choose(random, keys)
-    const lease = await this.#attempt(choice, random)
+    // A name of its own lets the checker find the call in a queue; without one its owner is the id that it gets.
+    const named = choice.twice || random.chance(choice.mode === 'fair' ? 80 : 30)
+    const owner = named ? `${this.#worker}.${this.#attempts + 1}` : undefined
+    const [lease, other] = await Promise.all([
+      this.#attempt(choice, owner),
+      choice.twice ? this.#attempt(choice, owner) : undefined,
+    ])
     if (lease) await this.#section(lease, choice)
+    if (other) await this.#release(other)
     return choice.pause
   }
 
-  async #attempt(choice: Choice, random: Random): Promise<Lease | undefined> {
+  async #attempt(choice: Choice, owner: string | undefined): Promise<Lease | undefined> {
     const { key, mode, patience, abortAfter } = choice
     const attempt = `${this.#worker}.${++this.#attempts}`
-    // A name of its own lets the checker find the call in a queue; without one its owner is the id that it gets.
-    const owner = random.chance(mode === 'fair' ? 80 : 30) ? attempt : undefined
     const abort = new AbortController()
     const aborts = abortAfter !== undefined
     const options = { ...choice.options, ...(owner && { owner }), ...(aborts && { signal: abort.signal }) }

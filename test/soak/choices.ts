@@ -13,6 +13,8 @@ export interface Choice {
   readonly abortAfter: number | undefined
   /** ms in the section. */
   readonly hold: number
+  /** Ask by two calls of one owner at a time, without a limit to their patience: both are granted together. */
+  readonly twice: boolean
   /** Enter the same lock once more inside. */
   readonly reenter: boolean
   /** Prolong it by hand inside. */
@@ -29,7 +31,9 @@ const HOT = 4
 export function choose(random: Random, keys: readonly string[]): Choice {
   const key = random.chance(50) ? keys[random.int(0, Math.min(HOT, keys.length) - 1)]! : random.pick(keys)
   const mode: Mode = random.weighted({ fair: 48, unfair: 24, fairAfter: 16, once: 12 })
-  const timeout = mode !== 'once' && random.chance(65) ? random.int(20, random.chance(50) ? 300 : 4_000) : undefined
+  const twice = mode !== 'once' && random.chance(4)
+  const timeout =
+    mode !== 'once' && !twice && random.chance(65) ? random.int(20, random.chance(50) ? 300 : 4_000) : undefined
   const { options: lease, length } = chooseLease(random)
   const options: LockOptions = { ...lease }
   if (mode === 'fair') options.fair = true
@@ -43,12 +47,13 @@ export function choose(random: Random, keys: readonly string[]): Choice {
     mode,
     try: mode === 'once' || (timeout !== undefined && random.chance(30)),
     options,
-    abortAfter: random.chance(8) ? random.int(0, 400) : undefined,
+    abortAfter: !twice && random.chance(8) ? random.int(0, 400) : undefined,
     hold: random.chance(2)
       ? random.int(length, length + 400)
       : random.chance(60)
         ? random.int(0, 3)
         : random.int(3, 50),
+    twice,
     reenter: random.chance(5),
     renew: random.chance(5),
     // A call without a time-out waits as long as the lock is busy; a single attempt as long as the server may be away.
