@@ -34,14 +34,6 @@ export interface Claim {
 /** A client's inbox is named by so many characters, with which the ids of its waiters begin. lua/ knows the number. */
 export const CLIENT_ID_LENGTH = 12
 
-/**
- * Whether an owner has a name, which other clients may hold the lock under, too. One without is called by the id of its
- * first hold.
- */
-export function named(owner: string, id: string): boolean {
-  return !owner.startsWith(id.slice(0, CLIENT_ID_LENGTH))
-}
-
 export interface Granted {
   readonly granted: true
   readonly token: number
