@@ -59,7 +59,7 @@ export class Engine {
       },
       unlocked: (key, by) => {
         // Of our own releases the reply tells.
-        if (by !== this.#link.clientId) this.#acquirer.unlocked(key)
+        if (by !== this.#link.clientId) this.#acquirer.unlocked(key, by)
       },
       entered: (key, owner) => this.#acquirer.entered(key, owner),
       down: error => this.#acquirer.disconnected(error),
@@ -136,6 +136,7 @@ export class Engine {
       claim: { key, id, owner: owner ?? id, label: request.label, lease: request.lease, headStart: request.headStart },
       mode: once ? 'once' : request.fair ? 'queue' : 'line',
       fairAfter: request.fairAfter,
+      timeout: request.timeout,
       mayReenter: owner !== undefined,
       after: owner === undefined ? undefined : this.#holding.record(key, owner),
     }

@@ -154,6 +154,10 @@ export class Link {
     this.#ears.drop(this.#nameOf(key, channel))
   }
 
+  hears(key: string, channel: Channel): boolean {
+    return this.#ears.isHeard(this.#nameOf(key, channel))
+  }
+
   close(): void {
     this.#beatTimer?.cancel()
     this.#sentinels?.close()

@@ -111,6 +111,11 @@ export class Shards {
     this.#armSweep()
   }
 
+  /** As `Subscriber.isHeard`. */
+  isHeard(name: string): boolean {
+    return this.#channels.get(name)?.at !== undefined
+  }
+
   /**
    * Asks each server once more for one of its channels. The answer shows that the connection is alive and that the slot
    * is still there; if there is none, `Connection` makes the connection anew.

@@ -71,6 +71,11 @@ export class Subscriber {
     this.#armSweep()
   }
 
+  /** Whether the channel is confirmed on the present connection. */
+  isHeard(name: string): boolean {
+    return this.#channels.get(name)?.confirmed ?? false
+  }
+
   /** The connection is gone: nothing is heard until `restore` has run. */
   deafen(): void {
     for (const channel of this.#channels.values()) channel.confirmed = false

@@ -29,6 +29,7 @@ import { Ending, type Patience } from './ending.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { Line } from './line.ts'
 import { Outage } from './outage.ts'
+import { Turns } from './turns.ts'
 import { type Room, type Settle, Waiter, Waiters, type Wish } from './waiters.ts'
 
 export interface WaitListener {
@@ -52,6 +53,7 @@ export class Acquirer {
   readonly #waiters = new Waiters()
   readonly #aging: Aging
   readonly #asking: Asking
+  readonly #turns: Turns
   readonly #line: Line
   readonly #ending: Ending
   readonly #heartbeat: Heartbeat
@@ -68,6 +70,7 @@ export class Acquirer {
       holds: id => listener.holds(id),
       doubt: (id, token) => listener.doubt(id, token),
       failed: error => listener.failed(error),
+      taken: (key, via) => this.#turns.taken(key, via === 'immediate' || via === 'wakeup'),
       // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
       left: key => this.#wake(key),
       again: waiter => this.#again(waiter),
@@ -82,7 +85,12 @@ export class Acquirer {
       entered: (room, owner) => this.#reenter(room, owner),
       tryLine: room => this.#line.look(room),
     })
-    this.#line = new Line(this.#asking, clock, this.#ending, this.#heartbeat, {
+    this.#turns = new Turns(
+      clock,
+      key => channels.hears(key, 'unlock'),
+      key => this.awaited(key),
+    )
+    this.#line = new Line(this.#asking, clock, this.#ending, this.#heartbeat, this.#turns, {
       ours: key => listener.ours(key),
       entered: (room, owner) => this.#reenter(room, owner),
     })
@@ -112,8 +120,9 @@ export class Acquirer {
     this.#ending.end(waiter, undefined)
   }
 
-  /** "The lock is free": wakes the head of the line. */
-  unlocked(key: string): void {
+  /** "The lock is free", said by another client, if it has named itself: the head of the line tries when it is its turn. */
+  unlocked(key: string, by?: string): void {
+    if (by !== undefined) this.#turns.freed(key, by)
     const room = this.#waiters.room(key)
     if (room) room.holder = 'released'
     this.#wake(key)
@@ -123,7 +132,7 @@ export class Acquirer {
     const room = this.#waiters.room(key)
     if (!room || room.line.size === 0) return
     room.alone = false
-    this.#line.wake(room)
+    this.#line.unlocked(room)
   }
 
   /** An owner with this name holds the lock: whoever of ours has the same one need not wait. */
@@ -134,16 +143,18 @@ export class Acquirer {
 
   /** This client releases the lock now: the next grant of it is a hand-off. */
   releasing(key: string): void {
+    this.#turns.releasing(key)
     const room = this.#waiters.room(key)
     if (room) room.releasedAt = this.#clock.now()
   }
 
   /** This client has released the lock, and so many clients were told, this one included if it listens. */
   released(key: string, heard: number): void {
+    const others = this.#turns.released(key, heard)
     const room = this.#waiters.room(key)
     if (!room) return
     room.holder = 'released'
-    if (room.line.size > 0) this.#line.released(room, heard)
+    if (room.line.size > 0) this.#line.released(room, others)
   }
 
   /** The waiter that a lease of this length may be handed to without asking Redis: nobody is ahead of it, here. */
@@ -222,6 +233,7 @@ export class Acquirer {
     this.#closed = true
     this.#outage.over()
     this.#ending.refuse()
+    this.#turns.close()
     for (const waiter of this.#waiters.all) this.#ending.end(waiter, new LockClosedError())
   }
 
@@ -245,6 +257,8 @@ export class Acquirer {
     const { after } = waiter.wish
     if (after) await after
     if (waiter.state !== 'waiting') return
+    // The lock is for others to take now. If one of them is its owner, by another client, it re-enters a few ms later.
+    if (waiter.wish.mode !== 'once' && this.#turns.wait(waiter.claim.key) > 0) return this.#stand(waiter)
     const answer = await this.#asking.attempt(waiter)
     if (answer.granted || waiter.state !== 'waiting') return
     if (waiter.wish.mode === 'once') this.#ending.end(waiter, undefined)

@@ -12,6 +12,8 @@ export interface Channels {
   /** Undefined: heard already. A promise: heard when it resolves. */
   hear(key: string, channel: Channel): Promise<void> | undefined
   drop(key: string, channel: Channel): void
+  /** Whether the server has confirmed that this client hears it, also where nobody needs it any more. */
+  hears(key: string, channel: Channel): boolean
 }
 
 const already = Promise.resolve()

@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../clock.ts'
 import { LockClosedError } from '../errors.ts'
-import type { Channel, Granted, Primitive, Refused } from '../primitive.ts'
+import type { Channel, Granted, Primitive, Refused, Via } from '../primitive.ts'
 import { Confirming } from './confirming.ts'
 import { Leaving } from './leaving.ts'
 import type { Room, Waiter, Waiters } from './waiters.ts'
@@ -23,6 +23,8 @@ export interface Patience {
 export interface EndListener {
   /** Its wait is over. */
   settled(waiter: Waiter): void
+  /** A waiter of this key holds now. */
+  taken(key: string, via: Via): void
   /** Whether the client has made a lease of the grant to this id, and it has not ended. */
   holds(id: string): boolean
   /** Something failed that no promise reports. */
@@ -89,6 +91,7 @@ export class Ending {
       if (room.releasedAt !== undefined) waiter.handoff = this.#clock.now() - room.releasedAt
       room.releasedAt = undefined
     }
+    this.#listener.taken(waiter.claim.key, grant.via)
     this.#settle(waiter, 'granted')
     waiter.settle(grant, waiter)
   }

@@ -12,20 +12,18 @@
  * While a lease of this client may still hand the lock on to the head (lease/passing.ts), nobody has to ask or to listen:
  * the end of that lease is known here first. That is for a few ms; then the slow timer makes the head ask.
  *
- * Among processes they take turns: one that has released leaves the lock to those who were told that it is free, and
- * tries again at the next "free" of somebody else, or after `TURN` if nobody took it. Otherwise the releasing process,
- * which knows first and is awake, would win against the others nearly always. Where a release was heard by nobody else, the
- * room notes that it is alone, until anything shows otherwise: then lease/tenure.ts has another bound for its runs.
+ * Among clients they take turns, so the head may have to leave the lock to others for a moment before it tries: turns.ts.
+ * Meanwhile it stands here like any other, hears the unlock channel, and has a timer in case it hears nothing (I4). A call
+ * that is to end soon is asked for in time to be refused. Where a release was heard by nobody else, the room notes that it is
+ * alone, until anything shows otherwise: then lease/tenure.ts has another bound for its runs.
  */
 import type { Clock } from '../clock.ts'
 import type { Refused } from '../primitive.ts'
 import type { Asking } from './asking.ts'
 import type { Ending } from './ending.ts'
 import type { Heartbeat } from './heartbeat.ts'
+import { TURN, type Turns } from './turns.ts'
 import type { Room, Waiter } from './waiters.ts'
-
-/** How long the others are given to take the lock, in ms. */
-const TURN = 3
 
 /** Tokens reserved for hand-offs within the client, by an attempt that finds others behind it: the longest run of them. */
 const BLOCK = 1_000
@@ -42,20 +40,29 @@ export class Line {
   readonly #clock: Clock
   readonly #ending: Ending
   readonly #heartbeat: Heartbeat
+  readonly #turns: Turns
   readonly #listener: LineListener
 
-  constructor(asking: Asking, clock: Clock, ending: Ending, heartbeat: Heartbeat, listener: LineListener) {
+  constructor(
+    asking: Asking,
+    clock: Clock,
+    ending: Ending,
+    heartbeat: Heartbeat,
+    turns: Turns,
+    listener: LineListener,
+  ) {
     this.#asking = asking
     this.#clock = clock
     this.#ending = ending
     this.#heartbeat = heartbeat
+    this.#turns = turns
     this.#listener = listener
   }
 
   /** A waiter has come to the end of the line. */
   join(room: Room, waiter: Waiter): void {
     if (room.head === waiter) {
-      if (!this.#parkBehindOurselves(room)) this.wake(room)
+      if (!this.#parkBehindOurselves(room)) this.unlocked(room)
       return
     }
     // Behind a head that is parked there is nothing to ask: its wake-ups are ours.
@@ -65,21 +72,30 @@ export class Line {
     this.#asking.park(waiter)
   }
 
-  /** "The lock is free", or may be: the head tries. */
+  /** "The lock is free", or may be: the head tries as soon as it is the turn of this client. */
+  unlocked(room: Room): void {
+    const wait = Math.min(this.#turns.wait(room.key), this.#patience(room.head))
+    if (wait <= 0) return this.wake(room)
+    this.#asking.hear(room, 'unlock').catch(() => {})
+    room.turn?.cancel()
+    room.turn = this.#clock.after(wait, () => {
+      this.#turns.waited(room.key)
+      this.wake(room)
+    })
+  }
+
+  /** The head tries. */
   wake(room: Room): void {
     room.turn?.cancel()
     room.woken = true
     if (!room.contending) this.#contend(room)
   }
 
-  /** This client has released the lock, and `heard` clients were told. */
-  released(room: Room, heard: number): void {
+  /** This client has released the lock, and so many others were told. */
+  released(room: Room, others: number): void {
     if (this.#parkBehindOurselves(room)) return
-    room.alone = heard <= (room.listening ? 1 : 0)
-    if (room.alone) return this.wake(room)
-    this.#asking.hear(room, 'unlock').catch(() => {})
-    room.turn?.cancel()
-    room.turn = this.#clock.after(TURN, () => this.wake(room))
+    room.alone = others === 0
+    this.unlocked(room)
   }
 
   /** A look at the truth: the head tries. Its refusal says who holds, and so who else may enter. */
@@ -119,6 +135,14 @@ export class Line {
     }
     room.contending = false
     this.#ending.closeIfEmpty(room)
+  }
+
+  /** For how many ms nothing may be asked for this waiter: it has to be refused before it gives up, or joins the queue. */
+  #patience(waiter: Waiter | undefined): number {
+    if (!waiter || waiter.refusal) return Number.POSITIVE_INFINITY
+    const { timeout, fairAfter } = waiter.wish
+    const limit = Math.min(timeout ?? Number.POSITIVE_INFINITY, fairAfter ?? Number.POSITIVE_INFINITY)
+    return waiter.since + limit / 2 - this.#clock.now()
   }
 
   /** Where this client may hand the lock on to its own there is nothing to ask, nor to listen for. */

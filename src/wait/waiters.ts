@@ -17,6 +17,8 @@ export interface Wish {
   readonly mode: 'once' | 'line' | 'queue'
   /** With 'line': join the queue after this many ms; undefined: never. */
   readonly fairAfter: number | undefined
+  /** With 'line': after so many ms the caller gives up; undefined: never. */
+  readonly timeout?: number | undefined
   /** Whether the owner may hold the lock already, here or elsewhere: then it must not stand behind others. */
   readonly mayReenter: boolean
   /** Nothing is asked before this resolves: what Redis has to know by then. If it rejects, so does the wait. */

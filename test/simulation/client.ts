@@ -87,7 +87,7 @@ export class SimulatedClient {
         this.acquirer.lost(id, token)
       },
       unlocked: (key, by) => {
-        if (by !== this.#link.clientId) this.acquirer.unlocked(key)
+        if (by !== this.#link.clientId) this.acquirer.unlocked(key, by)
       },
       entered: (key, owner) => this.acquirer.entered(key, owner),
       down: error => this.#down(error),
@@ -116,6 +116,7 @@ export class SimulatedClient {
         this.#count(key, channel, -1)
         this.#link.drop(key, channel)
       },
+      hears: (key: string, channel: Channel) => this.#link.hears(key, channel),
     }
     this.acquirer = new Acquirer(this.#mutex, channels, process, patience, {
       waiting: () => {},
@@ -167,6 +168,7 @@ export class SimulatedClient {
       claim: { key, id, owner: owner ?? id, label: request.label, lease: request.lease, headStart: request.headStart },
       mode: once ? 'once' : request.fair ? 'queue' : 'line',
       fairAfter: request.fairAfter,
+      timeout: request.timeout,
       mayReenter: owner !== undefined,
       after: owner === undefined ? undefined : this.holding.record(key, owner),
     }

@@ -115,12 +115,24 @@ export class FakePrimitive implements Primitive {
 /** Channels that are heard at once, or with `slow` when the test says so. Counts who needs which. */
 export class FakeChannels implements Channels {
   slow = false
+  /** Whether a channel is still heard when nobody needs it any more. */
+  lingers = false
   readonly hearings = new Calls<[key: string, channel: Channel], void>()
   readonly #users = new Map<string, number>()
+  readonly #confirmed = new Set<string>()
 
   hear(key: string, channel: Channel): Promise<void> | undefined {
     this.#count(key, channel, 1)
-    return this.slow ? this.hearings.make(key, channel) : undefined
+    const confirm = () => {
+      this.#confirmed.add(`${channel} of ${key}`)
+    }
+    if (!this.slow) confirm()
+    return this.slow ? this.hearings.make(key, channel).then(confirm) : undefined
+  }
+
+  hears(key: string, channel: Channel): boolean {
+    const name = `${channel} of ${key}`
+    return this.#confirmed.has(name) && (this.lingers || (this.#users.get(name) ?? 0) > 0)
   }
 
   drop(key: string, channel: Channel): void {

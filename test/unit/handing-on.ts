@@ -21,6 +21,7 @@ interface Ask {
   lease?: number
   owner?: string
   fairAfter?: number
+  timeout?: number
   renew?: boolean
 }
 
@@ -72,10 +73,10 @@ export class HandingOn {
   }
 
   /** A call in the middle of a turn of the event loop. */
-  begin({ id, mode = 'line', lease = LEASE, owner, fairAfter, renew = true }: Ask): Asker {
+  begin({ id, mode = 'line', lease = LEASE, owner, fairAfter, timeout, renew = true }: Ask): Asker {
     const claim = { key: KEY, id, owner: owner ?? id, label: 'this client', lease, headStart: 0 }
     const after = owner === undefined ? undefined : this.holding.record(KEY, owner)
-    const wish = { claim, mode, fairAfter, mayReenter: owner !== undefined, after }
+    const wish = { claim, mode, fairAfter, timeout, mayReenter: owner !== undefined, after }
     const asker: { -readonly [K in keyof Asker]: Asker[K] } = {
       id,
       waiter: undefined!,

@@ -2,10 +2,11 @@
 import { describe, expect, test } from 'vitest'
 import { type Asker, FIRST, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
-import { HEARTBEAT, KEY } from './waiting.ts'
+import { HEARTBEAT, KEY, LEASE } from './waiting.ts'
 
-/** How long the others are given. */
-const TURN = 3
+/** How long others are given that have not taken turns so far, and how long one that has. */
+const CHANCE = 3
+const TURN = 7
 
 /** A holds the lock in a run that is over, so its release goes to Redis; B is parked and hears of every other release. */
 async function overAndParked(...others: string[]): Promise<{ at: HandingOn; askers: Asker[] }> {
@@ -27,7 +28,7 @@ async function releasedTo(heard: number, ...others: string[]) {
 describe('after its own release, a client', () => {
   test('leaves the lock to the others that were told, and asks when nobody has taken it for a while', async () => {
     const { at } = await releasedTo(2)
-    await at.clock.advance(TURN - 0.1)
+    await at.clock.advance(CHANCE - 0.1)
     expect(at.asking).toEqual([])
     await at.clock.advance(0.1)
     expect(at.asking).toEqual(['B'])
@@ -44,7 +45,7 @@ describe('after its own release, a client', () => {
   test('asks as soon as another one has released, and not a second time', async () => {
     const { at } = await releasedTo(2)
     await at.clock.advance(1)
-    at.acquirer.unlocked(KEY)
+    at.acquirer.unlocked(KEY, 'other')
     await settled()
     expect(at.asking).toEqual(['B'])
     await at.attempt.answer(at.refused())
@@ -68,18 +69,19 @@ describe('after its own release, a client', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('I7 keeps no timer when nobody waits any more', async () => {
+  test('I7 keeps no timer for long when nobody waits any more', async () => {
     const { at, askers } = await releasedTo(2)
     at.acquirer.quit(askers[1]!.waiter)
-    // The one timer is that of the renewals, which finds out by itself that nothing is held any more.
-    expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 1, channels: {} })
-    await at.clock.advance(HEARTBEAT)
-    expect(at.asking).toEqual([])
+    // Of the renewals, which find out by themselves that nothing is held any more; and of what is known of the others.
+    expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 2, channels: {} })
+    await at.clock.advance(LEASE)
+    expect([at.asking, at.residue.timers]).toEqual([[], 0])
   })
 
   test('takes turns again after its next release', async () => {
     const { at, askers } = await releasedTo(2, 'C')
-    await at.clock.advance(TURN)
+    at.acquirer.unlocked(KEY, 'other')
+    await settled()
     await at.grantNext(20_000)
     at.clock.block(5)
     void leaseOf(askers[1]!).release()

@@ -1,0 +1,118 @@
+/**
+ * Three processes that all want the same lock without a pause take turns at it, also where one of them is farther from the
+ * server than the others: in virtual time, so that no noise of the machine decides who is first.
+ */
+import { describe, expect, test } from 'vitest'
+import { requestOf, type Settings, settingsOf } from '../../src/options.ts'
+import { type ClientWatcher, SimulatedClient } from './client.ts'
+import type { Net } from './network.ts'
+import { Random } from './random.ts'
+import { Server } from './server.ts'
+import { Process, Timeline } from './timeline.ts'
+import { Trace } from './trace.ts'
+
+const KEY = 'k'
+/** Both ways together, ms. */
+const NEAR = 0.1
+const FAR = 1.1
+/** ms after which everybody is in the round. */
+const BEGINNING = 500
+const GRANTS = 300
+
+/** Nobody has to be told of anything here. */
+const nobody = new Proxy({}, { get: () => () => {} }) as never
+
+interface Asked {
+  /** Of each process, both ways together, ms. */
+  readonly distances: readonly number[]
+  /** Callers of each process that loop. */
+  readonly callers: readonly number[]
+  /** ms. */
+  readonly hold: number
+  /** How many clients listen without ever asking. */
+  readonly listeners?: number
+}
+
+/** Who was granted the lock, in the order of the grants; and how long that took, in ms. */
+async function order({ distances, callers, hold, listeners = 0 }: Asked): Promise<{ grants: number[]; ms: number }> {
+  const settings: Settings = settingsOf({ fairAfter: Number.POSITIVE_INFINITY })
+  const timeline = new Timeline()
+  const server = new Server(timeline, nobody)
+  const trace = new Trace(timeline, false)
+  const grants: number[] = []
+  let begun = BEGINNING
+  const clients = distances.map((distance, i) => {
+    const random = new Random(7, i)
+    const delay = { least: distance / 2, most: 0.6 * distance, spike: 0, spikes: 0 }
+    const weather = { delay, messageLoss: 0, messageEcho: 0, messageLate: 0, noScript: 0 }
+    const net: Net = {
+      timeline,
+      random,
+      server,
+      trace,
+      weather: { ...weather, refusal: undefined, unreachable: new Map() },
+    }
+    return new SimulatedClient(net, new Process(`c${i}`, timeline, random), settings, nobody as ClientWatcher)
+  })
+  for (let i = 0; i < listeners; i++) {
+    timeline.at(1, () => server.subscribe(`${clients[0]!.lockOf(KEY)}:unlock`, { receive() {} }))
+  }
+  const loop = async (i: number) => {
+    const { process } = clients[i]!
+    for (;;) {
+      const lease = await clients[i]!.lock(KEY, requestOf({}, settings))
+      if (timeline.now >= BEGINNING) {
+        if (grants.length === 0) begun = timeline.now
+        grants.push(i)
+      }
+      if (hold > 0) await new Promise<void>(resolve => process.after(hold, resolve))
+      await lease!.release()
+    }
+  }
+  for (const [i, count] of callers.entries()) {
+    for (let n = 0; n < count; n++) timeline.at(20 + i + n / 10, () => void loop(i), clients[i]!.process)
+  }
+  while (grants.length < GRANTS) {
+    const event = timeline.next()
+    if (!event) break
+    event.run()
+    if (event.process) await new Promise(resolve => setImmediate(resolve))
+  }
+  return { grants, ms: timeline.now - begun }
+}
+
+/** The most that anybody got for each one of the least. */
+function ratio(grants: readonly number[]): number {
+  const counts = [0, 1, 2].map(i => grants.filter(grant => grant === i).length)
+  return Math.max(...counts) / Math.min(...counts)
+}
+
+const places = [
+  { where: 'all near', distances: [NEAR, NEAR, NEAR] },
+  { where: 'all 1 ms away', distances: [FAR, FAR, FAR] },
+  { where: 'one of them 1 ms farther away', distances: [NEAR, NEAR, FAR] },
+]
+
+describe.each(places)('three processes with a caller each, $where', ({ distances }) => {
+  test.each([0, 1, 10, 50])('share the lock, at a hold of %i ms', async hold => {
+    const { grants } = await order({ distances, callers: [1, 1, 1], hold })
+    expect(grants).toHaveLength(GRANTS)
+    expect(ratio(grants)).toBeLessThan(1.5)
+  })
+})
+
+test.each(places)('a process with one caller has as many turns as those with 50, $where', async ({ distances }) => {
+  const { grants } = await order({ distances, callers: [50, 50, 1], hold: 10 })
+  expect(ratio(grants)).toBeLessThan(1.5)
+})
+
+test('those who only listen cost little', async () => {
+  const alone = await order({ distances: [NEAR], callers: [1], hold: 1 })
+  const heard = await order({ distances: [NEAR], callers: [1], hold: 1, listeners: 5 })
+  expect(heard.ms / alone.ms).toBeLessThan(1.05)
+})
+
+test('where others only listen, those who take turns share the lock all the same', async () => {
+  const { grants } = await order({ distances: [NEAR, NEAR, FAR], callers: [1, 1, 1], hold: 10, listeners: 5 })
+  expect(ratio(grants)).toBeLessThan(1.5)
+})

@@ -1,0 +1,375 @@
+/** Turns among clients: how long one that has released leaves the lock to others, also when its next call comes later. */
+import { describe, expect, test } from 'vitest'
+import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
+import { settled } from './promises.ts'
+import { KEY, LEASE } from './waiting.ts'
+
+/** How long one that takes turns is given, and how long others are that listen. */
+const TURN = 7
+const CHANCE = 3
+/** After a chance that nobody took. */
+const PAUSE = 100
+/** So long others are remembered. */
+const MEMORY = 1_000
+
+/** A client with one caller that loops: each call comes when the release before it has been answered. */
+class Looping {
+  readonly at = new HandingOn()
+  asker!: Asker
+  #calls = 0
+  #token = 0
+
+  constructor() {
+    // As a channel is, for a second after its last user.
+    this.at.channels.lingers = true
+  }
+
+  /** Waited for the lock at first, so it hears when it is free; and has it now. */
+  static async holding(): Promise<Looping> {
+    const client = new Looping()
+    await client.call()
+    await client.at.attempt.answer(client.at.refused())
+    await client.granted()
+    return client
+  }
+
+  async call(terms: { timeout?: number; owner?: string } = {}): Promise<void> {
+    this.#calls += 1
+    this.asker = await this.at.ask({ id: `call ${this.#calls}`, ...terms })
+  }
+
+  async granted(): Promise<void> {
+    this.#token += 10_000
+    await this.at.grantNext(this.#token)
+  }
+
+  /** Releases, of which `heard` clients are told, this one included. */
+  async release(heard: number): Promise<void> {
+    // What is held for so long is no run that is handed on.
+    this.at.clock.block(TURN)
+    void leaseOf(this.asker).release()
+    await this.at.released(heard)
+  }
+
+  async freedBy(...clients: string[]): Promise<void> {
+    for (const client of clients) this.at.acquirer.unlocked(KEY, client)
+    await settled()
+  }
+
+  /** For how many ms its next call asks nothing, while nobody else does anything; it is granted the lock then. */
+  async leaves(): Promise<number> {
+    await this.call()
+    let ms = 0
+    for (; !this.asks && ms < 50; ms += 0.5) await this.at.clock.advance(0.5)
+    await this.granted()
+    return ms
+  }
+
+  get asks(): boolean {
+    return this.at.asking.length > 0
+  }
+}
+
+describe('a caller that asks again after its release', () => {
+  test('asks at once where nobody else was told, and nothing is remembered', async () => {
+    const client = await Looping.holding()
+    const { timers } = client.at.residue
+    await client.release(1)
+    expect(client.at.residue.timers).toBe(timers)
+    await client.call()
+    expect(client.asks).toBe(true)
+  })
+
+  test('leaves the lock to others that were told, hears of them meanwhile, and asks if none of them takes it', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.call()
+    expect(client.at.channels.users).toEqual({ [`unlock of ${KEY}`]: 1 })
+    await client.at.clock.advance(CHANCE - 0.1)
+    expect(client.asks).toBe(false)
+    await client.at.clock.advance(0.1)
+    expect(client.asks).toBe(true)
+  })
+
+  test('asks at once if it comes later than that', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.at.clock.advance(CHANCE)
+    await client.call()
+    expect(client.asks).toBe(true)
+  })
+
+  test('has its turn when each of them had one, be it before the call or after it', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.freedBy('B')
+    await client.call()
+    expect(client.asks).toBe(false)
+    await client.freedBy('C')
+    expect(client.asks).toBe(true)
+  })
+
+  test('has its turn, too, when one of them had two', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.call()
+    await client.freedBy('B', 'B')
+    expect(client.asks).toBe(true)
+  })
+
+  test('gives those time who have taken turns before, counted from the last release', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.freedBy('B', 'C')
+    await client.call()
+    await client.granted()
+    await client.release(3)
+    await client.call()
+    await client.at.clock.advance(TURN - 0.1)
+    await client.freedBy('B')
+    await client.at.clock.advance(TURN - 0.1)
+    expect(client.asks).toBe(false)
+    await client.at.clock.advance(0.2)
+    expect(client.asks).toBe(true)
+  })
+
+  test('asks at once when the lock was opened by force, which is no turn', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.freedBy('B', 'C')
+    await client.call()
+    await client.at.attempt.answer(client.at.refused())
+    client.at.acquirer.unlocked(KEY)
+    await settled()
+    expect(client.asks).toBe(true)
+  })
+
+  test('is not held back where it makes a single attempt, or queues', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.at.ask({ id: 'once', mode: 'once' })
+    await client.at.ask({ id: 'fair', mode: 'queue' })
+    expect(client.at.asking).toEqual(['once', 'fair'])
+  })
+
+  test('leaves the lock to others also where its owner has a name, but not while it has the lock', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.freedBy('B')
+    await client.call({ owner: 'somebody' })
+    expect(client.asks).toBe(false)
+    await client.freedBy('C')
+    await client.granted()
+    await client.call({ owner: 'somebody' })
+    expect(client.asks).toBe(true)
+  })
+
+  test('re-enters at once, also when a hold of its owner was released inside', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.freedBy('B', 'C')
+    await client.call({ owner: 'somebody' })
+    await client.granted()
+    await client.call({ owner: 'somebody' })
+    await client.granted()
+    await client.release(0)
+    await client.call({ owner: 'somebody' })
+    expect(client.asks).toBe(true)
+  })
+
+  test('has asked once before its time is over', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.call({ timeout: 4 })
+    await client.at.clock.advance(1.9)
+    expect(client.asks).toBe(false)
+    await client.at.clock.advance(0.1)
+    expect(client.asks).toBe(true)
+  })
+
+  test('I4 asks also where it cannot hear of the others', async () => {
+    const client = await Looping.holding()
+    client.at.channels.lingers = false
+    client.at.channels.slow = true
+    await client.release(2)
+    await client.call()
+    await client.at.channels.hearings.next.fail(new Error('refused'))
+    await client.at.clock.advance(CHANCE)
+    expect(client.asks).toBe(true)
+  })
+
+  test('I4 asks, listens, and looks once more before it parks', async () => {
+    const client = await Looping.holding()
+    client.at.channels.lingers = false
+    client.at.channels.slow = true
+    await client.release(2)
+    await client.call()
+    await client.at.clock.advance(CHANCE)
+    await client.at.attempt.answer(client.at.refused())
+    expect(client.asks).toBe(false)
+    await client.at.channels.hearings.next.answer()
+    expect(client.asks).toBe(true)
+  })
+})
+
+describe('a call that comes before the release is answered', () => {
+  test('asks at once where nothing is known of others', async () => {
+    const client = await Looping.holding()
+    client.at.clock.block(TURN)
+    void leaseOf(client.asker).release()
+    await client.call()
+    expect(client.asks).toBe(true)
+  })
+
+  test('leaves the lock to the others of the last round, until the answer says that they have gone', async () => {
+    const client = await Looping.holding()
+    await client.release(2)
+    await client.freedBy('B')
+    await client.call()
+    await client.granted()
+    client.at.clock.block(TURN)
+    void leaseOf(client.asker).release()
+    await client.call()
+    expect(client.asks).toBe(false)
+    await client.at.released(1)
+    expect(client.asks).toBe(true)
+  })
+
+  test('leaves it to those that have not had it by then', async () => {
+    const client = await Looping.holding()
+    await client.release(2)
+    await client.freedBy('B')
+    await client.call()
+    await client.granted()
+    client.at.clock.block(TURN)
+    void leaseOf(client.asker).release()
+    await settled()
+    await client.freedBy('B')
+    await client.at.released(2)
+    await client.call()
+    expect(client.asks).toBe(true)
+  })
+})
+
+describe('time is not lost to clients that', () => {
+  test('only listen: they are given a chance now and then', async () => {
+    const client = await Looping.holding()
+    const begin = client.at.clock.now()
+    let lost = 0
+    for (let turn = 0; turn < 100; turn++) {
+      await client.release(4)
+      lost += await client.leaves()
+    }
+    const elapsed = client.at.clock.now() - begin
+    expect(lost).toBeGreaterThan(CHANCE)
+    expect(lost).toBeLessThanOrEqual(CHANCE * (1 + elapsed / PAUSE))
+  })
+
+  test('have left: after three turns they are not waited for any more', async () => {
+    const client = await Looping.holding()
+    await client.release(2)
+    await client.freedBy('B')
+    const left = [await client.leaves()]
+    for (let turn = 0; turn < 6; turn++) {
+      await client.release(2)
+      left.push(await client.leaves())
+    }
+    expect(left).toEqual([0, TURN, TURN, TURN, CHANCE, 0, 0])
+  })
+
+  test('want the lock seldom: no more than a fifth of all time', async () => {
+    const client = await Looping.holding()
+    const begin = client.at.clock.now()
+    let lost = 0
+    for (let turn = 0; turn < 400; turn++) {
+      await client.release(2)
+      if (turn % 3 === 0) await client.freedBy('B')
+      lost += await client.leaves()
+    }
+    const elapsed = client.at.clock.now() - begin
+    expect(lost).toBeGreaterThan(elapsed / 10)
+    expect(lost).toBeLessThan(elapsed / 4)
+  })
+})
+
+test('a run of hand-offs within the client is one turn: those who take turns are not forgotten by it', async () => {
+  const client = await Looping.holding()
+  await client.release(2)
+  await client.freedBy('B')
+  await client.call()
+  // One that has been refused asks for tokens to hand on.
+  await client.at.attempt.answer(client.at.refused())
+  await client.granted()
+  for (let handOff = 0; handOff < 10; handOff++) {
+    const { asker } = client
+    await client.call()
+    void leaseOf(asker).release()
+    await settled()
+    expect(leaseOf(client.asker).via).toBe('handoff')
+  }
+  await client.release(2)
+  expect(await client.leaves()).toBe(TURN)
+})
+
+test('one that begins to want the lock is in the round from its first turn on', async () => {
+  const client = await Looping.holding()
+  await client.release(2)
+  expect(await client.leaves()).toBe(CHANCE)
+  await client.release(2)
+  await client.call()
+  expect(client.asks).toBe(true)
+  await client.at.attempt.answer(client.at.refused())
+  await client.freedBy('B')
+  await client.granted()
+  await client.release(2)
+  expect(await client.leaves()).toBe(TURN)
+})
+
+test('a release that nobody is told of, because a fair waiter has the lock now, leaves turns as the one before', async () => {
+  const client = await Looping.holding()
+  await client.release(3)
+  await client.freedBy('B', 'C')
+  await client.call()
+  await client.granted()
+  await client.release(0)
+  await client.call()
+  // Twice: before and after it is known to listen.
+  await client.at.attempt.answer(client.at.refused())
+  await client.at.attempt.answer(client.at.refused())
+  await client.freedBy('B')
+  expect(client.asks).toBe(false)
+  await client.freedBy('C')
+  expect(client.asks).toBe(true)
+})
+
+describe('I7 what is known of others', () => {
+  test('is forgotten a moment after its last use', async () => {
+    const client = await Looping.holding()
+    await client.release(2)
+    await client.at.clock.advance(LEASE)
+    expect(client.at.residue).toMatchObject({ waiting: 0, leases: 0, timers: 0 })
+  })
+
+  test('is kept while somebody waits', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.call()
+    await client.at.clock.advance(CHANCE)
+    await client.at.attempt.answer(client.at.refused())
+    await client.at.clock.advance(2 * MEMORY)
+    expect(client.asks).toBe(false)
+    await client.freedBy('B')
+    await client.at.clock.advance(CHANCE - 0.1)
+    expect(client.asks).toBe(false)
+    await client.freedBy('C')
+    expect(client.asks).toBe(true)
+  })
+
+  test('goes with the client', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    const { timers } = client.at.residue
+    await client.at.acquirer.close()
+    expect(client.at.residue.timers).toBe(timers - 1)
+  })
+})
