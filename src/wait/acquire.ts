@@ -22,7 +22,7 @@
  */
 import { type Clock, surelyUntil } from '../clock.ts'
 import { LockClosedError } from '../errors.ts'
-import type { Granted, Primitive, Refused, Via } from '../primitive.ts'
+import type { Channel, Granted, Primitive, Refused, Via } from '../primitive.ts'
 import { Aging } from './aging.ts'
 import { Asking, type Channels } from './asking.ts'
 import { Ending, type Patience } from './ending.ts'
@@ -268,10 +268,9 @@ export class Acquirer {
   async #queue(waiter: Waiter): Promise<void> {
     const room = this.#waiters.queue(waiter)
     const { after, mayReenter } = waiter.wish
-    const heard = this.#asking.heed(room, 'inbox', this.#heartbeat.pause)
-    // There it is told when its owner has been granted the lock by another call.
-    if (mayReenter) await this.#asking.heed(room, 'unlock', this.#heartbeat.pause)
-    await heard
+    // On the unlock channel it is told when its owner has been granted the lock by another call.
+    const channels: Channel[] = mayReenter ? ['inbox', 'unlock'] : ['inbox']
+    await Promise.all(channels.map(channel => this.#asking.heed(room, channel, this.#heartbeat.pause)))
     if (after) await after
     if (waiter.state === 'waiting') await this.#askToQueue(waiter, room)
   }

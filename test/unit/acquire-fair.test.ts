@@ -279,6 +279,17 @@ test('I6 a failure to subscribe, or to ask, ends the wait with its error', async
   expect(at.left).toEqual(['B'])
 })
 
+test('I6 an owner with a name needs two channels: if neither can be heard, its wait ends with the first error', async () => {
+  const at = new Waiting()
+  at.channels.slow = true
+  const deaf = await at.start({ id: 'A', mode: 'queue', owner: 'somebody', mayReenter: true })
+  const error = new LockConnectionError('refused')
+  await at.channels.hearings.next.fail(error)
+  expect(await now(deaf.outcome)).toBe(error)
+  await at.channels.hearings.next.fail(new LockConnectionError('refused, too'))
+  expect(at.asking).toEqual([])
+})
+
 test('a channel that could not be heard is asked for again by the next waiter', async () => {
   const at = new Waiting()
   at.channels.slow = true
