@@ -3,7 +3,7 @@
  *
  *   I1  exclusion.ts   witness.ts        I4  progress.ts          I7  residue.ts
  *   I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
- *   I3  order.ts                         I5  settlement.ts
+ *   I3  order.ts                         I5  settlement.ts      turns of unfair processes  turns.ts
  *
  * What it cannot decide: of I5 it sees only that a hold was lost without a cause, and what shows through the others (a
  * foreign release that works makes an overlap); I9 is a matter of counting commands; and of I3 it sees the order of those
@@ -17,6 +17,7 @@ import { checkOrder, type OrderReport } from './order.ts'
 import { checkProgress } from './progress.ts'
 import { checkResidue } from './residue.ts'
 import { checkNotice, checkOwnership, checkSettlement } from './settlement.ts'
+import { checkTurns } from './turns.ts'
 import { checkWitnesses } from './witness.ts'
 
 export type { Violation } from './history.ts'
@@ -45,6 +46,7 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
     ...checkFencing(history),
     ...overtakings,
     ...checkProgress(history),
+    ...checkTurns(history),
     ...checkSettlement(history),
     ...checkResidue(history),
     ...checkNotice(history),

@@ -17,6 +17,7 @@ const found: [string, mutations.Mutation, string][] = [
   ['a changed ticket', mutations.ticketChanged, 'I3'],
   ['a lost waiter', mutations.lostWaiter, 'I4'],
   ['a waiter that is granted too late', mutations.lateWaiter, 'I4'],
+  ['a process that has all the turns', mutations.turnsTaken, 'turns'],
   ['a key that is left', mutations.residue, 'I7'],
   ['a loss that nobody was told of', mutations.silentLoss, 'I8'],
   ['a write without a grant', mutations.foreignWrite, 'I2'],

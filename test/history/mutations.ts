@@ -128,6 +128,43 @@ export const lateWaiter: Mutation = events => {
   return [...others, patient, { t, kind: 'end', worker: request.worker, attempt: request.attempt, how: 'aborted' }]
 }
 
+/** One process had the lock again and again while another one waited. */
+export const turnsTaken: Mutation = events => {
+  const waiting = all(events, 'request').find(({ mode }) => mode === 'unfair')
+  const clock = all(events, 'clock')[0]
+  if (!waiting || !clock) return undefined
+  const key = 'taken'
+  const [begin, hold] = [waiting.t, 100]
+  const token = (t: number) => Math.round((clock.wall + t) * 1000)
+  const takes = Array.from({ length: 30 }, (_, i): HistoryEvent[] => {
+    const [t, id, worker] = [begin + 2 + i * hold, `taken ${i}`, 'taker']
+    const grant = {
+      worker,
+      attempt: id,
+      key,
+      id,
+      owner: id,
+      token: token(t),
+      via: 'immediate',
+      deadline: t + 250,
+    } as const
+    return [
+      { t: t - 0.5, kind: 'request', worker, attempt: id, key, mode: 'unfair' },
+      { t, kind: 'grant', ...grant },
+      { t: t + hold - 2, kind: 'release', worker, id, held: true },
+      { t: t + hold - 1, kind: 'released', worker, id, result: true },
+    ]
+  })
+  const attempt = 'taken from'
+  const { worker } = waiting
+  return [
+    ...events,
+    ...takes.flat(),
+    { t: begin, kind: 'request', worker, attempt, key, mode: 'unfair' },
+    { t: begin + 31 * hold, kind: 'end', worker, attempt, how: 'aborted' },
+  ]
+}
+
 export const residue: Mutation = events => change(events, all(events, 'left')[0]!, { names: ['lock:{k0}:queue'] })
 
 export const silentLoss: Mutation = events => {

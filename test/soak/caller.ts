@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Lease, type LockClient, LockError, LockLostError, LockTimeoutError } from '../../src/index.ts'
 import type { EventOf } from '../history/events.ts'
 import { now, type Recorder } from '../history/recorder.ts'
-import { type Choice, choose } from './choices.ts'
+import { type Choice, choose, chooseAgain } from './choices.ts'
 import type { Random } from './random.ts'
 import type { Witnesses } from './witnesses.ts'
 
@@ -41,6 +41,14 @@ export class Caller {
     if (lease) await this.#section(lease, choice)
     if (other) await this.#release(other)
     return choice.pause
+  }
+
+  /** For a caller that loops at one lock. False: it was not granted. */
+  async again(key: string): Promise<boolean> {
+    const choice = chooseAgain(key)
+    const lease = await this.#attempt(choice, undefined)
+    if (lease) await this.#section(lease, choice)
+    return lease !== undefined
   }
 
   async #attempt(choice: Choice, owner: string | undefined): Promise<Lease | undefined> {

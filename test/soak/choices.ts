@@ -25,6 +25,9 @@ export interface Choice {
   readonly pause: number
 }
 
+/** ms in the section of a caller that loops. */
+const LOOPED_HOLD = 25
+
 /** Half of all calls go to a few keys, so that queues get long there. */
 const HOT = 4
 
@@ -59,6 +62,23 @@ export function choose(random: Random, keys: readonly string[]): Choice {
     // A call without a time-out waits as long as the lock is busy; a single attempt as long as the server may be away.
     patience: timeout ?? (mode === 'once' ? OUTAGE_TIMEOUT : undefined),
     pause: random.int(0, 120),
+  }
+}
+
+/** What a caller asks for that wants the same lock all the time, without a queue. */
+export function chooseAgain(key: string): Choice {
+  return {
+    key,
+    mode: 'unfair',
+    try: false,
+    options: {},
+    abortAfter: undefined,
+    hold: LOOPED_HOLD,
+    reenter: false,
+    renew: false,
+    patience: undefined,
+    pause: 0,
+    twice: false,
   }
 }
 

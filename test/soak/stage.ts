@@ -12,7 +12,7 @@ import { Recorder } from '../history/recorder.ts'
 import type { Place } from '../support/replication.ts'
 import { SteppedClock } from '../support/stepped-clock.ts'
 import { Post } from './post.ts'
-import { keyNames, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
+import { keyNames, LOOPED, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
 
 /** The keeper has rights of its own, so that those of everybody else can be revoked and restored. */
 const KEEPER = { username: 'keeper', password: 'any' } as const
@@ -98,7 +98,7 @@ export class Stage {
     const posts: Post[] = []
     for (let i = 0; i < terms.processes; i++) posts.push(await Post.open(terms, places, recorder, i + 1))
     const dump = join(dir, 'dump.rdb')
-    return new Stage({ keys: keyNames(terms.keys), server, spare, witness, clock, recorder, posts, dump })
+    return new Stage({ keys: [...keyNames(terms.keys), LOOPED], server, spare, witness, clock, recorder, posts, dump })
   }
 
   /** Records the server's time of day: the checker counts tokens in it. */

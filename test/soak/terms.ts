@@ -22,6 +22,9 @@ export const CALM = 8_000
 /** After the last fault was healed, everybody who waits gets on with it, one short hold after another. */
 export const DRAIN_BOUND = 12_000
 
+/** The lock that one caller of each process wants all the time, without a queue: no fault is aimed at it. */
+export const LOOPED = 'looped'
+
 export function keyNames(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `key-${i}`)
 }

@@ -13,7 +13,7 @@ import { now, Recorder } from '../history/recorder.ts'
 import { jump } from '../support/time-of-day.ts'
 import { Caller } from './caller.ts'
 import { Random } from './random.ts'
-import { keyNames, LONGEST_LEASE, OUTAGE_TIMEOUT, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
+import { keyNames, LONGEST_LEASE, LOOPED, OUTAGE_TIMEOUT, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
 import { Witnesses } from './witnesses.ts'
 
 export interface Orders extends Terms {
@@ -82,6 +82,8 @@ const callers = Array.from({ length: CALLERS }, async (_, i) => {
   }
 })
 
+const looping = loop()
+
 process.on('message', (message: ToWorker) => {
   if (message === 'drain') drain()
   else if (message === 'close') close()
@@ -93,9 +95,14 @@ process.on('message', (message: ToWorker) => {
 })
 process.on('disconnect', () => process.exit(1))
 
+async function loop(): Promise<void> {
+  // A call that fails does so at once while a right is missing, say.
+  while (!draining.signal.aborted) if (!(await caller.again(LOOPED))) await sleep(LOOK)
+}
+
 async function drain(): Promise<void> {
   draining.abort()
-  await Promise.all(callers)
+  await Promise.all([...callers, looping])
   process.send?.('drained')
 }
 

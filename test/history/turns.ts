@@ -1,0 +1,58 @@
+/**
+ * Unfair processes take turns: while one of them waits for a lock, no other one has it again and again. A turn is a grant by
+ * Redis to an unfair caller; what a client hands on within itself after that is of the same turn.
+ *
+ * Two processes are compared as long as one waits all the time and gets nothing. With equal demand they would alternate. A
+ * turn is left to others for a few ms only, so a process that is slow at that moment misses it; so the check asks for many
+ * turns of the one, and for a long wait of the other, in which nothing has disturbed either.
+ */
+import type { Attempt, History, Hold, Violation } from './history.ts'
+import { groupBy, lowerBound } from './lists.ts'
+
+/** So many turns of one process, and so many ms of the other's wait: both together are too much. */
+export const TURNS = 20
+export const WAIT = 1_000
+
+export function checkTurns(history: History): Violation[] {
+  const violations: Violation[] = []
+  const waiting = history.attempts.filter(({ request, end }) => request.mode === 'unfair' && end?.how !== 'failed')
+  for (const [key, attempts] of groupBy(waiting, ({ request }) => request.key)) {
+    const holds = history.holds.get(key) ?? []
+    for (const attempt of attempts) {
+      const found = passedOver(history, attempt, holds)
+      if (found) violations.push(found)
+    }
+  }
+  return violations
+}
+
+/** The last part of its wait in which its process was granted nothing is looked at. */
+function passedOver(history: History, { request, settled }: Attempt, holds: readonly Hold[]): Violation | undefined {
+  const { worker, key } = request
+  const to = Math.min(settled, history.deaths.get(worker) ?? Number.POSITIVE_INFINITY)
+  if (to - request.t < WAIT) return undefined
+  const turns = new Map<string, Hold[]>()
+  for (let i = lowerBound(holds, to, ({ grant }) => grant.t) - 1; i >= 0; i--) {
+    const hold = holds[i]!
+    if (hold.grant.t < request.t || hold.grant.worker === worker) break
+    if (!isTurn(hold)) continue
+    const list = turns.get(hold.grant.worker) ?? []
+    turns.set(hold.grant.worker, list)
+    list.push(hold)
+    const from = hold.grant.t
+    if (list.length < TURNS || to - from < WAIT) continue
+    const disturbed = [worker, hold.grant.worker].some(each => history.disturbances.touch(each, key, from, to))
+    if (disturbed) return undefined
+    return {
+      invariant: 'turns',
+      key,
+      text: `${hold.grant.worker} had ${list.length} turns in ${Math.round(to - from)} ms while ${request.attempt} of ${worker} waited and had none`,
+      events: [request, hold.grant, list[0]!.grant],
+    }
+  }
+  return undefined
+}
+
+function isTurn({ grant, request }: Hold): boolean {
+  return request?.mode === 'unfair' && grant.via !== 'handoff' && grant.via !== 'reentry'
+}
