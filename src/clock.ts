@@ -47,3 +47,105 @@ export const systemClock: Clock = {
 export function surelyUntil(sent: number, ttl: number): number {
   return sent + ttl - Math.min(ttl / 10, 2 + ttl / 1000)
 }
+
+/** The longest step in which time that this process ran is counted, in ms. */
+const STEP = 1_000
+/** A step that ends so much late, in ms, is a stall: the event loop was blocked, or the process stopped. */
+const LATE = 20
+/** After a stall, in ms: what had come in the meantime is read before anything is judged. */
+const GRACE = 50
+
+const clocks = new WeakMap<Clock, Clock>()
+
+/**
+ * The clock by which others are judged to be silent: it counts the time in which this process ran, and so could have
+ * heard them. Leases have nothing to do with it: they end while nobody looks.
+ */
+export function awake(clock: Clock): Clock {
+  let counted = clocks.get(clock)
+  if (!counted) {
+    counted = new AwakeClock(clock)
+    clocks.set(clock, counted)
+  }
+  return counted
+}
+
+interface Sleeper {
+  readonly at: number
+  readonly step: number
+  readonly fire: () => void
+}
+
+/**
+ * Counts in steps, as long as anybody waits for a time: what a step takes longer than it should was a stall, and does not
+ * count. A step is a quarter of the shortest wait at most, so a request that left just before the stall has most of its
+ * time still before it.
+ */
+class AwakeClock implements Clock {
+  readonly #clock: Clock
+  readonly #sleepers = new Set<Sleeper>()
+  /** ms in which the process did not run. */
+  #missed = 0
+  /** When the present step should end. */
+  #due = Number.POSITIVE_INFINITY
+  #step: Timer | undefined
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  now(): number {
+    return Math.min(this.#clock.now(), this.#due) - this.#missed
+  }
+
+  after(delay: number, fire: () => void): Timer {
+    const wait = Math.max(0, delay)
+    const sleeper = { at: this.now() + wait, step: Math.min(STEP, Math.ceil(wait / 4)), fire }
+    this.#sleepers.add(sleeper)
+    this.#plan()
+    return {
+      cancel: () => {
+        if (this.#sleepers.delete(sleeper) && this.#sleepers.size === 0) this.#endStep()
+      },
+    }
+  }
+
+  /** Sees to it that the present step ends in time for everybody. One that should have ended already is about to. */
+  #plan(): void {
+    const now = this.now()
+    let length = Number.POSITIVE_INFINITY
+    for (const { at, step } of this.#sleepers) length = Math.min(length, Math.max(0, Math.min(step, at - now)))
+    const began = this.#clock.now()
+    if (began + length >= this.#due || began >= this.#due) return
+    this.#begin(length, () => {
+      const late = this.#endStep()
+      if (late <= LATE) this.#fire()
+      else this.#begin(GRACE, () => this.#fire())
+    })
+  }
+
+  #begin(length: number, end: () => void): void {
+    this.#step?.cancel()
+    this.#due = this.#clock.now() + length
+    this.#step = this.#clock.after(length, end)
+  }
+
+  /** How much later than it should the step has ended. */
+  #endStep(): number {
+    const late = Math.max(0, this.#clock.now() - this.#due)
+    this.#missed += late
+    this.#due = Number.POSITIVE_INFINITY
+    this.#step?.cancel()
+    this.#step = undefined
+    return late
+  }
+
+  #fire(): void {
+    this.#endStep()
+    const now = this.now()
+    for (const sleeper of [...this.#sleepers]) {
+      if (sleeper.at <= now && this.#sleepers.delete(sleeper)) sleeper.fire()
+    }
+    if (this.#sleepers.size > 0) this.#plan()
+  }
+}

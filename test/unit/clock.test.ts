@@ -1,6 +1,7 @@
 /** The clock that the library runs on. */
 import { expect, test } from 'vitest'
-import { LONGEST, systemClock } from '../../src/clock.ts'
+import { awake, LONGEST, systemClock } from '../../src/clock.ts'
+import { FakeClock } from './fake-clock.ts'
 
 // A timer of Node fires up to 1 ms before its time, as performance.now() has it: some in a hundred do.
 test('a timer never fires before its time', async () => {
@@ -38,4 +39,24 @@ test('a time that no timer of Node takes, or that is over, is taken, too', async
   const long = systemClock.after(10 * LONGEST, () => expect.unreachable())
   await new Promise<void>(resolve => systemClock.after(-1, resolve))
   long.cancel()
+})
+
+test('the clock of patience: a stall does not count, and what came in the meantime is heard before anybody is judged', async () => {
+  const clock = new FakeClock()
+  const counted = awake(clock)
+  expect(awake(clock)).toBe(counted)
+  const fired: number[] = []
+  for (const delay of [1_000, 10_000]) counted.after(delay, () => fired.push(delay))
+  await clock.advance(900)
+  clock.block(100_000)
+  const begun = counted.now()
+  await clock.advance(10)
+  // The first was due in the stall, and has a moment more.
+  expect(fired).toEqual([])
+  await clock.advance(990)
+  expect(fired).toEqual([1_000])
+  await clock.advance(20_000)
+  expect(fired).toEqual([1_000, 10_000])
+  expect(counted.now() - begun).toBeLessThanOrEqual(21_000)
+  expect(clock.armed).toBe(0)
 })
