@@ -18,17 +18,18 @@
  * first one ran does not matter, but its answer has to be read so.
  * Each call settles within `outageTimeout` of its start, whatever the network does (I6); one timer serves all of them.
  * A server that stops answering on an open socket (half-open, frozen) is noticed by the age of the oldest unanswered
- * call, and its connection is torn down.
+ * call, and its connection is torn down. Either is counted in the time that this process ran.
+ *
+ * Where the connection itself is refused, and will be again (password, rights, the wrong kind of server), every call is
+ * rejected at once, until an attempt to connect has ended otherwise.
  */
 import type { Cluster, Redis } from 'ioredis'
-import type { Clock, Timer } from '../clock.ts'
+import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
+import type { Destination } from './destination.ts'
+import { isDemoted, isFinal, isPassing, isReply, WrongServer } from './refusals.ts'
+import type { Answer, Request } from './request.ts'
 import { Writes } from './writes.ts'
-
-/** Server errors that pass: the same request may succeed a moment later, or on another connection. */
-const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b/
-/** So says a server that is no master any more; behind sentinels, the next connection leads to the one that is. */
-const demoted = /\bREADONLY\b|\bcannot be used with replica\b/
 
 /** Retry pace while the connection is up but the server says "not now", in ms. */
 const PAUSE = 50
@@ -37,29 +38,10 @@ const SHORTEST_GREETING = 1_000
 /** First and longest pause between attempts to connect, in ms. */
 const RECONNECT = { first: 10, longest: 1_000 }
 
-export interface Answer<T> {
-  readonly reply: T
-  /** When the request that was answered left, on the client's monotonic clock. */
-  readonly sent: number
-  /** Whether an earlier sending of the same call had an unknown outcome: then its effect may be older than `sent`. */
-  readonly repeated: boolean
-}
-
-/** What somebody asks of Redis. One promise stands between a request and its answer: each costs on the hot path. */
-export interface Request<T> {
-  /** Must be repeatable. */
-  send(redis: Redis | Cluster): Promise<unknown>
-  /** What the reply means. */
-  read(answer: Answer<unknown>): T | Promise<T>
-  /** Told that the server has refused it without doing anything. True: it has another way to ask, which `send` takes from now on. */
-  rephrase?(refusal: Error): boolean
-  /** The error with which it ends, where there is more to say than the connection knows. */
-  explain?(error: LockConnectionError): LockConnectionError
-}
-
 /** A call that is not settled. */
 interface Call extends Answer<unknown> {
   readonly request: Request<unknown>
+  /** In time that this process ran. */
   readonly begun: number
   reply: unknown
   /** When it was last sent. */
@@ -82,10 +64,11 @@ export interface ConnectionListener {
 export class Connection {
   readonly redis: Redis | Cluster
   readonly #clock: Clock
+  readonly #awake: Clock
   readonly #outageTimeout: number
   readonly #answerLimit: number
   readonly #listener: ConnectionListener
-  readonly #followsMaster: boolean
+  readonly #destination: Destination
   readonly #writes: Writes
   /** Calls that are not settled, oldest first. */
   readonly #calls = new Set<Call>()
@@ -98,38 +81,49 @@ export class Connection {
   #lastError: Error | undefined
   /** Why we have torn down the connection ourselves; what ioredis says of that is only its consequence. */
   #torn: Error | undefined
+  /** Why there is no connection, where the next attempt to make one will end in the same way. */
+  #refusal: Error | undefined
+  /** Why the last answer was none. */
+  #putOff: Error | undefined
   #unanswered = 0
+  /** In time that this process ran. */
   #lastAnswer = 0
 
-  /** `followsMaster`: connecting again may lead to another server, because sentinels say where. */
   constructor(
     redis: Redis | Cluster,
     clock: Clock,
     outageTimeout: number,
     listener: ConnectionListener,
-    followsMaster = false,
+    destination: Destination = {},
   ) {
     this.redis = redis
     this.#clock = clock
+    this.#awake = awake(clock)
     this.#outageTimeout = outageTimeout
     this.#answerLimit = answerLimit(outageTimeout, 'nodes' in redis)
     this.#listener = listener
-    this.#followsMaster = followsMaster
+    this.#destination = destination
     this.#writes = new Writes(redis)
     redis.on('error', (error: Error & { lastNodeError?: Error }) => {
-      const { lastNodeError } = error
+      const { lastNodeError, cause } = error
       // Said at the end of the list of sentinels, also where none of them has been tried yet.
       if (/Retrying from scratch/.test(error.message)) return
       // A cluster says that all nodes have failed. Only one that has refused says why; of the others redis/clients.ts tells.
-      if (lastNodeError && !isReply(lastNodeError)) this.#lastError ??= lastNodeError
+      if (cause instanceof WrongServer) this.#lastError = cause
+      else if (lastNodeError && !isReply(lastNodeError)) this.#lastError ??= lastNodeError
       else this.#lastError = lastNodeError ?? error
     })
-    redis.on('ready', () => this.#wentUp())
+    redis.on('ready', () => this.#greeted())
     redis.on('end', () => this.#wentDown())
   }
 
   get up(): boolean {
     return this.#up
+  }
+
+  /** Why nothing is answered although there is a connection, in the server's words; undefined: nothing is put off. */
+  get trouble(): Error | undefined {
+    return this.#putOff
   }
 
   /** Starts to connect, and keeps the connection until `close`. */
@@ -140,7 +134,7 @@ export class Connection {
     this.#torn = undefined
     // ioredis limits the time for the TCP connection, but not for the answer to its greeting.
     const limit = Math.max(SHORTEST_GREETING, this.#answerLimit)
-    this.#greeting = this.#clock.after(limit, () => {
+    this.#greeting = this.#awake.after(limit, () => {
       this.reset(new Error(`Redis did not answer the greeting for ${Math.round(limit)} ms`))
     })
     // A failure is told by the events 'error' and 'end'; the promise adds nothing.
@@ -161,12 +155,11 @@ export class Connection {
   ask<T>(request: Request<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new LockClosedError())
     return new Promise((resolve, reject) => {
-      const begun = this.#clock.now()
       const call: Call = {
         request,
-        begun,
+        begun: this.#awake.now(),
         reply: undefined,
-        sent: begun,
+        sent: 0,
         underway: false,
         repeated: false,
         error: undefined,
@@ -174,6 +167,7 @@ export class Connection {
         reject,
       }
       this.#calls.add(call)
+      if (this.#refusal) return this.#fail(call, refusedBy(this.#refusal))
       this.#armSweep()
       if (this.#up) this.#send(call)
     })
@@ -181,7 +175,7 @@ export class Connection {
 
   /** Whether a refusal says "not now", or "not here": then it is to be asked again. */
   passes(error: Error): boolean {
-    return passing.test(error.message) || (this.#followsMaster && demoted.test(error.message))
+    return isPassing(error) || (this.#destination.followsMaster === true && isDemoted(error))
   }
 
   /** Drops the socket; the loop connects again. For a connection that is known to be deaf. */
@@ -212,10 +206,11 @@ export class Connection {
     call.underway = true
     call.sent = this.#clock.now()
     this.#writes.next()
-    if (this.#unanswered++ === 0) this.#lastAnswer = call.sent
+    if (this.#unanswered++ === 0) this.#lastAnswer = this.#awake.now()
     call.request.send(this.redis).then(
       reply => {
         this.#answered(call)
+        this.#putOff = undefined
         if (this.#calls.delete(call)) this.#settle(call, reply)
       },
       error => {
@@ -228,7 +223,7 @@ export class Connection {
   #answered(call: Call): void {
     call.underway = false
     this.#unanswered -= 1
-    this.#lastAnswer = this.#clock.now()
+    this.#lastAnswer = this.#awake.now()
   }
 
   /** A reply that cannot be read fails its own call, and nothing else. */
@@ -242,15 +237,19 @@ export class Connection {
   }
 
   #unknownOrRefused(call: Call, error: Error): void {
+    const wrong = this.#destination.betrayed?.(this.redis, error)
+    if (wrong) return this.reset(wrong)
     if (isReply(error) && !this.passes(error)) {
       if (call.request.rephrase?.(error)) {
         // Without a connection, the next one takes it up.
         if (this.#up) this.#send(call)
         return
       }
-      return this.#fail(call, new LockConnectionError('Redis refused', error))
+      this.#putOff = undefined
+      return this.#fail(call, refusedBy(error))
     }
     call.error = this.#torn ?? error
+    if (isReply(error)) this.#putOff = error
     // Who says "not now" has not run it.
     if (!isReply(error)) call.repeated = true
     // Without a connection, the next one takes it up.
@@ -258,7 +257,7 @@ export class Connection {
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return
       // Not the reply itself: who is refused the connection gives up.
-      if (isReply(error) && demoted.test(error.message)) this.reset(new Error(error.message))
+      if (isDemoted(error)) this.reset(new Error(error.message))
       else this.#send(call)
     })
   }
@@ -268,12 +267,24 @@ export class Connection {
     call.reject(error instanceof LockConnectionError ? (call.request.explain?.(error) ?? error) : error)
   }
 
+  #greeted(): void {
+    const checked = this.#destination.check?.(this.redis)
+    if (!checked) return this.#wentUp()
+    checked.then(wrong => {
+      // While it was looked at, it may have gone.
+      if (this.#closed || this.redis.status !== 'ready') return
+      if (wrong) this.reset(wrong)
+      else this.#wentUp()
+    })
+  }
+
   #wentUp(): void {
     this.#up = true
     this.#greeting?.cancel()
     this.#attempts = 0
     this.#lastError = undefined
     this.#torn = undefined
+    this.#refusal = undefined
     for (const call of this.#calls) this.#send(call)
     this.#listener.up()
   }
@@ -283,16 +294,12 @@ export class Connection {
     this.#greeting?.cancel()
     if (this.#closed) return
     const error = this.#torn ?? this.#lastError ?? new Error('the connection to Redis was closed')
-    if (isReply(error)) this.#refuseAll(error)
+    this.#putOff = undefined
+    this.#refusal = isFinal(error) ? error : undefined
+    if (this.#refusal) for (const call of this.#calls) this.#fail(call, refusedBy(error))
     this.#listener.down(error)
     const pause = Math.min(RECONNECT.longest, RECONNECT.first * 2 ** this.#attempts++)
     this.#reconnect = this.#clock.after(pause * (0.75 + Math.random() / 2), () => this.open())
-  }
-
-  /** A server that refuses the connection itself (password, rights) will refuse it again: nobody has to wait for that. */
-  #refuseAll(error: Error): void {
-    if (passing.test(error.message)) return
-    for (const call of this.#calls) this.#fail(call, new LockConnectionError('Redis refused', error))
   }
 
   /** Calls begin in order and have one patience, so the oldest is always the next to be given up. */
@@ -300,10 +307,10 @@ export class Connection {
     if (this.#sweep) return
     const [oldest] = this.#calls
     if (!oldest) return
-    const now = this.#clock.now()
+    const now = this.#awake.now()
     const silentSince = this.#unanswered > 0 && !this.#torn ? this.#lastAnswer : now
     const due = Math.min(oldest.begun + this.#outageTimeout, silentSince + this.#answerLimit)
-    this.#sweep = this.#clock.after(Math.max(1, due - now), () => {
+    this.#sweep = this.#awake.after(Math.max(1, due - now), () => {
       this.#sweep = undefined
       this.#giveUpOld()
       this.#armSweep()
@@ -311,11 +318,12 @@ export class Connection {
   }
 
   #giveUpOld(): void {
-    const now = this.#clock.now()
+    const now = this.#awake.now()
     for (const call of this.#calls) {
       if (now - call.begun < this.#outageTimeout) break
       const error = (this.#up ? call.error : (this.#lastError ?? call.error)) ?? new Error('it was left unanswered')
-      this.#fail(call, new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`, error))
+      const did = isReply(error) ? 'put it off' : 'did not answer'
+      this.#fail(call, new LockConnectionError(`Redis ${did} for ${this.#outageTimeout} ms`, error))
     }
     if (this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit) {
       this.reset(new Error(`Redis left a command unanswered for ${Math.round(now - this.#lastAnswer)} ms`))
@@ -332,7 +340,7 @@ export function answerLimit(outageTimeout: number, cluster: boolean): number {
   return Math.min(5_000, Math.max(least, outageTimeout / 3))
 }
 
-/** Whether it is the server's own word, and not that of the connection. */
-export function isReply(error: unknown): error is Error {
-  return error instanceof Error && error.name === 'ReplyError'
+/** The end of a call that the server refuses, or the connection for it. */
+function refusedBy(error: Error): LockConnectionError {
+  return error instanceof WrongServer ? error : new LockConnectionError('Redis refused', error)
 }

@@ -15,12 +15,13 @@
  * each server for one of them once more instead.
  */
 import type { Cluster } from 'ioredis'
-import type { Clock, Timer } from '../clock.ts'
+import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockConnectionError, type LockError } from '../errors.ts'
 import type { Settings } from '../options.ts'
 import type { Channel, Via } from '../primitive.ts'
-import { clientsOf, type RedisSource } from './clients.ts'
+import { type Clients, clientsOf, type RedisSource } from './clients.ts'
 import { answerLimit, Connection, type ConnectionListener } from './connection.ts'
+import { type Destination, singleServer } from './destination.ts'
 import { newClientId } from './ids.ts'
 import { Keys, lockOfChannel, unlockChannel } from './keys.ts'
 import { Replication } from './replication.ts'
@@ -54,6 +55,8 @@ const ENTERED = 'entered '
 
 /** Longest and shortest time between two messages to ourselves, in ms. */
 const BEAT = { longest: 5_000, shortest: 500 }
+/** What has come while this process did not run is read within this many ms. */
+const UNREAD = 50
 
 export class Link {
   readonly clientId = newClientId()
@@ -94,6 +97,7 @@ export class Link {
         () => this.#moved(),
         error => this.#warn(new LockConnectionError('a sentinel does not tell of failovers', error)),
       )
+    const destination = this.#destination(clients)
     const connection = (told: ConnectionListener) => {
       const redis = clients.make(silence)
       this.#sentinels?.explain(redis)
@@ -102,7 +106,7 @@ export class Link {
         // Whoever has its commands back, but not its messages, joins the queue and is passed over.
         for (const other of this.#connections) other.hurry()
       }
-      const made = new Connection(redis, clock, settings.outageTimeout, { ...told, up }, this.#sentinels !== undefined)
+      const made = new Connection(redis, clock, settings.outageTimeout, { ...told, up }, destination)
       this.#connections.push(made)
       return made
     }
@@ -163,6 +167,11 @@ export class Link {
     this.#sentinels?.close()
     this.#ears.close()
     for (const connection of this.#connections) connection.close()
+  }
+
+  #destination({ cluster, sentinels }: Clients): Destination {
+    if (sentinels) return { followsMaster: true }
+    return cluster ? {} : singleServer(name => this.keys.of(name).lock)
   }
 
   #listenToOne(connect: (told: ConnectionListener) => Connection) {
@@ -230,10 +239,8 @@ export class Link {
         return
       }
       const { sent, heard } = this.#beat
-      if (sent > heard && this.#single?.connection.up) {
-        this.#beat.heard = sent
-        this.#single.connection.reset(new Error('messages do not arrive any more'))
-      } else if (this.#whole && this.#listener.busy()) {
+      if (sent > heard && this.#single?.connection.up) this.#judge(sent)
+      else if (this.#whole && this.#listener.busy()) {
         this.#beat.sent += 1
         // Not repeated: a beat that could not be sent says nothing about the way that messages take.
         this.commands.redis.publish(this.#ownInbox, `beat ${this.#beat.sent}`).then(
@@ -243,6 +250,15 @@ export class Link {
           },
         )
       }
+    })
+  }
+
+  /** A beat has not come by the next. It may be in the socket, unread, because this process did not run. */
+  #judge(sent: number): void {
+    awake(this.#clock).after(UNREAD, () => {
+      if (this.#beat.heard >= sent) return
+      this.#beat.heard = sent
+      this.#single?.connection.reset(new Error('messages do not arrive any more'))
     })
   }
 

@@ -10,7 +10,8 @@ import type { Cluster, Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
 import { LockConnectionError } from '../errors.ts'
 import type { Replicas } from '../options.ts'
-import { type Connection, isReply } from './connection.ts'
+import type { Connection } from './connection.ts'
+import { isReply } from './refusals.ts'
 import type { ArgsOf, KeysOf, Reply, Runner, ScriptName, ScriptRequest, Scripts } from './scripts.ts'
 
 interface Asked {

@@ -5,7 +5,8 @@
 import { createHash } from 'node:crypto'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
-import type { Answer, Connection, Request } from './connection.ts'
+import type { Connection } from './connection.ts'
+import type { Answer, Request } from './request.ts'
 import { scripts } from './scripts.generated.ts'
 
 export type ScriptName = keyof typeof scripts

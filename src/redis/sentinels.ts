@@ -11,9 +11,12 @@
  */
 import { type Cluster, Redis, type RedisOptions } from 'ioredis'
 import { heardOut } from './clients.ts'
+import { WrongServer } from './refusals.ts'
 
 /** Between attempts to reach a sentinel again, in ms, growing to the longest. */
 const RETRY = { first: 100, longest: 2_000 }
+/** In the words of ioredis: the answer of a sentinel that does not watch the master. */
+const unknown = /No such master|invalid reply: null/
 /** How often a sentinel has to show that it is there, and in what time, in ms. */
 const PROBE = 5_000
 
@@ -53,10 +56,24 @@ export class Sentinels {
     for (const sentinel of this.#sentinels) sentinel.disconnect()
   }
 
-  /** Adds to what ioredis says of a connection, where it says only that no sentinel could be reached. */
+  /**
+   * Adds to what ioredis says of a connection, where it says only that no sentinel could be reached. It says so, too, where
+   * they have answered, but know no master of that name.
+   */
   explain(redis: Redis | Cluster): void {
+    let strange = 0
+    let failed = 0
+    redis.on('sentinelError', ({ message }: Error) => {
+      if (unknown.test(message)) strange += 1
+      else failed += 1
+    })
     redis.on('error', (error: Error) => {
-      if (/sentinels are unreachable/.test(error.message)) error.cause ??= this.#trouble
+      if (!/sentinels are unreachable and/.test(error.message)) return
+      error.cause ??= this.#trouble
+      const why = `no master named "${this.#name}"`
+      if (strange > 0 && failed === 0) error.cause = new WrongServer(`the sentinels know ${why}`)
+      else if (strange > 0) error.message += ` The others know ${why}.`
+      strange = failed = 0
     })
   }
 

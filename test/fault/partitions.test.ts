@@ -131,7 +131,7 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
   )
 
   if (direction === 'down')
-    // Break: `this.#single.connection.reset(new Error('messages do not arrive any more'))` away in src/redis/link.ts: the
+    // Break: `this.#single?.connection.reset(new Error('messages do not arrive any more'))` away in src/redis/link.ts: the
     // client stays deaf.
     test.each(ways)('that for messages, of a waiter: I4, it is granted, and hears again (fair: %s)', async fair => {
       const key = freshKey()
@@ -188,7 +188,7 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
 
 describe('everything is swallowed, on old and new connections', () => {
   // Break: `if (now - call.begun < this.#outageTimeout) break` to `break` in src/redis/connection.ts: calls stay pending.
-  // Break: `else this.#end(waiter, new LockConnectionError('Redis is out of reach', error, room.key))` away in
+  // Break: `else this.#end(waiter, outOfReach((this.#now ?? silence)?.error as Error).of(room.key))` away in
   // src/wait/outage.ts: the parked waiters stay pending.
   test.each(directions)('what goes %s: I6 I7 I8, every promise settles within outageTimeout', async direction => {
     const outageTimeout = 1_000

@@ -51,8 +51,7 @@ async function scene() {
 }
 
 describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
-  // Break: `return this.#fail(call, new LockConnectionError('Redis refused', error))` away in src/redis/connection.ts:
-  // calls wait for what is final.
+  // Break: `return this.#fail(call, refusedBy(error))` away in src/redis/connection.ts: calls wait for what is final.
   test('I6: every call is answered at once, with the words of the server, and writes nothing', async () => {
     const { dir, redis, key, holder } = await scene()
     const held = await holder.lock(key)

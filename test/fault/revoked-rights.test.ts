@@ -46,10 +46,9 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await redis.call('CLIENT', 'KILL', 'USER', 'limited').catch(() => {})
   }
 
-  // Break: `return this.#fail(call, new LockConnectionError('Redis refused', error))` to
-  // `return this.#fail(call, new LockConnectionError('Redis refused'))` in src/redis/connection.ts: the error names
-  // nothing. Break: `if (isReply(error)) this.#refuseAll(error)` away in src/redis/connection.ts: the refusal of the
-  // login comes after outageTimeout only.
+  // Break: `return this.#fail(call, refusedBy(error))` to `return this.#fail(call, new LockConnectionError('no'))` in
+  // src/redis/connection.ts: the error names nothing. Break: `this.#refusal = isFinal(error) ? error : undefined` away in
+  // src/redis/connection.ts: the refusal of the login comes after outageTimeout only.
   test('I6: every call is rejected soon, and the error names what is missing', async () => {
     const { redis, limited, key } = await scene()
     const held = await limited.lock(key)

@@ -138,7 +138,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     return { url: server.url, redis, reload }
   }
 
-  // Break: `LOADING|` away in src/redis/connection.ts: the call is refused instead of waiting.
+  // Break: `LOADING|` away in src/redis/refusals.ts: the call is refused instead of waiting.
   test('I1 I2 I4 I6: holds and waiters that were saved are as before; calls wait for it, or have it as their cause', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other, hasty] = [client({}, url), client({}, url), client({ outageTimeout: 1_200 }, url)]

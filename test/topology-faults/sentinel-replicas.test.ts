@@ -6,7 +6,7 @@ import { client, freshKey } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'
 import { mistaken, scene } from './sentinel-scene.ts'
 
-// Break: `|\bcannot be used with replica\b` away in src/redis/connection.ts: confirmations go on being asked of the
+// Break: `|\bcannot be used with replica\b` away in src/redis/refusals.ts: confirmations go on being asked of the
 // replica, which refuses to wait for replicas, so each grant is undone and tried again, in vain.
 test('I4 I6: a sentinel that names a replica: calls ride it out, and are confirmed by the master', async () => {
   const at = await scene()

@@ -57,7 +57,8 @@ test('I7: a client that is closed leaves no connection at the sentinels, even if
   }
 })
 
-// Break: `(this.#followsMaster && demoted.test(error.message))` to `false` in src/redis/connection.ts: the calls are refused.
+// Break: `(this.#destination.followsMaster === true && isDemoted(error))` to `false` in src/redis/connection.ts: the calls
+// are refused.
 test('I6: a sentinel that names a replica: calls ride it out, or have READONLY as their cause after outageTimeout', async () => {
   const at = await scene()
   const { servers, master } = at

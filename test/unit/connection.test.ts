@@ -159,12 +159,11 @@ describe('I6 each call is given up exactly when its own patience is over', () =>
 
   test('and an answer that comes later is of no consequence', async () => {
     const at = await Connected.up()
+    // A socket that takes its time to end.
+    at.redis.disconnect = () => {}
     const call = quiet(at.ask())
-    await at.clock.advance(4_999)
-    const first = at.redis.asked.next
-    at.clock.block(OUTAGE)
-    await at.clock.advance(1)
-    await first.answer('late')
+    await at.clock.advance(OUTAGE)
+    await at.redis.asked.next.answer('late')
     expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
   })
 
@@ -229,6 +228,21 @@ describe('a connection that is lost', () => {
     for (const call of calls) expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION', cause })
   })
 
+  test('I6 so are calls that come before the next attempt has ended; and none after one that succeeds', async () => {
+    const at = new Connected()
+    at.connection.open()
+    const cause = replyError('WRONGPASS invalid username-password pair')
+    at.redis.break(cause)
+    expect(await now(quiet(at.ask()))).toMatchObject({ code: 'ERR_LOCK_CONNECTION', cause })
+    await at.clock.advance(20)
+    expect(await now(quiet(at.ask()))).toMatchObject({ code: 'ERR_LOCK_CONNECTION', cause })
+    await at.redis.ready()
+    const call = at.ask()
+    await settled()
+    await at.redis.asked.next.answer('yes')
+    expect(await now(call)).toMatchObject({ reply: 'yes' })
+  })
+
   test('because the server is loading ends none', async () => {
     const at = new Connected()
     at.connection.open()
@@ -250,6 +264,57 @@ test('I6 a server that leaves commands unanswered is connected to anew, well bef
   await at.redis.ready()
   await at.redis.asked.next.answer('yes')
   expect(await call).toMatchObject({ reply: 'yes', repeated: true })
+})
+
+describe('silence is counted in the time that this process ran', () => {
+  test.each([20_000, 4_000])(
+    'replies that came during a stall of %i ms are read before anything is judged',
+    async stall => {
+      const at = await Connected.up()
+      const call = at.ask()
+      await settled()
+      // As late as it can be: the moment in which it would have been judged falls into the stall.
+      await at.clock.advance(stall < 5_000 ? 4_900 : 0)
+      at.clock.block(stall)
+      await at.clock.advance(1)
+      await at.redis.asked.next.answer('yes')
+      expect(await now(call)).toMatchObject({ reply: 'yes', repeated: false })
+      expect(at.redis.connects.length).toBe(1)
+    },
+  )
+
+  test('a request that could only leave after the stall has most of its time before it', async () => {
+    const at = await Connected.up()
+    const call = at.ask()
+    at.clock.block(60_000)
+    await at.clock.advance(3_000)
+    await at.redis.asked.next.answer('yes')
+    expect(await now(call)).toMatchObject({ reply: 'yes' })
+    expect(at.redis.connects.length).toBe(1)
+  })
+
+  test('a greeting, too', async () => {
+    const at = new Connected()
+    at.connection.open()
+    at.clock.block(60_000)
+    await at.clock.advance(100)
+    await at.redis.ready()
+    expect(at.told).toEqual(['up'])
+  })
+
+  test('I6 and so is the patience of a call, however often the process stalls', async () => {
+    const at = new Connected()
+    at.connection.open()
+    const call = quiet(at.ask())
+    let ran = 0
+    while ((await now(call)) === 'pending') {
+      at.clock.block(3_000)
+      await at.clock.advance(100)
+      ran += 100
+      expect(ran).toBeLessThan(2 * OUTAGE)
+    }
+    expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
+  })
 })
 
 test('a server that is slow but answers is not taken for dead', async () => {

@@ -1,7 +1,8 @@
 /** What `Connection` uses of an ioredis client, without a server: the test says when it connects, breaks and answers. */
 import { EventEmitter } from 'node:events'
 import type { Redis } from 'ioredis'
-import { Connection, type Request } from '../../src/redis/connection.ts'
+import { Connection } from '../../src/redis/connection.ts'
+import type { Request } from '../../src/redis/request.ts'
 import { FakeClock } from './fake-clock.ts'
 import { Calls } from './fake-primitive.ts'
 import { settled } from './promises.ts'

@@ -1,0 +1,126 @@
+/** An address that leads to something that has no locks, or not all: found out when it is connected to, and said with the remedy. */
+import { Cluster } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { LockClient, LockConnectionError } from '../../src/index.ts'
+import type { RunningServer } from '../../src/local-redis/index.ts'
+import { heard, promptly, rejection } from '../contract/support.ts'
+import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
+import { RefusingProxy } from '../support/refusing-proxy.ts'
+import { eventually } from '../support/time.ts'
+import { RedisCluster } from '../support/topologies/redis-cluster.ts'
+import { RedisSentinel } from '../support/topologies/redis-sentinel.ts'
+import { withSecondPort } from '../support/topologies/second-port.ts'
+
+let cluster: RedisCluster
+let sentinels: RedisSentinel
+
+beforeAll(async () => {
+  const started = await Promise.all([RedisCluster.start(), RedisSentinel.start([], 10_000)])
+  cluster = started[0]
+  sentinels = started[1]
+})
+
+afterAll(async () => {
+  await Promise.all([cluster?.stop(), sentinels?.stop()])
+})
+
+/** A cluster of one node, which has all slots. */
+async function onlyNode(): Promise<RunningServer> {
+  const server = await withSecondPort(port => {
+    const bus = ['--cluster-port', String(port), '--cluster-announce-ip', '127.0.0.1']
+    return ownServer('--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', ...bus)
+  })
+  const redis = plainRedis(server.url)
+  await redis.cluster('ADDSLOTSRANGE', 0, 16_383)
+  await eventually(async () => /cluster_state:ok/.test(String(await redis.cluster('INFO'))))
+  return server
+}
+
+/** Every call is rejected with these words, whether it could wait or not, and again when it is made later. */
+async function refusesAll(locks: LockClient, words: RegExp): Promise<void> {
+  for (let round = 0; round < 2; round++) {
+    const key = freshKey()
+    const calls: Promise<unknown>[] = [
+      ...Array.from({ length: 5 }, () => locks.lock(key)),
+      locks.lock(key, { fair: true }),
+      locks.lock(key, { timeout: 10_000 }),
+      locks.tryLock(key),
+      locks.tryLock(key, { timeout: 10_000 }),
+      locks.using(key, () => 'ran'),
+      locks.inspect(key),
+      locks.isLocked(key),
+      locks.forceRelease(key),
+    ]
+    const errors = await promptly(Promise.all(calls.map(call => rejection(call, LockConnectionError))))
+    for (const { message, key: about } of errors) expect([about, message]).toEqual([key, expect.stringMatching(words)])
+  }
+}
+
+const ofCluster = /^127\.0\.0\.1:\d+ is a node of a cluster; pass an ioredis Cluster$/
+const isSentinel = /^127\.0\.0\.1:\d+ is a sentinel, which has no locks; pass \{ sentinels: .*, name: .* \}$/
+
+describe('a URL that leads to', () => {
+  test('a node of a cluster, master or replica', async () => {
+    for (const { server } of [cluster.nodes[0]!, cluster.nodes[5]!]) {
+      const locks = client({}, server.url)
+      const down = heard(locks, 'disconnected')
+      await refusesAll(locks, ofCluster)
+      expect(down.length).toBe(1)
+    }
+  })
+
+  test('the only node of a cluster, which cannot take what concerns several locks', async () => {
+    const server = await onlyNode()
+    await refusesAll(client({}, server.url), ofCluster)
+    const { port } = new URL(server.url)
+    const whole = new Cluster([{ host: '127.0.0.1', port: Number(port) }])
+    onTestFinished(() => whole.disconnect())
+    expect((await client({}, whole).lock(freshKey())).held).toBe(true)
+  })
+
+  test('a sentinel', async () => {
+    await refusesAll(client({}, sentinels.sentinels[0]!.url), isSentinel)
+  })
+
+  test('a server that does not know HELLO is taken for what it is when it refuses', async () => {
+    const [plain, node] = [await ownServer(), cluster.nodes[0]!.server]
+    const proxies = await Promise.all([plain, node].map(({ url }) => RefusingProxy.open(url)))
+    for (const proxy of proxies) {
+      proxy.answer(command => (command === 'hello' ? "-ERR unknown command 'HELLO'\r\n" : undefined))
+    }
+    expect((await client({}, proxies[0]!.url).lock(freshKey())).held).toBe(true)
+    const locks = client({}, proxies[1]!.url)
+    const calls = Array.from({ length: 20 }, () => locks.lock(freshKey()).catch(error => error.message))
+    const outcomes = await promptly(Promise.all(calls))
+    expect(outcomes.filter(outcome => ofCluster.test(String(outcome))).length).toBeGreaterThan(0)
+  })
+
+  test('something else after a while: calls are served as soon as it is another server, and refused when it is not', async () => {
+    const [plain, node] = [await ownServer(), cluster.nodes[0]!.server]
+    const proxy = await RefusingProxy.open(node.url)
+    const locks = client({}, proxy.url)
+    await rejection(locks.lock(freshKey()), LockConnectionError)
+    proxy.switchTo(plain.url)
+    const lease = await eventually(() => locks.tryLock(freshKey()).catch(() => undefined))
+    expect(lease?.held).toBe(true)
+    const pending = (await locks.lock('held')) && rejection(locks.lock('held'), LockConnectionError)
+    proxy.switchTo(node.url)
+    expect((await promptly(pending)).message).toMatch(ofCluster)
+  })
+})
+
+describe('sentinels', () => {
+  test('that know no master of that name', async () => {
+    const locks = client({}, { ...sentinels.options, name: 'loks' })
+    await refusesAll(locks, /^the sentinels know no master named "loks"$/)
+  })
+
+  test('of which one is away, and the others know no master of that name: ridden out, and told', async () => {
+    const { sentinels: known = [] } = sentinels.options
+    const nobody = { host: '127.0.0.1', port: 1 }
+    const locks = new LockClient({ sentinels: [nobody, ...known], name: 'loks' }, { outageTimeout: 800 })
+    onTestFinished(() => locks.close())
+    const error = await rejection(locks.lock(freshKey()), LockConnectionError)
+    expect(error.message).toMatch(/no master named "loks"/)
+  })
+})
