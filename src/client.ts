@@ -58,8 +58,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   /**
    * One attempt, or with `timeout` as many as fit in it.
    * @param key of 1 to 1024 UTF-8 bytes
-   * @returns the lease, or null if it was not granted
-   * @throws what `lock` throws, but for LockTimeoutError
+   * @returns the lease, or null if somebody else has the lock
+   * @throws LockConnectionError when Redis has answered no attempt within `timeout`, or refuses. Without `timeout`: at once
+   *   where the connection is known to be down, else after a second
+   * @throws what `lock` throws otherwise, but for LockTimeoutError
    * @since 0.1.0
    */
   tryLock(key: string, options?: LockOptions): Promise<Lease | null> {
@@ -231,7 +233,9 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
       return this.#engine.acquire(key, request.owner ?? this.#reentry.ownerOf(key), request, once).then(
         outcome => {
           if (outcome instanceof Lease) return outcome
-          this.#engine.without(once ? 'refused' : 'timedOut')
+          const unanswered = blocking ? undefined : this.#engine.unanswered(outcome)
+          this.#engine.without(unanswered ? 'failed' : once ? 'refused' : 'timedOut')
+          if (unanswered) throw named(key, unanswered)
           if (!blocking) return null
           throw this.#outOfTime(key, outcome)
         },

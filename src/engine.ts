@@ -9,7 +9,7 @@
  */
 import pTimeout from 'p-timeout'
 import { systemClock } from './clock.ts'
-import { type HolderInfo, LockClosedError } from './errors.ts'
+import { type HolderInfo, LockClosedError, type LockConnectionError } from './errors.ts'
 import { Drain } from './lease/drain.ts'
 import { Holding } from './lease/holding.ts'
 import type { Lease } from './lease/lease.ts'
@@ -86,6 +86,7 @@ export class Engine {
       holds: id => this.#holding.has(id),
       ours: key => this.#holding.ours(key),
       doubt: (id, token) => this.#holding.doubt(id, token),
+      trouble: () => this.#link.commands.trouble,
       failed: error => this.#failed(error),
     })
     this.#holding = new Holding(this.#mutex, clock, this.#acquirer, {
@@ -109,7 +110,7 @@ export class Engine {
     if (this.#link.inboxPerLock) {
       this.#listening = new Listening(clock, this.#link, lease => this.#holding.doubtAll(lease.key))
     }
-    this.#acquirer.disconnected(new Error('there is no connection yet'))
+    this.#acquirer.unconnected()
     this.#link.open()
   }
 
@@ -157,6 +158,11 @@ export class Engine {
       return waiter
     }
     return patiently(outcome, limits, giveUp, clock)
+  }
+
+  /** Why the end of this wait says nothing about the lock; undefined: somebody else has it. */
+  unanswered(waiter: Waiter): LockConnectionError | undefined {
+    return this.#acquirer.unanswered(waiter)
   }
 
   /** Counts a call that has ended without a lease. */

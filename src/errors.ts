@@ -139,6 +139,11 @@ export class LockClosedError extends LockError {
   }
 }
 
+/** Why a call ends that had no connection: `error`, unless that says all there is to say. */
+export function outOfReach(error: Error, what = 'Redis is out of reach'): LockConnectionError {
+  return error instanceof LockConnectionError ? error : new LockConnectionError(what, error)
+}
+
 /** An error of the connection as the caller of a lock sees it: it says which lock it was about, and has the stack of the call. */
 export function named(key: string, error: unknown): unknown {
   return error instanceof LockConnectionError || error instanceof LockClosedError ? error.of(key) : error

@@ -16,12 +16,12 @@
  * its way, and the message finds the waiter in the table, because that was written before the request left: message
  * and reply come over two connections and in any order.
  *
- * Beside this loop: asking.ts (one attempt), line.ts (the unfair waiters), aging.ts (those of them that join the queue), ending.ts (the end of every wait, and what is
- * taken back behind it), heartbeat.ts (the slow timer), outage.ts (the end of patience without Redis), waiters.ts (the
- * table, without I/O).
+ * Beside this loop: asking.ts (one attempt), line.ts (the unfair waiters), aging.ts (those of them that join the queue),
+ * ending.ts (the end of every wait, and what is taken back behind it), heartbeat.ts (the slow timer), outage.ts (the end of
+ * patience without Redis), single.ts (that of single attempts), waiters.ts (the table, without I/O).
  */
-import { type Clock, surelyUntil } from '../clock.ts'
-import { LockClosedError } from '../errors.ts'
+import { awake, type Clock, surelyUntil } from '../clock.ts'
+import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
 import type { Channel, Granted, Primitive, Refused, Via } from '../primitive.ts'
 import { Aging } from './aging.ts'
 import { Asking, type Channels } from './asking.ts'
@@ -29,6 +29,7 @@ import { Ending, type Patience } from './ending.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { Line } from './line.ts'
 import { Outage } from './outage.ts'
+import { SingleAttempts } from './single.ts'
 import { Turns } from './turns.ts'
 import { type Room, type Settle, Waiter, Waiters, type Wish } from './waiters.ts'
 
@@ -44,12 +45,20 @@ export interface WaitListener {
   ours(key: string): Refused | undefined
   /** Something said that the hold of this id may be gone; with a token: that it was granted anew with that. */
   doubt(id: string, token?: number): void
+  /** Why nothing is answered, although there is a connection; undefined: nothing has said so. */
+  trouble(): Error | undefined
   /** Something failed that no promise reports. */
   failed(error: unknown): void
 }
 
+/** An inbox that is heard after so many ms has not used up the patience of who waits for it. */
+const AT_ONCE = 50
+
 export class Acquirer {
   readonly #clock: Clock
+  readonly #awake: Clock
+  readonly #patience: number
+  readonly #listener: WaitListener
   readonly #waiters = new Waiters()
   readonly #aging: Aging
   readonly #asking: Asking
@@ -58,10 +67,14 @@ export class Acquirer {
   readonly #ending: Ending
   readonly #heartbeat: Heartbeat
   readonly #outage: Outage
+  readonly #single: SingleAttempts
   #closed = false
 
   constructor(primitive: Primitive, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
     this.#clock = clock
+    this.#awake = awake(clock)
+    this.#patience = patience.outage
+    this.#listener = listener
     this.#aging = new Aging(clock, waiter => {
       this.#queue(waiter).catch(error => this.#ending.end(waiter, error))
     })
@@ -90,11 +103,13 @@ export class Acquirer {
       key => channels.hears(key, 'unlock'),
       key => this.awaited(key),
     )
-    this.#line = new Line(this.#asking, clock, this.#ending, this.#heartbeat, this.#turns, {
+    const end = (waiter: Waiter, error: Error) => this.#ending.end(waiter, error)
+    this.#outage = new Outage(this.#waiters, clock, patience.outage, end)
+    this.#line = new Line(this.#asking, clock, this.#ending, this.#heartbeat, this.#outage, this.#turns, {
       ours: key => listener.ours(key),
       entered: (room, owner) => this.#reenter(room, owner),
     })
-    this.#outage = new Outage(this.#waiters, clock, patience.outage, (waiter, error) => this.#ending.end(waiter, error))
+    this.#single = new SingleAttempts(clock, patience.outage, (waiter, limit) => end(waiter, this.#unreached(limit)))
   }
 
   /** Waiters parked or on their way. */
@@ -104,12 +119,21 @@ export class Acquirer {
 
   /** Why Redis is out of reach, while it is. */
   get outage(): Error | undefined {
-    return this.#outage.error
+    return this.#outage.error ?? this.#listener.trouble()
+  }
+
+  /**
+   * Of a wait that has ended without a grant: why that says nothing about the lock. Undefined: somebody else has it. That
+   * was answered since the call; or before, to those ahead of it, and nothing has been in the way of news since.
+   */
+  unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
+    if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
+    return this.#unreached(this.#clock.now() - since)
   }
 
   /** Begins to wait; `settle` is told the end, once and in the moment when it happens. */
   start(wish: Wish, settle: Settle): Waiter {
-    const waiter = new Waiter(wish, this.#clock.now(), settle)
+    const waiter = new Waiter(wish, this.#clock.now(), this.#awake.now(), settle)
     this.#waiters.add(waiter)
     this.#pursue(waiter)?.catch(error => this.#ending.end(waiter, error))
     return waiter
@@ -213,7 +237,12 @@ export class Acquirer {
    * or gives up in time.
    */
   disconnected(error: Error): void {
-    if (!this.#closed && this.#outage.begin(error)) this.lookAgain()
+    if (!this.#closed && this.#outage.begin(error, true)) this.lookAgain()
+  }
+
+  /** The first connection has not been made yet. That is no news, but uses up patience. */
+  unconnected(): void {
+    this.#outage.begin(new Error('there is no connection yet'), false)
   }
 
   reconnected(): void {
@@ -231,7 +260,8 @@ export class Acquirer {
   /** Rejects every waiter with LockClosedError, and makes no more grants. What has to be taken back for that, is. */
   refuse(): void {
     this.#closed = true
-    this.#outage.over()
+    this.#outage.close()
+    this.#single.close()
     this.#ending.refuse()
     this.#turns.close()
     for (const waiter of this.#waiters.all) this.#ending.end(waiter, new LockClosedError())
@@ -247,9 +277,18 @@ export class Acquirer {
   #pursue(waiter: Waiter): Promise<void> | undefined {
     const { mode, mayReenter } = waiter.wish
     if (mode === 'queue') return this.#queue(waiter)
-    if (mode === 'once' || mayReenter) return this.#tryFirst(waiter)
+    if (mode === 'once') return this.#tryOnce(waiter)
+    if (mayReenter) return this.#tryFirst(waiter)
     this.#stand(waiter)
     return undefined
+  }
+
+  /** Where there is no connection, none is waited for: but the first one is about to be there. */
+  #tryOnce(waiter: Waiter): Promise<void> {
+    const { known } = this.#outage
+    if (known) return Promise.reject(outOfReach(known))
+    this.#single.asked(waiter)
+    return this.#tryFirst(waiter)
   }
 
   /** Not behind others: a single attempt, and one that may re-enter. */
@@ -260,6 +299,7 @@ export class Acquirer {
     // The lock is for others to take now. If one of them is its owner, by another client, it re-enters a few ms later.
     if (waiter.wish.mode !== 'once' && this.#turns.wait(waiter.claim.key) > 0) return this.#stand(waiter)
     const answer = await this.#asking.attempt(waiter)
+    this.#single.answered(waiter)
     if (answer.granted || waiter.state !== 'waiting') return
     if (waiter.wish.mode === 'once') this.#ending.end(waiter, undefined)
     else this.#stand(waiter)
@@ -267,12 +307,20 @@ export class Acquirer {
 
   async #queue(waiter: Waiter): Promise<void> {
     const room = this.#waiters.queue(waiter)
+    const begun = this.#awake.now()
+    const limit = Math.min(this.#heartbeat.pause, this.#patience / 2)
     const { after, mayReenter } = waiter.wish
     // On the unlock channel it is told when its owner has been granted the lock by another call.
     const channels: Channel[] = mayReenter ? ['inbox', 'unlock'] : ['inbox']
-    await Promise.all(channels.map(channel => this.#asking.heed(room, channel, this.#heartbeat.pause)))
+    await Promise.all(channels.map(channel => this.#asking.heed(room, channel, limit)))
     if (after) await after
-    if (waiter.state === 'waiting') await this.#askToQueue(waiter, room)
+    if (waiter.state !== 'waiting') return
+    const waited = this.#awake.now() - begun
+    if (waited < AT_ONCE) return this.#askToQueue(waiter, room)
+    // The request has a patience of its own; but its waiter has used up a part of that.
+    const giveUp = () => this.#ending.end(waiter, this.#unreached(this.#patience))
+    const timer = this.#awake.after(this.#patience - waited, giveUp)
+    await this.#askToQueue(waiter, room).finally(() => timer.cancel())
   }
 
   #askToQueue(waiter: Waiter, room: Room): Promise<void> {
@@ -301,6 +349,13 @@ export class Acquirer {
     else if (!waiter.askedToQueue) this.#line.wake(room)
     else if (waiter.ticket !== undefined) this.#heartbeat.beat(room)
     else this.#askToQueue(waiter, room).catch(error => this.#ending.end(waiter, error))
+  }
+
+  #unreached(limit: number): LockConnectionError {
+    return outOfReach(
+      this.outage ?? new Error('it was left unanswered'),
+      `Redis did not answer for ${Math.round(limit)} ms`,
+    )
   }
 
   #stand(waiter: Waiter): void {

@@ -17,11 +17,12 @@
  * that is to end soon is asked for in time to be refused. Where a release was heard by nobody else, the room notes that it is
  * alone, until anything shows otherwise: then lease/tenure.ts has another bound for its runs.
  */
-import type { Clock } from '../clock.ts'
+import { awake, type Clock } from '../clock.ts'
 import type { Refused } from '../primitive.ts'
 import type { Asking } from './asking.ts'
 import type { Ending } from './ending.ts'
 import type { Heartbeat } from './heartbeat.ts'
+import type { Outage } from './outage.ts'
 import { TURN, type Turns } from './turns.ts'
 import type { Room, Waiter } from './waiters.ts'
 
@@ -40,6 +41,7 @@ export class Line {
   readonly #clock: Clock
   readonly #ending: Ending
   readonly #heartbeat: Heartbeat
+  readonly #outage: Outage
   readonly #turns: Turns
   readonly #listener: LineListener
 
@@ -48,6 +50,7 @@ export class Line {
     clock: Clock,
     ending: Ending,
     heartbeat: Heartbeat,
+    outage: Outage,
     turns: Turns,
     listener: LineListener,
   ) {
@@ -55,6 +58,7 @@ export class Line {
     this.#clock = clock
     this.#ending = ending
     this.#heartbeat = heartbeat
+    this.#outage = outage
     this.#turns = turns
     this.#listener = listener
   }
@@ -113,10 +117,12 @@ export class Line {
       room.woken = false
       // A refusal counts only if it is newer than that: what was said before has not been heard.
       const { listening } = room
+      const begun = awake(this.#clock).now()
       try {
         const wanted = room.refusal !== undefined || room.line.size > 1 || room.releasedAt !== undefined
         const block = wanted && !head.wish.mayReenter ? BLOCK : undefined
         const answer = await this.#asking.attempt(head, block)
+        room.silence = undefined
         this.#heartbeat.schedule(room, answer.granted ? head.claim.lease : answer.ttl)
         if (!answer.granted) {
           room.alone = false
@@ -130,6 +136,8 @@ export class Line {
         await this.#asking.heed(room, 'unlock', this.#heartbeat.pause)
       } catch (error) {
         this.#ending.end(head, error as Error)
+        // The others have waited for the same answer, and the next one that asks does not give them their time again.
+        this.#outage.failed(room, begun, error as Error)
       }
       room.woken = true
     }

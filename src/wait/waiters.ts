@@ -35,6 +35,8 @@ export class Waiter {
   readonly wish: Wish
   /** When it began to wait. */
   readonly since: number
+  /** The same in time that this process ran. */
+  readonly begun: number
   readonly settle: Settle
   state: 'waiting' | 'granted' | 'ended' = 'waiting'
   /** The last refusal: why it still waits. */
@@ -66,9 +68,10 @@ export class Waiter {
   /** Whether nobody outside this client was known to wait when it was granted. */
   alone = false
 
-  constructor(wish: Wish, since: number, settle: Settle) {
+  constructor(wish: Wish, since: number, begun: number, settle: Settle) {
     this.wish = wish
     this.since = since
+    this.begun = begun
     this.settle = settle
   }
 
@@ -83,6 +86,12 @@ export class Waiter {
 }
 
 const nobody: ReadonlySet<Waiter> = new Set()
+
+/** Since when something has been out of reach, and the latest reason. */
+export interface Silence {
+  readonly since: number
+  error: Error
+}
 
 /** All waiters of one key, and what they share. */
 export class Room {
@@ -105,6 +114,8 @@ export class Room {
   refusal: Refused | undefined
   /** Who holds, by the last that was heard of it, whichever waiter was told. Undefined: nothing was heard. */
   holder: Holder | 'released' | undefined
+  /** Set while what the line asks goes unanswered. */
+  silence: Silence | undefined
   /** Whether nobody outside this client heard the last release, and nothing has shown anybody since. */
   alone = false
   /** When this client called its release of the lock that the room waits for. */

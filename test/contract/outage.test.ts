@@ -1,6 +1,6 @@
 /** A Redis out of reach: how long calls wait for it, and that they survive a short outage. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { LockClient, LockConnectionError } from '../../src/index.ts'
+import { LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
 import { ownPlace, place } from '../support/place.ts'
 import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
@@ -25,7 +25,6 @@ describe('outageTimeout', () => {
       lock: () => locks.lock(key),
       'fair lock': () => locks.lock(key, { fair: true }),
       'lock with a longer timeout': () => locks.lock(key, { timeout: 60_000 }),
-      tryLock: () => locks.tryLock(key),
       'tryLock with timeout': () => locks.tryLock(key, { timeout: 60_000 }),
       using: () => locks.using(key, () => 'ran'),
       wrap: () => locks.wrap(key, async () => 'ran')(),
@@ -79,6 +78,80 @@ describe('outageTimeout', () => {
     await own.kill()
     await promptly(Promise.all(calls.map(call => rejection(call, LockConnectionError))))
     expect(locks.stats().waiting).toBe(0)
+  })
+})
+
+describe('tryLock says that Redis is out of reach, and not that somebody else has the lock', () => {
+  const single: Record<string, (locks: LockClient, key: string) => Promise<unknown>> = {
+    'tryLock without timeout': (locks, key) => locks.tryLock(key),
+    'tryLock with timeout 0': (locks, key) => locks.tryLock(key, { timeout: 0 }),
+    'lock with timeout 0': (locks, key) => locks.lock(key, { timeout: 0 }),
+  }
+
+  test.each(Object.keys(single))('%s: at once where the connection is known to be down', async name => {
+    const locks = client({}, await place().sourceToNobody())
+    await new Promise(resolve => locks.once('disconnected', resolve))
+    const key = freshKey()
+    const error = await promptly(rejection(single[name]?.(locks, key) as Promise<unknown>, LockConnectionError))
+    expect(error.key).toBe(key)
+    expectNobodyThere(error)
+    expect(locks.stats()).toMatchObject({ failed: 1, refused: 0, timedOut: 0, waiting: 0 })
+  })
+
+  test.each(Object.keys(single))('%s: soon where nobody answers, long before outageTimeout', async name => {
+    const { source, proxy } = await place().proxied()
+    proxy.hold('down')
+    const locks = client({}, source)
+    const begin = performance.now()
+    await promptly(rejection(single[name]?.(locks, freshKey()) as Promise<unknown>, LockConnectionError))
+    expect(performance.now() - begin).toBeGreaterThan(900)
+    proxy.heal()
+  })
+
+  test('a client that has just been made waits for its first connection', async () => {
+    expect((await client().tryLock(freshKey()))?.held).toBe(true)
+    expect((await client().tryLock(freshKey(), { timeout: 0 }))?.held).toBe(true)
+  })
+
+  test('with timeout: after it, with what the socket said; lock has that as the cause of its time-out', async () => {
+    const locks = client({}, await place().sourceToNobody())
+    const key = freshKey()
+    for (const options of [{ timeout: 300 }, { timeout: 300, fair: true }]) {
+      const begin = performance.now()
+      const error = await promptly(rejection(locks.tryLock(key, options), LockConnectionError))
+      expect(performance.now() - begin).toBeGreaterThan(280)
+      expect(error.key).toBe(key)
+      expectNobodyThere(error)
+      const late = await promptly(rejection(locks.lock(key, options), LockTimeoutError))
+      expect(late.message).toContain('Redis is out of reach')
+      expect(late.cause).toBeInstanceOf(Error)
+    }
+    expect(locks.stats()).toMatchObject({ failed: 2, timedOut: 2 })
+  })
+
+  test('with timeout: also behind one that was refused before Redis went', async () => {
+    const own = await ownPlace()
+    const [holder, locks] = [client({}, own.source()), client({}, own.source())]
+    const key = freshKey()
+    await holder.lock(key)
+    const parked = (await park(locks, key, { fairAfter: 60_000 })).lease
+    parked.catch(() => {})
+    expect(await locks.tryLock(key, { timeout: 100 })).toBeNull()
+    const down = new Promise(resolve => locks.once('disconnected', resolve))
+    await own.kill()
+    await down
+    await promptly(rejection(locks.tryLock(key, { timeout: 200 }), LockConnectionError))
+  })
+
+  test('with timeout: null where an attempt was answered before Redis went', async () => {
+    const own = await ownPlace()
+    const [holder, locks] = [client({}, own.source()), client({}, own.source())]
+    const key = freshKey()
+    await holder.lock(key)
+    const tried = locks.tryLock(key, { timeout: 2_500 })
+    await new Promise(resolve => locks.once('waiting', resolve))
+    await own.kill()
+    expect(await tried).toBeNull()
   })
 })
 

@@ -11,7 +11,8 @@ test('calls begun in it succeed when it is over', async () => {
   const locks = client({}, own.source())
   await locks.isLocked(freshKey())
   await own.kill()
-  const calls = [locks.lock(freshKey()), locks.lock(freshKey(), { fair: true }), locks.tryLock(freshKey())]
+  const patient = { timeout: 15_000 }
+  const calls = [locks.lock(freshKey()), locks.lock(freshKey(), { fair: true }), locks.tryLock(freshKey(), patient)]
   const state = locks.inspect(freshKey())
   await sleep(300)
   await own.restart()

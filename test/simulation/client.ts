@@ -123,6 +123,7 @@ export class SimulatedClient {
       holds: id => this.holding.has(id),
       ours: key => this.holding.ours(key),
       doubt: (id, token) => this.holding.doubt(id, token),
+      trouble: () => undefined,
       failed: error => net.trace.note(process.name, () => `failed: ${error}`),
     })
     this.holding = new Holding(this.#mutex, process, this.acquirer, {

@@ -54,6 +54,7 @@ export class HandingOn {
       holds: id => this.holding.has(id),
       ours: key => this.holding.ours(key),
       doubt: (id, token) => this.holding.doubt(id, token),
+      trouble: () => undefined,
       failed: error => this.failures.push(error),
     })
     this.holding = new Holding(primitive, clock, this.acquirer, {

@@ -4,7 +4,7 @@ import { Waiter, Waiters } from '../../src/wait/waiters.ts'
 
 function waiter(id: string, key = 'key'): Waiter {
   const claim = { key, id, owner: id, label: '', lease: 1_000, headStart: 0 }
-  return new Waiter({ claim, mode: 'line', fairAfter: undefined, mayReenter: false }, 0, () => {})
+  return new Waiter({ claim, mode: 'line', fairAfter: undefined, mayReenter: false }, 0, 0, () => {})
 }
 
 test('the head of a line is who came first, and then who came next', () => {

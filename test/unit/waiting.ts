@@ -57,6 +57,7 @@ export class Waiting {
         holds: id => this.held.has(id),
         ours: () => this.ours,
         doubt: id => this.doubted.push(id),
+        trouble: () => undefined,
         failed: error => this.failures.push(error),
       },
     )

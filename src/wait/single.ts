@@ -1,0 +1,58 @@
+/**
+ * Single attempts, none of which rides out an outage: whoever asks for one wants to know now. One timer for all of them.
+ */
+import { awake, type Clock, type Timer } from '../clock.ts'
+import type { Waiter } from './waiters.ts'
+
+/** How long an attempt may go without an answer, in ms. */
+const LIMIT = 1_000
+
+export class SingleAttempts {
+  readonly #clock: Clock
+  readonly #limit: number
+  readonly #unanswered: (waiter: Waiter, limit: number) => void
+  /** Oldest first. */
+  readonly #waiters = new Set<Waiter>()
+  #timer: Timer | undefined
+
+  /** `unanswered`: told of each that was left so for `limit` ms, or for `patience` if that is less. */
+  constructor(clock: Clock, patience: number, unanswered: (waiter: Waiter, limit: number) => void) {
+    this.#clock = awake(clock)
+    this.#limit = Math.min(LIMIT, patience)
+    this.#unanswered = unanswered
+  }
+
+  asked(waiter: Waiter): void {
+    this.#waiters.add(waiter)
+    this.#arm()
+  }
+
+  answered(waiter: Waiter): void {
+    if (this.#waiters.delete(waiter) && this.#waiters.size === 0) this.#sleep()
+  }
+
+  close(): void {
+    this.#waiters.clear()
+    this.#sleep()
+  }
+
+  #sleep(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+  }
+
+  #arm(): void {
+    const [oldest] = this.#waiters
+    if (this.#timer || !oldest) return
+    this.#timer = this.#clock.after(oldest.begun + this.#limit - this.#clock.now(), () => {
+      this.#timer = undefined
+      const now = this.#clock.now()
+      for (const waiter of this.#waiters) {
+        if (now - waiter.begun < this.#limit) break
+        this.#waiters.delete(waiter)
+        this.#unanswered(waiter, this.#limit)
+      }
+      this.#arm()
+    })
+  }
+}

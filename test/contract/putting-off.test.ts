@@ -1,0 +1,175 @@
+/** A server that is there, and answers, but does nothing that it is asked for: every call settles by its deadline (I6). */
+import { describe, expect, test } from 'vitest'
+import { type ClientOptions, type LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
+import { client, freshKey, ownServer } from '../support/redis.ts'
+import { errorReply, RefusingProxy } from '../support/refusing-proxy.ts'
+import { eventually, sleep } from '../support/time.ts'
+import { PROMPT, park, queueUp, rejection } from './support.ts'
+
+const OUTAGE = 2_000
+/** By how much later a call may settle on a busy machine, in ms: less than half of what was seen before. */
+const LATE = 1_000
+
+/** What passes: such a call is asked again, until its patience is over. */
+const passing = [
+  'LOADING Redis is loading the dataset in memory',
+  'BUSY Redis is busy running a script',
+  'TRYAGAIN Multiple keys request during rehashing of slot',
+  'CLUSTERDOWN Hash slot not served',
+  'MASTERDOWN Link with MASTER is down',
+]
+
+/** What does not: such a call is refused at once. */
+const definite = [
+  "READONLY You can't write against a read only replica.",
+  "NOPERM this user has no permissions to run the 'evalsha' command",
+  "OOM command not allowed when used memory > 'maxmemory'.",
+  'NOREPLICAS Not enough good replicas to write.',
+  'MISCONF Redis is configured to save RDB snapshots',
+  "ERR unknown command 'evalsha'",
+  'MOVED 1 127.0.0.1:1',
+]
+
+const scripts = /^(eval|evalsha|acquire|release|renew|leave|tend|inspect|pass|force-?release)$/i
+
+interface Scene {
+  readonly words: string
+  readonly locks: LockClient
+  readonly key: string
+  /** From now on every script is answered so. */
+  refuse(): void
+  accept(): void
+}
+
+/** The same for each of these answers, all at the same time; `check` is told of which it failed. */
+async function forEach(answers: readonly string[], options: ClientOptions, check: (at: Scene) => Promise<void>) {
+  const { url } = await ownServer()
+  await Promise.all(
+    answers.map(async words => {
+      const proxy = await RefusingProxy.open(url)
+      const locks = client(options, proxy.url)
+      const key = freshKey()
+      await locks.isLocked(key)
+      const reply = words === 'none' ? words : errorReply(words)
+      const refuse = () => proxy.answer(command => (scripts.test(command) ? reply : undefined))
+      const accept = () => proxy.answer(() => undefined)
+      await check({ words, locks, key, refuse, accept }).catch(error => {
+        throw new Error(`to every script, ${words}`, { cause: error })
+      })
+      // Where nothing is answered this takes its time, so it is not done for one after another.
+      accept()
+      await locks.close()
+    }),
+  )
+}
+
+/** How long it takes until the call has settled, in ms. */
+async function time(call: PromiseLike<unknown>): Promise<number> {
+  const begun = performance.now()
+  await call.then(
+    () => {},
+    () => {},
+  )
+  return performance.now() - begun
+}
+
+describe('a server that puts off every script', () => {
+  const puttingOff = [...passing, 'none']
+
+  test('I6: each call has outageTimeout from its own start, whoever is ahead of it', async () => {
+    await forEach(puttingOff, { outageTimeout: OUTAGE }, async ({ locks, key, refuse }) => {
+      refuse()
+      const first = time(locks.tryLock(key, { timeout: 500 }))
+      const calls: Promise<number>[] = []
+      for (let i = 0; i < 4; i++) {
+        calls.push(time(locks.lock(key)), time(locks.lock(key, { fair: true })), time(locks.using(key, () => 'ran')))
+        await sleep(250)
+      }
+      await first
+      calls.push(time(locks.lock(key)), time(locks.inspect(key)), time(locks.forceRelease(key)))
+      for (const took of await Promise.all(calls)) {
+        expect(took).toBeGreaterThan(OUTAGE - 100)
+        expect(took).toBeLessThan(OUTAGE + LATE)
+      }
+    })
+  })
+
+  test('I6: waiters that had been refused before are rejected together, not one after another', async () => {
+    await forEach(puttingOff, { outageTimeout: OUTAGE, waiterTtl: 900 }, async ({ locks, key, refuse }) => {
+      await locks.lock(key)
+      const parked = [(await park(locks, key)).lease, ...Array.from({ length: 5 }, () => locks.lock(key))]
+      parked.push((await queueUp(locks, key, 1)).lease)
+      refuse()
+      // From the next heartbeat on.
+      for (const took of await Promise.all(parked.map(time))) expect(took).toBeLessThan(OUTAGE + 300 + LATE)
+    })
+  })
+
+  test('single attempts do not ride it out', async () => {
+    await forEach(puttingOff, {}, async ({ words, locks, key, refuse }) => {
+      refuse()
+      const calls = [locks.tryLock(key), locks.tryLock(key, { timeout: 0 }), locks.lock(key, { timeout: 0 })]
+      const times = Promise.all(calls.map(time))
+      for (const call of calls) {
+        const error = await rejection(call, LockConnectionError)
+        if (words !== 'none') expect((error.cause as Error).message).toBe(words)
+      }
+      for (const took of await times) expect(took).toBeLessThan(1_000 + LATE)
+    })
+  })
+
+  test('tryLock that runs out of time says why, and not that somebody else has the lock', async () => {
+    await forEach(puttingOff, {}, async ({ words, locks, key, refuse }) => {
+      refuse()
+      const [tried, waited] = await Promise.all([
+        rejection(locks.tryLock(key, { timeout: 400 }), LockConnectionError),
+        rejection(locks.lock(key, { timeout: 400 }), LockTimeoutError),
+      ])
+      expect(tried.key).toBe(key)
+      if (words === 'none') return
+      for (const { cause } of [tried, waited]) expect((cause as Error).message).toBe(words)
+    })
+  })
+
+  test('when that is over, all goes on', async () => {
+    await forEach(puttingOff, {}, async ({ locks, key, refuse, accept }) => {
+      refuse()
+      const calls = [locks.lock(key, { fair: true }), locks.lock(key)]
+      await sleep(300)
+      accept()
+      const released = await Promise.all(calls.map(call => call.then(lease => lease.release())))
+      expect(released).toEqual([true, true])
+    })
+  })
+})
+
+describe('a server that refuses every script', () => {
+  test('I6: every call is rejected at once', async () => {
+    await forEach(definite, {}, async ({ locks, key, refuse }) => {
+      refuse()
+      const calls = [
+        ...Array.from({ length: 5 }, () => locks.lock(key)),
+        locks.lock(key, { fair: true }),
+        locks.lock(key, { timeout: 10_000 }),
+        locks.tryLock(key),
+        locks.tryLock(key, { timeout: 10_000 }),
+        locks.using(key, () => 'ran'),
+        locks.inspect(key),
+        locks.isLocked(key),
+        locks.forceRelease(key),
+      ]
+      for (const took of await Promise.all(calls.map(time))) expect(took).toBeLessThan(PROMPT)
+      expect(await rejection(locks.lock(key), LockConnectionError)).toMatchObject({ key })
+    })
+  })
+
+  test('when that is over, all goes on', async () => {
+    await forEach(definite, {}, async ({ locks, key, refuse, accept }) => {
+      refuse()
+      await rejection(locks.lock(key), LockConnectionError)
+      accept()
+      const lease = await eventually(() => locks.tryLock(key).catch(() => undefined))
+      expect(await lease?.release()).toBe(true)
+    })
+  })
+})
