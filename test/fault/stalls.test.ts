@@ -6,7 +6,7 @@ import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { Holds, machineNow, violations } from './support/holds.ts'
 import { bluntRedis, folder, serverIn } from './support/servers.ts'
-import { nothingLeft, outcomeOf, parkQuietly, reasonOf, ways, within } from './support/steps.ts'
+import { hasty, nothingLeft, outcomeOf, parkQuietly, reasonOf, ways, within } from './support/steps.ts'
 
 /** All stalls last longer than the lease and shorter than `outageTimeout`. */
 const lease = 1_000
@@ -107,7 +107,7 @@ test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, nobody notices (fair: %s)', a
         if (i % 5 === 0) await lease.renew()
         holds.end(lease)
         expect(await lease.release()).toBe(true)
-        await locks.tryLock(key, { fair, timeout: 1 }).then(each => each?.release())
+        await hasty(locks, key, fair).then(each => each?.release())
       }
       return holds.spans
     }),

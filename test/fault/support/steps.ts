@@ -1,5 +1,5 @@
 /** What several rows of the matrix do. */
-import { type LockClient, LockConnectionError, type LockOptions } from '../../../src/index.ts'
+import { type Lease, type LockClient, LockConnectionError, type LockOptions } from '../../../src/index.ts'
 import { parkOne } from '../../scenarios/steps.ts'
 import { client, freshKey, redisUrl } from '../../support/redis.ts'
 import { eventually } from '../../support/time.ts'
@@ -25,7 +25,8 @@ export function outcomeOf<T>(promise: PromiseLike<T>): Promise<Outcome<T>> {
 export async function warm(locks: LockClient): Promise<void> {
   const key = freshKey('warm')
   const lease = await locks.lock(key)
-  await locks.tryLock(key, { fair: true, timeout: 1 })
+  // Too short for an answer, as often as not.
+  await locks.tryLock(key, { fair: true, timeout: 1 }).catch(() => {})
   await lease.renew()
   await lease.release()
 }
@@ -53,4 +54,10 @@ export async function parkQuietly(locks: LockClient, key: string, options: LockO
 export function reasonOf(error: Error | undefined): string {
   if (!(error instanceof LockConnectionError)) return `${error}`
   return error.cause instanceof Error ? error.cause.message : `${error.cause}`
+}
+
+/** A call that gives up on the way, if it has not been granted by then. */
+export async function hasty(locks: LockClient, key: string, fair: boolean): Promise<Lease | undefined> {
+  const lease = await locks.tryLock(key, { fair, timeout: 1 }).catch(() => undefined)
+  return lease ?? undefined
 }
