@@ -7,8 +7,7 @@
  *                                     ▲                     messages, up, down     │
  *                                     └────────────────────────────────────────────┘
  */
-import pTimeout from 'p-timeout'
-import { systemClock } from './clock.ts'
+import { awake, systemClock, type Timer } from './clock.ts'
 import { type HolderInfo, LockClosedError, type LockConnectionError } from './errors.ts'
 import { Drain } from './lease/drain.ts'
 import { Holding } from './lease/holding.ts'
@@ -28,7 +27,10 @@ import { Acquirer } from './wait/acquire.ts'
 import { limited, patiently } from './wait/patience.ts'
 import type { Waiter, Wish } from './wait/waiters.ts'
 
-/** How long `close` waits for Redis to take its releases, in ms; what it did not take ends with its lease. */
+/**
+ * How long `close` waits for Redis to take what is given back, in ms, and goes on waiting while it takes more of it. What it did
+ * not take ends with its lease, or with the expiry of the waiter.
+ */
 const CLOSE_PATIENCE = 2_000
 
 const clock = systemClock
@@ -205,11 +207,30 @@ export class Engine {
   async #close(): Promise<void> {
     const { up } = this.#link.commands
     const left = Promise.all([this.#acquirer.close(), this.#holding.releaseAll()])
-    if (up) await pTimeout(left, { milliseconds: CLOSE_PATIENCE, message: false })
+    if (up) await this.#takenBack(left)
     this.#listening?.close()
     this.#link.close()
     this.#holding.close()
     await left
+  }
+
+  /** Resolves when Redis has answered to all that is given back, or as soon as it has answered to none for a while. */
+  async #takenBack(left: Promise<unknown>): Promise<void> {
+    const { commands } = this.#link
+    let done = false
+    left.then(() => {
+      done = true
+    })
+    for (let answers = -1; !done && commands.answers > answers; ) {
+      answers = commands.answers
+      let timer: Timer | undefined
+      const pause = new Promise<void>(resolve => {
+        // To give back what thousands waited for takes this process some time, in which it reads no answer.
+        timer = awake(clock).after(CLOSE_PATIENCE, resolve)
+      })
+      await Promise.race([left, pause])
+      timer?.cancel()
+    }
   }
 
   #take({ claim, since, handoff, alone }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {

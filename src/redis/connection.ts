@@ -86,6 +86,7 @@ export class Connection {
   /** Why the last answer was none. */
   #putOff: Error | undefined
   #unanswered = 0
+  #answers = 0
   /** In time that this process ran. */
   #lastAnswer = 0
 
@@ -124,6 +125,11 @@ export class Connection {
   /** Why nothing is answered although there is a connection, in the server's words; undefined: nothing is put off. */
   get trouble(): Error | undefined {
     return this.#putOff
+  }
+
+  /** How often the server has answered, in whatever way. */
+  get answers(): number {
+    return this.#answers
   }
 
   /** Starts to connect, and keeps the connection until `close`. */
@@ -223,6 +229,7 @@ export class Connection {
   #answered(call: Call): void {
     call.underway = false
     this.#unanswered -= 1
+    this.#answers += 1
     this.#lastAnswer = this.#awake.now()
   }
 

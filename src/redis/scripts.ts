@@ -55,6 +55,8 @@ interface Loaded {
   readonly keys: readonly string[]
   readonly args: readonly string[]
   readonly commands: readonly string[]
+  /** How often its text was sent. */
+  texts: number
 }
 
 /** A comment to others. */
@@ -73,7 +75,7 @@ export class Scripts implements Runner {
     const load = ({ lua: text, keys, args, commands: called }: Script<ScriptName>): Loaded => {
       const lua = sharded ? text.replace(clusterOnly, '$1').replaceAll("'PUBLISH'", `'${publish}'`) : text
       const commands = called.map(command => (command === 'PUBLISH' ? publish : command))
-      return { lua, keys, args, commands, sha: createHash('sha1').update(lua).digest('hex') }
+      return { lua, keys, args, commands, texts: 0, sha: createHash('sha1').update(lua).digest('hex') }
     }
     this.#loaded = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, load(script)])) as {
       [N in ScriptName]: Loaded
@@ -116,12 +118,15 @@ class ScriptCall<N extends ScriptName, T> implements ScriptRequest<T> {
   readonly #read: (reply: Reply<N>) => T | Promise<T>
   readonly #pattern: string
   #known = true
+  /** The `texts` of its script when it was sent. */
+  #texts: number
 
   constructor(script: Loaded, args: CallArgs, read: (reply: Reply<N>) => T | Promise<T>, pattern: string) {
     this.#script = script
     this.#args = args
     this.#read = read
     this.#pattern = pattern
+    this.#texts = script.texts
   }
 
   get key(): string {
@@ -138,12 +143,17 @@ class ScriptCall<N extends ScriptName, T> implements ScriptRequest<T> {
   }
 
   rephrase(refusal: Error): boolean {
-    const unknown = this.#known && refusal.message.startsWith('NOSCRIPT')
-    if (unknown) {
+    if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false
+    const script = this.#script
+    // Thousands may be refused before the first of them has sent the text; it is then ahead of those that ask again.
+    const sent = script.texts > this.#texts
+    if (!sent) {
       this.#known = false
-      this.#args[0] = this.#script.lua
+      this.#args[0] = script.lua
+      script.texts += 1
     }
-    return unknown
+    this.#texts = script.texts
+    return true
   }
 
   read({ reply, sent, repeated }: Answer<unknown>): T | Promise<T> {

@@ -264,7 +264,9 @@ export class Acquirer {
     this.#single.close()
     this.#ending.refuse()
     this.#turns.close()
-    for (const waiter of this.#waiters.all) this.#ending.end(waiter, new LockClosedError())
+    // One for all: each caller gets its own from it, and there may be very many.
+    const closed = new LockClosedError()
+    for (const waiter of this.#waiters.all) this.#ending.end(waiter, closed)
   }
 
   /** Refuses, and resolves when all have left, as far as Redis answers. */

@@ -1,0 +1,23 @@
+/** `close` of a client with so much to give back that its own process does not get round to the answers in time. */
+import { expect, test } from 'vitest'
+import { ownPlace } from '../support/place.ts'
+import { client, freshKey } from '../support/redis.ts'
+import { queueOf } from './support.ts'
+
+// What takes a process of 50,000 waiters the same time, without them.
+test('I7: all waiters have left, however long the event loop was blocked meanwhile', async () => {
+  const own = await ownPlace()
+  const [holder, locks] = [client({}, own.source()), client({ waiterTtl: 60_000 }, own.source())]
+  const key = freshKey()
+  await holder.lock(key)
+  const waiting = Promise.allSettled(Array.from({ length: 50 }, () => locks.lock(key, { fair: true })))
+  await queueOf(holder, key, 50)
+  // From here on timers come before what there is to read.
+  await new Promise(resolve => setImmediate(resolve))
+  const closed = locks.close()
+  const end = performance.now() + 3_000
+  while (performance.now() < end);
+  await closed
+  expect((await holder.inspect(key)).waiters).toEqual([])
+  await waiting
+})
