@@ -10,7 +10,7 @@ function setUp() {
   const aging = new Aging(clock, waiter => due.push(waiter.claim.id))
   const park = (id: string, fairAfter: number | undefined, mode: 'line' | 'queue' = 'line') => {
     const claim = { key: 'key', id, owner: id, label: '', lease: 1_000, headStart: 0 }
-    const waiter = new Waiter({ claim, mode, fairAfter, mayReenter: false }, clock.now(), () => {})
+    const waiter = new Waiter({ claim, mode, fairAfter, mayReenter: false }, clock.now(), clock.now(), () => {})
     aging.add(waiter)
     return waiter
   }
