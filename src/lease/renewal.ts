@@ -12,12 +12,14 @@
  * ignored; it stays in the table until its release is answered, so that its deadline can end that wait too.
  *
  * Adding and removing a lease is cheap, because that is what an uncontended lock does all day: the timer is only moved
- * to an earlier time, never stopped for one lease; when it fires early, it looks at all leases and sleeps again.
+ * to an earlier time, never stopped for one lease; when it fires early, it sleeps again. It looks at those leases only
+ * that need something, however many there are.
  */
 import pTimeout from 'p-timeout'
 import { type Clock, surelyUntil, type Timer } from '../clock.ts'
 import { LockClosedError, LockLostError } from '../errors.ts'
 import type { Held, Primitive, Renewed } from '../primitive.ts'
+import { Agenda } from './agenda.ts'
 import { inside, type Lease, type Loss } from './lease.ts'
 
 export interface RenewalListener {
@@ -34,6 +36,8 @@ export interface RenewalListener {
 
 interface Entry {
   readonly lease: Lease
+  /** Of leases, in the order in which they were added. */
+  readonly number: number
   /** When to ask Redis, monotonic ms. */
   due: number
   asking: boolean
@@ -68,6 +72,11 @@ export class Renewal {
   readonly #listener: RenewalListener
   readonly #entries = new Map<string, Entry>()
   readonly #byKey = new Map<string, Set<Lease>>()
+  /** When each lease is to be looked at: to be asked about, or because it runs out. */
+  readonly #wakes = new Agenda<Entry>()
+  /** From when each may be asked about, if others are. */
+  readonly #ready = new Agenda<Entry>()
+  #added = 0
   #timer: Timer | undefined
   #wakeAt = NEVER
 
@@ -95,13 +104,14 @@ export class Renewal {
     const { lease: length, since } = inside.terms(lease)
     // Of a grant that is hardly proven nobody here knows when it was made: no later than it was told.
     const asked = provesEnough(lease) ? inside.deadline(lease) : surelyUntil(since, length)
-    const entry: Entry = { lease, due: this.#firstDue(lease), asking: false, renewing: 0, asked, doubts: 0 }
+    const number = this.#added++
+    const entry: Entry = { lease, number, due: this.#firstDue(lease), asking: false, renewing: 0, asked, doubts: 0 }
     this.#entries.set(idOf(lease), entry)
     const siblings = this.#byKey.get(lease.key)
     if (siblings) siblings.add(lease)
     else this.#byKey.set(lease.key, new Set([lease]))
     if (lease.via === 'reentry') this.#raiseFirst(lease)
-    this.#wakeBy(entry)
+    this.#plan(entry)
   }
 
   /**
@@ -173,7 +183,7 @@ export class Renewal {
       if (!entry) continue
       entry.due = Math.min(entry.due, this.#clock.now())
       entry.doubts += 1
-      this.#wakeBy(entry)
+      this.#plan(entry)
     }
   }
 
@@ -217,6 +227,8 @@ export class Renewal {
   close(): void {
     this.#timer?.cancel()
     this.#entries.clear()
+    this.#wakes.clear()
+    this.#ready.clear()
     this.#byKey.clear()
   }
 
@@ -226,8 +238,17 @@ export class Renewal {
     return provesEnough(lease) ? NEVER : since + CONFIRM_AFTER
   }
 
-  #wakeBy(entry: Entry): void {
-    const at = Math.min(entry.asking || entry.overdue ? NEVER : entry.due, inside.deadline(entry.lease))
+  /** Puts on the agenda what the lease needs next, and wakes in time for it. */
+  #plan(entry: Entry): void {
+    const { lease } = entry
+    const due = entry.asking || entry.overdue ? NEVER : entry.due
+    this.#wakes.set(entry, Math.min(due, inside.deadline(lease)))
+    this.#ready.set(entry, due - inside.terms(lease).lease * TOGETHER)
+    this.#sleep()
+  }
+
+  #sleep(): void {
+    const at = this.#wakes.next
     if (at >= this.#wakeAt) return
     this.#wakeAt = at
     this.#timer?.cancel()
@@ -237,15 +258,19 @@ export class Renewal {
   #wake(): void {
     this.#wakeAt = NEVER
     const now = this.#clock.now()
-    const due: Entry[] = []
-    for (const entry of this.#entries.values()) {
-      const { lease, asking } = entry
-      if (now >= inside.deadline(lease)) this.#runOut(entry)
-      else if (inside.state(lease) === 'held' && !asking && entry.due <= now + inside.terms(lease).lease * TOGETHER)
-        due.push(entry)
+    const woken = this.#wakes.due(now)
+    for (const entry of woken) {
+      const { lease } = entry
+      if (this.#entryOf(lease) === entry && now >= inside.deadline(lease)) this.#runOut(entry)
     }
+    const ready = this.#ready.due(now)
+    // Short leases first: they have the least time for what may stand in the way of their answers.
+    const due = ready
+      .filter(entry => this.#entryOf(entry.lease) === entry && inside.state(entry.lease) === 'held' && !entry.asking)
+      .sort((a, b) => inside.terms(a.lease).lease - inside.terms(b.lease).lease || a.number - b.number)
     for (const some of this.#byPlace(due)) this.#ask(some, now)
-    for (const entry of this.#entries.values()) this.#wakeBy(entry)
+    for (const entry of [...woken, ...ready]) if (this.#entryOf(entry.lease) === entry) this.#plan(entry)
+    this.#sleep()
   }
 
   #byPlace(entries: readonly Entry[]): Entry[][] {
@@ -276,7 +301,7 @@ export class Renewal {
       entry.asking = false
       if (answers) this.#learn(entry, answers[i], questions[i]!)
       else entry.due = this.#clock.now() + Math.min(1_000, inside.terms(entry.lease).lease / 10)
-      if (this.#entryOf(entry.lease)) this.#wakeBy(entry)
+      if (this.#entryOf(entry.lease)) this.#plan(entry)
     }
   }
 
@@ -338,7 +363,10 @@ export class Renewal {
   }
 
   #remove(lease: Lease): void {
-    if (!this.#entryOf(lease)) return
+    const entry = this.#entryOf(lease)
+    if (!entry) return
+    this.#wakes.delete(entry)
+    this.#ready.delete(entry)
     this.#entries.delete(idOf(lease))
     const siblings = this.#byKey.get(lease.key)
     siblings?.delete(lease)

@@ -43,6 +43,15 @@ describe('a lease is renewed', () => {
     expect(at.asked.map(request => request.map(([id]) => id))).toEqual([[...early, soon], [late]])
   })
 
+  test('before longer ones that are asked about with it, however many they are', async () => {
+    const at = new Leases()
+    const long = Array.from({ length: 50 }, () => at.grant().id)
+    await at.clock.advance(THIRD - 500)
+    const short = at.grant({ lease: 120, renew: true }).id
+    await at.clock.advance(100)
+    expect(at.asked.map(request => request.map(([id]) => id))).toEqual([[short, ...long]])
+  })
+
   test('not at all when its length is fixed: then it is lost at its end', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, lease: 1_000 })
