@@ -46,6 +46,8 @@ local held = holder and ends >= now
 if held then
   -- include: live
   if lives and lives >= now then
+    -- A heartbeat may have put it there, which has not heard of its re-entry.
+    if queued and mode == 'queue' then redis.call('ZREM', queue, claim) end
     return (hold == id and 'granted ' or 'reentered ') .. token .. ' ' .. lives - now
   end
 end

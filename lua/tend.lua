@@ -26,11 +26,14 @@
 local timetable = expiry
 -- include: trim
 
-local joins, deadlines = {}, {}
+local joins, deadlines, heldUntil = {}, {}, {}
 for i = 1, #waiters, 2 do
   local claim, ticket = waiters[i], waiters[i + 1]
   local id = string.sub(claim, 1, 28)
-  if hold ~= id or ends < now then
+  -- include: live
+  if lives and lives >= now then
+    heldUntil[i] = lives
+  else
     joins[#joins + 1] = ticket
     joins[#joins + 1] = claim
     deadlines[#deadlines + 1] = now + ttl
@@ -48,20 +51,24 @@ if #joins > 0 then
   -- include: place
 end
 
-local how = 'handoff'
+local how, granted = 'handoff', nil
 if queued and not (holder and ends >= now) then
   how = holder and 'expiry' or 'handoff'
   -- include: forget
   local reason, mine = how, string.sub(waiters[1], 1, 12)
   -- include: promote
   if unfinished then return { 'unfinished' } end
+  granted = successor
 end
 
 local since, known = math.max(0, now - math.floor(token / 1000)), string.format('%.0f', math.max(clock, micros))
 -- include: claim
 local reply = { 'tended', ends - now, since, known, tonumber(bytes), names }
 for i = 1, #waiters, 2 do
-  if hold == string.sub(waiters[i], 1, 28) then
+  local id = string.sub(waiters[i], 1, 28)
+  if heldUntil[i] then
+    reply[#reply + 1] = { token, heldUntil[i] - now, hold == id and how or 'reentry' }
+  elseif granted == id then
     reply[#reply + 1] = { token, ends - now, how }
   else
     reply[#reply + 1] = redis.call('ZRANK', queue, waiters[i]) + 1

@@ -133,7 +133,8 @@ class AwakeClock implements Clock {
   /** How much later than it should the step has ended. */
   #endStep(): number {
     const late = Math.max(0, this.#clock.now() - this.#due)
-    this.#missed += late
+    // Every timer is a little late, and there may be many steps.
+    if (late > LATE) this.#missed += late
     this.#due = Number.POSITIVE_INFINITY
     this.#step?.cancel()
     this.#step = undefined

@@ -119,9 +119,9 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
 })
 
 describe('a right that only speed depends on is revoked', () => {
-  // Break: `redis.pcall('PUBLISH', inboxOf` to `redis.call('PUBLISH', inboxOf` in lua/include/promote.lua: the release
-  // breaks off half-way (fair). Break: `redis.pcall('PUBLISH'` to `redis.call('PUBLISH'` in lua/release.lua: the same
-  // (unfair).
+  // Break: `redis.pcall('PUBLISH', inbox .. client` to `redis.call('PUBLISH', inbox .. client` in
+  // lua/include/promote.lua: the release breaks off half-way (fair). Break: `redis.pcall('PUBLISH'` to
+  // `redis.call('PUBLISH'` in lua/release.lua: the same (unfair).
   test.each([true, false])(
     'to publish: I4 I6, releases are whole, waiters find them by heartbeat (fair: %s)',
     async fair => {

@@ -264,3 +264,35 @@ describe('the server', () => {
     expect((await lapsed.tend([ben, ticket])).places).toEqual([[expect.any(String), ben.lease, 'expiry']])
   })
 })
+
+describe('waiters of a holder that has several holds', () => {
+  const first = caller('first', { lease: 10_000 })
+  const inner = again(first)
+
+  test('I4: one that has re-entered, and not heard so, is told until when', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: first, reentries: [inner] })
+    const { places } = await lock.tend([inner, await lock.micros()])
+
+    expect(places).toEqual([[(await lock.hash())['token'], expect.any(Number), 'reentry']])
+    expect(await lock.order()).toEqual([])
+  })
+
+  test('I1: the first, whose own lease has ended, holds nothing, and stands in the queue', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: first, reentries: [inner] })
+    await lock.redis.zadd(lock.names.holds, 1, first.id)
+
+    expect(await lock.tend([first, await lock.micros()])).toMatchObject({ owner: first.owner, places: [1] })
+    expect(await lock.acquire(first, { queue: true })).toMatchObject({ status: 'reentered', ttl: first.lease })
+    expect(await lock.order()).toEqual([])
+  })
+
+  test('I7: one that asks again, although it has re-entered, leaves no entry in the queue', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: first, reentries: [inner], waiters: [inner] })
+
+    expect(await lock.acquire(inner, { queue: true })).toMatchObject({ status: 'reentered' })
+    expect(await lock.order()).toEqual([])
+  })
+})

@@ -16,6 +16,8 @@ const seed = process.env['BATON_SEED']
 async function withClients(count: number, run: (clients: LockClient[]) => Promise<void>): Promise<void> {
   const clients = Array.from({ length: count }, (_, i) => new LockClient(redisUrl(), { label: `client ${i}` }))
   try {
+    // What is asked before there is a connection may end without an answer, and then says nothing about locks.
+    await Promise.all(clients.map(locks => locks.isLocked('connected')))
     await run(clients)
   } finally {
     await Promise.all(clients.map(locks => locks.close()))
