@@ -46,8 +46,7 @@ local held = holder and ends >= now
 if held then
   -- include: live
   if lives and lives >= now then
-    -- A heartbeat may have put it there, which has not heard of its re-entry.
-    if queued and mode == 'queue' then redis.call('ZREM', queue, claim) end
+    if queued then redis.call('ZREM', queue, claim) end
     return (hold == id and 'granted ' or 'reentered ') .. token .. ' ' .. lives - now
   end
 end
@@ -82,7 +81,8 @@ if held and string.sub(claim, 29, 31) ~= ' 0 ' then
       redis.call('PEXPIREAT', lock, life)
     end
     redis.call('PEXPIREAT', all, keep)
-    if mode == 'queue' and queued then redis.call('ZREM', queue, claim) end
+    -- Whatever this request asks for: an earlier or later one of the same caller may have joined the queue.
+    if queued then redis.call('ZREM', queue, claim) end
     return 'reentered ' .. token .. ' ' .. lease
   end
 end

@@ -57,9 +57,10 @@ export class Checks implements Watcher, ClientWatcher {
     return this.#runs.count
   }
 
-  /** Whether somebody has taken its hold from it on the server. */
+  /** Whether somebody has taken its hold from it on the server; its id may have been granted the lock anew since. */
   tookAway(lease: Lease): boolean {
-    return this.#taken.has(inside.terms(lease).hold.id)
+    const { id } = inside.terms(lease).hold
+    return this.#taken.has(id) || [...(this.#tokens.get(id) ?? [])].some(token => token > lease.fencingToken)
   }
 
   /** Ids begin with the name of their client. */

@@ -7,6 +7,9 @@ import type { Server } from './server.ts'
 /** Timers are late by up to 1 ms, and some ends are two timers away; a clock may run slow by 0.1 %. */
 const LATE = 5
 
+/** After a stall what has come meanwhile is read before anything is judged (src/clock.ts), ms. */
+const GRACE = 50
+
 interface Open {
   readonly what: string
   readonly client: SimulatedClient
@@ -14,6 +17,11 @@ interface Open {
   readonly begun: number
   /** Virtual time by which it has to be settled, unless the process was stopped meanwhile. */
   due: number
+  /** Virtual time by which its patience with Redis is over; time in which its process was stopped does not count. */
+  readonly patient: number
+  /** How often and how long its process had been stopped when it began. */
+  readonly stops: number
+  readonly stopped: number
   /** Its patience ends `outageTimeout` after Redis went out of reach. */
   readonly isLock: boolean
   /** The lock it waits for, by its key. */
@@ -21,6 +29,15 @@ interface Open {
   /** How long it may go on after the process was stopped, ms. */
   readonly again: number
 }
+
+interface Terms {
+  readonly limit?: number
+  readonly patience?: number
+  readonly waitsFor?: string | undefined
+  readonly again?: number
+}
+
+const NEVER = Number.POSITIVE_INFINITY
 
 export class Promises {
   readonly #plan: Plan
@@ -40,13 +57,22 @@ export class Promises {
     return [...this.#open].map(({ what, begun }) => `${what} since ${begun.toFixed(3)}`)
   }
 
-  /** `limit` and `again`: ms. */
-  begin(what: string, client: SimulatedClient, now: number, limit: number, waitsFor?: string, again = 0): Open {
+  /** `limit`: ms until its caller's own end; `patience`: how long it rides out a Redis that does not answer; and `again`. */
+  begin(
+    what: string,
+    client: SimulatedClient,
+    now: number,
+    { limit = NEVER, patience = NEVER, waitsFor, again = 0 }: Terms = {},
+  ): Open {
+    const { stops, stopped } = client.process
     const open = {
       what,
       client,
       begun: now,
       due: now + limit * 1.001 + LATE,
+      patient: now + patience * 1.001 + LATE,
+      stops,
+      stopped,
       isLock: what.startsWith('lock'),
       waitsFor,
       again,
@@ -71,7 +97,9 @@ export class Promises {
       const { process, outOfReach } = open.client
       if (!process.awake || process.dead) continue
       const from = Math.max(open.begun, (open.isLock ? outOfReach : undefined) ?? Number.POSITIVE_INFINITY)
-      const due = Math.max(Math.min(open.due, from + outage), process.thawedAt + open.again * 1.001 + LATE)
+      const pause = process.stopped - open.stopped + (process.stops - open.stops) * (GRACE + LATE)
+      const patient = Math.min(open.patient, from + outage) + pause
+      const due = Math.max(Math.min(open.due, patient), process.thawedAt + open.again * 1.001 + LATE)
       if (now > due) {
         this.#failed(
           'I6',

@@ -107,12 +107,16 @@ export class Process implements Clock {
   frozen = false
   /** Until when it was last frozen, in virtual time. */
   thawedAt = Number.NEGATIVE_INFINITY
+  /** How often it was frozen, and for how many ms in all. */
+  stops = 0
+  stopped = 0
   readonly deferred: Event[] = []
   readonly #timeline: Timeline
   readonly #random: Random
   readonly #offset: number
   readonly #rate: number
   readonly #armed = new Set<Event>()
+  #frozenAt = 0
 
   constructor(name: string, timeline: Timeline, random: Random) {
     this.name = name
@@ -160,6 +164,7 @@ export class Process implements Clock {
   }
 
   freeze(): void {
+    if (!this.frozen) this.#frozenAt = this.#timeline.now
     this.frozen = true
   }
 
@@ -167,6 +172,8 @@ export class Process implements Clock {
     if (!this.frozen) return
     this.frozen = false
     this.thawedAt = this.#timeline.now
+    this.stops += 1
+    this.stopped += this.thawedAt - this.#frozenAt
     const events = this.deferred.splice(0)
     const timers = events.filter(({ kind }) => kind === 'timer')
     const input = events.filter(({ kind }) => kind === 'input')

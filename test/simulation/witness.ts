@@ -4,7 +4,7 @@
  */
 import { scripts } from '../../src/redis/scripts.generated.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
-import { type Claim, claimOf, isHeld, type LockState, liveHolds } from './lock-state.ts'
+import { type Claim, claimOf, isHeld, type LockState } from './lock-state.ts'
 
 /** Hears of each decision of a script, and changes nothing. */
 export interface Watcher {
@@ -87,10 +87,9 @@ function tellOfQueue(watcher: Watcher, run: Run): void {
   const again = name === 'tend'
   for (const { claim, ticket } of joined) watcher.joined(claimOf(claim).id, ticket, lock, again)
   if (!again) return
-  const held = liveHolds(before, now).length > 0
   for (let i = scripts.tend.args.length - 1; i < argv.length; i += 2) {
     const { id } = claimOf(argv[i]!)
-    if (!held || before.holder?.claim.id !== id) watcher.joined(id, Number(argv[i + 1]), lock, true)
+    if (!isHeld(before.holds, id, now)) watcher.joined(id, Number(argv[i + 1]), lock, true)
   }
 }
 

@@ -117,7 +117,8 @@ export class World implements Stage {
   }
 
   forceRelease(client: SimulatedClient, key: string): void {
-    if (client.open) this.#watch(`forceRelease ${key}`, client, Number.POSITIVE_INFINITY, client.forceRelease(key))
+    if (client.open)
+      this.#watch(`forceRelease ${key}`, client, this.#plan.settings.outageTimeout, client.forceRelease(key))
   }
 
   #call(client: SimulatedClient, call: Call): void {
@@ -127,10 +128,11 @@ export class World implements Stage {
     const controller = abort === undefined ? undefined : new AbortController()
     // A single attempt asks a second time where its grant was under way for longer than the lease (acquire.ts).
     const once = request.timeout === 0
-    const limit = once ? 2 * outageTimeout : (request.timeout ?? Number.POSITIVE_INFINITY)
-    // That second one begins when a process has been stopped for longer than all its patience, too.
-    const again = once ? outageTimeout : 0
-    const open = this.#promises.begin(`lock ${key}`, client, this.timeline.now, limit, once ? undefined : key, again)
+    const terms = once
+      ? // That second one begins when a process has been stopped for longer than all its patience, too.
+        { patience: 2 * outageTimeout, again: outageTimeout }
+      : { waitsFor: key, ...(request.timeout !== undefined && { limit: request.timeout }) }
+    const open = this.#promises.begin(`lock ${key}`, client, this.timeline.now, terms)
     this.trace.note(client.process.name, () => `asks ${JSON.stringify({ ...call, at: undefined })}`)
     const timer =
       controller &&
@@ -155,7 +157,7 @@ export class World implements Stage {
     const { hold, ending, renew, nested } = call
     if (nested) this.#nest(client, lease, call)
     if (hold === undefined) return this.#release(client, lease, false)
-    const use = this.#promises.begin(`use of ${lease.id}`, client, this.timeline.now, Number.POSITIVE_INFINITY)
+    const use = this.#promises.begin(`use of ${lease.id}`, client, this.timeline.now)
     if (renew !== undefined) {
       process.after(hold / 2, () => {
         if (client.open) this.#watch(`renew ${lease.id}`, client, this.#plan.settings.outageTimeout, lease.renew(renew))
@@ -198,8 +200,8 @@ export class World implements Stage {
     this.#watch(`second release ${lease.id}`, client, this.#plan.settings.outageTimeout, again)
   }
 
-  #watch(what: string, client: SimulatedClient, limit: number, promise: Promise<unknown>): void {
-    const open = this.#promises.begin(what, client, this.timeline.now, limit)
+  #watch(what: string, client: SimulatedClient, patience: number, promise: Promise<unknown>): void {
+    const open = this.#promises.begin(what, client, this.timeline.now, { patience })
     const done = (outcome: unknown) => {
       this.trace.note(client.process.name, () => `${what}: ${outcome instanceof Error ? outcome.message : 'done'}`)
       this.#promises.settle(open)
