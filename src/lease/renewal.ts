@@ -141,7 +141,7 @@ export class Renewal {
   }
 
   /** The leases of the same grant: this one, and those that have re-entered. */
-  siblingsOf(lease: Lease): Lease[] {
+  #siblingsOf(lease: Lease): Lease[] {
     return [...this.leasesOf(lease.key)].filter(({ fencingToken }) => fencingToken === lease.fencingToken)
   }
 
@@ -174,6 +174,13 @@ export class Renewal {
         },
       )
     })
+  }
+
+  /** Asks Redis about all leases of the grant of this one. Of thousands each may be named: the first name is enough for all. */
+  checkGrant(lease: Lease): void {
+    const entry = this.#entryOf(lease)
+    const aboutToAsk = entry && !entry.asking && entry.doubts > 0 && entry.due <= this.#clock.now()
+    if (!aboutToAsk) this.check(this.#siblingsOf(lease))
   }
 
   /** Asks Redis about these leases now: something said that they may be gone, or a message saying so may have been missed. */
