@@ -16,6 +16,7 @@ const found: [string, mutations.Mutation, string][] = [
   ['a swapped order', mutations.orderSwapped, 'I3'],
   ['a changed ticket', mutations.ticketChanged, 'I3'],
   ['a lost waiter', mutations.lostWaiter, 'I4'],
+  ['a hold that keeps others out when nobody has it any more', mutations.outlivedHold, 'I4'],
   ['a waiter that is granted too late', mutations.lateWaiter, 'I4'],
   ['a process that has all the turns', mutations.turnsTaken, 'turns'],
   ['a key that is left', mutations.residue, 'I7'],

@@ -1,5 +1,6 @@
 /** What a broken lock would have made of a good history. Each returns undefined where the history has nothing to break. */
 import type { EventOf, HistoryEvent, Kind } from './events.ts'
+import { stillness } from './progress.ts'
 
 export type Mutation = (events: readonly HistoryEvent[]) => HistoryEvent[] | undefined
 
@@ -116,6 +117,25 @@ export const lostWaiter: Mutation = events => {
       !(('id' in event && event.id === grant?.id) || event === grant) &&
       !(event.kind === 'register' && event.entries.some(([, id]) => id === grant?.id)),
   )
+}
+
+/**
+ * A hold that nobody has any more keeps others out: of a dead process, prolonged by others of its owner, or too large to be
+ * removed. Whatever comes after its end comes later by more than its lease.
+ */
+export const outlivedHold: Mutation = events => {
+  const [run] = all(events, 'run')
+  const last = all(events, 'grant').findLast(({ key, attempt, t }) => {
+    const asked = all(events, 'request').find(request => request.attempt === attempt)
+    return asked && all(events, 'grant').some(other => other.key === key && other.t < t && other.t > asked.t)
+  })
+  if (!run || !last) return undefined
+  const late = stillness(run) + 1
+  return events.map(event => {
+    if (event.t < last.t) return event
+    const deadline = 'deadline' in event ? { deadline: event.deadline + late } : {}
+    return { ...event, ...deadline, t: event.t + late } as HistoryEvent
+  })
 }
 
 /** The last waiter is answered long after everything was healed. */
