@@ -110,7 +110,7 @@ export class Engine {
       idle: () => this.#idle(),
     })
     if (this.#link.inboxPerLock) {
-      this.#listening = new Listening(clock, this.#link, lease => this.#holding.doubtAll(lease.key))
+      this.#listening = new Listening(clock, this.#link, lease => this.#holding.doubtLease(lease))
     }
     this.#acquirer.unconnected()
     this.#link.open()

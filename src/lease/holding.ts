@@ -134,7 +134,12 @@ export class Holding<W> {
   /** Something said that the grant with the hold of this id may have been taken away, and so all holds of it. */
   doubtGrant(id: string): void {
     const lease = this.#renewal.find(id)
-    if (lease) this.#renewal.checkGrant(lease)
+    if (lease) this.doubtLease(lease)
+  }
+
+  /** The same of the grant that this lease is of. */
+  doubtLease(lease: Lease): void {
+    this.#renewal.checkGrant(lease)
   }
 
   /** A message that says so may have been missed, of any lease or of those of one key. */

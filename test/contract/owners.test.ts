@@ -1,8 +1,7 @@
 /** Owners with a name, who may hold and wait by several calls, clients and processes at a time. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
-import { place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
+import { freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'
 import { clients, heard, park, promptly, queueOf, queueUp, takeAndVanish } from './support.ts'
 
@@ -91,34 +90,5 @@ describe('a hold of an owner whose process is gone (I4, I7)', () => {
     await own.lock(key, { owner: 'me', lease: 30_000 })
     expect((await other.inspect(key)).holds).toBe(2)
     await eventually(async () => (await other.inspect(key)).holds === 1)
-  })
-})
-
-describe('10,000 holds of one owner', () => {
-  async function hold(locks: LockClient, key: string, lease: number) {
-    await locks.lock(key, { owner: 'me', lease })
-    const calls = Array.from({ length: 9_999 }, () => locks.lock(key, { owner: 'me', lease }))
-    return Promise.all(calls)
-  }
-
-  test('I4: whose process is gone leave the lock to the next', async () => {
-    const { source, proxy } = await place().proxied()
-    const other = client()
-    const key = freshKey()
-    await hold(client({ outageTimeout: 1_000 }, source), key, 8_000)
-    proxy.refuse()
-    proxy.cut()
-    expect((await other.inspect(key)).holds).toBe(10_000)
-    expect((await other.lock(key, { timeout: 15_000 })).held).toBe(true)
-    expect(await other.inspect(key)).toMatchObject({ holds: 1 })
-  })
-
-  test('I8: are taken away at once, and each is told', async () => {
-    const [own, other] = clients(2) as [LockClient, LockClient]
-    const key = freshKey()
-    const leases = await hold(own, key, 60_000)
-    expect(await other.forceRelease(key)).toBe(true)
-    expect(await other.isLocked(key)).toBe(false)
-    await eventually(() => leases.every(lease => lease.signal.aborted), 10_000)
   })
 })

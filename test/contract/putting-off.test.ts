@@ -8,7 +8,7 @@ import { PROMPT, park, queueUp, rejection } from './support.ts'
 
 const OUTAGE = 2_000
 /** By how much later a call may settle on a busy machine, in ms: less than half of what was seen before. */
-const LATE = 1_000
+const LATE = 1_500
 
 /** What passes: such a call is asked again, until its patience is over. */
 const passing = [

@@ -1,6 +1,13 @@
 /** One call at a time: asks for a lock, works in its section under the eyes of the witnesses, releases, records. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Lease, type LockClient, LockError, LockLostError, LockTimeoutError } from '../../src/index.ts'
+import {
+  type Lease,
+  type LockClient,
+  LockConnectionError,
+  LockError,
+  LockLostError,
+  LockTimeoutError,
+} from '../../src/index.ts'
 import type { EventOf } from '../history/events.ts'
 import { now, type Recorder } from '../history/recorder.ts'
 import { type Choice, choose, chooseAgain } from './choices.ts'
@@ -72,6 +79,8 @@ export class Caller {
     } catch (error) {
       if (error instanceof LockTimeoutError) this.#end(attempt, 'timeout')
       else if (abort.signal.aborted && error === abort.signal.reason) this.#end(attempt, 'aborted')
+      // A tryLock does not say that somebody else has the lock, if on a busy machine nothing was answered in its time.
+      else if (choice.try && unanswered(error)) this.#end(attempt, 'timeout')
       else this.#end(attempt, 'failed', this.#known(error))
       return undefined
     } finally {
@@ -149,4 +158,8 @@ export class Caller {
     this.#recorder.record('crash', { worker: this.#worker, error: `a call rejected with ${text}` })
     return text
   }
+}
+
+function unanswered(error: unknown): boolean {
+  return error instanceof LockConnectionError && error.message.startsWith('Redis did not answer for')
 }
