@@ -1,16 +1,16 @@
 /** What a user of the library works with: every call of the contract, its arguments checked, its errors named. */
 import { EventEmitter } from 'eventemitter3'
-import { Engine } from './engine.ts'
 import { about, LockArgumentError, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
+import type { LockState } from './kinds/mutex/state.ts'
 import { inside, Lease } from './lease/lease.ts'
-import type { LockState } from './locks/state.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, Settings } from './options.ts'
 import { checkKey, checkOwner, drainOf, type Request, requestOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Reentry } from './reentry.ts'
+import { Session } from './session.ts'
 import type { Waiter } from './wait/waiters.ts'
 
 /**
@@ -20,7 +20,7 @@ import type { Waiter } from './wait/waiters.ts'
  */
 export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDisposable {
   readonly #settings: Settings
-  readonly #engine: Engine
+  readonly #session: Session
   readonly #reentry = new Reentry()
   /** A call without options. */
   readonly #usual: Request
@@ -37,7 +37,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     super()
     this.#settings = settingsOf(options)
     this.#usual = requestOf({}, this.#settings)
-    this.#engine = new Engine(redis, this.#settings, new Announcer(this))
+    this.#session = new Session(redis, this.#settings, new Announcer(this))
   }
 
   /**
@@ -94,11 +94,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     const lease = await this.lock(key, options)
     try {
       const result = await this.#reentry.within(lease, () => fn(lease))
-      await this.#engine.releaseQuietly(lease)
+      await this.#session.releaseQuietly(lease)
       if (inside.state(lease) === 'lost') throw lease.signal.reason
       return result
     } catch (error) {
-      await this.#engine.releaseQuietly(lease)
+      await this.#session.releaseQuietly(lease)
       throw error
     }
   }
@@ -148,7 +148,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   async inspect(key: string): Promise<LockState> {
     this.#checkOpen(key)
-    return about(key, this.#engine.inspection.inspect(key))
+    return about(key, this.#session.inspection.inspect(key))
   }
 
   /**
@@ -158,7 +158,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   async isLocked(key: string): Promise<boolean> {
     this.#checkOpen(key)
-    return about(key, this.#engine.inspection.isLocked(key))
+    return about(key, this.#session.inspection.isLocked(key))
   }
 
   /**
@@ -171,8 +171,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   async *list(pattern = '*'): AsyncGenerator<LockState, void, undefined> {
     if (typeof pattern !== 'string') throw new LockArgumentError('pattern', pattern, 'a string')
-    if (this.#engine.closed) throw new LockClosedError()
-    yield* this.#engine.inspection.list(pattern)
+    if (this.#session.closed) throw new LockClosedError()
+    yield* this.#session.inspection.list(pattern)
   }
 
   /**
@@ -184,7 +184,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   async forceRelease(key: string): Promise<boolean> {
     this.#checkOpen(key)
-    return about(key, this.#engine.inspection.forceRelease(key))
+    return about(key, this.#session.inspection.forceRelease(key))
   }
 
   /**
@@ -192,7 +192,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   stats(): ClientStats {
-    return this.#engine.stats()
+    return this.#session.stats()
   }
 
   /**
@@ -209,7 +209,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   async close(options: CloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
-    await this.#engine.close(drain)
+    await this.#session.close(drain)
   }
 
   /**
@@ -230,17 +230,17 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
       checkKey(key)
       const request = options === undefined ? this.#usual : requestOf(options, this.#settings)
       const once = blocking ? request.timeout === 0 : !request.timeout
-      return this.#engine.acquire(key, request.owner ?? this.#reentry.ownerOf(key), request, once).then(
+      return this.#session.acquire(key, request.owner ?? this.#reentry.ownerOf(key), request, once).then(
         outcome => {
           if (outcome instanceof Lease) return outcome
-          const unanswered = blocking ? undefined : this.#engine.unanswered(outcome)
-          this.#engine.without(unanswered ? 'failed' : once ? 'refused' : 'timedOut')
+          const unanswered = blocking ? undefined : this.#session.unanswered(outcome)
+          this.#session.without(unanswered ? 'failed' : once ? 'refused' : 'timedOut')
           if (unanswered) throw named(key, unanswered)
           if (!blocking) return null
           throw this.#outOfTime(key, outcome)
         },
         error => {
-          this.#engine.without('failed')
+          this.#session.without('failed')
           throw named(key, error)
         },
       )
@@ -252,11 +252,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   #outOfTime(key: string, waiter: Waiter): LockTimeoutError {
     const waited = performance.now() - waiter.since
     const position = waiter.refusal?.position || undefined
-    return new LockTimeoutError(key, waited, this.#engine.holder(waiter), position, this.#engine.outage)
+    return new LockTimeoutError(key, waited, this.#session.holder(waiter), position, this.#session.outage)
   }
 
   #checkOpen(key: string): void {
     checkKey(key)
-    if (this.#engine.closed) throw new LockClosedError(key)
+    if (this.#session.closed) throw new LockClosedError(key)
   }
 }

@@ -1,5 +1,5 @@
 import type { HolderInfo, LockClosedError, LockLostError } from './errors.ts'
-import type { Via } from './primitive.ts'
+import type { Via } from './kind.ts'
 
 /**
  * The events of a LockClient, for `on`, `once` and `off` of eventemitter3. Each is also published on

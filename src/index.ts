@@ -21,9 +21,9 @@ export {
   LockTimeoutError,
 } from './errors.ts'
 export type { ClientEvents } from './events.ts'
+export type { Via } from './kind.ts'
+export type { LockState, WaiterState } from './kinds/mutex/state.ts'
 export type { Lease } from './lease/lease.ts'
 export { locked } from './locked.ts'
-export type { LockState, WaiterState } from './locks/state.ts'
 export type { ClientStats, TimeStats } from './observe/stats.ts'
 export type { ClientOptions, CloseOptions, LockOptions, Replicas } from './options.ts'
-export type { Via } from './primitive.ts'

@@ -9,7 +9,7 @@
  */
 import type { Clock, Timer } from '../clock.ts'
 import { about, LockClosedError, LockConnectionError, named } from '../errors.ts'
-import type { Claim, Granted, Hold, Holder, Primitive, Refused } from '../primitive.ts'
+import type { Claim, Granted, Hold, Holder, Kind, Refused } from '../kind.ts'
 import { inside, type Keeper, Lease, type Loss } from './lease.ts'
 import { type Heirs, Passing } from './passing.ts'
 import { Renewal } from './renewal.ts'
@@ -60,7 +60,7 @@ export interface Asked {
 }
 
 export class Holding<W> {
-  readonly #primitive: Primitive
+  readonly #kind: Kind
   readonly #clock: Clock
   readonly #waiting: Waiting<W>
   readonly #listener: HoldListener
@@ -74,8 +74,8 @@ export class Holding<W> {
   /** What is being ended behind. */
   readonly #behind = new Set<Promise<void>>()
 
-  constructor(primitive: Primitive, clock: Clock, waiting: Waiting<W>, listener: HoldListener) {
-    this.#primitive = primitive
+  constructor(kind: Kind, clock: Clock, waiting: Waiting<W>, listener: HoldListener) {
+    this.#kind = kind
     this.#clock = clock
     this.#waiting = waiting
     this.#listener = listener
@@ -84,7 +84,7 @@ export class Holding<W> {
       release: lease => this.#release(lease),
       renew: (lease, ms) => about(lease.key, this.#renewal.renew(lease, ms)),
     }
-    this.#renewal = new Renewal(primitive, clock, {
+    this.#renewal = new Renewal(kind, clock, {
       renewed: lease => listener.renewed(lease),
       lost: (lease, error) => {
         listener.lost(lease, error, this.#heldFor(lease))
@@ -94,7 +94,7 @@ export class Holding<W> {
       remains: lease => this.#endLater(lease),
       idle: () => listener.idle(),
     })
-    this.#passing = new Passing(primitive, clock, this.#renewal, waiting, {
+    this.#passing = new Passing(kind, clock, this.#renewal, waiting, {
       end: ({ hold, last }) => this.#endBehind(hold, last),
       failed: error => listener.failed(error),
     })
@@ -266,11 +266,11 @@ export class Holding<W> {
 
   /** Ends the hold in Redis; whether it was live there, and then `told` is called. The lock may have gone to a waiter of this client. */
   #endHold(hold: Hold, used?: number, told?: () => void): Promise<boolean> {
-    return this.#primitive.release(hold, used).then(
+    return this.#kind.release(hold, used).then(
       ({ ended, heard, successor }) => {
         if (successor && !this.#waiting.grantedByReply(successor.id, successor.grant)) {
           const { key } = hold
-          this.#primitive.giveBack({ key, id: successor.id }).catch(error => this.#listener.failed(error))
+          this.#kind.giveBack({ key, id: successor.id }).catch(error => this.#listener.failed(error))
         }
         this.#waiting.released(hold.key, heard)
         if (ended) told?.()

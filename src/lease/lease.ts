@@ -9,8 +9,8 @@
  */
 import type { Clock } from '../clock.ts'
 import type { LockClosedError, LockLostError } from '../errors.ts'
+import type { Granted, Hold, Via } from '../kind.ts'
 import { checkRenewal } from '../options.ts'
-import type { Granted, Hold, Via } from '../primitive.ts'
 import type { Tenure } from './tenure.ts'
 
 /** Why a hold was lost: by itself, or because its client was closed. */

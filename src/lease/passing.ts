@@ -15,7 +15,7 @@
  * that comes late or twice changes nothing, because the hold is the same and an older token never replaces a newer one.
  */
 import type { Clock, Timer } from '../clock.ts'
-import type { Primitive } from '../primitive.ts'
+import type { Kind } from '../kind.ts'
 import { inside, type Lease } from './lease.ts'
 import type { Renewal } from './renewal.ts'
 import type { Inherited, Tenure } from './tenure.ts'
@@ -46,15 +46,15 @@ interface Behind {
 }
 
 export class Passing<W> {
-  readonly #primitive: Primitive
+  readonly #kind: Kind
   readonly #clock: Clock
   readonly #renewal: Renewal
   readonly #heirs: Heirs<W>
   readonly #told: Told
   readonly #behind = new Map<Tenure, Behind>()
 
-  constructor(primitive: Primitive, clock: Clock, renewal: Renewal, heirs: Heirs<W>, told: Told) {
-    this.#primitive = primitive
+  constructor(kind: Kind, clock: Clock, renewal: Renewal, heirs: Heirs<W>, told: Told) {
+    this.#kind = kind
     this.#clock = clock
     this.#renewal = renewal
     this.#heirs = heirs
@@ -147,13 +147,13 @@ export class Passing<W> {
     const { fencingToken } = lease
     tenure.recorded = fencingToken
     try {
-      const passed = await this.#primitive.pass(tenure.hold, inside.terms(lease), fencingToken)
+      const passed = await this.#kind.pass(tenure.hold, inside.terms(lease), fencingToken)
       const holder = this.#renewal.find(tenure.hold.id)
       if (!holder) return
       if (!passed) return this.#renewal.check([holder])
       tenure.queued ||= passed.queued
       // Where replicas have to know it, they do not: the next renewal counts, and is waited for.
-      if (!this.#primitive.confirm) inside.prolong(holder, passed.deadline)
+      if (!this.#kind.confirm) inside.prolong(holder, passed.deadline)
     } catch (error) {
       if (tenure.recorded === fencingToken) tenure.recorded = recorded
       throw error

@@ -18,7 +18,7 @@
 import pTimeout from 'p-timeout'
 import { type Clock, surelyUntil, type Timer } from '../clock.ts'
 import { LockClosedError, LockLostError } from '../errors.ts'
-import type { Held, Primitive, Renewed } from '../primitive.ts'
+import type { Held, Kind, Renewed } from '../kind.ts'
 import { Agenda } from './agenda.ts'
 import { inside, type Lease, type Loss } from './lease.ts'
 
@@ -67,7 +67,7 @@ const CONFIRM_AFTER = 25
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
-  readonly #primitive: Primitive
+  readonly #kind: Kind
   readonly #clock: Clock
   readonly #listener: RenewalListener
   readonly #entries = new Map<string, Entry>()
@@ -80,8 +80,8 @@ export class Renewal {
   #timer: Timer | undefined
   #wakeAt = NEVER
 
-  constructor(primitive: Primitive, clock: Clock, listener: RenewalListener) {
-    this.#primitive = primitive
+  constructor(kind: Kind, clock: Clock, listener: RenewalListener) {
+    this.#kind = kind
     this.#clock = clock
     this.#listener = listener
   }
@@ -203,7 +203,7 @@ export class Renewal {
     }
     const question = { ms, doubts: entry.doubts }
     entry.renewing += 1
-    const asked = this.#primitive.renew([{ ...heldBy(lease), ms }]).finally(() => {
+    const asked = this.#kind.renew([{ ...heldBy(lease), ms }]).finally(() => {
       entry.renewing -= 1
     })
     const patience = { milliseconds: Number.POSITIVE_INFINITY, signal: lease.signal }
@@ -283,7 +283,7 @@ export class Renewal {
   #byPlace(entries: readonly Entry[]): Entry[][] {
     const places = new Map<string, Entry[]>()
     for (const entry of entries) {
-      const place = this.#primitive.placeOf?.(entry.lease.key) ?? ''
+      const place = this.#kind.placeOf?.(entry.lease.key) ?? ''
       const some = places.get(place)
       if (some) some.push(entry)
       else places.set(place, [entry])
@@ -300,7 +300,7 @@ export class Renewal {
     const questions = entries.map(({ doubts }, i) => ({ ms: asked[i]!.ms, doubts }))
     let answers: Renewed[] | undefined
     try {
-      answers = await this.#primitive.renew(asked)
+      answers = await this.#kind.renew(asked)
     } catch {
       // Unknown, not lost: asked again soon, until the deadline decides.
     }

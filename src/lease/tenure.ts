@@ -13,7 +13,7 @@
  *                   queued: then Redis decides who is next. It is for the others that runs are so short: where the last
  *                   release has found none, it may go on for `LONGEST_ALONE`.
  */
-import type { Granted, Hold } from '../primitive.ts'
+import type { Granted, Hold } from '../kind.ts'
 
 /** No hand-off later than this many ms after the grant by Redis. */
 const LONGEST_RUN = 4

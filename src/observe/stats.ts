@@ -1,6 +1,6 @@
 /** Counters and histograms of one client. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
-import type { Via } from '../primitive.ts'
+import type { Via } from '../kind.ts'
 
 /**
  * A distribution of times, in ms. All 0 while nothing was counted.

@@ -1,6 +1,6 @@
 /** The metrics: their names, units and buckets. Times are seconds, as the conventions want. */
 import type { Attributes, Meter } from '@opentelemetry/api'
-import type { Via } from '../primitive.ts'
+import type { Via } from '../kind.ts'
 import { type CallOutcome, type HoldOutcome, names } from './names.ts'
 
 /** Upper bounds of buckets, in s: from what a round trip takes to what a person would call stuck. */

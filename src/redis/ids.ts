@@ -3,7 +3,7 @@
  * channel is not the right to grant a lock. Random bytes are drawn in bulk: one system call serves hundreds of ids.
  */
 import { randomFillSync } from 'node:crypto'
-import { CLIENT_ID_LENGTH } from '../primitive.ts'
+import { CLIENT_ID_LENGTH } from '../kind.ts'
 
 const pool = Buffer.allocUnsafe(12 * 512)
 let used = pool.length

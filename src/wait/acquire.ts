@@ -22,7 +22,7 @@
  */
 import { awake, type Clock, surelyUntil } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
-import type { Channel, Granted, Primitive, Refused, Via } from '../primitive.ts'
+import type { Channel, Granted, Kind, Refused, Via } from '../kind.ts'
 import { Aging } from './aging.ts'
 import { Asking, type Channels } from './asking.ts'
 import { Ending, type Patience } from './ending.ts'
@@ -70,7 +70,7 @@ export class Acquirer {
   readonly #single: SingleAttempts
   #closed = false
 
-  constructor(primitive: Primitive, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
+  constructor(kind: Kind, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
     this.#clock = clock
     this.#awake = awake(clock)
     this.#patience = patience.outage
@@ -78,7 +78,7 @@ export class Acquirer {
     this.#aging = new Aging(clock, waiter => {
       this.#queue(waiter).catch(error => this.#ending.end(waiter, error))
     })
-    this.#ending = new Ending(this.#waiters, primitive, clock, patience, {
+    this.#ending = new Ending(this.#waiters, kind, clock, patience, {
       settled: waiter => this.#aging.delete(waiter),
       holds: id => listener.holds(id),
       doubt: (id, token) => listener.doubt(id, token),
@@ -89,11 +89,11 @@ export class Acquirer {
       again: waiter => this.#again(waiter),
       drop: (key, channel) => channels.drop(key, channel),
     })
-    this.#asking = new Asking(primitive, channels, clock, this.#ending, waiter => {
+    this.#asking = new Asking(kind, channels, clock, this.#ending, waiter => {
       this.#aging.add(waiter)
       listener.waiting(waiter)
     })
-    this.#heartbeat = new Heartbeat(primitive, clock, this.#ending, patience, {
+    this.#heartbeat = new Heartbeat(kind, clock, this.#ending, patience, {
       granted: (waiter, grant) => this.#receive(waiter, grant),
       entered: (room, owner) => this.#reenter(room, owner),
       tryLine: room => this.#line.look(room),

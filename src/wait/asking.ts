@@ -3,7 +3,7 @@
  * granted, or have given up, while the answer was on its way.
  */
 import type { Clock } from '../clock.ts'
-import type { Channel, Granted, Primitive, Refused, Via } from '../primitive.ts'
+import type { Channel, Granted, Kind, Refused, Via } from '../kind.ts'
 import type { Ending } from './ending.ts'
 import type { Room, Waiter } from './waiters.ts'
 
@@ -19,20 +19,14 @@ export interface Channels {
 const already = Promise.resolve()
 
 export class Asking {
-  readonly #primitive: Primitive
+  readonly #kind: Kind
   readonly #channels: Channels
   readonly #clock: Clock
   readonly #ending: Ending
   readonly #waiting: (waiter: Waiter) => void
 
-  constructor(
-    primitive: Primitive,
-    channels: Channels,
-    clock: Clock,
-    ending: Ending,
-    waiting: (waiter: Waiter) => void,
-  ) {
-    this.#primitive = primitive
+  constructor(kind: Kind, channels: Channels, clock: Clock, ending: Ending, waiting: (waiter: Waiter) => void) {
+    this.#kind = kind
     this.#channels = channels
     this.#clock = clock
     this.#ending = ending
@@ -44,12 +38,12 @@ export class Asking {
     waiter.unanswered += 1
     if (mode === 'queue') waiter.askedToQueue = true
     // An attempt that fails stays unanswered: it may run yet.
-    return this.#primitive.attempt(waiter.claim, mode).then(answer => {
+    return this.#kind.attempt(waiter.claim, mode).then(answer => {
       const dead = answer.granted && answer.deadline <= this.#clock.now()
       if (!dead || waiter.state !== 'waiting') return this.#answered(waiter, mode, answer)
       // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the
       // same grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
-      return this.#primitive.attempt(waiter.claim, mode).then(again => this.#answered(waiter, mode, again))
+      return this.#kind.attempt(waiter.claim, mode).then(again => this.#answered(waiter, mode, again))
     })
   }
 

@@ -12,7 +12,7 @@
  */
 import type { Clock } from '../clock.ts'
 import { LockConnectionError } from '../errors.ts'
-import type { Granted, Primitive } from '../primitive.ts'
+import type { Granted, Kind } from '../kind.ts'
 import type { Waiter } from './waiters.ts'
 
 export interface Confirmed {
@@ -31,12 +31,12 @@ const PAUSE = 50
 const tooLate = new Error('its lease ended before enough replicas had it')
 
 export class Confirming {
-  readonly #confirm: NonNullable<Primitive['confirm']>
+  readonly #confirm: NonNullable<Kind['confirm']>
   readonly #clock: Clock
   readonly #patience: number
   readonly #told: Confirmed
 
-  constructor(confirm: NonNullable<Primitive['confirm']>, clock: Clock, patience: number, told: Confirmed) {
+  constructor(confirm: NonNullable<Kind['confirm']>, clock: Clock, patience: number, told: Confirmed) {
     this.#confirm = confirm
     this.#clock = clock
     this.#patience = patience

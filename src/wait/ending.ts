@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../clock.ts'
 import { LockClosedError } from '../errors.ts'
-import type { Channel, Granted, Primitive, Refused, Via } from '../primitive.ts'
+import type { Channel, Granted, Kind, Refused, Via } from '../kind.ts'
 import { Confirming } from './confirming.ts'
 import { Leaving } from './leaving.ts'
 import type { Room, Waiter, Waiters } from './waiters.ts'
@@ -47,14 +47,14 @@ export class Ending {
   readonly #confirming: Confirming | undefined
   #closed = false
 
-  constructor(waiters: Waiters, primitive: Primitive, clock: Clock, patience: Patience, listener: EndListener) {
+  constructor(waiters: Waiters, kind: Kind, clock: Clock, patience: Patience, listener: EndListener) {
     this.#waiters = waiters
     this.#clock = clock
     this.#listener = listener
-    this.#leaving = new Leaving(primitive, clock, patience.waiterTtl, error => listener.failed(error))
+    this.#leaving = new Leaving(kind, clock, patience.waiterTtl, error => listener.failed(error))
     this.#confirming =
-      primitive.confirm &&
-      new Confirming(primitive.confirm, clock, patience.outage, {
+      kind.confirm &&
+      new Confirming(kind.confirm, clock, patience.outage, {
         granted: (waiter, grant) => {
           this.inherit(waiter, grant)
           // Who has come to stand behind it meanwhile looks for itself.

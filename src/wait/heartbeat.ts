@@ -5,7 +5,7 @@
  * never moves to a later time than it has, so a busy room cannot starve its heartbeat.
  */
 import type { Clock } from '../clock.ts'
-import type { Granted, Primitive, Refused } from '../primitive.ts'
+import type { Granted, Kind, Refused } from '../kind.ts'
 import type { Ending, Patience } from './ending.ts'
 import type { Room, Waiter } from './waiters.ts'
 
@@ -26,15 +26,15 @@ export interface Finds {
 }
 
 export class Heartbeat {
-  readonly #primitive: Primitive
+  readonly #kind: Kind
   readonly #clock: Clock
   readonly #ending: Ending
   readonly #outage: number
   readonly #pause: number
   readonly #finds: Finds
 
-  constructor(primitive: Primitive, clock: Clock, ending: Ending, patience: Patience, finds: Finds) {
-    this.#primitive = primitive
+  constructor(kind: Kind, clock: Clock, ending: Ending, patience: Patience, finds: Finds) {
+    this.#kind = kind
     this.#clock = clock
     this.#ending = ending
     this.#outage = patience.outage
@@ -74,7 +74,7 @@ export class Heartbeat {
     room.tending = true
     try {
       const queued = waiters.map(waiter => ({ claim: waiter.claim, ticket: waiter.ticket as string }))
-      const { sent, ttl, holder, owner, clock, waiters: places } = await this.#primitive.tend(room.key, queued)
+      const { sent, ttl, holder, owner, clock, waiters: places } = await this.#kind.tend(room.key, queued)
       room.holder = holder
       for (const [i, place] of places.entries()) {
         const waiter = waiters[i] as Waiter

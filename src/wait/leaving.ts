@@ -4,21 +4,21 @@
  * waiter's expiry has ended by itself by then.
  */
 import type { Clock } from '../clock.ts'
-import type { Claim, Primitive } from '../primitive.ts'
+import type { Claim, Kind } from '../kind.ts'
 
 /** Pause between attempts while Redis refuses or is out of reach, in ms. */
 const PAUSE = 1_000
 
 export class Leaving {
-  readonly #primitive: Primitive
+  readonly #kind: Kind
   readonly #clock: Clock
   readonly #waiterTtl: number
   readonly #failed: (error: unknown) => void
   readonly #pending = new Set<Promise<void>>()
   #closed = false
 
-  constructor(primitive: Primitive, clock: Clock, waiterTtl: number, failed: (error: unknown) => void) {
-    this.#primitive = primitive
+  constructor(kind: Kind, clock: Clock, waiterTtl: number, failed: (error: unknown) => void) {
+    this.#kind = kind
     this.#clock = clock
     this.#waiterTtl = waiterTtl
     this.#failed = failed
@@ -43,7 +43,7 @@ export class Leaving {
     const pointless = this.#clock.now() + claim.lease + this.#waiterTtl
     for (;;) {
       try {
-        return await this.#primitive.leave(claim)
+        return await this.#kind.leave(claim)
       } catch (error) {
         if (this.#closed || this.#clock.now() >= pointless) return this.#failed(error)
       }

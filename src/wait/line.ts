@@ -18,7 +18,7 @@
  * alone, until anything shows otherwise: then lease/tenure.ts has another bound for its runs.
  */
 import { awake, type Clock } from '../clock.ts'
-import type { Refused } from '../primitive.ts'
+import type { Refused } from '../kind.ts'
 import type { Asking } from './asking.ts'
 import type { Ending } from './ending.ts'
 import type { Heartbeat } from './heartbeat.ts'

@@ -9,7 +9,7 @@
  * without a grant has to be given back; what comes again for one that was granted is the same grant, told twice.
  */
 import type { Timer } from '../clock.ts'
-import type { Channel, Claim, Granted, Holder, Refused } from '../primitive.ts'
+import type { Channel, Claim, Granted, Holder, Refused } from '../kind.ts'
 
 export interface Wish {
   readonly claim: Claim

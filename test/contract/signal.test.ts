@@ -2,7 +2,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
-import { CLIENT_ID_LENGTH } from '../../src/primitive.ts'
+import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
 import { place } from '../support/place.ts'
 import { client, freshKey } from '../support/redis.ts'
 import { eventually, sleep } from '../support/time.ts'

@@ -46,7 +46,7 @@ describe('a request arrives after its client has gone on', () => {
   })
 
   // Break: `if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)` to
-  // `this.#acquirer.grantedByMessage(id, token, via)` in src/engine.ts: the grant is not given back.
+  // `this.#acquirer.grantedByMessage(id, token, via)` in src/session.ts: the grant is not given back.
   test('a queued acquire, after its caller has left: I4 I7, its grant is given back at once', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)

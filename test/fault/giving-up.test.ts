@@ -45,7 +45,7 @@ describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
   // `waiter.state === 'ended' || !this.#listener.holds(id)` to `!waiter` in src/wait/ending.ts: a grant by a reply is kept.
   // Fair. Break: `if (waiter.leavesTrace) this.leave(waiter)` away in src/wait/ending.ts and
   // `if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)` to
-  // `this.#acquirer.grantedByMessage(id, token, via)` in src/engine.ts: a grant by a message is kept.
+  // `this.#acquirer.grantedByMessage(id, token, via)` in src/session.ts: a grant by a message is kept.
   test.each(Object.keys(giveUps).flatMap(way => ways.map(fair => ({ way, fair }))))(
     'a waiter that $way: I4 I6 I7, the lock goes on, nothing stays (fair: $fair)',
     { timeout: 30_000 },

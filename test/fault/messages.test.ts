@@ -49,7 +49,7 @@ describe('messages are lost', () => {
 })
 
 describe('every message comes twice', () => {
-  // Break: `if (this.#holding.has(id)) this.#holding.doubt(id, token)` to `if (false) return` in src/engine.ts: the second telling
+  // Break: `if (this.#holding.has(id)) this.#holding.doubt(id, token)` to `if (false) return` in src/session.ts: the second telling
   // gives back what is held. (Unfair: each message may be doubled and only costs a request.)
   test.each(ways)('I1 I5: it is one grant (fair: %s)', async fair => {
     const key = freshKey()

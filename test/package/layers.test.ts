@@ -8,11 +8,11 @@ import { emptyFolder } from './temp.ts'
 
 /** What each part must not depend on, not even through other files or for a type. */
 const forbidden: Record<string, string[]> = {
-  'src/wait/': ['src/redis/', 'src/locks/', 'src/lease/', 'src/client.ts', 'ioredis'],
-  'src/lease/': ['src/redis/', 'src/locks/', 'src/wait/', 'src/client.ts', 'ioredis'],
-  'src/redis/': ['src/wait/', 'src/lease/', 'src/locks/', 'src/client.ts'],
-  'src/locks/': ['src/wait/', 'src/lease/', 'src/client.ts'],
-  'src/primitive.ts': ['src/redis/', 'src/locks/', 'src/wait/', 'src/lease/', 'src/client.ts', 'ioredis'],
+  'src/wait/': ['src/redis/', 'src/kinds/', 'src/lease/', 'src/client.ts', 'ioredis'],
+  'src/lease/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/client.ts', 'ioredis'],
+  'src/redis/': ['src/wait/', 'src/lease/', 'src/kinds/', 'src/client.ts'],
+  'src/kinds/': ['src/wait/', 'src/lease/', 'src/client.ts'],
+  'src/kind.ts': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/client.ts', 'ioredis'],
   'src/index.ts': ['src/cli/', 'src/local-redis/', 'src/opentelemetry/', '@opentelemetry/api'],
   'src/opentelemetry/': ['src/cli/', 'src/local-redis/'],
   'src/local-redis/': ['src/cli/', 'src/client.ts', 'src/index.ts'],

@@ -1,17 +1,17 @@
 /**
- * A client as src/client.ts and src/engine.ts make it, on a simulated process: everything below is the library's own
+ * A client as src/client.ts and src/session.ts make it, on a simulated process: everything below is the library's own
  * (Link, Mutex, Acquirer, Holding, Lease), and what stands here is the engine's wiring, without its events and counters.
  */
 import type { Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
 import type { Timer } from '../../src/clock.ts'
 import { LockClosedError } from '../../src/errors.ts'
+import type { Channel, Granted, Heir, Hold, Passed } from '../../src/kind.ts'
+import { Inspection } from '../../src/kinds/mutex/inspection.ts'
+import { Mutex } from '../../src/kinds/mutex/mutex.ts'
 import { Holding } from '../../src/lease/holding.ts'
 import { inside, type Lease, type Loss } from '../../src/lease/lease.ts'
-import { Inspection } from '../../src/locks/inspection.ts'
-import { Mutex } from '../../src/locks/mutex.ts'
 import type { Request, Settings } from '../../src/options.ts'
-import type { Channel, Granted, Heir, Hold, Passed } from '../../src/primitive.ts'
 import { Link } from '../../src/redis/link.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
 import { limited, patiently } from '../../src/wait/patience.ts'

@@ -1,8 +1,8 @@
 /**
  * Reads the state of a lock from its keys, for the checks. Only this file of the simulation knows how lua/ lays a lock out;
- * src/locks/state.ts knows the form of a claim.
+ * src/kinds/mutex/state.ts knows the form of a claim.
  */
-import { decodeClaim } from '../../src/locks/state.ts'
+import { decodeClaim } from '../../src/kinds/mutex/state.ts'
 import { namesOf } from '../../src/redis/keys.ts'
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'

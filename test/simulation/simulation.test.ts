@@ -16,7 +16,7 @@
  *   src/wait/outage.ts     no end of patience (I6)
  *   src/lease/renewal.ts   the deadline ignored (I8); siblings with another token prolonged (I1); `ranOut` not told (I7)
  *   src/clock.ts           no margin in `surelyUntil` (I1)
- *   src/locks/mutex.ts     a renewal counted from 5 ms after it was sent (I1)
+ *   src/kinds/mutex/mutex.ts     a renewal counted from 5 ms after it was sent (I1)
  *   src/wait/line.ts       no attempt after `TURN` (I4)
  *   src/lease/tenure.ts    a token twice (I2); nothing of a block counted as used (I2); a run of 40 ms (I3)
  *   src/lease/passing.ts   handed on with less than half of the lease left, or with a new deadline (I1); after Redis has said

@@ -77,7 +77,7 @@ test('docs/operations.md has these rights', () => {
 })
 
 describe('without a single one of its rights', () => {
-  // Break: `this.#survey.look()` in src/engine.ts, or any of the commands in src/redis/rights.ts.
+  // Break: `this.#survey.look()` in src/session.ts, or any of the commands in src/redis/rights.ts.
   test.concurrent.each(rights)(
     '%s: something fails, and the client has said at its start what is missing',
     async right => {

@@ -31,7 +31,7 @@ describe('nothing is taken back, because there is nothing in Redis, of', () => {
     const waiter = await at.start({ id: 'A', mode: 'queue' })
     at.acquirer.quit(waiter)
     await at.channels.hearings.next.answer()
-    expect(at.primitive.attempts.count).toBe(0)
+    expect(at.kind.attempts.count).toBe(0)
     expect(at.left).toEqual([])
     expect(at.residue).toEqual(NOTHING)
   })
@@ -47,7 +47,7 @@ describe('nothing is taken back, because there is nothing in Redis, of', () => {
   test('a single attempt that was refused', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode: 'once' })
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
     at.acquirer.quit(waiter)
     expect(at.left).toEqual([])
   })
@@ -58,13 +58,13 @@ describe('I7 taking back', () => {
     const at = new Waiting()
     at.acquirer.quit(await at.parkedFair({ id: 'A' }))
     for (let failures = 1; failures <= 3; failures++) {
-      expect(at.primitive.leaves.count).toBe(failures)
-      await at.primitive.leaves.next.fail(unreachable)
+      expect(at.kind.leaves.count).toBe(failures)
+      await at.kind.leaves.next.fail(unreachable)
       await at.clock.advance(1_000)
     }
-    await at.primitive.leaves.next.answer()
+    await at.kind.leaves.next.answer()
     await at.clock.advance(10_000)
-    expect(at.primitive.leaves.count).toBe(4)
+    expect(at.kind.leaves.count).toBe(4)
     expect(at.failures).toEqual([])
     expect(at.residue).toEqual(NOTHING)
   })
@@ -72,22 +72,22 @@ describe('I7 taking back', () => {
   test('is given up, and reported, when whatever there was has ended by itself', async () => {
     const at = new Waiting()
     at.acquirer.quit(await at.parkedFair({ id: 'A' }))
-    await at.primitive.leaves.next.fail(unreachable)
+    await at.kind.leaves.next.fail(unreachable)
     await at.clock.advance(1_000)
     expect(at.failures).toEqual([])
     at.clock.block(LEASE + WAITER_TTL)
-    await at.primitive.leaves.next.fail(unreachable)
+    await at.kind.leaves.next.fail(unreachable)
     await at.clock.advance(10_000)
     expect(at.failures).toEqual([unreachable])
-    expect(at.primitive.leaves.count).toBe(2)
+    expect(at.kind.leaves.count).toBe(2)
   })
 
   test('is done again for a request that runs after it, and is granted', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A' })
     at.acquirer.quit(waiter)
-    await at.primitive.leaves.next.answer()
-    await at.primitive.attempts.next.answer(at.granted())
+    await at.kind.leaves.next.answer()
+    await at.kind.attempts.next.answer(at.granted())
     expect(at.left).toEqual(['A', 'A'])
     expect(await now(waiter.outcome)).toBeUndefined()
   })
@@ -96,8 +96,8 @@ describe('I7 taking back', () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode: 'queue' })
     at.acquirer.quit(waiter)
-    await at.primitive.leaves.next.answer()
-    await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
+    await at.kind.leaves.next.answer()
+    await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
     expect(at.left).toEqual(['A', 'A'])
     expect(at.told).toEqual([])
   })
@@ -107,8 +107,8 @@ describe('I7 taking back', () => {
     const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
     at.acquirer.lookAgain()
     for (const waiter of waiters) at.acquirer.quit(waiter)
-    for (const call of at.primitive.leaves.open) await call.answer()
-    await at.primitive.tends.next.answer(at.tended([1, at.granted({ via: 'handoff' })]))
+    for (const call of at.kind.leaves.open) await call.answer()
+    await at.kind.tends.next.answer(at.tended([1, at.granted({ via: 'handoff' })]))
     expect(at.left).toEqual(['A', 'B', 'A', 'B'])
   })
 
@@ -145,7 +145,7 @@ async function twoAttempts() {
   const waiter = await at.parkedHead({ id: 'A', fairAfter: 1_000 })
   at.acquirer.unlocked(KEY)
   await at.clock.advance(1_000)
-  const [unfair, fair] = at.primitive.attempts.open
+  const [unfair, fair] = at.kind.attempts.open
   expect([unfair?.args[1], fair?.args[1]]).toEqual([expect.any(Number), 'queue'])
   return { at, waiter, unfair: unfair!, fair: fair! }
 }
@@ -193,7 +193,7 @@ describe('close', () => {
       expect(await now(waiter.outcome)).toBeInstanceOf(LockClosedError)
       expect(at.left).toEqual(['A'])
       expect(await now(closed)).toBe('pending')
-      await at.primitive.leaves.next.answer()
+      await at.kind.leaves.next.answer()
       await closed
     },
   )
@@ -211,9 +211,9 @@ describe('close', () => {
       expect(await now(waiter.outcome)).toBeInstanceOf(LockClosedError)
     }
     expect(at.left).toEqual(['C', 'D'])
-    await at.primitive.leaves.next.answer()
+    await at.kind.leaves.next.answer()
     expect(await now(closed)).toBe('pending')
-    await at.primitive.leaves.next.answer()
+    await at.kind.leaves.next.answer()
     expect(await now(closed)).toBeUndefined()
   })
 
@@ -222,9 +222,9 @@ describe('close', () => {
     await at.parkedFair({ id: 'A' })
     const closed = at.acquirer.close()
     const error = new LockClosedError(KEY)
-    await at.primitive.leaves.next.fail(error)
+    await at.kind.leaves.next.fail(error)
     expect(await now(closed)).toBeUndefined()
     expect(at.failures).toEqual([error])
-    expect(at.primitive.leaves.count).toBe(1)
+    expect(at.kind.leaves.count).toBe(1)
   })
 })

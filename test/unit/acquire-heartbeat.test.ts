@@ -15,17 +15,17 @@ describe('I4 the truth is looked at', () => {
   test.each(cases)('by a fair waiter $why', async ({ ttl, after }) => {
     const at = new Waiting()
     await at.start({ id: 'A', mode: 'queue' })
-    await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '5', ttl }))
+    await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5', ttl }))
     await at.clock.advance(after - 1)
-    expect(at.primitive.tends.count).toBe(0)
+    expect(at.kind.tends.count).toBe(0)
     await at.clock.advance(1)
-    expect(at.primitive.tends.count).toBe(1)
+    expect(at.kind.tends.count).toBe(1)
   })
 
   test.each(cases)('by an unfair waiter $why', async ({ ttl, after }) => {
     const at = new Waiting()
     await at.start({ id: 'A' })
-    for (let i = 0; i < 2; i++) await at.primitive.attempts.next.answer(at.refused({ ttl }))
+    for (let i = 0; i < 2; i++) await at.kind.attempts.next.answer(at.refused({ ttl }))
     await at.clock.advance(after - 1)
     expect(at.asking).toEqual([])
     await at.clock.advance(1)
@@ -36,9 +36,9 @@ describe('I4 the truth is looked at', () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
-    await at.primitive.tends.next.answer(at.tended([1], { ttl: 100 }))
+    await at.kind.tends.next.answer(at.tended([1], { ttl: 100 }))
     await at.clock.advance(102)
-    expect(at.primitive.tends.count).toBe(2)
+    expect(at.kind.tends.count).toBe(2)
   })
 
   test('at every heartbeat, for as long as it takes', async () => {
@@ -46,8 +46,8 @@ describe('I4 the truth is looked at', () => {
     await at.parkedFair({ id: 'A' })
     for (let beat = 1; beat <= 20; beat++) {
       await at.clock.advance(HEARTBEAT)
-      expect(at.primitive.tends.count).toBe(beat)
-      await at.primitive.tends.next.answer(at.tended([1]))
+      expect(at.kind.tends.count).toBe(beat)
+      await at.kind.tends.next.answer(at.tended([1]))
     }
   })
 
@@ -57,7 +57,7 @@ describe('I4 the truth is looked at', () => {
     await at.parkedHead({ id: 'B' })
     at.acquirer.lookAgain()
     await settled()
-    expect(at.primitive.tends.count).toBe(1)
+    expect(at.kind.tends.count).toBe(1)
     expect(at.asking).toEqual(['B'])
   })
 })
@@ -69,7 +69,7 @@ describe('I9 a heartbeat', () => {
     await at.start({ id: 'C', mode: 'queue' })
     await at.clock.advance(HEARTBEAT)
     const queued = waiters.map(({ claim }) => ({ claim, ticket: `ticket of ${claim.id}` }))
-    expect(at.primitive.tends.all.map(({ args }) => args)).toEqual([[KEY, queued]])
+    expect(at.kind.tends.all.map(({ args }) => args)).toEqual([[KEY, queued]])
   })
 
   test('is not sent twice at a time', async () => {
@@ -77,7 +77,7 @@ describe('I9 a heartbeat', () => {
     await at.parkedFair({ id: 'A' })
     for (let i = 0; i < 3; i++) at.acquirer.lookAgain()
     await at.clock.advance(2 * HEARTBEAT)
-    expect(at.primitive.tends.count).toBe(1)
+    expect(at.kind.tends.count).toBe(1)
   })
 
   test('is not postponed by newcomers or wake-ups', async () => {
@@ -88,19 +88,19 @@ describe('I9 a heartbeat', () => {
       await at.clock.advance(100)
       at.acquirer.unlocked(KEY)
       await settled()
-      await at.primitive.attempts.next.answer(at.refused())
+      await at.kind.attempts.next.answer(at.refused())
       await at.parkedFair({ id: `newcomer ${busy}` })
-      expect(at.primitive.tends.count).toBe(0)
+      expect(at.kind.tends.count).toBe(0)
     }
     await at.clock.advance(100)
-    expect(at.primitive.tends.count).toBe(1)
+    expect(at.kind.tends.count).toBe(1)
   })
 
   test('tells each waiter its place and its holder', async () => {
     const at = new Waiting()
     const waiters = [await at.parkedFair({ id: 'A' }, 4), await at.parkedFair({ id: 'B' }, 5)]
     await at.clock.advance(HEARTBEAT)
-    await at.primitive.tends.next.answer(at.tended([1, 2], { holder: { label: 'new one', since: at.clock.now() - 3 } }))
+    await at.kind.tends.next.answer(at.tended([1, 2], { holder: { label: 'new one', since: at.clock.now() - 3 } }))
     const seen = waiters.map(waiter => [waiter.refusal?.position, waiter.refusal?.holder?.label])
     expect(seen).toEqual([
       [1, 'new one'],
@@ -113,7 +113,7 @@ describe('I9 a heartbeat', () => {
     const [first, second] = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
     await at.clock.advance(HEARTBEAT)
     const grant = at.granted({ token: 100, via: 'handoff' })
-    await at.primitive.tends.next.answer(at.tended([grant, 1]))
+    await at.kind.tends.next.answer(at.tended([grant, 1]))
     expect(await now(first.outcome)).toEqual(grant)
     expect(await now(second.outcome)).toBe('pending')
   })
@@ -122,10 +122,10 @@ describe('I9 a heartbeat', () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
-    await at.primitive.tends.next.fail(unreachable)
+    await at.kind.tends.next.fail(unreachable)
     expect(await now(waiter.outcome)).toBe('pending')
     await at.clock.advance(HEARTBEAT)
-    expect(at.primitive.tends.open.length).toBe(1)
+    expect(at.kind.tends.open.length).toBe(1)
   })
 
   test('I6 that is refused for as long as an outage would be ridden out ends the wait with the refusal', async () => {
@@ -135,7 +135,7 @@ describe('I9 a heartbeat', () => {
     for (let beat = HEARTBEAT; beat <= OUTAGE; beat += HEARTBEAT) {
       expect(await now(waiter.outcome)).toBe('pending')
       await at.clock.advance(HEARTBEAT)
-      await at.primitive.tends.next.fail(unreachable)
+      await at.kind.tends.next.fail(unreachable)
     }
     expect(await now(waiter.outcome)).toBe(unreachable)
     expect(at.clock.now() - begun).toBe(OUTAGE)
@@ -178,13 +178,13 @@ describe('I6 an outage', () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
     at.acquirer.disconnected(unreachable)
-    await at.primitive.tends.next.fail(unreachable)
+    await at.kind.tends.next.fail(unreachable)
     await at.clock.advance(1_000)
     at.acquirer.reconnected()
-    await at.primitive.tends.next.answer(at.tended([1]))
+    await at.kind.tends.next.answer(at.tended([1]))
     for (let passed = 0; passed < 2 * OUTAGE; passed += HEARTBEAT) {
       await at.clock.advance(HEARTBEAT)
-      await at.primitive.tends.next.answer(at.tended([1]))
+      await at.kind.tends.next.answer(at.tended([1]))
     }
     expect(await now(waiter.outcome)).toBe('pending')
   })

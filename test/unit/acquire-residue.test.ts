@@ -9,21 +9,21 @@ const unreachable = new LockConnectionError('out of reach')
 const endings: Record<string, (at: Waiting) => Promise<void>> = {
   'a grant at once': async at => {
     await at.start({ id: 'A' })
-    await at.primitive.attempts.next.answer(at.granted())
+    await at.kind.attempts.next.answer(at.granted())
   },
   'a single attempt that is granted': async at => {
     await at.start({ id: 'A', mode: 'once' })
-    await at.primitive.attempts.next.answer(at.granted())
+    await at.kind.attempts.next.answer(at.granted())
   },
   'a single attempt that is refused': async at => {
     await at.start({ id: 'A', mode: 'once' })
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
   },
   'a grant after a wake-up': async at => {
     await at.parkedHead({ id: 'A' })
     at.acquirer.unlocked(KEY)
     await settled()
-    await at.primitive.attempts.next.answer(at.granted())
+    await at.kind.attempts.next.answer(at.granted())
   },
   'a grant by message': async at => {
     await at.parkedFair({ id: 'A' })
@@ -32,23 +32,23 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
   'a grant by message before the refusal': async at => {
     await at.start({ id: 'A', mode: 'queue' })
     at.acquirer.grantedByMessage('A', 100, 'handoff')
-    await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
+    await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
   },
   'a grant by heartbeat': async at => {
     await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
-    await at.primitive.tends.next.answer(at.tended([at.granted()]))
+    await at.kind.tends.next.answer(at.tended([at.granted()]))
   },
   'a grant in the queue after fairAfter': async at => {
     await at.parkedHead({ id: 'A', fairAfter: 1_000 })
     await at.clock.advance(1_000)
-    await at.primitive.attempts.next.answer(at.granted({ via: 'expiry' }))
+    await at.kind.attempts.next.answer(at.granted({ via: 'expiry' }))
   },
   'giving up while asking': async at => {
     const waiter = await at.start({ id: 'A' })
     at.acquirer.quit(waiter)
-    await at.primitive.leaves.next.answer()
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.leaves.next.answer()
+    await at.kind.attempts.next.answer(at.refused())
   },
   'giving up in the line': async at => {
     const waiters = [await at.parkedHead({ id: 'A' }), await at.start({ id: 'B' })]
@@ -58,19 +58,19 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
     const waiter = await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
     at.acquirer.quit(waiter)
-    await at.primitive.leaves.next.answer()
-    await at.primitive.tends.next.answer(at.tended([1]))
-    await at.primitive.leaves.next.answer()
+    await at.kind.leaves.next.answer()
+    await at.kind.tends.next.answer(at.tended([1]))
+    await at.kind.leaves.next.answer()
   },
   'a failure': async at => {
     await at.start({ id: 'A' })
-    await at.primitive.attempts.next.fail(unreachable)
-    await at.primitive.leaves.next.answer()
+    await at.kind.attempts.next.fail(unreachable)
+    await at.kind.leaves.next.answer()
   },
   'a failure to subscribe': async at => {
     at.channels.slow = true
     await at.start({ id: 'A' })
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
     await at.channels.hearings.next.fail(unreachable)
   },
   'an outage': async at => {
@@ -78,8 +78,8 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
     at.acquirer.disconnected(unreachable)
     await at.clock.advance(OUTAGE)
     at.acquirer.reconnected()
-    for (const call of at.primitive.attempts.open) await call.fail(unreachable)
-    for (const call of at.primitive.leaves.open) await call.answer()
+    for (const call of at.kind.attempts.open) await call.fail(unreachable)
+    for (const call of at.kind.leaves.open) await call.answer()
   },
   'close, in every state of waiting': async at => {
     await at.parkedHead({ id: 'A', fairAfter: 60_000 })
@@ -87,9 +87,9 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
     await at.parkedFair({ id: 'C' })
     await at.start({ id: 'D', mode: 'queue' })
     const closed = at.acquirer.close()
-    for (const call of at.primitive.leaves.open) await call.answer()
+    for (const call of at.kind.leaves.open) await call.answer()
     await closed
-    await at.primitive.attempts.next.fail(new LockClosedError())
+    await at.kind.attempts.next.fail(new LockClosedError())
   },
 }
 
@@ -100,9 +100,9 @@ describe('I7 nothing is left in the client after', () => {
     await settled()
     expect(at.residue).toEqual(NOTHING)
     expect(['A', 'B', 'C', 'D'].filter(id => at.acquirer.grantedByMessage(id, 1, 'handoff'))).toEqual([])
-    const sent = at.primitive.attempts.count + at.primitive.tends.count + at.primitive.leaves.count
+    const sent = at.kind.attempts.count + at.kind.tends.count + at.kind.leaves.count
     await at.clock.advance(60_000)
-    expect(at.primitive.attempts.count + at.primitive.tends.count + at.primitive.leaves.count).toBe(sent)
+    expect(at.kind.attempts.count + at.kind.tends.count + at.kind.leaves.count).toBe(sent)
   })
 })
 
@@ -111,7 +111,7 @@ test('I7 a key that one waiter has left is still served for the others', async (
   const gone = await at.parkedFair({ id: 'A' })
   await at.parkedFair({ id: 'B' })
   at.acquirer.quit(gone)
-  await at.primitive.leaves.next.answer()
+  await at.kind.leaves.next.answer()
   expect(at.residue).toEqual({ waiting: 1, timers: 1, channels: { [`inbox of ${KEY}`]: 1 } })
 })
 
@@ -145,7 +145,7 @@ test('I7 a connection that is lost after close leaves no timer', async () => {
   await at.parkedFair({ id: 'A' })
   const closed = at.acquirer.close()
   at.acquirer.disconnected(unreachable)
-  await at.primitive.leaves.next.fail(unreachable)
+  await at.kind.leaves.next.fail(unreachable)
   await closed
   expect(at.residue).toEqual(NOTHING)
 })
@@ -155,8 +155,8 @@ test('I7 a close during an outage leaves no timer', async () => {
   await at.parkedFair({ id: 'A' })
   at.acquirer.disconnected(unreachable)
   const closed = at.acquirer.close()
-  for (const call of at.primitive.leaves.open) await call.fail(unreachable)
-  for (const call of at.primitive.tends.open) await call.fail(unreachable)
+  for (const call of at.kind.leaves.open) await call.fail(unreachable)
+  for (const call of at.kind.tends.open) await call.fail(unreachable)
   await closed
   expect(at.residue).toEqual(NOTHING)
 })

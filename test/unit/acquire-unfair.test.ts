@@ -1,7 +1,7 @@
 /** Unfair waiting: one contender for each key, no lost wake-up, the way into the queue, and re-entry. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
-import type { Via } from '../../src/primitive.ts'
+import type { Via } from '../../src/kind.ts'
 import { now, settled } from './promises.ts'
 import { HEARTBEAT, KEY, LEASE, NOTHING, Waiting } from './waiting.ts'
 
@@ -10,13 +10,13 @@ test('I4 a waiter subscribes, looks once more, and only then parks', async () =>
   at.channels.slow = true
   const waiter = await at.start({ id: 'A' })
   expect(at.channels.hearings.count).toBe(0)
-  expect(at.primitive.attempts.next.args[1]).toBeUndefined()
-  await at.primitive.attempts.next.answer(at.refused())
+  expect(at.kind.attempts.next.args[1]).toBeUndefined()
+  await at.kind.attempts.next.answer(at.refused())
   expect(at.channels.hearings.next.args).toEqual([KEY, 'unlock'])
   expect(at.asking).toEqual([])
   await at.channels.hearings.next.answer()
   expect(at.asking).toEqual(['A'])
-  await at.primitive.attempts.next.answer(at.refused())
+  await at.kind.attempts.next.answer(at.refused())
   expect(at.asking).toEqual([])
   expect(await now(waiter.outcome)).toBe('pending')
   expect(at.told).toEqual(['A'])
@@ -30,7 +30,7 @@ test('I9 only the head of the line asks, and a release makes it ask once', async
   at.acquirer.unlocked(KEY)
   await settled()
   expect(at.asking).toEqual(['A'])
-  await at.primitive.attempts.next.answer(at.granted())
+  await at.kind.attempts.next.answer(at.granted())
   expect(at.asking).toEqual([])
   at.acquirer.unlocked(KEY)
   await settled()
@@ -48,7 +48,7 @@ test('I4 who stands behind a head that is granted at once looks for itself', asy
   const at = new Waiting()
   await at.start({ id: 'A' })
   await at.start({ id: 'B' })
-  await at.primitive.attempts.next.answer(at.granted())
+  await at.kind.attempts.next.answer(at.granted())
   expect(at.asking).toEqual(['B'])
 })
 
@@ -59,9 +59,9 @@ describe('I4 a wake-up is not lost that comes', () => {
     at.acquirer.unlocked(KEY)
     await settled()
     for (let i = 0; i < 3; i++) at.acquirer.unlocked(KEY)
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
     expect(at.asking).toEqual(['A'])
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
     expect(at.asking).toEqual([])
   })
 
@@ -73,7 +73,7 @@ describe('I4 a wake-up is not lost that comes', () => {
     await settled()
     at.acquirer.unlocked(KEY)
     at.acquirer.quit(head)
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
     expect(at.asking).toEqual(['B'])
   })
 
@@ -84,9 +84,9 @@ describe('I4 a wake-up is not lost that comes', () => {
     at.acquirer.unlocked(KEY)
     await settled()
     at.acquirer.quit(head)
-    await at.primitive.attempts.next.answer(at.granted())
+    await at.kind.attempts.next.answer(at.granted())
     expect(at.left).toEqual(['A', 'A'])
-    for (const call of at.primitive.leaves.open) await call.answer()
+    for (const call of at.kind.leaves.open) await call.answer()
     expect(at.asking).toEqual(['B'])
   })
 
@@ -97,8 +97,8 @@ describe('I4 a wake-up is not lost that comes', () => {
     at.acquirer.unlocked(KEY)
     await settled()
     at.acquirer.quit(head)
-    await at.primitive.leaves.next.answer()
-    await at.primitive.attempts.next.fail(new LockConnectionError('out of reach'))
+    await at.kind.leaves.next.answer()
+    await at.kind.attempts.next.fail(new LockConnectionError('out of reach'))
     expect(at.asking).toEqual(['B'])
   })
 
@@ -106,7 +106,7 @@ describe('I4 a wake-up is not lost that comes', () => {
     const at = new Waiting()
     at.channels.slow = true
     const head = await at.start({ id: 'A' })
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
     await at.start({ id: 'B' })
     at.acquirer.unlocked(KEY)
     at.acquirer.quit(head)
@@ -120,7 +120,7 @@ test('a failure ends the wait of the head only, and the next one tries', async (
   const head = await at.start({ id: 'A' })
   const next = await at.start({ id: 'B' })
   const error = new LockConnectionError('refused')
-  await at.primitive.attempts.next.fail(error)
+  await at.kind.attempts.next.fail(error)
   expect(await now(head.outcome)).toBe(error)
   expect(await now(next.outcome)).toBe('pending')
   expect(at.asking).toEqual(['B'])
@@ -139,10 +139,10 @@ describe('a single attempt', () => {
   test('ends with its answer: it never parks, subscribes or tells of a wait', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode: 'once' })
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
     expect(await now(waiter.outcome)).toBeUndefined()
     expect(waiter.refusal).toMatchObject({ holder: { label: 'other' } })
-    expect(at.primitive.attempts.count).toBe(1)
+    expect(at.kind.attempts.count).toBe(1)
     expect(at.told).toEqual([])
     expect(at.left).toEqual([])
     expect(at.residue).toEqual(NOTHING)
@@ -152,7 +152,7 @@ describe('a single attempt', () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', mode: 'once' })
-    await at.primitive.attempts.next.answer(at.refused({ holder: { label: 'newest', since: 1 } }))
+    await at.kind.attempts.next.answer(at.refused({ holder: { label: 'newest', since: 1 } }))
     expect(await now(waiter.outcome)).toBeUndefined()
     expect(waiter.refusal?.holder?.label).toBe('newest')
   })
@@ -172,8 +172,8 @@ describe('fairAfter', () => {
     await at.clock.advance(999)
     expect(at.asking).toEqual([])
     await at.clock.advance(1)
-    expect(at.primitive.attempts.next.args).toEqual([waiter.claim, 'queue'])
-    await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '8' }))
+    expect(at.kind.attempts.next.args).toEqual([waiter.claim, 'queue'])
+    await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '8' }))
     expect(at.acquirer.grantedByMessage('A', 100, 'handoff')).toBe(true)
     expect(await now(waiter.outcome)).toMatchObject({ token: 100, via: 'handoff' })
     expect(at.residue).toEqual(NOTHING)
@@ -185,7 +185,7 @@ describe('fairAfter', () => {
     await at.clock.advance(400)
     await at.start({ id: 'B', fairAfter: 1_000 })
     await at.clock.advance(1_000)
-    expect(at.primitive.attempts.next.args).toEqual([expect.objectContaining({ id: 'B' }), 'queue'])
+    expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'B' }), 'queue'])
   })
 
   test('leaves the rest of the line with its wake-ups', async () => {
@@ -193,7 +193,7 @@ describe('fairAfter', () => {
     await at.parkedHead({ id: 'A', fairAfter: 1_000 })
     await at.start({ id: 'B' })
     await at.clock.advance(1_000)
-    await at.primitive.attempts.next.answer(at.refused({ position: 1, ticket: '8' }))
+    await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '8' }))
     at.acquirer.unlocked(KEY)
     await settled()
     expect(at.asking).toEqual(['B'])
@@ -202,7 +202,7 @@ describe('fairAfter', () => {
   test('I7 leaves no timer behind with a waiter that was granted or gave up before', async () => {
     const at = new Waiting()
     await at.start({ id: 'A', fairAfter: 1_000 })
-    await at.primitive.attempts.next.answer(at.granted())
+    await at.kind.attempts.next.answer(at.granted())
     at.acquirer.quit(await at.parkedHead({ id: 'B', fairAfter: 1_000 }))
     await settled()
     expect(at.residue).toEqual(NOTHING)
@@ -216,7 +216,7 @@ describe('owners that may re-enter', () => {
     const waiter = await at.start({ id: 'B', mayReenter: true })
     expect(at.asking).toEqual(['B'])
     const grant = at.granted({ via: 'reentry' })
-    await at.primitive.attempts.next.answer(grant)
+    await at.kind.attempts.next.answer(grant)
     expect(await now(waiter.outcome)).toEqual(grant)
   })
 
@@ -224,14 +224,14 @@ describe('owners that may re-enter', () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', owner: 'ours', mayReenter: true })
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
     await at.start({ id: 'C', owner: 'theirs', mayReenter: true })
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
     await at.clock.advance(HEARTBEAT)
     expect(at.asking).toEqual(['A'])
-    await at.primitive.attempts.next.answer(at.refused({ owner: 'ours' }))
+    await at.kind.attempts.next.answer(at.refused({ owner: 'ours' }))
     expect(at.asking).toEqual(['B'])
-    await at.primitive.attempts.next.answer(at.granted({ via: 'reentry' }))
+    await at.kind.attempts.next.answer(at.granted({ via: 'reentry' }))
     expect(await now(waiter.outcome)).toMatchObject({ via: 'reentry' })
   })
 
@@ -244,11 +244,11 @@ describe('owners that may re-enter', () => {
       await at.start({ id: 'A', owner: 'ours', mayReenter: true, mode }),
       await at.start({ id: 'B', owner: 'theirs', mayReenter: true, mode }),
     ]
-    while (at.asking.length > 0) await at.primitive.attempts.next.answer(at.refused({ ticket: '7', position: 1 }))
+    while (at.asking.length > 0) await at.kind.attempts.next.answer(at.refused({ ticket: '7', position: 1 }))
     at.acquirer.entered(KEY, 'ours')
     await settled()
     expect(at.asking).toEqual(['A'])
-    await at.primitive.attempts.next.answer(at.granted({ via: 'reentry' }))
+    await at.kind.attempts.next.answer(at.granted({ via: 'reentry' }))
     expect(await now(ours.outcome)).toMatchObject({ via: 'reentry' })
     expect(await now(theirs.outcome)).toBe('pending')
   })
@@ -257,9 +257,9 @@ describe('owners that may re-enter', () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', owner: 'ours', mayReenter: true })
-    await at.primitive.attempts.next.answer(at.refused())
+    await at.kind.attempts.next.answer(at.refused())
     at.acquirer.entered(KEY, 'ours')
-    await at.primitive.attempts.next.fail(new LockConnectionError('busy'))
+    await at.kind.attempts.next.fail(new LockConnectionError('busy'))
     expect(await now(waiter.outcome)).toBe('pending')
   })
 })
@@ -273,7 +273,7 @@ describe('how a grant is said to have come about', () => {
   ])('%s at the first attempt is %s', async (said, via) => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A' })
-    await at.primitive.attempts.next.answer(at.granted({ via: said }))
+    await at.kind.attempts.next.answer(at.granted({ via: said }))
     expect(await now(waiter.outcome)).toMatchObject({ via })
   })
 
@@ -286,7 +286,7 @@ describe('how a grant is said to have come about', () => {
     const waiter = await at.parkedHead({ id: 'A' })
     at.acquirer.unlocked(KEY)
     await settled()
-    await at.primitive.attempts.next.answer(at.granted({ via: said }))
+    await at.kind.attempts.next.answer(at.granted({ via: said }))
     expect(await now(waiter.outcome)).toMatchObject({ via })
   })
 

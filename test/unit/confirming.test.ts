@@ -1,21 +1,21 @@
 /** Grants that count only once replicas have them: how a wait goes on, or ends, where they do not. */
 import { expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
-import { FakePrimitive } from './fake-primitive.ts'
+import { FakeKind } from './fake-kind.ts'
 import { now } from './promises.ts'
 import { KEY, LEASE, NOTHING, OUTAGE, Waiting } from './waiting.ts'
 
 function replicated() {
-  const primitive = new FakePrimitive()
-  const { confirmations } = primitive
-  const at = new Waiting(Object.assign(primitive, { confirm: confirmations.make.bind(confirmations) }))
+  const kind = new FakeKind()
+  const { confirmations } = kind
+  const at = new Waiting(Object.assign(kind, { confirm: confirmations.make.bind(confirmations) }))
   return { at, confirmations }
 }
 
 test('I1 a confirmation is believed for no longer than was asked for: the server’s clock may stand back', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })
-  await at.primitive.attempts.next.answer(at.granted({ deadline: at.clock.now() + LEASE / 2 }))
+  await at.kind.attempts.next.answer(at.granted({ deadline: at.clock.now() + LEASE / 2 }))
   const asked = at.clock.now()
   await confirmations.next.answer(asked + LEASE + 60_000)
   expect(await waiter.outcome).toMatchObject({ deadline: asked + LEASE })
@@ -24,11 +24,11 @@ test('I1 a confirmation is believed for no longer than was asked for: the server
 test('I6 a single attempt whose grant is gone has ended, and takes back what may have become of it', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A', mode: 'once' })
-  await at.primitive.attempts.next.answer(at.granted())
+  await at.kind.attempts.next.answer(at.granted())
   await confirmations.next.answer(undefined)
   await expect(waiter.outcome).rejects.toThrow(LockConnectionError)
   expect(at.left).toEqual(['A'])
-  await at.primitive.leaves.next.answer()
+  await at.kind.leaves.next.answer()
   expect(at.residue).toEqual(NOTHING)
 })
 
@@ -37,14 +37,14 @@ test('I6 a wait whose grants are gone again and again, because they are shorter 
   const waiter = await at.start({ id: 'A' })
   const begin = at.clock.now()
   while (waiter.state === 'waiting' && at.clock.now() < begin + 2 * OUTAGE) {
-    await at.primitive.attempts.next.answer(at.granted())
+    await at.kind.attempts.next.answer(at.granted())
     await at.clock.advance(500)
     await confirmations.next.answer(undefined)
   }
   await expect(waiter.outcome).rejects.toThrow('the lock was not replicated')
   expect(at.clock.now() - begin).toBeGreaterThanOrEqual(OUTAGE)
-  for (const call of at.primitive.attempts.open) await call.answer(at.refused())
-  await at.primitive.leaves.next.answer()
+  for (const call of at.kind.attempts.open) await call.answer(at.refused())
+  await at.kind.leaves.next.answer()
   expect(at.residue).toEqual(NOTHING)
 })
 
@@ -52,21 +52,21 @@ test('I6 a wait whose grants are gone again and again, because they are shorter 
 test('I6 a wait whose confirmation is given up when its patience is over but for a moment ends, and is not begun anew', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })
-  await at.primitive.attempts.next.answer(at.granted())
+  await at.kind.attempts.next.answer(at.granted())
   await at.clock.advance(OUTAGE - 1)
   await confirmations.next.fail(new LockConnectionError('no answer'))
   await expect(waiter.outcome).rejects.toThrow('no answer')
-  await at.primitive.leaves.next.answer()
+  await at.kind.leaves.next.answer()
   expect(at.residue).toEqual(NOTHING)
 })
 
 test('I2 a grant that was followed by another to the same waiter does not count, and is looked for', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
-  await at.primitive.attempts.next.answer(at.granted({ token: 100 }))
+  await at.kind.attempts.next.answer(at.granted({ token: 100 }))
   expect(confirmations.next.args).toEqual([{ hold: { key: KEY, id: 'A' }, token: 100 }])
   await confirmations.next.answer('anew')
-  await at.primitive.attempts.next.answer(at.granted({ token: 102 }))
+  await at.kind.attempts.next.answer(at.granted({ token: 102 }))
   await confirmations.next.answer(at.clock.now() + LEASE)
   expect(await waiter.outcome).toMatchObject({ token: 102 })
 })
@@ -74,13 +74,13 @@ test('I2 a grant that was followed by another to the same waiter does not count,
 test('I7 a single attempt that is being confirmed when the client closes is taken back', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A', mode: 'once' })
-  await at.primitive.attempts.next.answer(at.granted())
+  await at.kind.attempts.next.answer(at.granted())
   const closed = at.acquirer.close()
   expect(await now(waiter.outcome)).toBeInstanceOf(LockClosedError)
   await confirmations.next.answer(at.clock.now() + LEASE)
   expect(at.left).toEqual(['A'])
   expect([...at.held]).toEqual([])
-  await at.primitive.leaves.next.answer()
+  await at.kind.leaves.next.answer()
   await closed
 })
 
@@ -90,15 +90,15 @@ test('I2 a confirmation does not count once a newer grant to the same waiter is 
   at.acquirer.grantedByMessage('A', 100, 'handoff')
   // Released by force, and taken with 101 by another, whose release grants it to A, which had joined again.
   at.acquirer.lookAgain()
-  await at.primitive.tends.next.answer(at.tended([1], { clock: 101 }))
+  await at.kind.tends.next.answer(at.tended([1], { clock: 101 }))
   at.acquirer.grantedByMessage('A', 102, 'handoff')
   await confirmations.next.answer(at.clock.now() + LEASE)
   expect(await now(waiter.outcome)).toBe('pending')
 
   at.acquirer.lookAgain()
-  for (const call of at.primitive.tends.open)
+  for (const call of at.kind.tends.open)
     await call.answer(at.tended([at.granted({ token: 102, via: 'handoff' })], { clock: 102 }))
-  for (const call of at.primitive.attempts.open) await call.answer(at.granted({ token: 102 }))
+  for (const call of at.kind.attempts.open) await call.answer(at.granted({ token: 102 }))
   await confirmations.next.answer(at.clock.now() + LEASE)
   expect(await waiter.outcome).toMatchObject({ token: 102 })
 })
@@ -107,12 +107,12 @@ test.each(['line', 'queue'] as const)('I9 what was refused is to be confirmed ag
   const { at, confirmations } = replicated()
   await at.start({ id: 'A', mode })
   const grant = async () => {
-    for (const call of at.primitive.attempts.open) await call.answer(at.granted())
-    for (const call of at.primitive.tends.open) await call.answer(at.tended([at.granted()]))
+    for (const call of at.kind.attempts.open) await call.answer(at.granted())
+    for (const call of at.kind.tends.open) await call.answer(at.tended([at.granted()]))
   }
   await grant()
   await confirmations.next.fail(new LockConnectionError('refused'))
-  await at.primitive.leaves.next.answer()
+  await at.kind.leaves.next.answer()
   await at.clock.advance(20)
   await grant()
   expect(confirmations.count).toBe(1)
@@ -124,8 +124,8 @@ test.each(['line', 'queue'] as const)('I9 what was refused is to be confirmed ag
 test('I9 an unfair waiter that is alone asks once, and hears nothing, while its grant is confirmed', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })
-  await at.primitive.attempts.next.answer(at.granted())
-  const cost = () => [at.primitive.attempts.count, at.channels.users]
+  await at.kind.attempts.next.answer(at.granted())
+  const cost = () => [at.kind.attempts.count, at.channels.users]
   expect(cost()).toEqual([1, {}])
   await confirmations.next.answer(at.clock.now() + LEASE)
   expect(await waiter.outcome).toMatchObject({ token: 1 })

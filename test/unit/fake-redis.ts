@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import { Connection } from '../../src/redis/connection.ts'
 import type { Request } from '../../src/redis/request.ts'
 import { FakeClock } from './fake-clock.ts'
-import { Calls } from './fake-primitive.ts'
+import { Calls } from './fake-kind.ts'
 import { settled } from './promises.ts'
 
 export const OUTAGE = 15_000

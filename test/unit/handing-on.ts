@@ -1,12 +1,12 @@
 /** What waits and what holds in one client, wired as the engine does it, with everything around in the test's hands. */
 import { surelyUntil } from '../../src/clock.ts'
+import type { Claim, Granted, Refused } from '../../src/kind.ts'
 import { Holding } from '../../src/lease/holding.ts'
 import type { Lease } from '../../src/lease/lease.ts'
-import type { Claim, Granted, Refused } from '../../src/primitive.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
 import type { Waiter, Wish } from '../../src/wait/waiters.ts'
 import { FakeClock } from './fake-clock.ts'
-import { type Call, FakeChannels, FakePrimitive } from './fake-primitive.ts'
+import { type Call, FakeChannels, FakeKind } from './fake-kind.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE, OUTAGE, WAITER_TTL } from './waiting.ts'
 
@@ -36,7 +36,7 @@ export interface Asker {
 
 export class HandingOn {
   readonly clock = new FakeClock()
-  readonly primitive = new FakePrimitive()
+  readonly kind = new FakeKind()
   readonly channels = new FakeChannels()
   readonly acquirer: Acquirer
   readonly holding: Holding<Waiter>
@@ -47,9 +47,9 @@ export class HandingOn {
   heard: (what: string, id: string) => void = () => {}
 
   constructor() {
-    const { primitive, clock, channels } = this
+    const { kind, clock, channels } = this
     const patience = { waiterTtl: WAITER_TTL, outage: OUTAGE }
-    this.acquirer = new Acquirer(primitive, channels, clock, patience, {
+    this.acquirer = new Acquirer(kind, channels, clock, patience, {
       waiting: ({ claim }) => this.#tell('waiting', claim.id),
       holds: id => this.holding.has(id),
       ours: key => this.holding.ours(key),
@@ -57,7 +57,7 @@ export class HandingOn {
       trouble: () => undefined,
       failed: error => this.failures.push(error),
     })
-    this.holding = new Holding(primitive, clock, this.acquirer, {
+    this.holding = new Holding(kind, clock, this.acquirer, {
       renewed: ({ id }) => this.#tell('renewed', id),
       released: ({ id }) => this.#tell('released', id),
       lost: ({ id }) => this.#tell('lost', id),
@@ -109,7 +109,7 @@ export class HandingOn {
 
   /** The oldest attempt without an answer. */
   get attempt(): Call<[claim: Claim, mode: 'queue' | number | undefined], Granted | Refused> {
-    return this.primitive.attempts.next
+    return this.kind.attempts.next
   }
 
   /** Grants the oldest attempt, with what it asked for. */
@@ -128,34 +128,34 @@ export class HandingOn {
 
   /** Redis answers to the oldest record. */
   async recorded(queued = false): Promise<void> {
-    const call = this.primitive.passes.next
+    const call = this.kind.passes.next
     await call.answer({ deadline: surelyUntil(this.clock.now(), call.args[1].lease), queued })
   }
 
   /** Redis answers to the oldest release: `heard` clients were told. */
   async released(heard = 0): Promise<void> {
     await settled()
-    await this.primitive.releases.next.answer({ ended: true, heard })
+    await this.kind.releases.next.answer({ ended: true, heard })
   }
 
   /** For whom an attempt is unanswered. */
   get asking(): string[] {
-    return this.primitive.attempts.open.map(({ args: [claim] }) => claim.id)
+    return this.kind.attempts.open.map(({ args: [claim] }) => claim.id)
   }
 
   /** For whom `leave` has been called, in order. */
   get left(): string[] {
-    return this.primitive.leaves.all.map(({ args: [claim] }) => claim.id)
+    return this.kind.leaves.all.map(({ args: [claim] }) => claim.id)
   }
 
   /** What was told to Redis of who holds, as owner and token. */
   get records(): [owner: string, token: number][] {
-    return this.primitive.passes.all.map(({ args: [, { owner }, token] }) => [owner, token])
+    return this.kind.passes.all.map(({ args: [, { owner }, token] }) => [owner, token])
   }
 
   /** Holds that were ended in Redis, with the last token that was issued under each, counted from the first. */
   get ended(): [hold: string, used: number | undefined][] {
-    return this.primitive.releases.all.map(({ args: [{ id }, used] }) => [id, used && used - FIRST])
+    return this.kind.releases.all.map(({ args: [{ id }, used] }) => [id, used && used - FIRST])
   }
 
   get residue() {

@@ -1,6 +1,6 @@
 /** Ids: nobody can guess them, and Redis can tell from one whose inbox its grant goes to. */
 import { expect, test } from 'vitest'
-import { CLIENT_ID_LENGTH } from '../../src/primitive.ts'
+import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
 
 test('a client’s id is as long as lua/ takes it to be, without a space', () => {

@@ -1,10 +1,10 @@
 /** A `Renewal` with its leases, and everything around it in the test's hands. */
 import { surelyUntil } from '../../src/clock.ts'
+import type { Granted } from '../../src/kind.ts'
 import { type Keeper, Lease } from '../../src/lease/lease.ts'
 import { Renewal } from '../../src/lease/renewal.ts'
-import type { Granted } from '../../src/primitive.ts'
 import { FakeClock } from './fake-clock.ts'
-import { FakePrimitive } from './fake-primitive.ts'
+import { FakeKind } from './fake-kind.ts'
 
 export const LENGTH = 30_000
 
@@ -20,7 +20,7 @@ interface Grant extends Partial<Omit<Granted, 'granted'>> {
 
 export class Leases {
   readonly clock = new FakeClock()
-  readonly primitive = new FakePrimitive()
+  readonly kind = new FakeKind()
   /** Ids of the leases of which it was told. */
   readonly renewed: string[] = []
   readonly lost: string[] = []
@@ -30,8 +30,8 @@ export class Leases {
   #granted = 0
 
   constructor() {
-    const { primitive, clock } = this
-    this.renewal = new Renewal(primitive, clock, {
+    const { kind, clock } = this
+    this.renewal = new Renewal(kind, clock, {
       renewed: lease => this.renewed.push(lease.id),
       lost: lease => this.lost.push(lease.id),
       remains: lease => this.remaining.push(lease.id),
@@ -40,7 +40,7 @@ export class Leases {
     this.#keeper = {
       clock,
       release: lease =>
-        this.renewal.end(lease, async () => (await primitive.release({ key: lease.key, id: lease.id })).ended),
+        this.renewal.end(lease, async () => (await kind.release({ key: lease.key, id: lease.id })).ended),
       renew: (lease, ms) => this.renewal.renew(lease, ms),
     }
   }
@@ -62,12 +62,12 @@ export class Leases {
 
   /** What each request for renewal asked for, as pairs of hold and ms. */
   get asked(): [id: string, ms: number][][] {
-    return this.primitive.renewals.all.map(({ args: [holds] }) => holds.map(({ hold, ms }) => [hold.id, ms]))
+    return this.kind.renewals.all.map(({ args: [holds] }) => holds.map(({ hold, ms }) => [hold.id, ms]))
   }
 
   /** Answers the oldest request: every hold has as long as it asked for, from now on. */
   async answerRenewal(): Promise<void> {
-    const call = this.primitive.renewals.next
+    const call = this.kind.renewals.next
     const now = this.clock.now()
     await call.answer(call.args[0].map(({ ms }) => surelyUntil(now, ms)))
   }

@@ -62,9 +62,9 @@ describe('after its own release, a client', () => {
 
   test('I9 sends one request, however many wait, and a newcomer none', async () => {
     const { at } = await releasedTo(2, 'C', 'D')
-    const sent = at.primitive.attempts.count
+    const sent = at.kind.attempts.count
     await at.ask({ id: 'E' })
-    expect(at.primitive.attempts.count).toBe(sent)
+    expect(at.kind.attempts.count).toBe(sent)
     await at.clock.advance(TURN)
     expect(at.asking).toEqual(['B'])
   })
@@ -126,12 +126,12 @@ describe('behind a lease of its own client that may hand the lock on', () => {
   test('I9 a newcomer asks nothing and hears nothing: it is the heir', async () => {
     const { at, lease } = await unheard()
     expect(at.channels.users).toEqual({})
-    const sent = at.primitive.attempts.count
+    const sent = at.kind.attempts.count
     const c = await at.ask({ id: 'C' })
-    expect([at.primitive.attempts.count, at.channels.users]).toEqual([sent, {}])
+    expect([at.kind.attempts.count, at.channels.users]).toEqual([sent, {}])
     void lease.release()
     expect(leaseOf(c).via).toBe('handoff')
-    expect(at.primitive.attempts.count).toBe(sent)
+    expect(at.kind.attempts.count).toBe(sent)
   })
 
   test('is told that it waits, and for whom', async () => {
@@ -208,7 +208,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     await at.ask({ id: 'C' })
     at.holding.doubt('B')
     await at.clock.advance(0)
-    await at.primitive.renewals.next.answer([undefined])
+    await at.kind.renewals.next.answer([undefined])
     expect(at.asking).toEqual(['C'])
   })
 
@@ -216,7 +216,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     const { at, lease } = await unheard()
     void lease.release()
     await settled()
-    expect(at.primitive.releases.open.length).toBe(1)
+    expect(at.kind.releases.open.length).toBe(1)
     await at.ask({ id: 'C' })
     expect(at.asking).toEqual(['C'])
   })
@@ -237,7 +237,7 @@ test('tokens to hand on are asked for where somebody waits behind, or a refusal 
   expect(at.asking).toEqual(['B'])
   await at.attempt.answer(at.refused())
   await at.clock.advance(HEARTBEAT)
-  expect(at.primitive.attempts.all.map(({ args: [{ id }, mode] }) => [id, mode])).toEqual([
+  expect(at.kind.attempts.all.map(({ args: [{ id }, mode] }) => [id, mode])).toEqual([
     ['A', undefined],
     ['B', undefined],
     ['B', 1_000],

@@ -9,14 +9,14 @@ describe('a release hands the lock on', () => {
   test('in the same turn of the event loop, and asks Redis nothing', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
-    const [first, sent] = [leaseOf(a!), at.primitive.attempts.count]
+    const [first, sent] = [leaseOf(a!), at.kind.attempts.count]
     const released = first.release()
     const second = leaseOf(b!)
     expect([first.held, second.held, second.via, second.owner]).toEqual([false, true, 'handoff', 'B'])
     expect(at.told.slice(-2)).toEqual(['released A', 'acquired B'])
     expect(await released).toBe(true)
     expect(await first.release()).toBe(false)
-    expect([at.primitive.attempts.count, at.primitive.releases.count]).toEqual([sent, 0])
+    expect([at.kind.attempts.count, at.kind.releases.count]).toEqual([sent, 0])
   })
 
   test('first come first', async () => {
@@ -43,7 +43,7 @@ describe('a release hands the lock on', () => {
     for (const asker of askers) void leaseOf(asker).release()
     await settled()
     expect(askers.map(asker => leaseOf(asker).fencingToken)).toEqual([FIRST, FIRST + 1, FIRST + 2])
-    expect(at.primitive.releases.next.args).toEqual([{ key: KEY, id: 'A' }, FIRST + 2])
+    expect(at.kind.releases.next.args).toEqual([{ key: KEY, id: 'A' }, FIRST + 2])
   })
 
   test('I7 and leaves nothing behind when all are done', async () => {
@@ -61,13 +61,13 @@ describe('a release that finds nobody waits for the end of the turn', () => {
   test('and hands the lock to who came until then', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' })
-    const sent = at.primitive.attempts.count
+    const sent = at.kind.attempts.count
     const released = leaseOf(a!).release()
     const b = at.begin({ id: 'B' })
     expect([leaseOf(a!).held, b.lease, at.ended]).toEqual([false, undefined, []])
     await settled()
     expect([leaseOf(b).held, leaseOf(b).via, leaseOf(b).fencingToken]).toEqual([true, 'handoff', FIRST + 1])
-    expect([await released, at.primitive.attempts.count, at.ended]).toEqual([true, sent, []])
+    expect([await released, at.kind.attempts.count, at.ended]).toEqual([true, sent, []])
     expect(at.told.slice(-3)).toEqual(['waiting B', 'released A', 'acquired B'])
   })
 
@@ -145,7 +145,7 @@ describe('I4 a run ends, and the lock goes back to Redis,', () => {
 async function expectNotHandedOn(at: HandingOn, [a, b]: Awaited<ReturnType<HandingOn['run']>>): Promise<void> {
   const released = leaseOf(a!).release()
   expect(b!.lease).toBeUndefined()
-  expect(at.primitive.releases.next.args[0]).toEqual({ key: KEY, id: 'A' })
+  expect(at.kind.releases.next.args[0]).toEqual({ key: KEY, id: 'A' })
   await at.released()
   expect(await released).toBe(true)
   expect(at.told.filter(told => told === 'released A').length).toBe(1)
@@ -188,7 +188,7 @@ describe('a lease is not handed on', () => {
     const a = await at.ask({ id: 'A' })
     await at.attempt.answer(at.refused())
     const b = await at.ask({ id: 'B', owner: 'x' })
-    await at.primitive.attempts.open[1]!.answer(at.refused())
+    await at.kind.attempts.open[1]!.answer(at.refused())
     await at.grantNext()
     await expectNotHandedOn(at, [a, b])
   })
@@ -257,7 +257,7 @@ describe('a lease is not handed on', () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A', lease: 6 }, { id: 'B', lease: 6 })
     await at.clock.advance(1.5)
-    expect(at.primitive.renewals.open.length).toBe(1)
+    expect(at.kind.renewals.open.length).toBe(1)
     await expectNotHandedOn(at, askers)
   })
 
@@ -265,7 +265,7 @@ describe('a lease is not handed on', () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A' }, { id: 'B', renew: false })
     void leaseOf(askers[0]!).renew(LEASE)
-    expect(at.primitive.renewals.open.length).toBe(1)
+    expect(at.kind.renewals.open.length).toBe(1)
     await expectNotHandedOn(at, askers)
   })
 
@@ -273,7 +273,7 @@ describe('a lease is not handed on', () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     const renewed = Promise.allSettled([leaseOf(a!).renew(LEASE)])
-    const { next } = at.primitive.renewals
+    const { next } = at.kind.renewals
     if (said === 'yes') await next.answer([at.clock.now() + LEASE / 2])
     else await next.fail(new LockConnectionError('out of reach'))
     await renewed

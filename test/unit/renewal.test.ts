@@ -69,7 +69,7 @@ describe('a lease is renewed', () => {
     const granted = at.clock.now()
     while (lease.held) {
       await at.clock.advance(100)
-      if (at.primitive.renewals.open.length > 0) await at.answerRenewal()
+      if (at.kind.renewals.open.length > 0) await at.answerRenewal()
     }
     const prolonging = at.asked.flat().filter(([, ms]) => ms > 0)
     expect(prolonging.length).toBe(2)
@@ -96,7 +96,7 @@ describe('a renewal without an answer', () => {
     const lease = at.grant()
     await at.clock.advance(THIRD)
     for (let failures = 0; failures < 10; failures++) {
-      await at.primitive.renewals.next.fail(unreachable)
+      await at.kind.renewals.next.fail(unreachable)
       expect(lease.held).toBe(true)
       await at.clock.advance(1_000)
     }
@@ -110,10 +110,10 @@ describe('a renewal without an answer', () => {
     const lease = at.grant()
     const { signal } = lease
     await at.clock.advance(THIRD)
-    await at.primitive.renewals.next.fail(unreachable)
+    await at.kind.renewals.next.fail(unreachable)
     for (let passed = THIRD; passed < LENGTH - MARGIN - 1; passed += 1) {
       await at.clock.advance(1)
-      for (const call of at.primitive.renewals.open) await call.fail(unreachable)
+      for (const call of at.kind.renewals.open) await call.fail(unreachable)
     }
     expect(lease.held).toBe(true)
     expect(signal.aborted).toBe(false)
@@ -128,7 +128,7 @@ describe('a renewal without an answer', () => {
     const lease = at.grant()
     await at.clock.advance(LENGTH - MARGIN)
     expect(at.lost).toEqual([lease.id])
-    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH])
+    await at.kind.renewals.next.answer([at.clock.now() + LENGTH])
     expect([lease.held, lease.remaining()]).toEqual([false, 0])
     expect(at.renewed).toEqual([])
     expect(at.renewal.size).toBe(0)
@@ -148,7 +148,7 @@ describe('I8 "gone" is final', () => {
     const [lost, kept] = [at.grant(), at.grant()]
     const { signal } = lost
     await at.clock.advance(THIRD)
-    await at.primitive.renewals.next.answer([undefined, at.clock.now() + LENGTH])
+    await at.kind.renewals.next.answer([undefined, at.clock.now() + LENGTH])
     expect([lost.held, kept.held, at.remaining]).toEqual([false, true, []])
     expect(signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: lost.key })
     expect(at.lost).toEqual([lost.id])
@@ -160,8 +160,8 @@ describe('I8 "gone" is final', () => {
     const at = new Leases()
     const lease = at.grant({ token: 100 })
     await at.clock.advance(THIRD)
-    expect(at.primitive.renewals.next.args[0]).toMatchObject([{ hold: { id: lease.id }, token: 100 }])
-    await at.primitive.renewals.next.answer(['anew'])
+    expect(at.kind.renewals.next.args[0]).toMatchObject([{ hold: { id: lease.id }, token: 100 }])
+    await at.kind.renewals.next.answer(['anew'])
     expect([lease.held, at.lost, at.remaining]).toEqual([false, [lease.id], [lease.id]])
     expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST' })
   })
@@ -177,7 +177,7 @@ describe('I8 "gone" is final', () => {
         [leases[1]?.id, 0],
       ],
     ])
-    await at.primitive.renewals.next.answer([undefined, undefined])
+    await at.kind.renewals.next.answer([undefined, undefined])
     expect(at.lost).toEqual(leases.map(lease => lease.id))
   })
 
@@ -186,7 +186,7 @@ describe('I8 "gone" is final', () => {
     const lease = at.grant({ renew: false })
     at.renewal.check([lease])
     await at.clock.advance(0)
-    await at.primitive.renewals.next.answer([at.clock.now() + 10])
+    await at.kind.renewals.next.answer([at.clock.now() + 10])
     expect(lease.remaining()).toBe(LENGTH - MARGIN)
     expect(at.renewed).toEqual([])
     await at.clock.advance(LENGTH)
@@ -201,10 +201,10 @@ describe('I8 "gone" is final', () => {
       await at.clock.advance(THIRD)
       expect(at.asked.length).toBe(1)
       at.renewal.check([lease])
-      await at.primitive.renewals.next.answer([at.clock.now() + LENGTH])
+      await at.kind.renewals.next.answer([at.clock.now() + LENGTH])
       await at.clock.advance(100)
       expect(at.asked.length).toBe(2)
-      await at.primitive.renewals.next.answer([undefined])
+      await at.kind.renewals.next.answer([undefined])
       expect(at.lost).toEqual([lease.id])
     },
   )
@@ -216,7 +216,7 @@ describe('a grant by message, proven from an older request', () => {
     const lease = at.grant({ renew: false, via, deadline: at.clock.now() + LENGTH / 2 })
     await at.clock.advance(100)
     expect(at.asked).toEqual([[[lease.id, 0]]])
-    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH - 200])
+    await at.kind.renewals.next.answer([at.clock.now() + LENGTH - 200])
     expect(lease.remaining()).toBe(LENGTH - 200)
   })
 
@@ -224,7 +224,7 @@ describe('a grant by message, proven from an older request', () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
     const released = lease.release()
-    await at.primitive.releases.next.answer({ ended: true, heard: 0 })
+    await at.kind.releases.next.answer({ ended: true, heard: 0 })
     expect(await released).toBe(true)
     await at.clock.advance(100)
     expect(at.asked).toEqual([])
@@ -243,7 +243,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     await at.clock.advance(1_000)
     at.renewal.check([lease])
     await at.clock.advance(0)
-    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH + STEP])
+    await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
     expect(lease.remaining()).toBe(left)
   })
 
@@ -252,7 +252,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     const lease = at.grant({ renew: false, deadline: at.clock.now() + LENGTH - 1_500 })
     at.renewal.check([lease])
     await at.clock.advance(0)
-    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH + STEP])
+    await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
     expect(lease.remaining()).toBe(LENGTH - 1_500)
   })
 
@@ -260,13 +260,13 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     const at = new Leases()
     const lease = at.grant({ renew: false })
     const renewed = lease.renew(2 * LENGTH)
-    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH + STEP])
+    await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
     await renewed
     const left = surelyUntil(0, 2 * LENGTH)
     expect(lease.remaining()).toBe(left)
     at.renewal.check([lease])
     await at.clock.advance(1)
-    await at.primitive.renewals.next.answer([at.clock.now() + LENGTH + STEP])
+    await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
     expect(lease.remaining()).toBe(left - 1)
   })
 
@@ -276,7 +276,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     const left = lease.remaining()
     at.renewal.check([lease])
     await at.clock.advance(0)
-    await at.primitive.renewals.next.answer([at.clock.now() + 2 * LENGTH])
+    await at.kind.renewals.next.answer([at.clock.now() + 2 * LENGTH])
     expect(lease.remaining()).toBe(left)
   })
 })
@@ -287,7 +287,7 @@ test('I7 only a hold that ran out here is told as such: Redis may still have it,
   void releasing.release()
   at.renewal.check([gone])
   await at.clock.advance(0)
-  await at.primitive.renewals.next.answer([undefined])
+  await at.kind.renewals.next.answer([undefined])
   await at.clock.advance(2 * LENGTH)
   expect(at.lost.sort()).toEqual([gone.id, out.id].sort())
   expect(at.remaining).toEqual([out.id])
@@ -338,10 +338,10 @@ describe('I7 nothing is left', () => {
     const at = new Leases()
     const [released] = [at.grant(), at.grant({ renew: false, lease: 100 }), at.grant()]
     const done = released?.release()
-    await at.primitive.releases.next.answer({ ended: true, heard: 0 })
+    await at.kind.releases.next.answer({ ended: true, heard: 0 })
     await done
     await at.clock.advance(THIRD)
-    await at.primitive.renewals.next.answer([undefined])
+    await at.kind.renewals.next.answer([undefined])
     expect([at.renewal.size, at.renewal.leases]).toEqual([0, []])
   })
 
@@ -357,7 +357,7 @@ describe('I7 nothing is left', () => {
     at.grant()
     await at.clock.advance(THIRD)
     at.renewal.close()
-    await at.primitive.renewals.next.fail(unreachable)
+    await at.kind.renewals.next.fail(unreachable)
     expect(at.clock.armed).toBe(0)
   })
 })

@@ -1,10 +1,10 @@
 /** An `Acquirer` with everything around it in the test's hands. */
 import { surelyUntil } from '../../src/clock.ts'
-import type { Granted, Refused, Tended } from '../../src/primitive.ts'
+import type { Granted, Refused, Tended } from '../../src/kind.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
 import type { Waiter, Wish } from '../../src/wait/waiters.ts'
 import { FakeClock } from './fake-clock.ts'
-import { FakeChannels, FakePrimitive } from './fake-primitive.ts'
+import { FakeChannels, FakeKind } from './fake-kind.ts'
 import { quiet, settled } from './promises.ts'
 
 export const KEY = 'order:1'
@@ -32,7 +32,7 @@ interface Ask {
 
 export class Waiting {
   readonly clock = new FakeClock()
-  readonly primitive: FakePrimitive
+  readonly kind: FakeKind
   readonly channels = new FakeChannels()
   /** Ids of the waiters of which "waiting" was told. */
   readonly told: string[] = []
@@ -45,10 +45,10 @@ export class Waiting {
   ours: Refused | undefined
   readonly acquirer: Acquirer
 
-  constructor(primitive = new FakePrimitive()) {
-    this.primitive = primitive
+  constructor(kind = new FakeKind()) {
+    this.kind = kind
     this.acquirer = new Acquirer(
-      this.primitive,
+      this.kind,
       this.channels,
       this.clock,
       { waiterTtl: WAITER_TTL, outage: OUTAGE },
@@ -83,15 +83,15 @@ export class Waiting {
   /** A fair waiter that has been refused and is parked. */
   async parkedFair(ask: Ask, position = 1): Promise<Started> {
     const waiter = await this.start({ ...ask, mode: 'queue' })
-    await this.primitive.attempts.next.answer(this.refused({ position, ticket: `ticket of ${ask.id}` }))
+    await this.kind.attempts.next.answer(this.refused({ position, ticket: `ticket of ${ask.id}` }))
     return waiter
   }
 
   /** An unfair waiter that has been refused twice, before and after it subscribed, and is parked as the head. */
   async parkedHead(ask: Ask): Promise<Started> {
     const waiter = await this.start(ask)
-    await this.primitive.attempts.next.answer(this.refused())
-    await this.primitive.attempts.next.answer(this.refused())
+    await this.kind.attempts.next.answer(this.refused())
+    await this.kind.attempts.next.answer(this.refused())
     return waiter
   }
 
@@ -126,12 +126,12 @@ export class Waiting {
 
   /** The waiters for which an attempt is unanswered. */
   get asking(): string[] {
-    return this.primitive.attempts.open.map(({ args: [claim] }) => claim.id)
+    return this.kind.attempts.open.map(({ args: [claim] }) => claim.id)
   }
 
   /** For whom `leave` has been called, in order. */
   get left(): string[] {
-    return this.primitive.leaves.all.map(({ args: [claim] }) => claim.id)
+    return this.kind.leaves.all.map(({ args: [claim] }) => claim.id)
   }
 
   /** What the acquirer still keeps: all zero and empty when nobody waits. */

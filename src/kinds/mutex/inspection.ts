@@ -1,8 +1,8 @@
 /** Looking at locks from outside, and taking one away. */
 import type { Cluster, Redis } from 'ioredis'
-import { LockConnectionError } from '../errors.ts'
-import { newHoldId } from '../redis/ids.ts'
-import type { Link } from '../redis/link.ts'
+import { LockConnectionError } from '../../errors.ts'
+import { newHoldId } from '../../redis/ids.ts'
+import type { Link } from '../../redis/link.ts'
 import { glob } from './glob.ts'
 import type { Mutex } from './mutex.ts'
 import { decodeState, type LockState, type QueueEntry, type StatePage } from './state.ts'

@@ -1,24 +1,24 @@
 /**
  * The composition root: makes the parts of a client, connects them, and takes a request from its call to its lease.
  *
- *      LockClient ──▶ Engine ─┬─▶ Acquirer ─┐
- *                             ├─▶ Holding ──┼─▶ Mutex (Primitive) ──▶ Scripts ──▶ Link ──▶ Redis
+ *      LockClient ──▶ Session ─┬─▶ Acquirer ─┐
+ *                             ├─▶ Holding ──┼─▶ Mutex (Kind) ──▶ Scripts ──▶ Link ──▶ Redis
  *                             └─▶ Inspection┘                                      │
  *                                     ▲                     messages, up, down     │
  *                                     └────────────────────────────────────────────┘
  */
 import { awake, systemClock, type Timer } from './clock.ts'
 import { type HolderInfo, LockClosedError, type LockConnectionError } from './errors.ts'
+import type { Granted } from './kind.ts'
+import { Inspection } from './kinds/mutex/inspection.ts'
+import { Mutex } from './kinds/mutex/mutex.ts'
 import { Drain } from './lease/drain.ts'
 import { Holding } from './lease/holding.ts'
 import type { Lease } from './lease/lease.ts'
 import { Listening } from './lease/listening.ts'
-import { Inspection } from './locks/inspection.ts'
-import { Mutex } from './locks/mutex.ts'
 import type { Announcer } from './observe/announce.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
 import type { Request, Settings } from './options.ts'
-import type { Granted } from './primitive.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { newHoldId } from './redis/ids.ts'
 import { Link } from './redis/link.ts'
@@ -35,7 +35,7 @@ const CLOSE_PATIENCE = 2_000
 
 const clock = systemClock
 
-export class Engine {
+export class Session {
   readonly inspection: Inspection
   readonly #link: Link
   readonly #survey: Survey

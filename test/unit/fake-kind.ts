@@ -1,4 +1,4 @@
-/** A primitive and channels whose every answer the test gives by hand, when and in what order it likes. */
+/** A kind and channels whose every answer the test gives by hand, when and in what order it likes. */
 import type {
   Channel,
   Claim,
@@ -6,15 +6,15 @@ import type {
   Heir,
   Held,
   Hold,
+  Kind,
   Passed,
-  Primitive,
   Prolonging,
   Queued,
   Refused,
   Released,
   Renewed,
   Tended,
-} from '../../src/primitive.ts'
+} from '../../src/kind.ts'
 import type { Channels } from '../../src/wait/asking.ts'
 import { settled } from './promises.ts'
 
@@ -73,7 +73,7 @@ export class Calls<A extends unknown[], R> {
   }
 }
 
-export class FakePrimitive implements Primitive {
+export class FakeKind implements Kind {
   readonly attempts = new Calls<[claim: Claim, mode: 'queue' | number | undefined], Granted | Refused>()
   readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
   readonly leaves = new Calls<[claim: Claim], void>()

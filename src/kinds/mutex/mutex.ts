@@ -1,15 +1,15 @@
 /**
- * The mutual-exclusion lock: what the scripts of lua/ say, in the terms of `Primitive`. No waiting and no time-outs here.
+ * The mutual-exclusion lock: what the scripts of lua/ say, in the terms of `Kind`. No waiting and no time-outs here.
  */
-import { surelyUntil } from '../clock.ts'
+import { surelyUntil } from '../../clock.ts'
 import type {
   Claim,
   Granted,
   Heir,
   Held,
   Hold,
+  Kind,
   Passed,
-  Primitive,
   Prolonging,
   Queued,
   Refused,
@@ -17,9 +17,9 @@ import type {
   Renewed,
   Tended,
   Via,
-} from '../primitive.ts'
-import type { Keys } from '../redis/keys.ts'
-import type { Runner } from '../redis/scripts.ts'
+} from '../../kind.ts'
+import type { Keys } from '../../redis/keys.ts'
+import type { Runner } from '../../redis/scripts.ts'
 
 export interface MutexSettings {
   /** ms */
@@ -33,7 +33,7 @@ const RENEWALS_PER_CALL = 200
 /** Waiters tended by one script call; lua/tend.lua relies on it. */
 const WAITERS_PER_CALL = 500
 
-export class Mutex implements Primitive {
+export class Mutex implements Kind {
   readonly confirm: ((held: Held) => Promise<Renewed>) | undefined
   readonly #scripts: Runner
   /** For what counts only once replicas have it. */

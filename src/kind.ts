@@ -126,7 +126,7 @@ export interface Passed {
   readonly queued: boolean
 }
 
-export interface Primitive {
+export interface Kind {
   /**
    * One attempt; with 'queue' it joins the fair queue where it is refused, with a number it reserves so many tokens where
    * it is granted.
