@@ -136,7 +136,7 @@
 #define GIVEN_UP quit
 #define TAKEN_BACK(i) (st[i] == quit || ask[i] == granted || ask[i] == late)
 #else
-#define GIVEN_UP done
+#define GIVEN_UP over
 #define TAKEN_BACK(i) true
 #endif
 #endif
@@ -146,7 +146,7 @@
 #define IN_ORDER(i) (ask[i] != sent)
 #endif
 
-mtype = { idle, waiting, holding, done, quit };
+mtype = { idle, waiting, holding, over, quit };
 mtype = { nothing, sent, refused, stale, granted, late };
 mtype = { plain, lost, cut, counted };
 
@@ -172,7 +172,9 @@ byte unwritten;        /* grants that have been published, and not been written 
 
 /* ---- clients ----------------------------------------------------------------------------------------------------- */
 
-mtype st[IDS] = idle;         /* of the round: idle, waiting, holding, done (quit: where a mutant has to know) */
+/* Of each round, as in src/wait/states.ts: waiting in any of its places, holding, over. idle: not begun; quit: where a mutant
+ * has to know. */
+mtype st[IDS] = idle;
 mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply; stale: refused, but too late as a proof */
 byte known;                   /* waiters that know their ticket: they tend, the others acquire */
 byte doubt;                   /* waiters whose last look is too long ago to prove a grant by message */
@@ -241,7 +243,7 @@ inline forget(i) {
      :: else
      fi;
      if
-     :: hold != i && st[i] == quit && inbox[i] == 0 && ask[i] == nothing -> st[i] = done
+     :: hold != i && st[i] == quit && inbox[i] == 0 && ask[i] == nothing -> st[i] = over
      :: else
      fi
   :: else
@@ -507,7 +509,7 @@ inline next() {
 
 /*
  * The waiter was told of a grant that may have lapsed: a look, with which the timer has nothing to do. If one is under
- * way it may have run before the grant; then another follows (`told` and `tendAgain` in src/wait/).
+ * way it may have run before the grant; then another follows (`told` in src/wait/states.ts, `tendAgain` in src/wait/local-lock.ts).
  */
 inline lookFirst(i) {
   if
@@ -555,7 +557,7 @@ inline crash(stays) {
   do
   :: w <= last(c) ->
      if
-     :: st[w] != idle -> become(w, done)
+     :: st[w] != idle -> become(w, over)
      :: else
      fi;
      inbox[w] = 0;
@@ -601,9 +603,9 @@ end:
 #endif
   :: d_step { st[i] == waiting && ask[i] != nothing && ask[i] != sent -> receive() }
   :: d_step { st[i] == waiting && quits > 0 -> giveUp() }
-  :: d_step { st[i] == holding -> become(i, done); put(releases, i); next(); tidy() }
-  :: d_step { st[i] == holding && lates > 0 -> lates--; become(i, done); put(overdue, i); next(); tidy() }
-  :: d_step { st[i] == done && i < last(c) && !in(crashed, c) -> next(); tidy() }
+  :: d_step { st[i] == holding -> become(i, over); put(releases, i); next(); tidy() }
+  :: d_step { st[i] == holding && lates > 0 -> lates--; become(i, over); put(overdue, i); next(); tidy() }
+  :: d_step { st[i] == over && i < last(c) && !in(crashed, c) -> next(); tidy() }
   :: d_step { crashes > 0 && ENDS -> crash(true) }
   :: d_step { crashes > 0 && ENDS -> crash(false) }
   od

@@ -11,7 +11,7 @@ import { checkKey, checkOwner, drainOf, type Request, requestOf, settingsOf } fr
 import type { RedisSource } from './redis/clients.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
-import type { Waiter } from './wait/waiters.ts'
+import type { Waiter } from './wait/waiter.ts'
 
 /**
  * Locks of one Redis. One client serves a whole process: any number of keys, waiters and leases share its two

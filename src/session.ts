@@ -25,7 +25,7 @@ import { Link } from './redis/link.ts'
 import { Survey } from './redis/survey.ts'
 import { Acquirer } from './wait/acquire.ts'
 import { limited, patiently } from './wait/patience.ts'
-import type { Waiter, Wish } from './wait/waiters.ts'
+import type { Waiter, Wish } from './wait/waiter.ts'
 
 /**
  * How long `close` waits for Redis to take what is given back, in ms, and goes on waiting while it takes more of it. What it did

@@ -1,38 +1,49 @@
 /**
- * Waiting for a lock: the blocking loop, once for every kind of lock and both modes.
+ * Waiting for a lock: carries out what the locks of this client ask for (local-lock.ts), for every kind of lock and both modes.
  *
  * A waiter parks. What un-parks it is a message (a grant to its inbox, or "unlocked"), a reply (a grant that a heartbeat
  * found, or that this client's own release made), or the end of its patience. Messages are hints: each may be lost, late,
  * early, doubled or forged, and then the slow timer, which re-reads the truth, costs time but never a lock (I4).
  *
- * Fair (queue):                                     Unfair (line): see line.ts
- *   1. hear the inbox
- *   2. put the waiter in the table
- *   3. ask, to be queued if refused
- *   4. refused: park
+ * A fair waiter
+ *   1. hears the inbox
+ *   2. is known to this client
+ *   3. asks, to be queued if refused
+ *   4. is refused, and parks
  *
- * The order is "announce, re-check, park" in both. A lost wake-up would need a release between the re-check and the
- * park: but that release finds the waiter announced (its entry in the queue; its subscription), so the message is on
- * its way, and the message finds the waiter in the table, because that was written before the request left: message
- * and reply come over two connections and in any order.
+ * For an unfair one see local-lock.ts. The order is "announce, re-check, park" in both. A lost wake-up would need a release
+ * between the re-check and the park: but that release finds the waiter announced (its entry in the queue; its subscription),
+ * so the message is on its way, and the message finds the waiter in the table, because that was written before the request
+ * left: message and reply come over two connections and in any order.
  *
- * Beside this loop: asking.ts (one attempt), line.ts (the unfair waiters), aging.ts (those of them that join the queue),
- * ending.ts (the end of every wait, and what is taken back behind it), heartbeat.ts (the slow timer), outage.ts (the end of
- * patience without Redis), single.ts (that of single attempts), waiters.ts (the table, without I/O).
+ * Beside this: states.ts (what can happen to a waiter), ears.ts (channels), heartbeat.ts (the slow timer), turns.ts (among
+ * clients), aging.ts (unfair waiters that join the queue), leaving.ts (what is taken back in the background), outage.ts (the end of
+ * patience without Redis), single.ts (that of single attempts), patience.ts (that of the caller).
  */
-import { awake, type Clock, surelyUntil } from '../clock.ts'
+import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
 import type { Channel, Granted, Kind, Refused, Via } from '../kind.ts'
 import { Aging } from './aging.ts'
-import { Asking, type Channels } from './asking.ts'
-import { Ending, type Patience } from './ending.ts'
+import { type Channels, Ears } from './ears.ts'
+import type { Effects } from './effects.ts'
 import { Heartbeat } from './heartbeat.ts'
-import { Line } from './line.ts'
+import { Leaving } from './leaving.ts'
+import type { Line } from './line.ts'
+import { LocalLock } from './local-lock.ts'
 import { Outage } from './outage.ts'
+import { Requests } from './requests.ts'
 import { SingleAttempts } from './single.ts'
 import { Turns } from './turns.ts'
-import { type Room, type Settle, Waiter, Waiters, type Wish } from './waiters.ts'
+import { type Settle, type Waiter, WaiterRecord, type Wish } from './waiter.ts'
 
+export interface Patience {
+  /** Expiry of a queued waiter, in ms. */
+  readonly waiterTtl: number
+  /** How long waiters ride out a Redis that is out of reach, in ms. */
+  readonly outage: number
+}
+
+/** What waiting needs to know of the leases of its client, and what it says of its waiters. */
 export interface WaitListener {
   /** The waiter goes on waiting: it was refused, or stands behind one that was. */
   waiting(waiter: Waiter): void
@@ -51,7 +62,7 @@ export interface WaitListener {
   failed(error: unknown): void
 }
 
-/** An inbox that is heard after so many ms has not used up the patience of who waits for it. */
+/** An inbox that is heard after so many ms has not used up the patience of the waiter. */
 const AT_ONCE = 50
 
 export class Acquirer {
@@ -59,62 +70,53 @@ export class Acquirer {
   readonly #awake: Clock
   readonly #patience: number
   readonly #listener: WaitListener
-  readonly #waiters = new Waiters()
-  readonly #aging: Aging
-  readonly #asking: Asking
-  readonly #turns: Turns
-  readonly #line: Line
-  readonly #ending: Ending
+  /** By key: those that somebody waits for. */
+  readonly #locks = new Map<string, LocalLock>()
+  /** By id: messages and replies name a waiter by that. */
+  readonly #waiters = new Map<string, WaiterRecord>()
+  readonly #terms
+  readonly #effects: Effects
+  readonly #ears: Ears
   readonly #heartbeat: Heartbeat
+  readonly #turns: Turns
+  /** When the heads go on that leave the lock to other clients. */
+  readonly #turnTimers = new Map<Line, Timer>()
+  readonly #aging: Aging
+  readonly #leaving: Leaving
   readonly #outage: Outage
   readonly #single: SingleAttempts
-  #closed = false
+  readonly #requests: Requests
 
   constructor(kind: Kind, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
     this.#clock = clock
     this.#awake = awake(clock)
     this.#patience = patience.outage
     this.#listener = listener
-    this.#aging = new Aging(clock, waiter => {
-      this.#queue(waiter).catch(error => this.#ending.end(waiter, error))
-    })
-    this.#ending = new Ending(this.#waiters, kind, clock, patience, {
-      settled: waiter => this.#aging.delete(waiter),
-      holds: id => listener.holds(id),
-      doubt: (id, token) => listener.doubt(id, token),
-      failed: error => listener.failed(error),
-      taken: (key, via) => this.#turns.taken(key, via === 'immediate' || via === 'wakeup'),
-      // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
-      left: key => this.#wake(key),
-      again: waiter => this.#again(waiter),
-      drop: (key, channel) => channels.drop(key, channel),
-    })
-    this.#asking = new Asking(kind, channels, clock, this.#ending, waiter => {
-      this.#aging.add(waiter)
-      listener.waiting(waiter)
-    })
-    this.#heartbeat = new Heartbeat(kind, clock, this.#ending, patience, {
-      granted: (waiter, grant) => this.#receive(waiter, grant),
-      entered: (room, owner) => this.#reenter(room, owner),
-      tryLine: room => this.#line.look(room),
-    })
+    this.#ears = new Ears(channels, clock)
+    this.#heartbeat = new Heartbeat(clock, patience.waiterTtl)
     this.#turns = new Turns(
       clock,
       key => channels.hears(key, 'unlock'),
       key => this.awaited(key),
     )
-    const end = (waiter: Waiter, error: Error) => this.#ending.end(waiter, error)
-    this.#outage = new Outage(this.#waiters, clock, patience.outage, end)
-    this.#line = new Line(this.#asking, clock, this.#ending, this.#heartbeat, this.#outage, this.#turns, {
-      ours: key => listener.ours(key),
-      entered: (room, owner) => this.#reenter(room, owner),
-    })
-    this.#single = new SingleAttempts(clock, patience.outage, (waiter, limit) => end(waiter, this.#unreached(limit)))
+    this.#terms = { turns: this.#turns, patience: patience.outage, closed: false }
+    this.#aging = new Aging(clock, waiter => this.#queue(waiter))
+    this.#leaving = new Leaving(kind, clock, patience.waiterTtl, error => listener.failed(error))
+    this.#outage = new Outage(() => this.#locks.values(), clock, patience.outage)
+    this.#single = new SingleAttempts(clock, patience.outage, (waiter, limit) =>
+      this.#end(waiter, this.#unreached(limit)),
+    )
+    // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
+    const freed = (key: string) => this.#locks.get(key)?.line.wake()
+    this.#requests = new Requests(kind, clock, patience.outage, this.#outage, this.#single, this.#leaving, freed)
+    this.#effects = this.#carryOut()
   }
 
   /** Waiters parked or on their way. */
   get waiting(): number {
-    return this.#waiters.size
+    let waiting = 0
+    for (const lock of this.#locks.values()) waiting += lock.waiting
+    return waiting
   }
 
   /** Why Redis is out of reach, while it is. */
@@ -131,104 +133,80 @@ export class Acquirer {
     return this.#unreached(this.#clock.now() - since)
   }
 
-  /** Begins to wait; `settle` is told the end, once and in the moment when it happens. */
+  /** Begins to wait; `settle` receives the end, once and in the moment when it happens. */
   start(wish: Wish, settle: Settle): Waiter {
-    const waiter = new Waiter(wish, this.#clock.now(), this.#awake.now(), settle)
-    this.#waiters.add(waiter)
-    this.#pursue(waiter)?.catch(error => this.#ending.end(waiter, error))
+    const waiter = new WaiterRecord(wish, this.#clock.now(), this.#awake.now(), settle)
+    this.#waiters.set(wish.claim.id, waiter)
+    const lock = this.#lockOf(wish.claim.key)
+    lock.arrive()
+    if (wish.mode === 'queue') this.#queue(waiter)
+    else if (wish.mode === 'once') this.#tryOnce(lock, waiter)
+    else if (wish.mayReenter) this.#tryAlone(lock, waiter)
+    else lock.stand(waiter)
     return waiter
   }
 
   /** The caller gives up: whatever became of the wish is taken back. */
   quit(waiter: Waiter): void {
-    this.#ending.end(waiter, undefined)
+    this.#end(waiter, undefined)
   }
 
   /** "The lock is free", said by another client, if it has named itself: the head of the line tries when it is its turn. */
   unlocked(key: string, by?: string): void {
     if (by !== undefined) this.#turns.freed(key, by)
-    const room = this.#waiters.room(key)
-    if (room) room.holder = 'released'
-    this.#wake(key)
+    this.#locks.get(key)?.unlocked()
   }
 
-  #wake(key: string): void {
-    const room = this.#waiters.room(key)
-    if (!room || room.line.size === 0) return
-    room.alone = false
-    this.#line.unlocked(room)
-  }
-
-  /** An owner with this name holds the lock: whoever of ours has the same one need not wait. */
+  /** An owner with this name holds the lock: its other waiters need not wait. */
   entered(key: string, owner: string): void {
-    const room = this.#waiters.room(key)
-    if (room) this.#reenter(room, owner)
+    this.#locks.get(key)?.entered(owner)
   }
 
   /** This client releases the lock now: the next grant of it is a hand-off. */
   releasing(key: string): void {
     this.#turns.releasing(key)
-    const room = this.#waiters.room(key)
-    if (room) room.releasedAt = this.#clock.now()
+    this.#locks.get(key)?.releasing()
   }
 
   /** This client has released the lock, and so many clients were told, this one included if it listens. */
   released(key: string, heard: number): void {
     const others = this.#turns.released(key, heard)
-    const room = this.#waiters.room(key)
-    if (!room) return
-    room.holder = 'released'
-    if (room.line.size > 0) this.#line.released(room, others)
+    this.#locks.get(key)?.released(others)
   }
 
   /** The waiter that a lease of this length may be handed to without asking Redis: nobody is ahead of it, here. */
   heir(key: string, lease: number): Waiter | undefined {
-    const room = this.#waiters.room(key)
-    const head = room?.queued.size === 0 ? room.head : undefined
-    return head && !head.wish.mayReenter && head.claim.lease === lease ? head : undefined
+    return this.#locks.get(key)?.heir(lease)
   }
 
   /** Whether anybody of this client waits for the key. */
   awaited(key: string): boolean {
-    const room = this.#waiters.room(key)
-    return room !== undefined && !room.empty
+    return (this.#locks.get(key)?.waiting ?? 0) > 0
   }
 
   /** Hands the lock to a waiter of this client. */
   inherit(heir: Waiter, grant: Granted): void {
-    this.#ending.inherit(heir, grant)
+    this.#locks.get(heir.claim.key)?.hold(heir, grant)
   }
 
   /** A grant by message. False: no waiter of this client has that id. */
   grantedByMessage(id: string, token: number, via: Via): boolean {
-    const waiter = this.#waiters.find(id)
+    const waiter = this.#waiters.get(id)
     if (!waiter) return false
-    // Nobody grants what is not queued. The reply to its request may be under way, and that grant must not be given back.
-    if (!waiter.askedToQueue) return true
-    const { lease } = waiter.claim
-    // A message that was long under way may tell of a grant that has lapsed, after which the waiter has joined again. Its
-    // token is then no larger than the clock was at our last look; only of a newer grant does that look prove the time.
-    const newer = token > (waiter.refusal?.clock ?? 0)
-    const deadline = surelyUntil(waiter.seen ?? waiter.since, lease)
-    if (newer && deadline - this.#clock.now() >= lease / 2) {
-      this.#ending.grant(waiter, { granted: true, token, deadline, via })
-    } else {
-      // Too little of the lease is proven, because we last looked too long ago, or nothing at all.
-      this.#lookFirst(waiter)
-    }
+    this.#lockOf(waiter.claim.key).granted(waiter, token, via)
     return true
   }
 
   /** A grant has been taken away, of which the waiter may not have heard: its reply is under way. */
   lost(id: string, token: number): void {
-    const waiter = this.#waiters.find(id)
+    const waiter = this.#waiters.get(id)
     if (waiter) waiter.lost = token
   }
 
   /** A grant by the reply of this client's own release. False: no waiter has that id any more. */
   grantedByReply(id: string, grant: Granted): boolean {
-    const waiter = this.#waiters.find(id)
-    if (waiter) this.#receive(waiter, grant)
+    const waiter = this.#waiters.get(id)
+    if (waiter) this.#lockOf(waiter.claim.key).found(waiter, grant)
     return waiter !== undefined
   }
 
@@ -237,7 +215,7 @@ export class Acquirer {
    * or gives up in time.
    */
   disconnected(error: Error): void {
-    if (!this.#closed && this.#outage.begin(error, true)) this.lookAgain()
+    if (!this.#terms.closed && this.#outage.begin(error, true)) this.lookAgain()
   }
 
   /** The first connection has not been made yet. That is no news, but uses up patience. */
@@ -250,107 +228,153 @@ export class Acquirer {
     this.lookAgain()
   }
 
-  /** Messages may have been missed: every room looks at the truth, or that of one key. */
+  /** Messages may have been missed: looks at the truth of every lock, or of that of one key. */
   lookAgain(key?: string): void {
-    const room = key === undefined ? undefined : this.#waiters.room(key)
-    if (room) this.#heartbeat.beat(room)
-    else if (key === undefined) for (const room of this.#waiters.rooms) this.#heartbeat.beat(room)
+    const locks = key === undefined ? [...this.#locks.values()] : [this.#locks.get(key)]
+    for (const lock of locks) if (lock && lock.waiting > 0) this.#heartbeat.beat(lock)
   }
 
   /** Rejects every waiter with LockClosedError, and makes no more grants. What has to be taken back for that, is. */
   refuse(): void {
-    this.#closed = true
+    this.#terms.closed = true
     this.#outage.close()
     this.#single.close()
-    this.#ending.refuse()
     this.#turns.close()
     // One for all: each caller gets its own from it, and there may be very many.
     const closed = new LockClosedError()
-    for (const waiter of this.#waiters.all) this.#ending.end(waiter, closed)
+    for (const waiter of [...this.#waiters.values()]) this.#end(waiter, closed)
   }
 
   /** Refuses, and resolves when all have left, as far as Redis answers. */
   async close(): Promise<void> {
     this.refuse()
-    await this.#ending.close()
+    await this.#leaving.close()
   }
 
-  /** Undefined where there is nothing to wait for here. */
-  #pursue(waiter: Waiter): Promise<void> | undefined {
-    const { mode, mayReenter } = waiter.wish
-    if (mode === 'queue') return this.#queue(waiter)
-    if (mode === 'once') return this.#tryOnce(waiter)
-    if (mayReenter) return this.#tryFirst(waiter)
-    this.#stand(waiter)
-    return undefined
+  #lockOf(key: string): LocalLock {
+    let lock = this.#locks.get(key)
+    if (!lock) {
+      lock = new LocalLock(key, this.#terms, this.#effects)
+      this.#locks.set(key, lock)
+    }
+    return lock
+  }
+
+  #end(waiter: Waiter, error: Error | undefined): void {
+    // One that does not wait any more may have been the last of its lock.
+    if (waiter.waits) this.#lockOf(waiter.claim.key).end(waiter, error)
   }
 
   /** Where there is no connection, none is waited for: but the first one is about to be there. */
-  #tryOnce(waiter: Waiter): Promise<void> {
+  #tryOnce(lock: LocalLock, waiter: Waiter): void {
     const { known } = this.#outage
-    if (known) return Promise.reject(outOfReach(known))
+    if (known) return lock.end(waiter, outOfReach(known))
     this.#single.asked(waiter)
-    return this.#tryFirst(waiter)
+    this.#tryAlone(lock, waiter)
   }
 
   /** Not behind others: a single attempt, and one that may re-enter. */
-  async #tryFirst(waiter: Waiter): Promise<void> {
+  #tryAlone(lock: LocalLock, waiter: Waiter): void {
     const { after } = waiter.wish
-    if (after) await after
-    if (waiter.state !== 'waiting') return
-    // The lock is for others to take now. If one of them is its owner, by another client, it re-enters a few ms later.
-    if (waiter.wish.mode !== 'once' && this.#turns.wait(waiter.claim.key) > 0) return this.#stand(waiter)
-    const answer = await this.#asking.attempt(waiter)
-    this.#single.answered(waiter)
-    if (answer.granted || waiter.state !== 'waiting') return
-    if (waiter.wish.mode === 'once') this.#ending.end(waiter, undefined)
-    else this.#stand(waiter)
+    if (!after) return lock.tryAlone(waiter)
+    after.then(
+      () => waiter.waits && lock.tryAlone(waiter),
+      error => this.#end(waiter, error),
+    )
   }
 
-  async #queue(waiter: Waiter): Promise<void> {
-    const room = this.#waiters.queue(waiter)
+  #queue(waiter: Waiter): void {
+    const lock = this.#lockOf(waiter.claim.key)
+    lock.announce(waiter)
+    this.#join(lock, waiter).catch(error => this.#end(waiter, error))
+  }
+
+  async #join(lock: LocalLock, waiter: Waiter): Promise<void> {
     const begun = this.#awake.now()
     const limit = Math.min(this.#heartbeat.pause, this.#patience / 2)
     const { after, mayReenter } = waiter.wish
-    // On the unlock channel it is told when its owner has been granted the lock by another call.
+    // On the unlock channel it hears that its owner has been granted the lock by another call.
     const channels: Channel[] = mayReenter ? ['inbox', 'unlock'] : ['inbox']
-    await Promise.all(channels.map(channel => this.#asking.heed(room, channel, limit)))
+    await Promise.all(channels.map(channel => this.#ears.heed(lock.key, channel, limit)))
     if (after) await after
-    if (waiter.state !== 'waiting') return
+    if (!waiter.waits) return
     const waited = this.#awake.now() - begun
-    if (waited < AT_ONCE) return this.#askToQueue(waiter, room)
-    // The request has a patience of its own; but its waiter has used up a part of that.
-    const giveUp = () => this.#ending.end(waiter, this.#unreached(this.#patience))
-    const timer = this.#awake.after(this.#patience - waited, giveUp)
-    await this.#askToQueue(waiter, room).finally(() => timer.cancel())
+    if (waited >= AT_ONCE) {
+      // The request has a patience of its own; but its waiter has used up a part of that.
+      const giveUp = () => this.#end(waiter, this.#unreached(this.#patience))
+      this.#requests.limitJoining(waiter, this.#patience - waited, giveUp)
+    }
+    lock.join(waiter)
   }
 
-  #askToQueue(waiter: Waiter, room: Room): Promise<void> {
-    return this.#asking.attempt(waiter, 'queue').then(answer => {
-      if (answer.granted || waiter.state !== 'waiting') return
-      waiter.ticket = answer.ticket
-      waiter.seen = answer.sent
-      // A message that could not be believed came before this reply, when there was no ticket to look with.
-      if (waiter.told) this.#heartbeat.beat(room)
-      else this.#heartbeat.schedule(room, answer.ttl)
-    })
-  }
-
-  /** Its owner holds the lock, so each of its waiters asks again, by a request of its own: a release has one id for each hold. */
-  #reenter(room: Room, owner: string): void {
-    for (const waiter of [...room.line, ...room.queued]) {
-      if (waiter.claim.owner !== owner || !waiter.wish.mayReenter || waiter.confirming) continue
-      this.#asking.attempt(waiter, waiter.askedToQueue ? 'queue' : undefined).catch(() => {})
+  #carryOut(): Effects {
+    const requests = this.#requests
+    return {
+      now: () => this.#clock.now(),
+      ask: (lock, waiter, attempt, join, reserve) => requests.ask(lock, waiter, attempt, join, reserve),
+      tend: (lock, waiters) => requests.tend(lock, waiters),
+      confirm: requests.confirm,
+      undo: (lock, waiter) => requests.undo(lock, waiter),
+      leave: waiter => requests.leave(waiter),
+      check: (waiter, token) => {
+        const { id } = waiter.claim
+        if (!this.#listener.holds(id)) requests.leave(waiter)
+        else if (token !== undefined) this.#listener.doubt(id, token)
+      },
+      doubt: ({ claim }) => this.#listener.doubt(claim.id),
+      look: lock => this.#heartbeat.beat(lock),
+      lookWithin: (lock, ttl) => this.#heartbeat.schedule(lock, ttl),
+      hearsUnlock: line => this.#ears.hears(line.key, 'unlock'),
+      hearUnlock: (line, head) => this.#hearUnlock(line, head),
+      leaveTurn: (line, ms) => this.#leaveTurn(line, ms),
+      endTurn: line => this.#endTurn(line),
+      ours: key => this.#listener.ours(key),
+      parked: waiter => {
+        this.#aging.add(waiter)
+        this.#listener.waiting(waiter)
+      },
+      settled: waiter => {
+        this.#waiters.delete(waiter.claim.id)
+        this.#aging.delete(waiter)
+        if (waiter.wish.mode === 'once') this.#single.answered(waiter)
+      },
+      empty: (lock, idle) => {
+        this.#heartbeat.stop(lock)
+        this.#endTurn(lock.line)
+        this.#ears.drop(lock.key)
+        this.#outage.answered(lock)
+        if (idle && this.#locks.get(lock.key) === lock) this.#locks.delete(lock.key)
+      },
     }
   }
 
-  /** Its grant did not count. One that has a ticket joins again by the next look; in the line, its head is woken. */
-  #again(waiter: Waiter): void {
-    const room = this.#waiters.room(waiter.claim.key)
-    if (!room || !(waiter.askedToQueue || room.line.has(waiter))) this.#stand(waiter)
-    else if (!waiter.askedToQueue) this.#line.wake(room)
-    else if (waiter.ticket !== undefined) this.#heartbeat.beat(room)
-    else this.#askToQueue(waiter, room).catch(error => this.#ending.end(waiter, error))
+  #hearUnlock(line: Line, head: Waiter): void {
+    const begun = this.#awake.now()
+    const hearing = this.#ears.heed(line.key, 'unlock', this.#heartbeat.pause)
+    if (!hearing) return line.heard()
+    hearing.then(
+      () => line.heard(),
+      error => {
+        this.#end(head, error)
+        this.#requests.headFailed(this.#lockOf(line.key), begun, error)
+      },
+    )
+  }
+
+  #leaveTurn(line: Line, ms: number): void {
+    this.#ears.hear(line.key, 'unlock')?.catch(() => {})
+    this.#endTurn(line)
+    const timer = this.#clock.after(ms, () => {
+      this.#turns.waited(line.key)
+      line.tryNow()
+    })
+    this.#turnTimers.set(line, timer)
+  }
+
+  #endTurn(line: Line): void {
+    if (this.#turnTimers.size === 0) return
+    this.#turnTimers.get(line)?.cancel()
+    this.#turnTimers.delete(line)
   }
 
   #unreached(limit: number): LockConnectionError {
@@ -358,30 +382,5 @@ export class Acquirer {
       this.outage ?? new Error('it was left unanswered'),
       `Redis did not answer for ${Math.round(limit)} ms`,
     )
-  }
-
-  #stand(waiter: Waiter): void {
-    this.#line.join(this.#waiters.line(waiter), waiter)
-  }
-
-  /**
-   * A grant by a reply; one that was under way for longer than its lease is asked about before it is used. Once: a lease
-   * may be shorter than any way to Redis.
-   */
-  #receive(waiter: Waiter, grant: Granted): void {
-    const dead = waiter.state === 'waiting' && grant.deadline <= this.#clock.now()
-    if (!dead || waiter.late) return this.#ending.grant(waiter, grant)
-    waiter.late = true
-    this.#lookFirst(waiter)
-  }
-
-  /**
-   * The waiter was told of a grant that may have lapsed: looks at the truth before it is used. The look, not the message,
-   * says with which token it holds, for it may have been granted anew since.
-   */
-  #lookFirst(waiter: Waiter): void {
-    waiter.told = true
-    const room = this.#waiters.room(waiter.claim.key)
-    if (room) this.#heartbeat.beat(room)
   }
 }

@@ -1,148 +1,193 @@
 /**
- * The unfair waiters of each key stand in a line of their own, inside this client; only the head asks Redis.
+ * The line in which the unfair waiters of one key stand, inside this client. Only its head asks Redis, so a release wakes one
+ * request a process, not one a waiter (I9). As in local-lock.ts, there is no I/O and no timer here.
  *
  *   1. stand in the line; only its head goes on
  *   2. try
  *   3. refused: hear the unlock channel, and try once more
  *   4. refused: park until a wake-up or the slow timer, then try again
  *
- * So a release wakes one request a process, not one a waiter (I9). A wake-up belongs to the room, not to the head: if the
- * head is cancelled, the next head uses it.
+ * A wake-up belongs to the line, not to the head: if the head gives up, the next head uses it.
  *
- * While a lease of this client may still hand the lock on to the head (lease/passing.ts), nobody has to ask or to listen:
- * the end of that lease is known here first. That is for a few ms; then the slow timer makes the head ask.
+ * While a lease of this client may still hand the lock on to the head, nobody has to ask or to listen, because the end of
+ * that lease is known here first. That takes a few ms; then the slow timer makes the head ask.
  *
- * Among clients they take turns, so the head may have to leave the lock to others for a moment before it tries: turns.ts.
+ * Among clients the heads take turns, so a head may have to leave the lock to others for a moment before it tries (turns.ts).
  * Meanwhile it stands here like any other, hears the unlock channel, and has a timer in case it hears nothing (I4). A call
- * that is to end soon is asked for in time to be refused. Where a release was heard by nobody else, the room notes that it is
- * alone, until anything shows otherwise: then lease/tenure.ts has another bound for its runs.
+ * that is to end soon is asked for in time to be refused. Where no other client heard a release, the line is `alone` until
+ * anything shows another one; then lease/tenure.ts has another bound for its runs.
  */
-import { awake, type Clock } from '../clock.ts'
-import type { Refused } from '../kind.ts'
-import type { Asking } from './asking.ts'
-import type { Ending } from './ending.ts'
-import type { Heartbeat } from './heartbeat.ts'
-import type { Outage } from './outage.ts'
+import type { Granted, Refused } from '../kind.ts'
 import { TURN, type Turns } from './turns.ts'
-import type { Room, Waiter } from './waiters.ts'
+import type { Waiter, WaiterRecord } from './waiter.ts'
 
-/** Tokens reserved for hand-offs within the client, by an attempt that finds others behind it: the longest run of them. */
-const BLOCK = 1_000
-
-export interface LineListener {
-  /** See `WaitListener`. */
+/** What the line asks to have done. */
+export interface LineEffects {
+  /** Monotonic ms. */
+  now(): number
+  /** What a request would be told while a lease of this client may hand the lock on; undefined: none may. */
   ours(key: string): Refused | undefined
-  /** The owner of this name holds the lock. */
-  entered(room: Room, owner: string): void
+  /** Whether this client has heard the unlock channel, for the waiters of this line. */
+  hearsUnlock(line: Line): boolean
+  /** Subscribes to the unlock channel; calls `heard` when that is done, or has taken too long. */
+  hearUnlock(line: Line, head: Waiter): void
+  /** Leaves the lock to other clients for so many ms, and then calls `tryNow`. */
+  leaveTurn(line: Line, ms: number): void
+  endTurn(line: Line): void
 }
 
+/** The lock to which the line belongs. */
+export interface LineOwner {
+  readonly key: string
+  /** Sends an attempt of the head, which comes back as `answered`, or where it fails as `heard`. */
+  ask(head: WaiterRecord, attempt: 'as-head', reserve: boolean): void
+  park(waiter: WaiterRecord): void
+  /** The holder's lease ends in so many ms. */
+  lookWithin(ttl: number): void
+  /** The owner of this name holds the lock. */
+  entered(owner: string): void
+  /** Who holds, by this refusal. */
+  learn(refusal: Refused): void
+  /** The refusal with the newest that is known of who holds. */
+  upToDate(refusal: Refused): Refused
+  /** Nothing of the line is under way. */
+  rested(): void
+}
+
+const nobody: ReadonlySet<WaiterRecord> = new Set()
+
 export class Line {
-  readonly #asking: Asking
-  readonly #clock: Clock
-  readonly #ending: Ending
-  readonly #heartbeat: Heartbeat
-  readonly #outage: Outage
+  /** The last refusal of the head: why everybody behind it waits, too. */
+  refusal: Refused | undefined
+  /** Whether no other client heard the last release, and nothing has shown another one since. */
+  alone = false
+  /** When this client called its release of the lock that is waited for. */
+  releasedAt: number | undefined
+  /** Whether the head's attempt is under way. */
+  asking = false
+  readonly #owner: LineOwner
   readonly #turns: Turns
-  readonly #listener: LineListener
+  readonly #effects: LineEffects
+  /** Made when it is needed: a lock whose waiters are fair needs none. */
+  #waiters: Set<WaiterRecord> | undefined
+  /** A wake-up that no attempt has used yet. */
+  #woken = false
+  /** Whether the unlock channel was heard before the attempt under way was sent. */
+  #heardBefore = false
 
-  constructor(
-    asking: Asking,
-    clock: Clock,
-    ending: Ending,
-    heartbeat: Heartbeat,
-    outage: Outage,
-    turns: Turns,
-    listener: LineListener,
-  ) {
-    this.#asking = asking
-    this.#clock = clock
-    this.#ending = ending
-    this.#heartbeat = heartbeat
-    this.#outage = outage
+  constructor(owner: LineOwner, turns: Turns, effects: LineEffects) {
+    this.#owner = owner
     this.#turns = turns
-    this.#listener = listener
+    this.#effects = effects
   }
 
-  /** A waiter has come to the end of the line. */
-  join(room: Room, waiter: Waiter): void {
-    if (room.head === waiter) {
-      if (!this.#parkBehindOurselves(room)) this.unlocked(room)
-      return
+  get key(): string {
+    return this.#owner.key
+  }
+
+  get waiters(): ReadonlySet<WaiterRecord> {
+    return this.#waiters ?? nobody
+  }
+
+  get size(): number {
+    return this.#waiters?.size ?? 0
+  }
+
+  get head(): WaiterRecord | undefined {
+    for (const waiter of this.waiters) return waiter
+    return undefined
+  }
+
+  /** To the end of the line. */
+  join(waiter: WaiterRecord): void {
+    this.#waiters ??= new Set()
+    this.#waiters.add(waiter)
+    if (this.head === waiter) {
+      if (!this.#behindOurselves()) this.#tryInTurn()
+    } else if (this.refusal) {
+      // Behind a head that is parked there is nothing to ask: its wake-ups are for all.
+      this.refusal = this.#owner.upToDate(this.refusal)
+      waiter.refusal ??= this.refusal
+      this.#owner.park(waiter)
     }
-    // Behind a head that is parked there is nothing to ask: its wake-ups are ours.
-    if (!room.refusal) return
-    room.refusal = room.upToDate(room.refusal)
-    waiter.refusal ??= room.refusal
-    this.#asking.park(waiter)
   }
 
-  /** "The lock is free", or may be: the head tries as soon as it is the turn of this client. */
-  unlocked(room: Room): void {
-    const wait = Math.min(this.#turns.wait(room.key), this.#patience(room.head))
-    if (wait <= 0) return this.wake(room)
-    this.#asking.hear(room, 'unlock').catch(() => {})
-    room.turn?.cancel()
-    room.turn = this.#clock.after(wait, () => {
-      this.#turns.waited(room.key)
-      this.wake(room)
-    })
+  leave(waiter: WaiterRecord): void {
+    this.#waiters?.delete(waiter)
   }
 
-  /** The head tries. */
-  wake(room: Room): void {
-    room.turn?.cancel()
-    room.woken = true
-    if (!room.contending) this.#contend(room)
+  /** The lock may be free: the head tries as soon as it is the turn of this client. */
+  wake(): void {
+    if (this.size === 0) return
+    this.alone = false
+    this.#tryInTurn()
   }
 
-  /** This client has released the lock, and so many others were told. */
-  released(room: Room, others: number): void {
-    if (this.#parkBehindOurselves(room)) return
-    room.alone = others === 0
-    this.unlocked(room)
+  /** This client has released the lock, and so many other clients were told. */
+  released(others: number): void {
+    if (this.size === 0 || this.#behindOurselves()) return
+    this.alone = others === 0
+    this.#tryInTurn()
   }
 
   /** A look at the truth: the head tries. Its refusal says who holds, and so who else may enter. */
-  look(room: Room): void {
-    const { releasedAt } = room
-    if (releasedAt === undefined || this.#clock.now() - releasedAt >= TURN) return this.wake(room)
+  look(): void {
+    if (this.size === 0) return
+    if (this.releasedAt === undefined || this.#effects.now() - this.releasedAt >= TURN) return this.tryNow()
     // Our own release is on its way, and this request would be the first behind it. The reply says whose turn it is.
-    this.#heartbeat.schedule(room, TURN)
+    this.#owner.lookWithin(TURN)
   }
 
-  /** The head of the line tries, as long as there are wake-ups to use. Never two attempts of one room at a time. */
-  async #contend(room: Room): Promise<void> {
-    room.contending = true
-    for (let head = room.head; head && room.woken && !head.confirming; head = room.head) {
-      room.woken = false
-      // A refusal counts only if it is newer than that: what was said before has not been heard.
-      const { listening } = room
-      const begun = awake(this.#clock).now()
-      try {
-        const wanted = room.refusal !== undefined || room.line.size > 1 || room.releasedAt !== undefined
-        const block = wanted && !head.wish.mayReenter ? BLOCK : undefined
-        const answer = await this.#asking.attempt(head, block)
-        room.silence = undefined
-        this.#heartbeat.schedule(room, answer.granted ? head.claim.lease : answer.ttl)
-        if (!answer.granted) {
-          room.alone = false
-          this.#shareRefusal(room, answer)
-          if (answer.owner !== undefined) this.#listener.entered(room, answer.owner)
-        }
-        if (room.line.size === 0 || listening) continue
-        // What becomes of its grant is being found out; then there will be another wake-up.
-        if (head.confirming) continue
-        if (answer.granted && this.#parkBehindOurselves(room)) continue
-        await this.#asking.heed(room, 'unlock', this.#heartbeat.pause)
-      } catch (error) {
-        this.#ending.end(head, error as Error)
-        // The others have waited for the same answer, and the next one that asks does not give them their time again.
-        this.#outage.failed(room, begun, error as Error)
-      }
-      room.woken = true
+  /** The head tries. */
+  tryNow(): void {
+    this.#effects.endTurn(this)
+    this.#woken = true
+    if (!this.asking) this.#tryHead()
+  }
+
+  /** The head hears the unlock channel, or has waited for that long enough: what it was told before was not heard. */
+  heard(): void {
+    this.#woken = true
+    this.#tryHead()
+  }
+
+  /** The head's attempt was answered, and what that means to the head itself is done. */
+  answered(head: WaiterRecord, answer: Granted | Refused): void {
+    this.#owner.lookWithin(answer.granted ? head.claim.lease : answer.ttl)
+    if (!answer.granted) {
+      this.alone = false
+      this.#share(answer)
+      if (answer.owner !== undefined) this.#owner.entered(answer.owner)
     }
-    room.contending = false
-    this.#ending.closeIfEmpty(room)
+    // While a grant is confirmed there is nothing to hear: what becomes of it is another wake-up.
+    const goesOn = this.size === 0 || this.#heardBefore || head.confirming
+    if (goesOn || (answer.granted && this.#behindOurselves())) this.#tryHead()
+    else this.#effects.hearUnlock(this, head)
+  }
+
+  /** Nobody waits any more, so nothing is remembered. */
+  forget(): void {
+    this.refusal = undefined
+    this.alone = false
+    this.releasedAt = undefined
+  }
+
+  #tryInTurn(): void {
+    const wait = Math.min(this.#turns.wait(this.key), this.#patience(this.head))
+    if (wait <= 0) this.tryNow()
+    else this.#effects.leaveTurn(this, wait)
+  }
+
+  /** The head tries, as long as there are wake-ups to use. Never two attempts of one line at a time. */
+  #tryHead(): void {
+    const { head } = this
+    this.asking = head !== undefined && this.#woken && !head.confirming
+    if (!head || !this.asking) return this.#owner.rested()
+    this.#woken = false
+    // A refusal counts only if the channel was heard before: what was said until then has been missed.
+    this.#heardBefore = this.#effects.hearsUnlock(this)
+    const wanted = this.refusal !== undefined || this.size > 1 || this.releasedAt !== undefined
+    this.#owner.ask(head, 'as-head', wanted && !head.wish.mayReenter)
   }
 
   /** For how many ms nothing may be asked for this waiter: it has to be refused before it gives up, or joins the queue. */
@@ -150,27 +195,27 @@ export class Line {
     if (!waiter || waiter.refusal) return Number.POSITIVE_INFINITY
     const { timeout, fairAfter } = waiter.wish
     const limit = Math.min(timeout ?? Number.POSITIVE_INFINITY, fairAfter ?? Number.POSITIVE_INFINITY)
-    return waiter.since + limit / 2 - this.#clock.now()
+    return waiter.since + limit / 2 - this.#effects.now()
   }
 
   /** Where this client may hand the lock on to its own there is nothing to ask, nor to listen for. */
-  #parkBehindOurselves(room: Room): boolean {
-    const refusal = this.#listener.ours(room.key)
+  #behindOurselves(): boolean {
+    const refusal = this.#effects.ours(this.key)
     if (!refusal) return false
-    this.#shareRefusal(room, refusal)
-    this.#heartbeat.schedule(room, refusal.ttl)
+    this.#share(refusal)
+    this.#owner.lookWithin(refusal.ttl)
     return true
   }
 
-  /** Who stands behind the head waits for the same reason. Who comes later learns it on arrival. */
-  #shareRefusal(room: Room, refusal: Refused): void {
-    const first = room.refusal === undefined
-    room.refusal = refusal
-    room.holder = refusal.holder
+  /** Whoever stands behind the head waits for the same reason. Those that come later learn it on arrival. */
+  #share(refusal: Refused): void {
+    const first = this.refusal === undefined
+    this.refusal = refusal
+    this.#owner.learn(refusal)
     if (!first) return
-    for (const waiter of room.line) {
+    for (const waiter of this.waiters) {
       waiter.refusal ??= refusal
-      this.#asking.park(waiter)
+      this.#owner.park(waiter)
     }
   }
 }

@@ -5,26 +5,32 @@
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
-import type { Room, Silence, Waiter, Waiters } from './waiters.ts'
+import type { Asker } from './effects.ts'
 
 const NEVER = Number.POSITIVE_INFINITY
 
+/** Since when something has been out of reach, and the latest reason. */
+interface Silence {
+  readonly since: number
+  error: Error
+}
+
 export class Outage {
-  readonly #waiters: Waiters
+  readonly #locks: () => Iterable<Asker>
   readonly #clock: Clock
   readonly #patience: number
-  readonly #end: (waiter: Waiter, error: Error) => void
+  /** Locks whose lines ask, and are not answered. */
+  readonly #silent = new Map<Asker, Silence>()
   #now: Silence | undefined
   /** Whether the connection has failed, and not only not been made yet. */
   #known = false
   #timer: Timer | undefined
   #wakeAt = NEVER
 
-  constructor(waiters: Waiters, clock: Clock, patience: number, end: (waiter: Waiter, error: Error) => void) {
-    this.#waiters = waiters
+  constructor(locks: () => Iterable<Asker>, clock: Clock, patience: number) {
+    this.#locks = locks
     this.#clock = awake(clock)
     this.#patience = patience
-    this.#end = end
   }
 
   get error(): Error | undefined {
@@ -51,15 +57,19 @@ export class Outage {
   over(): void {
     this.#now = undefined
     this.#known = false
-    if (!this.#waiters.rooms.some(room => room.silence)) this.#sleep()
+    if (this.#silent.size === 0) this.#sleep()
   }
 
-  /** An attempt of the room's line that began at `since` has failed with this error; of what nobody answered, others may come. */
-  failed(room: Room, since: number, error: Error): void {
-    if (room.line.size === 0 || this.#clock.now() - since < this.#patience) return
-    room.silence ??= { since, error }
-    room.silence.error = error
-    this.#wakeBy(this.#judge(room))
+  /** An attempt of the line that began at `since` has failed with this error; of what nobody answered, others may come. */
+  failed(lock: Asker, since: number, error: Error): void {
+    if (lock.line.size === 0 || this.#clock.now() - since < this.#patience) return
+    this.#silent.set(lock, { since: this.#silent.get(lock)?.since ?? since, error })
+    this.#wakeBy(this.#judge(lock))
+  }
+
+  /** What the line of the lock asks was answered, or nobody waits for it any more. */
+  answered(lock: Asker): void {
+    this.#silent.delete(lock)
   }
 
   close(): void {
@@ -85,23 +95,21 @@ export class Outage {
   #loseHope(): void {
     // Who comes later has more time than that.
     let next = this.#now ? this.#clock.now() + this.#patience : NEVER
-    for (const room of this.#waiters.rooms) {
-      if (this.#now || room.silence) next = Math.min(next, this.#judge(room))
-    }
+    for (const lock of [...(this.#now ? this.#locks() : this.#silent.keys())]) next = Math.min(next, this.#judge(lock))
     this.#wakeBy(next)
   }
 
-  /** Ends the waiters of the room whose patience is over; returns when to look again. */
-  #judge(room: Room): number {
+  /** Ends the waiters of the lock whose patience is over; returns when to look again. */
+  #judge(lock: Asker): number {
     const now = this.#clock.now()
     let next = now + this.#patience
-    for (const waiter of [...room.line, ...room.queued]) {
+    for (const waiter of [...lock.line.waiters, ...lock.queued]) {
       // What the line asks says nothing of the queue, which has its heartbeats.
-      const silence = room.line.has(waiter) ? room.silence : undefined
+      const silence = lock.line.waiters.has(waiter) ? this.#silent.get(lock) : undefined
       const since = Math.min(this.#now?.since ?? NEVER, silence?.since ?? NEVER)
       const end = Math.max(waiter.begun, since) + this.#patience
       if (end > now) next = Math.min(next, end)
-      else this.#end(waiter, outOfReach((this.#now ?? silence)?.error as Error).of(room.key))
+      else lock.end(waiter, outOfReach((this.#now ?? silence)?.error as Error).of(lock.key))
     }
     return next
   }

@@ -128,7 +128,7 @@ describe('the time of day of Redis steps', () => {
   })
 
   // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/tend.lua: a lapsed lease is never
-  // found. Break: `Math.min(ttl + AFTER_LAPSE, this.#pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: it is found
+  // found. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: it is found
   // a minute later. The limit: what a dead holder leaves lasts for its lease *and* the step.
   test('back, while a dead process holds: I4, its lease is longer by the step, no more; and can be taken', async () => {
     const { url, step } = await steppedServer()

@@ -17,7 +17,7 @@ const outages: Record<string, (proxy: FrameProxy) => unknown> = {
 
 describe.each(Object.entries(outages))('the connection for messages %s', (_, begin) => {
   // Break: `const timer = this.#clock.after(limit, resolve)` to `const timer = this.#clock.after(60_000, resolve)` in
-  // src/wait/asking.ts: it does not ask again, or not even once, before it hears.
+  // src/wait/ears.ts: it does not ask again, or not even once, before it hears.
   test.each(ways)('I4: new waiters are granted by what they ask (fair: %s)', async fair => {
     // Far less than until the client gives up a connection that says nothing.
     const { locks, proxy } = await clientBehindProxy({ outageTimeout: 15_000, waiterTtl: 900 })
@@ -32,7 +32,7 @@ describe.each(Object.entries(outages))('the connection for messages %s', (_, beg
 })
 
 // Break: `if (error.cause === undefined || error.cause.name === 'ReplyError') reject(error)` to `reject(error)` in
-// src/wait/asking.ts: it ends with the subscription that both have asked for.
+// src/wait/ears.ts: it ends with the subscription that both have asked for.
 test('I6: a fair call rides out an outage though one that came before it has given up', async () => {
   const { locks, proxy } = await clientBehindProxy({ outageTimeout: 3_000, waiterTtl: 15_000 })
   proxy.refuse()

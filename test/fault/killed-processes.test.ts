@@ -9,7 +9,7 @@ import { nothingLeft, parkQuietly, ways, within } from './support/steps.ts'
 /** Of the dead: long enough that waiting for one expiry of a waiter or one lease would show. */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
-// Break: `Math.min(ttl + AFTER_LAPSE, this.#pause)` to `this.#pause` in src/wait/heartbeat.ts: found too late.
+// Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `this.pause` in src/wait/heartbeat.ts: found too late.
 test.each(ways)(
   'of the holder: I1 I4 I7, the next is granted as its lease ends, nothing stays (fair: %s)',
   async fair => {

@@ -33,7 +33,7 @@ const losses: Record<string, Loss> = {
 describe.each(Object.entries(losses))('%s', (_, lose) => {
   // I2. Break: `math.max(clock + 1, micros)` to `math.max(clock, 1e15) + 1` in lua/include/clock.lua: the tokens are
   // counted, and begin anew (with unfair ones: a fair one brings a ticket that is larger than the token before it).
-  // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.#pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
+  // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
   // before the lease would have ended.
   // I8. Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() +
   // ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
@@ -106,7 +106,7 @@ test('a restart without data: I2 I4 I8, processes are told, and go on', async ()
 })
 
 describe.each(['', ':queue'])('a key of the wrong type is in the place of <lock>%s', suffix => {
-  // Break: `silence >= this.#outage` to `false` in src/wait/heartbeat.ts: the fair waiter is never told.
+  // Break: `silence >= this.#patience` to `false` in src/wait/requests.ts: the fair waiter is never told.
   test('I6 I8: holder and waiters settle, with a clear error; nothing of it is touched; it works when it is gone', async () => {
     const { url } = await ownServer()
     const redis = plainRedis(url)

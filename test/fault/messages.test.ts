@@ -18,7 +18,7 @@ function allMessages(proxy: FrameProxy, deed: 'drop' | 'hold' | 'twice') {
 describe('messages are lost', () => {
   const waiterTtl = 1_800
 
-  // Break: `Math.min(ttl + AFTER_LAPSE, this.#pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
+  // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
   // before the lease ends.
   test.each(ways)('that of a release: I4, its waiter finds it within a heartbeat (fair: %s)', async fair => {
     const key = freshKey()
@@ -119,7 +119,7 @@ describe('a grant comes late', () => {
     await nothingLeft(plainRedis(), next, key)
   })
 
-  // Break: `token > (waiter.refusal?.clock ?? 0)` to `true` in src/wait/acquire.ts: two hold.
+  // Break: `token > (waiter.refusal?.clock ?? 0)` to `true` in src/wait/local-lock.ts: two hold.
   test('after it has lapsed, another holds, and its waiter has joined again: I1, it is not believed', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
@@ -201,8 +201,9 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `this.#waiters.add(waiter)` away in src/wait/acquire.ts: the grant that is under way is given back.
-  // Break: `if (!waiter.askedToQueue) return true` away in src/wait/acquire.ts: the message is believed.
+  // Break: `this.#waiters.set(wish.claim.id, waiter)` away in src/wait/acquire.ts: the grant that is under way is given back.
+  // Break: `if (!place || atPlace[place.is].message === 'ignore') return` away in src/wait/local-lock.ts: the message is
+  // believed.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
@@ -244,9 +245,9 @@ describe('messages are forged', () => {
     expect(await held.release()).toBe(true)
   })
 
-  // Break: `room.alone = false` to `return this.inherit(room.head!, { granted: true, token: 1, deadline: 1e9, via:
-  // 'wakeup' })` in src/wait/acquire.ts: the message alone is believed.
-  // Break: `if (!room.contending) this.#contend(room)` to `this.#contend(room)` in src/wait/line.ts: each message costs
+  // Break: `this.#locks.get(key)?.unlocked()` to `const lock = this.#locks.get(key); lock?.hold(lock.line.head!, { granted:
+  // true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the message alone is believed.
+  // Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/wait/line.ts: each message costs
   // a request.
   test('saying that the lock is free: I1, nobody takes it, and a storm of them costs a few requests', async () => {
     const { key, redis, held, lock } = await scene()

@@ -75,7 +75,7 @@ test('a holder is cut off for less than its lease: I8, it keeps it, and nobody e
 })
 
 describe('a waiter is cut off when its turn comes', () => {
-  // Break: `newer && deadline - this.#clock.now() >= lease / 2` to `true` in src/wait/acquire.ts: the old message makes a
+  // Break: `newer && deadline - this.#effects.now() >= lease / 2` to `true` in src/wait/local-lock.ts: the old message makes a
   // second holder.
   test('I1 I4: the next has the lock after its lease; when it is back it waits on, and is granted', async () => {
     const key = freshKey()
@@ -188,7 +188,7 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
 
 describe('everything is swallowed, on old and new connections', () => {
   // Break: `if (now - call.begun < this.#outageTimeout) break` to `break` in src/redis/connection.ts: calls stay pending.
-  // Break: `else this.#end(waiter, outOfReach((this.#now ?? silence)?.error as Error).of(room.key))` away in
+  // Break: `else lock.end(waiter, outOfReach((this.#now ?? silence)?.error as Error).of(lock.key))` away in
   // src/wait/outage.ts: the parked waiters stay pending.
   test.each(directions)('what goes %s: I6 I7 I8, every promise settles within outageTimeout', async direction => {
     const outageTimeout = 1_000

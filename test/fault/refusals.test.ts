@@ -80,8 +80,8 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
   })
 
   // Break: `if (answers) this.#learn(entry, answers[i],` to `if (true) this.#learn(entry, answers?.[i],` in
-  // src/lease/renewal.ts: a renewal that was refused is taken for a lost lock. Break: `if (silence >= this.#outage)` away
-  // in src/wait/heartbeat.ts: the waiter gives up at the first heartbeat that is refused.
+  // src/lease/renewal.ts: a renewal that was refused is taken for a lost lock. Break: `if (silence >= this.#patience)` away
+  // in src/wait/requests.ts: the waiter gives up at the first heartbeat that is refused.
   test('I1 I4 I8: for less than a lease, holder and fair waiter see it through', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)

@@ -41,7 +41,7 @@ async function scene() {
 
 describe('with a replica that follows', () => {
   // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: no grant counts, and nobody gets the
-  // lock. Break: `this.#ending.inherit(heir, grant)` to `this.#ending.grant(heir, grant)` in src/wait/acquire.ts: a
+  // lock. Break: `?.hold(heir, grant)` to `?.found(heir, grant)` in src/wait/acquire.ts: a
   // hand-off within the client is to be confirmed under an id that Redis does not know, and never counts (unfair).
   test.each(ways)('I1 I2 I7: a lock goes from hand to hand as ever (fair: %s)', async fair => {
     const { key, redis, careful } = await scene()
@@ -74,7 +74,7 @@ describe('with a replica that follows', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // Break: `if (this.#confirming)` to `if (false)` in src/wait/ending.ts: the replica is the master before it has the
+  // Break: `if (this.#effects.confirm)` to `if (false)` in src/wait/local-lock.ts: the replica is the master before it has the
   // grant, and grants the lock again. (A race: on a machine that has much to do, now and then it has the grant.)
   test('I1: what was granted survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
@@ -87,8 +87,8 @@ describe('with a replica that follows', () => {
 })
 
 describe('with a replica that does not get what is written', () => {
-  // Break: `if (this.#confirming)` to `if (false)` in src/wait/ending.ts: the attempt has the lock, though no replica
-  // knows. Break: ` || this.confirming` away in src/wait/waiters.ts: the lock is not free until its lease is over.
+  // Break: `if (this.#effects.confirm)` to `if (false)` in src/wait/local-lock.ts: the attempt has the lock, though no replica
+  // knows. Break: `'confirm-newest', queued: 'wait', end: 'leave' }` to `'confirm-newest', queued: 'wait', end: 'leave-asked' }` in src/wait/states.ts: the lock is not free until its lease is over.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
     const [locks, other] = [careful(), careless()]
@@ -100,8 +100,8 @@ describe('with a replica that does not get what is written', () => {
     expect(free.held).toBe(true)
   })
 
-  // Break: `now + PAUSE - waiter.unconfirmedSince >= this.#patience` to `true` in src/wait/confirming.ts: it rejects at once.
-  // Break: `this.#clock.after(PAUSE, () => this.#again(waiter))` to `{}` in src/wait/confirming.ts: it
+  // Break: `waited >= this.#terms.patience` to `true` in src/wait/local-lock.ts: it rejects at once.
+  // Break: `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` to `{}` in src/wait/requests.ts: it
   // does not ask again, and no later grant reaches it.
   test.each(ways)('I4: a call goes on waiting, and is granted when the replica is back (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites, heal } = await scene()
@@ -117,8 +117,8 @@ describe('with a replica that does not get what is written', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince = begun` in src/wait/confirming.ts: its patience
-  // begins anew each time, and it waits for ever. Break: ` || this.confirming` away in src/wait/waiters.ts: the last
+  // Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince = begun` in src/wait/local-lock.ts: its patience
+  // begins anew each time, and it waits for ever. Break: `'confirm-newest', queued: 'wait', end: 'leave' }` to `'confirm-newest', queued: 'wait', end: 'leave-asked' }` in src/wait/states.ts: the last
   // grant is not taken back (unfair).
   test.each(ways)('I6: without an end in sight it rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
@@ -131,7 +131,7 @@ describe('with a replica that does not get what is written', () => {
 
   // Break: `clock.after(timeout, ` to `clock.after(2 ** 30, ` in src/wait/patience.ts: one waits on.
   // Break: `audience.add(tell)` away in src/wait/patience.ts: the other waits on.
-  // Break: ` || this.confirming` away in src/wait/waiters.ts: the grant of who gave up is not taken back (unfair).
+  // Break: `'confirm-newest', queued: 'wait', end: 'leave' }` to `'confirm-newest', queued: 'wait', end: 'leave-asked' }` in src/wait/states.ts: the grant of who gave up is not taken back (unfair).
   test.each(ways)('I6 I7: time-out and abort end the wait while it is being confirmed (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ replicas: { min: 1, timeout: 2_000 } })
@@ -149,8 +149,8 @@ describe('with a replica that does not get what is written', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `if (this.#confirming)` to `if (false)` in src/wait/ending.ts: the first has the lock, though no replica
-  // knows. Break: `this.leave(waiter, undone)` to `undone()` in src/wait/ending.ts: the hand-off is not taken back, and
+  // Break: `if (this.#effects.confirm)` to `if (false)` in src/wait/local-lock.ts: the first has the lock, though no replica
+  // knows. Break: `this.#effects.undo(this, waiter)` to `this.undone(waiter)` in src/wait/local-lock.ts: the hand-off is not taken back, and
   // the next waiter goes without. Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in
   // lua/tend.lua: with a ticket of a minute later the first joins behind who comes next. (With one of that very moment
   // it would be ahead: it joins again as soon as the hand-off is undone.)
@@ -219,7 +219,7 @@ test('the right to WAIT: it is in the rule, and named where it is missing', asyn
   expect(errors.map(({ message }) => message)).toEqual(['the user of Redis lacks +wait'])
 })
 
-// Break: `waiter.wish.mode === 'once' || ` away in src/wait/confirming.ts: it joins the line, and waits for the holder.
+// Break: `waiter.wish.mode === 'once' || ` away in src/wait/local-lock.ts: it joins the line, and waits for the holder.
 test('a grant that lapses while it is confirmed: I6, a single attempt ends without it, and says why', async () => {
   const { key, replica, careful, careless } = await scene()
   const [locks, other] = [careful(patient), careless()]

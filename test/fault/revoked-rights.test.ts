@@ -72,7 +72,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   })
 
   // Break: `this.#leaveBehind(entry.lease, 'its lease ran out')` to `this.#remove(entry.lease)` in src/lease/renewal.ts: the
-  // holder is not told. Break: `if (silence >= this.#outage)` to `if (false)` in src/wait/heartbeat.ts: a fair waiter
+  // holder is not told. Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: a fair waiter
   // waits for ever.
   test('I1 I6 I8: a holder is told when its lease runs out; its waiters are rejected; the lock goes to others', async () => {
     const { redis, limited, other, key } = await scene()

@@ -20,7 +20,7 @@ const tellings = ['reply', 'message'] as const
 // and renewed, by the grant that came after it.
 // Break: `this.#listener.remains(lease)` away in src/lease/renewal.ts: nobody gives the new grant back.
 // By reply, with the data. Break: `else if (token !== undefined) this.#listener.doubt(id, token)` away in
-// src/wait/ending.ts: the lease lives until its renewal.
+// src/wait/acquire.ts: the lease lives until its renewal.
 // By message, with the data. Break: `if (this.#holding.has(id)) this.#holding.doubt(id, token)` to
 // `if (this.#holding.has(id)) return` in src/session.ts: the same.
 test.each(Object.keys(takings).flatMap(taking => tellings.map(telling => ({ taking, telling }))))(

@@ -15,7 +15,7 @@ import type { Request, Settings } from '../../src/options.ts'
 import { Link } from '../../src/redis/link.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
 import { limited, patiently } from '../../src/wait/patience.ts'
-import type { Waiter, Wish } from '../../src/wait/waiters.ts'
+import type { Waiter, Wish } from '../../src/wait/waiter.ts'
 import { type Net, SimulatedRedis } from './network.ts'
 import type { Process } from './timeline.ts'
 

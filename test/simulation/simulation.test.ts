@@ -12,7 +12,7 @@
  *   src/wait/ending.ts     no `leave` behind a caller that has given up (I7); `takeBack` empty (I7), or without looking
  *                          for the lease first (I1)
  *   src/wait/heartbeat.ts  no timer (I4)
- *   src/wait/waiters.ts    `find` blind until the waiter's request is answered (I1)
+ *   src/wait/waiter.ts    `find` blind until the waiter's request is answered (I1)
  *   src/wait/outage.ts     no end of patience (I6)
  *   src/lease/renewal.ts   the deadline ignored (I8); siblings with another token prolonged (I1); `ranOut` not told (I7)
  *   src/clock.ts           no margin in `surelyUntil` (I1)

@@ -198,7 +198,7 @@ test('I5 an unfair waiter is not granted by message: none was asked for', async 
   const at = new Waiting()
   const a = await at.parkedHead({ id: 'A' })
   expect(at.acquirer.grantedByMessage('A', 2, 'handoff')).toBe(true)
-  expect(a.state).toBe('waiting')
+  expect(a.waits).toBe(true)
 })
 
 describe('I5 a grant that is told again never gives the live lease back:', () => {
@@ -308,7 +308,7 @@ describe('I2 a grant that was taken away before its reply came', () => {
     const a = await at.start({ id: 'A' })
     at.acquirer.lost('A', 7)
     await at.kind.attempts.next.answer(at.granted({ token: 7 }))
-    expect(a.state).toBe('waiting')
+    expect(a.waits).toBe(true)
     await at.kind.attempts.next.answer(at.granted({ token: 9 }))
     expect(await a.outcome).toMatchObject({ token: 9 })
   })

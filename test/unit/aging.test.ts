@@ -1,7 +1,7 @@
 /** Unfair waiters that come due: in their order, with one timer for all that wait for equally long. */
 import { expect, test } from 'vitest'
 import { Aging } from '../../src/wait/aging.ts'
-import { Waiter } from '../../src/wait/waiters.ts'
+import { WaiterRecord } from '../../src/wait/waiter.ts'
 import { FakeClock } from './fake-clock.ts'
 
 function setUp() {
@@ -10,7 +10,7 @@ function setUp() {
   const aging = new Aging(clock, waiter => due.push(waiter.claim.id))
   const park = (id: string, fairAfter: number | undefined, mode: 'line' | 'queue' = 'line') => {
     const claim = { key: 'key', id, owner: id, label: '', lease: 1_000, headStart: 0 }
-    const waiter = new Waiter({ claim, mode, fairAfter, mayReenter: false }, clock.now(), clock.now(), () => {})
+    const waiter = new WaiterRecord({ claim, mode, fairAfter, mayReenter: false }, clock.now(), clock.now(), () => {})
     aging.add(waiter)
     return waiter
   }

@@ -36,7 +36,7 @@ test('I6 a wait whose grants are gone again and again, because they are shorter 
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })
   const begin = at.clock.now()
-  while (waiter.state === 'waiting' && at.clock.now() < begin + 2 * OUTAGE) {
+  while (waiter.waits && at.clock.now() < begin + 2 * OUTAGE) {
     await at.kind.attempts.next.answer(at.granted())
     await at.clock.advance(500)
     await confirmations.next.answer(undefined)

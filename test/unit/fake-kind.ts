@@ -15,7 +15,7 @@ import type {
   Renewed,
   Tended,
 } from '../../src/kind.ts'
-import type { Channels } from '../../src/wait/asking.ts'
+import type { Channels } from '../../src/wait/ears.ts'
 import { settled } from './promises.ts'
 
 /** One call that the code under test has made. */

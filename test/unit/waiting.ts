@@ -2,7 +2,7 @@
 import { surelyUntil } from '../../src/clock.ts'
 import type { Granted, Refused, Tended } from '../../src/kind.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
-import type { Waiter, Wish } from '../../src/wait/waiters.ts'
+import type { Waiter, Wish } from '../../src/wait/waiter.ts'
 import { FakeClock } from './fake-clock.ts'
 import { FakeChannels, FakeKind } from './fake-kind.ts'
 import { quiet, settled } from './promises.ts'

@@ -1,0 +1,81 @@
+/** What a lock of this client (local-lock.ts) asks to have done: everything that is I/O or takes time. acquire.ts carries it out. */
+import type { Granted, Refused, Renewed, Tended } from '../kind.ts'
+import type { Line, LineEffects } from './line.ts'
+import type { Turns } from './turns.ts'
+import type { Waiter } from './waiter.ts'
+
+/** What an attempt is for. */
+export type Attempt =
+  /** A waiter that stands nowhere yet asks by itself. */
+  | 'alone'
+  /** The head of the line asks for everybody behind it. */
+  | 'as-head'
+  /** A fair waiter asks for a place in the queue. */
+  | 'to-join'
+  /** Its owner holds the lock, wherever that was heard. */
+  | 'to-re-enter'
+
+/** The lock that asks, as far as it receives the answers. */
+export interface Asker {
+  readonly key: string
+  readonly line: Line
+  readonly queued: ReadonlySet<Waiter>
+  /** How many wait here. */
+  readonly waiting: number
+  answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused): void
+  /** The heartbeat of these waiters was answered; undefined: it was not. */
+  tended(waiters: readonly Waiter[], answer: Tended | undefined): void
+  /** Replicas were asked at `begun`, and have the grant until `deadline`; not a number: it is gone. */
+  confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed): void
+  /** Too few replicas have the grant. */
+  unconfirmed(waiter: Waiter, begun: number, error: Error): void
+  /** A grant that did not count has been taken back. */
+  undone(waiter: Waiter): void
+  /** It is time for a look at the truth. */
+  look(): void
+  /** The wait ends without a grant. */
+  end(waiter: Waiter, error: Error | undefined): void
+}
+
+/** What has to be done about what has happened to a lock. */
+export interface Effects extends LineEffects {
+  /**
+   * Sends an attempt, which is answered by `answered`; where it fails, the waiter is ended, and after a head the next one is
+   * called by `Line.heard`. `join`: to be queued if it is refused. `reserve`: with tokens for hand-offs within this client.
+   */
+  ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void
+  /** Looks at the truth now, and plans the next look. */
+  look(lock: Asker): void
+  /** The holder's lease ends in so many ms: looks then, or when it is time for a look anyway. */
+  lookWithin(lock: Asker, ttl: number): void
+  /** Sends a heartbeat of these waiters, which is answered by `tended`. */
+  tend(lock: Asker, waiters: readonly Waiter[]): void
+  /** Asks replicas, which is answered by `confirmed` or `unconfirmed`. Undefined: a grant counts at once. */
+  readonly confirm: ((lock: Asker, waiter: Waiter, grant: Granted) => void) | undefined
+  /** Takes a grant back that did not count, and calls `undone` a moment later. */
+  undo(lock: Asker, waiter: Waiter): void
+  /** Takes back whatever became of the waiter's requests. */
+  leave(waiter: Waiter): void
+  /** The waiter was granted the lock before: takes back, if its hold has ended; if not, asks whether the token is newer. */
+  check(waiter: Waiter, token?: number): void
+  /** Something says that the hold of this waiter may be gone. */
+  doubt(waiter: Waiter): void
+  /** The waiter has parked: its caller is told. */
+  parked(waiter: Waiter): void
+  /** Its wait is over; its caller is not told yet. */
+  settled(waiter: Waiter): void
+  /** Nobody waits in this lock any more. `idle`: nor is anybody about to. */
+  empty(lock: Asker, idle: boolean): void
+}
+
+/** What all locks of a client have in common. */
+export interface Terms {
+  readonly turns: Turns
+  /** For how long a waiter whose grants are not confirmed goes on, in ms. */
+  readonly patience: number
+  /** The client is closed: no more grants. */
+  closed: boolean
+}
+
+/** Between the end of a grant that did not count and the next attempt, in ms. */
+export const UNDO_PAUSE = 50

@@ -1,0 +1,396 @@
+/**
+ * What this client has of one lock: who waits for it here, and what was heard of it. There is no I/O and no timer in this
+ * file. Each public method is something that has happened; what has to be done about it is asked of `Effects`, which
+ * acquire.ts carries out.
+ *
+ *      line    unfair waiters, first come first; only the head asks    A ─ B ─ C     line.ts
+ *      queued  fair waiters, whose order is that of Redis            { D, E }
+ *
+ * A grant can come by a reply, by a message or by a look, more than once, and too late; and the caller can give up in
+ * between. Whichever is first settles the waiter; states.ts says what becomes of the others.
+ */
+import { surelyUntil } from '../clock.ts'
+import { LockClosedError, LockConnectionError } from '../errors.ts'
+import type { Granted, Holder, Refused, Renewed, Tended, Via } from '../kind.ts'
+import { type Asker, type Attempt, type Effects, type Terms, UNDO_PAUSE } from './effects.ts'
+import { Line, type LineOwner } from './line.ts'
+import { announced, atPlace, holding, inState, over, type Place, type State, standing } from './states.ts'
+import type { Waiter, WaiterRecord } from './waiter.ts'
+
+const nobody: ReadonlySet<WaiterRecord> = new Set()
+const tooLate = new Error('its lease ended before enough replicas had it')
+
+export class LocalLock implements Asker, LineOwner {
+  readonly key: string
+  readonly line: Line
+  readonly #terms: Terms
+  readonly #effects: Effects
+  /** Made when it is needed. */
+  #queued: Set<WaiterRecord> | undefined
+  #arriving = 0
+  #tending = false
+  /** A look was asked for that has to be newer than the one under way. */
+  #tendAgain = false
+  /** Who holds, by the last that was heard, whichever waiter received it. Undefined: nothing was heard. */
+  #holder: Holder | 'released' | undefined
+
+  constructor(key: string, terms: Terms, effects: Effects) {
+    this.key = key
+    this.#terms = terms
+    this.#effects = effects
+    this.line = new Line(this, terms.turns, effects)
+  }
+
+  get queued(): ReadonlySet<Waiter> {
+    return this.#queued ?? nobody
+  }
+
+  /** How many wait here. */
+  get waiting(): number {
+    return this.line.size + (this.#queued?.size ?? 0)
+  }
+
+  /** The waiter that a lease of this length may be handed to without asking Redis: nobody is ahead of it, here. */
+  heir(lease: number): Waiter | undefined {
+    const head = this.queued.size === 0 ? this.line.head : undefined
+    return head && !head.wish.mayReenter && head.claim.lease === lease ? head : undefined
+  }
+
+  // A waiter comes.
+
+  arrive(): void {
+    this.#arriving += 1
+  }
+
+  /** It asks before it stands anywhere; unless the lock is for others to take now: then its owner re-enters a few ms later. */
+  tryAlone(waiter: WaiterRecord): void {
+    if (waiter.wish.mode !== 'once' && this.#terms.turns.wait(this.key) > 0) this.stand(waiter)
+    else this.ask(waiter, 'alone')
+  }
+
+  /** To the end of the line. */
+  stand(waiter: WaiterRecord): void {
+    this.#moveTo(waiter, standing)
+    this.line.join(waiter)
+  }
+
+  /** Among the fair waiters, out of the line. */
+  announce(waiter: WaiterRecord): void {
+    this.#moveTo(waiter, announced)
+    this.line.leave(waiter)
+    this.#queued ??= new Set()
+    this.#queued.add(waiter)
+  }
+
+  /** It is known as a fair waiter, and hears its inbox. */
+  join(waiter: WaiterRecord): void {
+    if (waiter.place?.is === 'announced') this.#moveTo(waiter, { is: 'joining', told: false })
+    this.ask(waiter, 'to-join')
+  }
+
+  // Answers.
+
+  answered(waiter: WaiterRecord, attempt: Attempt, join: boolean, answer: Granted | Refused): void {
+    waiter.unanswered -= 1
+    if (answer.granted) this.#granted(waiter, asWaited(answer, waiter.parked))
+    else this.#refused(waiter, join, answer)
+    if (attempt === 'as-head') this.line.answered(waiter, answer)
+    else if (answer.granted || !waiter.waits) return
+    else if (attempt === 'to-join') this.#joined(waiter, answer)
+    else if (attempt !== 'alone') return
+    else if (waiter.wish.mode === 'once') this.end(waiter, undefined)
+    else this.stand(waiter)
+  }
+
+  /** The heartbeat of these waiters was answered; undefined: it was not. */
+  tended(waiters: readonly WaiterRecord[], answer: Tended | undefined): void {
+    if (answer) this.#learn(waiters, answer)
+    this.#tending = false
+    const again = this.#tendAgain && this.queued.size > 0
+    this.#tendAgain = false
+    if (again) this.#tend()
+    else this.rested()
+  }
+
+  /** Replicas were asked at `begun` about this grant, and have it until then, by the server’s clock; not a number: it is gone. */
+  confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
+    if (!waiter.waits) return
+    // The answer may be older than a newer grant that was heard of meanwhile.
+    const proven = typeof deadline === 'number' && grant.token === waiter.latest
+    const until = proven ? Math.max(Math.min(deadline, begun + waiter.claim.lease), grant.deadline) : 0
+    if (until > this.#effects.now()) {
+      this.hold(waiter, { ...grant, deadline: until })
+      // Waiters that came to stand behind it in the meantime look for themselves.
+      this.line.wake()
+    } else if (!this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate))) {
+      this.undone(waiter)
+    }
+  }
+
+  /** Too few replicas have the grant. */
+  unconfirmed(waiter: WaiterRecord, begun: number, error: Error): void {
+    if (waiter.waits && !this.#outOfPatience(waiter, begun, error)) this.#effects.undo(this, waiter)
+  }
+
+  /** A grant that did not count has been taken back. */
+  undone(waiter: WaiterRecord): void {
+    const { place } = waiter
+    if (!place) return
+    waiter.state = place
+    this.#again(waiter)
+  }
+
+  // News.
+
+  /** "The lock is free", said by another client: the head tries when it is its turn. */
+  unlocked(): void {
+    if (this.#inUse) this.#holder = 'released'
+    this.line.wake()
+  }
+
+  /** This client releases the lock now: the next grant of it is a hand-off. */
+  releasing(): void {
+    if (this.#inUse) this.line.releasedAt = this.#effects.now()
+  }
+
+  /** This client has released the lock, and so many other clients were told. */
+  released(others: number): void {
+    if (this.#inUse) this.#holder = 'released'
+    this.line.released(others)
+  }
+
+  /** The owner of this name holds the lock. Each of its waiters asks by a request of its own: a release has one id for each hold. */
+  entered(owner: string): void {
+    for (const waiter of [...this.line.waiters, ...(this.#queued ?? nobody)]) {
+      if (waiter.claim.owner === owner && waiter.wish.mayReenter && !waiter.confirming) this.ask(waiter, 'to-re-enter')
+    }
+  }
+
+  /** A grant, in a message. Of its lease only what an earlier look has proven is believed. */
+  granted(waiter: WaiterRecord, token: number, via: Via): void {
+    const { place } = waiter
+    if (!place || atPlace[place.is].message === 'ignore') return
+    const { lease } = waiter.claim
+    // A message that was long under way may tell of a grant that has lapsed, after which the waiter has joined again. Its
+    // token is then no larger than the clock was at our last look; only of a newer grant does that look prove the time.
+    const newer = token > (waiter.refusal?.clock ?? 0)
+    const deadline = surelyUntil(waiter.seen ?? waiter.since, lease)
+    if (newer && deadline - this.#effects.now() >= lease / 2) {
+      this.#granted(waiter, { granted: true, token, deadline, via })
+    } else {
+      this.#prove(waiter)
+    }
+  }
+
+  /**
+   * A grant, in the answer to a look or to this client's own release. One that was under way for longer than its lease is
+   * asked about before it is used. Once: a lease may be shorter than any way to Redis.
+   */
+  found(waiter: WaiterRecord, grant: Granted): void {
+    const dead = waiter.waits && grant.deadline <= this.#effects.now()
+    if (!dead || waiter.late) return this.#granted(waiter, grant)
+    waiter.late = true
+    this.#prove(waiter)
+  }
+
+  /** It is time for a look at the truth: by a heartbeat in the queue, by an attempt in the line. Its refusal says who holds. */
+  look(): void {
+    if (this.#tending) this.#tendAgain = true
+    else if (this.queued.size > 0) this.#tend()
+    this.line.look()
+  }
+
+  // The end of a wait.
+
+  /** Without a grant; with an error, or because the caller has given up. */
+  end(waiter: WaiterRecord, error: Error | undefined): void {
+    const { end } = inState[waiter.state.is]
+    if (end === 'ignore') return
+    this.#settle(waiter, over)
+    if (end === 'leave' || waiter.unanswered > 0) this.#effects.leave(waiter)
+    waiter.settle(error, waiter)
+  }
+
+  /** With the lock. A hand-off within the client comes here at once, because its hold has been confirmed before. */
+  hold(waiter: WaiterRecord, grant: Granted): void {
+    const { line } = this
+    waiter.alone = line.alone
+    if (line.releasedAt !== undefined) waiter.handoff = this.#effects.now() - line.releasedAt
+    line.releasedAt = undefined
+    this.#terms.turns.taken(this.key, grant.via === 'immediate' || grant.via === 'wakeup')
+    this.#settle(waiter, holding)
+    waiter.settle(grant, waiter)
+  }
+
+  #settle(waiter: WaiterRecord, state: State): void {
+    const { inQueue } = waiter
+    this.#moveTo(waiter, state)
+    this.#effects.settled(waiter)
+    this.line.leave(waiter)
+    this.#queued?.delete(waiter)
+    // In the line, the head's answers are for everybody; the newest says best why the wait ended without a grant.
+    const { refusal } = this.line
+    if (refusal && !inQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
+    if (state === over && waiter.refusal) waiter.refusal = this.upToDate(waiter.refusal)
+    this.rested()
+  }
+
+  #granted(waiter: WaiterRecord, grant: Granted): void {
+    const { grant: meaning } = inState[waiter.state.is]
+    if (meaning === 'take-back') return this.#effects.leave(waiter)
+    if (meaning === 'check') return this.#effects.check(waiter, grant.token)
+    if (this.#terms.closed) {
+      this.#settle(waiter, over)
+      this.#effects.leave(waiter)
+      return waiter.settle(new LockClosedError(), waiter)
+    }
+    // Once: whoever forges that it was lost costs it an attempt, and no more.
+    const lost = grant.token <= waiter.lost
+    waiter.lost = 0
+    if (lost && waiter.wish.mode !== 'once') return this.#again(waiter)
+    if (this.#effects.confirm) this.#confirm(waiter, grant)
+    else this.hold(waiter, grant)
+    if (lost) this.#effects.doubt(waiter)
+  }
+
+  #confirm(waiter: WaiterRecord, grant: Granted): void {
+    waiter.latest = Math.max(waiter.latest, grant.token)
+    const { state } = waiter
+    if (state.is === 'confirming') return
+    waiter.state = { is: 'confirming', place: state as Place }
+    this.#effects.confirm?.(this, waiter, grant)
+  }
+
+  /**
+   * Ends the wait if it was a single attempt, or its patience is over by the time of the next one: what has used it all up
+   * may have been timed to end a moment before.
+   */
+  #outOfPatience(waiter: WaiterRecord, begun: number, error: Error): boolean {
+    waiter.unconfirmedSince ??= begun
+    const waited = this.#effects.now() + UNDO_PAUSE - waiter.unconfirmedSince
+    const ended = waiter.wish.mode === 'once' || waited >= this.#terms.patience
+    if (ended) this.end(waiter, error)
+    return ended
+  }
+
+  /** Its grant did not count: it asks anew, with the place that it had. */
+  #again(waiter: WaiterRecord): void {
+    const { again } = atPlace[(waiter.place as Place).is]
+    if (again === 'stand') this.stand(waiter)
+    else if (again === 'try') this.line.tryNow()
+    else if (again === 'join') this.join(waiter)
+    else if (again === 'look') this.#effects.look(this)
+  }
+
+  #refused(waiter: WaiterRecord, join: boolean, refusal: Refused): void {
+    const { place } = waiter
+    if (!place) {
+      if (join) this.#takeBack(waiter)
+    } else if (join || atPlace[place.is].refused === 'wait') {
+      waiter.refusal = refusal
+      this.#holder = refusal.holder
+      this.park(waiter)
+    }
+  }
+
+  /** It was queued by a request that was sent again, although its wait is over. */
+  #takeBack(waiter: WaiterRecord): void {
+    if (inState[waiter.state.is].queued === 'take-back') this.#effects.leave(waiter)
+    else this.#effects.check(waiter)
+  }
+
+  #joined(waiter: WaiterRecord, { ticket, sent, ttl }: Refused): void {
+    const { place } = waiter
+    this.#moveTo(waiter, { is: 'queued', ticket })
+    waiter.seen = sent
+    // A message that could not be believed came before this reply, when there was no ticket to look with.
+    if (place?.is === 'joining' && place.told) this.#effects.look(this)
+    else this.#effects.lookWithin(this, ttl)
+  }
+
+  /** Looks at the truth before a grant is used: the look, not the message, says with which token, for it may have been granted anew. */
+  #prove(waiter: WaiterRecord): void {
+    if (waiter.place?.is === 'joining') this.#moveTo(waiter, { is: 'joining', told: true })
+    this.#effects.look(this)
+  }
+
+  #tend(): void {
+    const waiters = [...this.queued].filter(waiter => waiter.place?.is === 'queued')
+    if (waiters.length === 0) return
+    this.#tending = true
+    this.#effects.tend(this, waiters)
+  }
+
+  #learn(waiters: readonly WaiterRecord[], { sent, ttl, holder, owner, clock, waiters: places }: Tended): void {
+    this.#holder = holder
+    for (const [i, place] of places.entries()) {
+      const waiter = waiters[i] as WaiterRecord
+      if (typeof place !== 'number') this.found(waiter, place)
+      else if (!waiter.waits) this.#takeBack(waiter)
+      else {
+        waiter.seen = sent
+        waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position: place, holder, owner, clock }
+      }
+    }
+    if (owner !== undefined) this.entered(owner)
+    this.#effects.lookWithin(this, ttl)
+  }
+
+  // All of them.
+
+  /** Whether anybody waits, or an answer is under way for somebody who did. */
+  get #inUse(): boolean {
+    return this.waiting > 0 || this.line.asking || this.#tending
+  }
+
+  ask(waiter: WaiterRecord, attempt: Attempt, reserve = false): void {
+    waiter.seen ??= this.#effects.now()
+    waiter.unanswered += 1
+    const join = attempt === 'to-join' || (attempt === 'to-re-enter' && waiter.inQueue)
+    this.#effects.ask(this, waiter, attempt, join, reserve)
+  }
+
+  /** While a grant of it is confirmed, it is the place to which it returns that changes. */
+  #moveTo(waiter: WaiterRecord, to: State): void {
+    const { state } = waiter
+    const stays = state.is === 'confirming' && to !== holding && to !== over
+    if (waiter.place?.is === 'arriving') this.#arriving -= 1
+    waiter.state = stays ? { is: 'confirming', place: to as Place } : to
+  }
+
+  /** From now on the caller knows that it waits. */
+  park(waiter: WaiterRecord): void {
+    if (waiter.parked || waiter.wish.mode === 'once') return
+    waiter.parked = true
+    this.#effects.parked(waiter)
+  }
+
+  lookWithin(ttl: number): void {
+    this.#effects.lookWithin(this, ttl)
+  }
+
+  learn(refusal: Refused): void {
+    this.#holder = refusal.holder
+  }
+
+  /** The refusal with the newest that is known of who holds. */
+  upToDate(refusal: Refused): Refused {
+    const holder = this.#holder === 'released' ? undefined : (this.#holder ?? refusal.holder)
+    return holder === refusal.holder ? refusal : { ...refusal, holder }
+  }
+
+  /** What was heard of a lock is kept while anybody waits for it. */
+  rested(): void {
+    if (this.#inUse) return
+    this.#holder = undefined
+    this.line.forget()
+    this.#effects.empty(this, this.#arriving === 0)
+  }
+}
+
+/** A lock that was free when a parked waiter tried is a wake-up; one that had lapsed before anyone waited is not. */
+function asWaited(grant: Granted, waited: boolean): Granted {
+  if (grant.via === 'immediate' && waited) return { ...grant, via: 'wakeup' }
+  if (grant.via === 'expiry' && !waited) return { ...grant, via: 'immediate' }
+  return grant
+}

@@ -1,0 +1,131 @@
+/** What waiting sends to Redis, and what the answers mean where they are late or missing. */
+import { awake, type Clock, type Timer } from '../clock.ts'
+import type { Granted, Kind, Refused } from '../kind.ts'
+import { type Asker, type Attempt, type Effects, UNDO_PAUSE } from './effects.ts'
+import type { Leaving } from './leaving.ts'
+import type { Outage } from './outage.ts'
+import type { SingleAttempts } from './single.ts'
+import type { Place } from './states.ts'
+import type { Waiter } from './waiter.ts'
+
+/** Tokens reserved for hand-offs within the client, by an attempt that finds others behind it: the longest run of them. */
+const BLOCK = 1_000
+
+export class Requests {
+  /** Undefined: a grant counts at once. */
+  readonly confirm: Effects['confirm']
+  readonly #kind: Kind
+  readonly #clock: Clock
+  readonly #awake: Clock
+  readonly #patience: number
+  readonly #outage: Outage
+  readonly #single: SingleAttempts
+  readonly #leaving: Leaving
+  readonly #freed: (key: string) => void
+  /** Of fair waiters whose inbox took long to be heard: the end of what is left of their patience. */
+  readonly #joining = new Map<Waiter, Timer>()
+
+  /** `patience` without answers, in ms. `freed`: a claim has been taken back; had it been granted, the lock is open now. */
+  constructor(
+    kind: Kind,
+    clock: Clock,
+    patience: number,
+    outage: Outage,
+    single: SingleAttempts,
+    leaving: Leaving,
+    freed: (key: string) => void,
+  ) {
+    this.#kind = kind
+    this.#clock = clock
+    this.#awake = awake(clock)
+    this.#patience = patience
+    this.#outage = outage
+    this.#single = single
+    this.#leaving = leaving
+    this.#freed = freed
+    const { confirm } = kind
+    this.confirm =
+      confirm &&
+      ((lock, waiter, grant) => {
+        const { key, id } = waiter.claim
+        const begun = clock.now()
+        confirm({ hold: { key, id }, token: grant.token }).then(
+          deadline => lock.confirmed(waiter, grant, begun, deadline),
+          error => lock.unconfirmed(waiter, begun, error),
+        )
+      })
+  }
+
+  ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void {
+    const mode = join ? 'queue' : reserve ? BLOCK : undefined
+    const begun = this.#awake.now()
+    const answered = (answer: Granted | Refused) => {
+      if (attempt === 'alone') this.#single.answered(waiter)
+      else if (attempt === 'as-head') this.#outage.answered(lock)
+      else if (attempt === 'to-join') this.#endJoining(waiter)
+      lock.answered(waiter, attempt, join, answer)
+    }
+    // An attempt that fails stays unanswered: it may run yet.
+    const failed = (error: Error) => {
+      if (attempt === 'to-re-enter') return
+      this.#endJoining(waiter)
+      lock.end(waiter, error)
+      if (attempt === 'as-head') this.headFailed(lock, begun, error)
+    }
+    this.#kind.attempt(waiter.claim, mode).then(answer => {
+      const dead = answer.granted && answer.deadline <= this.#clock.now()
+      if (!dead || !waiter.waits) return answered(answer)
+      // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the
+      // same grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
+      this.#kind.attempt(waiter.claim, mode).then(answered, failed)
+    }, failed)
+  }
+
+  /** The others have waited for the same answer, and the next one that asks does not give them their time again. */
+  headFailed(lock: Asker, begun: number, error: Error): void {
+    this.#outage.failed(lock, begun, error)
+    lock.line.heard()
+  }
+
+  /** The waiter is about to ask for a place in the queue, and has `patience` ms left for that: `giveUp` is called at their end. */
+  limitJoining(waiter: Waiter, patience: number, giveUp: () => void): void {
+    this.#joining.set(waiter, this.#awake.after(patience, giveUp))
+  }
+
+  tend(lock: Asker, waiters: readonly Waiter[]): void {
+    const queued = waiters.map(({ claim, place }) => ({ claim, ticket: ticketAt(place) }))
+    this.#kind.tend(lock.key, queued).then(
+      answer => lock.tended(waiters, answer),
+      error => {
+        // A heartbeat that fails is repeated; a server that refuses them all is as good as out of reach.
+        for (const waiter of waiters) {
+          const silence = this.#clock.now() - (waiter.seen ?? waiter.since)
+          if (silence >= this.#patience) lock.end(waiter, error)
+        }
+        lock.tended(waiters, undefined)
+      },
+    )
+  }
+
+  leave({ claim }: Waiter): void {
+    this.#leaving.start(claim, () => this.#freed(claim.key))
+  }
+
+  undo(lock: Asker, waiter: Waiter): void {
+    const { claim } = waiter
+    this.#leaving.start(claim, () => {
+      this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))
+      this.#freed(claim.key)
+    })
+  }
+
+  #endJoining(waiter: Waiter): void {
+    if (this.#joining.size === 0) return
+    this.#joining.get(waiter)?.cancel()
+    this.#joining.delete(waiter)
+  }
+}
+
+function ticketAt(place: Place | undefined): string {
+  return place?.is === 'queued' ? place.ticket : ''
+}

@@ -1,0 +1,81 @@
+/**
+ * The life of a waiter, on one screen: its states, and what each thing that can happen means in each of them. There is no
+ * I/O and no time here; local-lock.ts takes the steps, and acquire.ts carries out what they ask for.
+ *
+ *     arriving ──▶ standing ──▶ announced ──▶ joining ──▶ queued        places: where a waiter waits
+ *         └────────────┴───────────┬─────────────┴───────────┘
+ *                                  │ grant     ┌────────────┐
+ *                                  ├──────────▶│ confirming │         where replicas have to know of the grant
+ *                                  │           └──┬──────┬──┘
+ *                                  ▼              │      └──▶ back to its place, if too few of them do
+ *                          holding, or over ◀─────┘
+ *
+ * A wait ends once, as `holding` or as `over`. What arrives after that is taken back: at once for a waiter that is over; for
+ * one that holds only if its hold has ended, because most likely it is the same grant, told twice. spec/baton.pml has the
+ * same states, with all places but `arriving` as one: `waiting`.
+ */
+
+/** Where a waiter waits. */
+export type Place =
+  /** A single attempt, or one whose owner may hold the lock already: it asks by itself, before it stands anywhere. */
+  | { readonly is: 'arriving' }
+  /** Unfair: in the line of its client. Only the head of the line asks. */
+  | { readonly is: 'standing' }
+  /** Fair: known to this client as such, and about to ask; Redis has not seen it yet. */
+  | { readonly is: 'announced' }
+  /** It has asked for a place in the queue. `told`: of a grant, in a message that proves too little, before it had a ticket. */
+  | { readonly is: 'joining'; readonly told: boolean }
+  /** In the queue in Redis, to which it can return with its ticket. */
+  | { readonly is: 'queued'; readonly ticket: string }
+
+export type State =
+  | Place
+  /** It was granted the lock, and replicas are being asked whether they have that. */
+  | { readonly is: 'confirming'; readonly place: Place }
+  /** It has the lock. */
+  | { readonly is: 'holding' }
+  /** It has gone without. */
+  | { readonly is: 'over' }
+
+/** What arrives for a waiter, by the place where it waits, also while a grant of it is being confirmed. */
+export const atPlace = {
+  /**
+   * message  of a grant, which may be old: it has to be proven. Nobody sends one to a waiter that Redis was not asked to queue
+   * refused  the answer to an attempt. In the queue, only what the queue says counts
+   * again    its grant did not count: how it asks anew
+   */
+  arriving: { message: 'ignore', refused: 'wait', again: 'stand' },
+  standing: { message: 'ignore', refused: 'wait', again: 'try' },
+  announced: { message: 'ignore', refused: 'wait', again: 'ignore' },
+  joining: { message: 'prove', refused: 'ignore', again: 'join' },
+  queued: { message: 'prove', refused: 'ignore', again: 'look' },
+} as const satisfies Record<Place['is'], unknown>
+
+/** What arrives for a waiter, by its state. */
+export const inState = {
+  /**
+   * grant    one that is proven, by a reply, a message or a look
+   * queued   the answer to an attempt says that the waiter stands in the queue
+   * end      its caller gives up, or its attempt fails. `leave-asked`: Redis may have something of it if it has asked
+   */
+  arriving: { grant: 'take', queued: 'wait', end: 'leave-asked' },
+  standing: { grant: 'take', queued: 'wait', end: 'leave-asked' },
+  announced: { grant: 'take', queued: 'wait', end: 'leave-asked' },
+  joining: { grant: 'take', queued: 'wait', end: 'leave' },
+  queued: { grant: 'take', queued: 'wait', end: 'leave' },
+  confirming: { grant: 'confirm-newest', queued: 'wait', end: 'leave' },
+  holding: { grant: 'check', queued: 'check', end: 'ignore' },
+  over: { grant: 'take-back', queued: 'take-back', end: 'ignore' },
+} as const satisfies Record<State['is'], unknown>
+
+/** Undefined: it does not wait any more. */
+export function placeOf(state: State): Place | undefined {
+  if (state.is === 'confirming') return state.place
+  return state.is === 'holding' || state.is === 'over' ? undefined : state
+}
+
+export const arriving: State = { is: 'arriving' }
+export const standing: State = { is: 'standing' }
+export const announced: State = { is: 'announced' }
+export const holding: State = { is: 'holding' }
+export const over: State = { is: 'over' }
