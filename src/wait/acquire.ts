@@ -17,17 +17,17 @@
  * left: message and reply come over two connections and in any order.
  *
  * Beside this: states.ts (what can happen to a waiter), ears.ts (channels), heartbeat.ts (the slow timer), turns.ts (among
- * clients), aging.ts (unfair waiters that join the queue), leaving.ts (what is taken back in the background), outage.ts (the end of
+ * clients), fair-after.ts (unfair waiters that join the queue), cleanup.ts (what is taken back in the background), outage.ts (the end of
  * patience without Redis), single.ts (that of single attempts), patience.ts (that of the caller).
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
 import type { Channel, Granted, Kind, Refused, Via } from '../kind.ts'
-import { Aging } from './aging.ts'
+import { Cleanup } from './cleanup.ts'
 import { type Channels, Ears } from './ears.ts'
 import type { Effects } from './effects.ts'
+import { FairAfter } from './fair-after.ts'
 import { Heartbeat } from './heartbeat.ts'
-import { Leaving } from './leaving.ts'
 import type { Line } from './line.ts'
 import { LocalLock } from './local-lock.ts'
 import { Outage } from './outage.ts'
@@ -81,8 +81,8 @@ export class Acquirer {
   readonly #turns: Turns
   /** When the heads go on that leave the lock to other clients. */
   readonly #turnTimers = new Map<Line, Timer>()
-  readonly #aging: Aging
-  readonly #leaving: Leaving
+  readonly #fairAfter: FairAfter
+  readonly #cleanup: Cleanup
   readonly #outage: Outage
   readonly #single: SingleAttempts
   readonly #requests: Requests
@@ -100,15 +100,15 @@ export class Acquirer {
       key => this.awaited(key),
     )
     this.#terms = { turns: this.#turns, patience: patience.outage, closed: false }
-    this.#aging = new Aging(clock, waiter => this.#queue(waiter))
-    this.#leaving = new Leaving(kind, clock, patience.waiterTtl, error => listener.failed(error))
+    this.#fairAfter = new FairAfter(clock, waiter => this.#queue(waiter))
+    this.#cleanup = new Cleanup(kind, clock, patience.waiterTtl, error => listener.failed(error))
     this.#outage = new Outage(() => this.#locks.values(), clock, patience.outage)
     this.#single = new SingleAttempts(clock, patience.outage, (waiter, limit) =>
       this.#end(waiter, this.#unreached(limit)),
     )
     // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
     const freed = (key: string) => this.#locks.get(key)?.line.wake()
-    this.#requests = new Requests(kind, clock, patience.outage, this.#outage, this.#single, this.#leaving, freed)
+    this.#requests = new Requests(kind, clock, patience.outage, this.#outage, this.#single, this.#cleanup, freed)
     this.#effects = this.#carryOut()
   }
 
@@ -248,7 +248,7 @@ export class Acquirer {
   /** Refuses, and resolves when all have left, as far as Redis answers. */
   async close(): Promise<void> {
     this.refuse()
-    await this.#leaving.close()
+    await this.#cleanup.close()
   }
 
   #lockOf(key: string): LocalLock {
@@ -330,12 +330,12 @@ export class Acquirer {
       endTurn: line => this.#endTurn(line),
       ours: key => this.#listener.ours(key),
       parked: waiter => {
-        this.#aging.add(waiter)
+        this.#fairAfter.add(waiter)
         this.#listener.waiting(waiter)
       },
       settled: waiter => {
         this.#waiters.delete(waiter.claim.id)
-        this.#aging.delete(waiter)
+        this.#fairAfter.delete(waiter)
         if (waiter.wish.mode === 'once') this.#single.answered(waiter)
       },
       empty: (lock, idle) => {

@@ -1,8 +1,8 @@
 /** What waiting sends to Redis, and what the answers mean where they are late or missing. */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Granted, Kind, Refused } from '../kind.ts'
+import type { Cleanup } from './cleanup.ts'
 import { type Asker, type Attempt, type Effects, UNDO_PAUSE } from './effects.ts'
-import type { Leaving } from './leaving.ts'
 import type { Outage } from './outage.ts'
 import type { SingleAttempts } from './single.ts'
 import type { Place } from './states.ts'
@@ -20,7 +20,7 @@ export class Requests {
   readonly #patience: number
   readonly #outage: Outage
   readonly #single: SingleAttempts
-  readonly #leaving: Leaving
+  readonly #cleanup: Cleanup
   readonly #freed: (key: string) => void
   /** Of fair waiters whose inbox took long to be heard: the end of what is left of their patience. */
   readonly #joining = new Map<Waiter, Timer>()
@@ -32,7 +32,7 @@ export class Requests {
     patience: number,
     outage: Outage,
     single: SingleAttempts,
-    leaving: Leaving,
+    cleanup: Cleanup,
     freed: (key: string) => void,
   ) {
     this.#kind = kind
@@ -41,7 +41,7 @@ export class Requests {
     this.#patience = patience
     this.#outage = outage
     this.#single = single
-    this.#leaving = leaving
+    this.#cleanup = cleanup
     this.#freed = freed
     const { confirm } = kind
     this.confirm =
@@ -108,12 +108,12 @@ export class Requests {
   }
 
   leave({ claim }: Waiter): void {
-    this.#leaving.start(claim, () => this.#freed(claim.key))
+    this.#cleanup.start(claim, () => this.#freed(claim.key))
   }
 
   undo(lock: Asker, waiter: Waiter): void {
     const { claim } = waiter
-    this.#leaving.start(claim, () => {
+    this.#cleanup.start(claim, () => {
       this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))
       this.#freed(claim.key)
     })

@@ -9,7 +9,7 @@ import type { Claim, Kind } from '../kind.ts'
 /** Pause between attempts while Redis refuses or is out of reach, in ms. */
 const PAUSE = 1_000
 
-export class Leaving {
+export class Cleanup {
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #waiterTtl: number

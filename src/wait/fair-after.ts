@@ -13,7 +13,7 @@ interface Generation {
   timer: Timer
 }
 
-export class Aging {
+export class FairAfter {
   readonly #clock: Clock
   readonly #due: (waiter: Waiter) => void
   /** By `fairAfter`. */

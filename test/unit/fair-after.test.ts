@@ -1,20 +1,20 @@
 /** Unfair waiters that come due: in their order, with one timer for all that wait for equally long. */
 import { expect, test } from 'vitest'
-import { Aging } from '../../src/wait/aging.ts'
+import { FairAfter } from '../../src/wait/fair-after.ts'
 import { WaiterRecord } from '../../src/wait/waiter.ts'
 import { FakeClock } from './fake-clock.ts'
 
 function setUp() {
   const clock = new FakeClock()
   const due: string[] = []
-  const aging = new Aging(clock, waiter => due.push(waiter.claim.id))
+  const waiters = new FairAfter(clock, waiter => due.push(waiter.claim.id))
   const park = (id: string, fairAfter: number | undefined, mode: 'line' | 'queue' = 'line') => {
     const claim = { key: 'key', id, owner: id, label: '', lease: 1_000, headStart: 0 }
     const waiter = new WaiterRecord({ claim, mode, fairAfter, mayReenter: false }, clock.now(), clock.now(), () => {})
-    aging.add(waiter)
+    waiters.add(waiter)
     return waiter
   }
-  return { clock, due, aging, park }
+  return { clock, due, waiters, park }
 }
 
 test('each comes due after its own time, and once', async () => {
@@ -42,16 +42,16 @@ test('any number of waiters has one timer', async () => {
 })
 
 test('one whose wait is over does not come due, and the last takes the timer with it', async () => {
-  const { clock, due, aging, park } = setUp()
+  const { clock, due, waiters, park } = setUp()
   const [first, second] = [park('A', 100), park('B', 100)]
-  aging.delete(first)
-  aging.delete(first)
+  waiters.delete(first)
+  waiters.delete(first)
   expect(clock.armed).toBe(1)
-  aging.delete(second)
+  waiters.delete(second)
   expect(clock.armed).toBe(0)
   park('C', 100)
   await clock.advance(100)
-  aging.delete(second)
+  waiters.delete(second)
   expect([due, clock.armed]).toEqual([['C'], 0])
 })
 
