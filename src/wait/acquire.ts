@@ -200,7 +200,7 @@ export class Acquirer {
   /** A grant has been taken away, of which the waiter may not have heard: its reply is under way. */
   lost(id: string, token: number): void {
     const waiter = this.#waiters.get(id)
-    if (waiter) waiter.lost = token
+    if (waiter) this.#lockOf(waiter.claim.key).lost(waiter, token)
   }
 
   /** A grant by the reply of this client's own release. False: no waiter has that id any more. */

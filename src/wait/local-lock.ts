@@ -182,6 +182,11 @@ export class LocalLock implements Asker, LineOwner {
     }
   }
 
+  /** A grant has been taken away, of which the waiter may not have heard: its reply is under way. */
+  lost(waiter: WaiterRecord, token: number): void {
+    waiter.lost = token
+  }
+
   /**
    * A grant, in the answer to a look or to this client's own release. One that was under way for longer than its lease is
    * asked about before it is used. Once: a lease may be shorter than any way to Redis.

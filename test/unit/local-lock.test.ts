@@ -151,7 +151,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   }),
   which.map(i => (at: Scene) => {
     const waiter = at.waiters[i % Math.max(1, at.waiters.length)]
-    if (waiter) waiter.lost = at.grant().token
+    if (waiter) at.lock.lost(waiter, at.grant().token)
   }),
   fc.tuple(which, fc.boolean()).map(([i, enough]) => (at: Scene) => {
     const asked = taken(at.confirmations, i)
