@@ -14,6 +14,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { Argument, type Command } from 'commander'
+import { packageRoot } from '../local-redis/package-root.ts'
 import { keysFor } from './completion/keys.ts'
 import { nextOf } from './completion/next.ts'
 
@@ -35,7 +36,7 @@ Examples:
 The names of locks are those of the Redis that the line names by --url and --prefix, or else $REDIS_URL.`,
     )
     .action(async (shell: string) => {
-      process.stdout.write(await readFile(new URL(`../../data/completion/baton.${shell}`, import.meta.url), 'utf8'))
+      process.stdout.write(await readFile(new URL(`data/completion/baton.${shell}`, packageRoot), 'utf8'))
     })
 
   program

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { LockArgumentError } from '../errors.ts'
 import { messageOf } from '../local-redis/error-message.ts'
+import { packageRoot } from '../local-redis/package-root.ts'
 import { addCompletion } from './completion.ts'
 import { withConnection } from './connection.ts'
 import { exitCodes, Failure, warn } from './failure.ts'
@@ -28,7 +29,7 @@ const commands: Readonly<Record<string, () => Promise<Add>>> = {
   demo: async () => (await import('./demo.ts')).addDemo,
 }
 
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8'))
 
 for (const stream of [process.stdout, process.stderr]) stream.on('error', unheard)
 const words = process.argv.slice(2)

@@ -2,9 +2,10 @@ import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { packageRoot } from './package-root.ts'
 
-/** This file is two folders below the package root, both as source and when compiled. */
-const packageRoot = join(import.meta.dirname, '..', '..')
+const root = fileURLToPath(packageRoot)
 
 /**
  * BATON_CACHE where it is set. In a checkout, a folder that goes when the checkout goes. Otherwise the user's cache:
@@ -12,13 +13,13 @@ const packageRoot = join(import.meta.dirname, '..', '..')
  */
 export async function cacheFolder({ BATON_CACHE, XDG_CACHE_HOME }: NodeJS.ProcessEnv): Promise<string> {
   if (BATON_CACHE) return resolve(BATON_CACHE)
-  if ((await isCheckout()) && (await allows(packageRoot, constants.W_OK))) return join(packageRoot, '.cache')
+  if ((await isCheckout()) && (await allows(root, constants.W_OK))) return join(root, '.cache')
   return join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'redis-baton')
 }
 
 /** The published package contains no sources. */
 async function isCheckout(): Promise<boolean> {
-  return (await allows(join(packageRoot, '.git'))) || (await allows(join(packageRoot, 'src')))
+  return (await allows(join(root, '.git'))) || (await allows(join(root, 'src')))
 }
 
 function allows(path: string, mode?: number): Promise<boolean> {

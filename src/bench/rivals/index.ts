@@ -1,4 +1,5 @@
 /** All rivals, and what the runner has to know about running them. Adapters import their library when they are opened. */
+import { packageRoot } from '../../local-redis/package-root.ts'
 import type { Rival } from '../contract.ts'
 import { type Command, nodeWorker } from '../crew.ts'
 import { batonFair, batonUnfair } from './baton.ts'
@@ -46,6 +47,6 @@ export async function workerOf({ runtime }: Rival, further?: string): Promise<Co
 /** As installed; undefined where it has no package of Node's, or where it is not here. */
 export async function versionOf({ kind, runtime, package: name }: Rival): Promise<string | undefined> {
   if (runtime === 'java') return redissonVersion()
-  if (kind === 'baton') return versionIn(new URL('../../../package.json', import.meta.url))
+  if (kind === 'baton') return versionIn(new URL('package.json', packageRoot))
   return name === undefined ? undefined : versionOfPackage(name)
 }

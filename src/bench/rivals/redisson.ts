@@ -17,11 +17,11 @@ import { cacheFolder } from '../../local-redis/cache-folder.ts'
 import { run } from '../../local-redis/command.ts'
 import { messageOf } from '../../local-redis/error-message.ts'
 import { withFileLock } from '../../local-redis/file-lock.ts'
+import { packageRoot } from '../../local-redis/package-root.ts'
 import type { Rival } from '../contract.ts'
 import type { Command } from '../crew.ts'
 
-/** Three folders below the package root, both as source and when compiled. */
-const sources = fileURLToPath(new URL('../../../benchmarks/redisson/', import.meta.url))
+const sources = fileURLToPath(new URL('benchmarks/redisson/', packageRoot))
 const pom = join(sources, 'pom.xml')
 
 /** What the Java code is compiled for. */

@@ -6,6 +6,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { parse } from 'csv-parse/sync'
+import { packageRoot } from '../../local-redis/package-root.ts'
 
 export interface Order {
   readonly id: string
@@ -17,8 +18,7 @@ export interface Order {
   readonly placedAt: string
 }
 
-/** The same three levels up from `src/cli/demo/` and from `dist/cli/demo/`. */
-export const ordersFile = new URL('../../../data/flash-sale.csv', import.meta.url)
+export const ordersFile = new URL('data/flash-sale.csv', packageRoot)
 
 const columns = ['order_id', 'customer', 'coupon', 'placed_at'] as const
 
