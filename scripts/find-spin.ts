@@ -1,9 +1,9 @@
 /** Spin from the PATH; or the distribution's package, which is one binary that needs nothing but the C library. */
 import { join } from 'node:path'
 import which from 'which'
-import { run } from '../src/local-redis/command.ts'
-import { messageOf } from '../src/local-redis/error-message.ts'
-import { unpackPackages } from '../src/local-redis/packages.ts'
+import { run } from '../local-redis/command.ts'
+import { messageOf } from '../local-redis/error-message.ts'
+import { unpackPackages } from '../local-redis/packages.ts'
 
 export interface Spin {
   readonly binary: string

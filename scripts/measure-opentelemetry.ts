@@ -26,8 +26,8 @@ import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
 import { Redis } from 'ioredis'
 import { LockClient } from 'redis-baton'
 import { type InstrumentOptions, instrument } from 'redis-baton/opentelemetry'
-import { machine, usage, usedByOthers } from '../src/bench/machine.ts'
-import { obtainRedis } from '../src/local-redis/index.ts'
+import { machine, usage, usedByOthers } from '../benchmarks/harness/machine.ts'
+import { obtainRedis } from '../local-redis/index.ts'
 
 const [rounds, locksEach] = [Number(process.argv[2] ?? 60), Number(process.argv[3] ?? 500)]
 

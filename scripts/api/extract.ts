@@ -41,7 +41,7 @@ export async function extract(): Promise<Entry[]> {
   try {
     const { name, exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest
     const entries = Object.entries(exports).flatMap(([path, target]) =>
-      typeof target === 'string' ? [] : [{ path, base: target.types.replace(/^\.\/dist\/(.*)\.d\.ts$/, '$1') }],
+      typeof target === 'string' ? [] : [{ path, base: target.types.replace(/^\.\/dist\/src\/(.*)\.d\.ts$/, '$1') }],
     )
     const types = await declarations(
       folder,

@@ -5,7 +5,7 @@
  *   npx tsx scripts/bench-results/main.ts
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import type { Results } from '../../src/bench/contract.ts'
+import type { Results } from '../../benchmarks/contract.ts'
 import { section, summary } from './section.ts'
 
 const root = new URL('../../', import.meta.url)

@@ -2,7 +2,7 @@
  * What the project has set itself to reach, each goal as a ratio or a figure of one run. A goal compares medians of the
  * rounds; ratios are taken within each round, side by side, and the median of these counts.
  */
-import type { Measure, Results, Trial } from '../../src/bench/contract.ts'
+import type { Measure, Results, Trial } from '../../benchmarks/contract.ts'
 
 export interface Goal {
   readonly what: string

@@ -1,7 +1,7 @@
 /** The text of the section: which runs, what was reached and what was missed, and a table for each question. */
 import { markdownTable } from 'markdown-table'
-import type { Measure, Results, Scenario, Trial } from '../../src/bench/contract.ts'
-import { roundsOf } from '../../src/bench/report/rounds.ts'
+import type { Measure, Results, Scenario, Trial } from '../../benchmarks/contract.ts'
+import { roundsOf } from '../../benchmarks/report/rounds.ts'
 import { delayed, type Goal, unthrottled } from './reach.ts'
 
 type Column = readonly [head: string, measure: Measure, digits: number]

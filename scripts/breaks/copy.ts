@@ -38,7 +38,7 @@ export class Copy {
 
   static async make(): Promise<Copy> {
     const folder = await mkdtemp(join(tmpdir(), 'baton-breaks-'))
-    for (const name of ['src', 'lua', 'scripts', 'test', 'package.json', 'tsconfig.json', ...configs]) {
+    for (const name of ['src', 'lua', 'local-redis', 'scripts', 'test', 'package.json', 'tsconfig.json', ...configs]) {
       await cp(new URL(name, root), join(folder, name), { recursive: true })
     }
     for (const name of ['node_modules', '.cache']) await symlink(fileURLToPath(new URL(name, root)), join(folder, name))

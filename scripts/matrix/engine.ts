@@ -20,9 +20,9 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import which from 'which'
-import { run } from '../../src/local-redis/command.ts'
-import { engineAnswers } from '../../src/local-redis/container.ts'
-import { libraryPath, unpackPackages } from '../../src/local-redis/packages.ts'
+import { run } from '../../local-redis/command.ts'
+import { engineAnswers } from '../../local-redis/container.ts'
+import { libraryPath, unpackPackages } from '../../local-redis/packages.ts'
 
 export interface Engine {
   /** For people. */

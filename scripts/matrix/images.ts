@@ -10,8 +10,8 @@ import { once } from 'node:events'
 import { access, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ContainerRuntimeClient, getContainerRuntimeClient } from 'testcontainers'
-import { messageOf } from '../../src/local-redis/error-message.ts'
-import { unpackPackages } from '../../src/local-redis/packages.ts'
+import { messageOf } from '../../local-redis/error-message.ts'
+import { unpackPackages } from '../../local-redis/packages.ts'
 import type { ServerRow } from './servers.ts'
 
 type Dockerode = ContainerRuntimeClient['container']['dockerode']

@@ -1,8 +1,8 @@
 /** The versions of Node that are supported, from the npm registry: there its program for each platform is a package. */
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
-import { cacheFolder } from '../../src/local-redis/cache-folder.ts'
-import { run } from '../../src/local-redis/command.ts'
+import { cacheFolder } from '../../local-redis/cache-folder.ts'
+import { run } from '../../local-redis/command.ts'
 import type { Suite } from '../suites.ts'
 
 export interface NodeRow {

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Results } from '../../src/bench/contract.ts'
+import type { Results } from '../../benchmarks/contract.ts'
 import { runNode } from '../examples/program.ts'
 import { printedBy } from '../support/printed.ts'
 import { redisUrl } from '../support/redis.ts'
 
 const cwd = fileURLToPath(new URL('../..', import.meta.url))
-const program = ['--import', 'tsx', 'src/cli/main.ts', 'bench']
+const program = ['--import', 'tsx', 'cli/main.ts', 'bench']
 const bench = (...args: string[]) => runNode([...program, ...args], { cwd })
 
 describe('unusable arguments end with 64 and one line', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { Results, Scenario, Trial } from '../../src/bench/contract.ts'
-import { htmlReport } from '../../src/bench/report/html.ts'
-import { capital, format, tick } from '../../src/bench/report/html-measures.ts'
-import { axisFor } from '../../src/bench/report/plot-axis.ts'
+import type { Results, Scenario, Trial } from '../../benchmarks/contract.ts'
+import { htmlReport } from '../../benchmarks/report/html.ts'
+import { capital, format, tick } from '../../benchmarks/report/html-measures.ts'
+import { axisFor } from '../../benchmarks/report/plot-axis.ts'
 import { results, section, text, withTrials } from './fixtures/page.ts'
 
 const page = htmlReport(results)

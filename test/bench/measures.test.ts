@@ -9,8 +9,8 @@ import {
   overtaking,
   quantile,
   shares,
-} from '../../src/bench/measures.ts'
-import { merge, type Samples } from '../../src/bench/samples.ts'
+} from '../../benchmarks/harness/measures.ts'
+import { merge, type Samples } from '../../benchmarks/harness/samples.ts'
 
 const always = { from: 0, to: 1_000 }
 

@@ -1,8 +1,8 @@
 import { PassThrough } from 'node:stream'
 import type { WriteStream } from 'node:tty'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Trial } from '../../src/bench/contract.ts'
-import { openProgress, type Progress } from '../../src/bench/report/progress.ts'
+import type { Trial } from '../../benchmarks/contract.ts'
+import { openProgress, type Progress } from '../../benchmarks/report/progress.ts'
 
 /** A stream as a program has it, and what was written to it. */
 function stream(terminal = false): { to: WriteStream; text(): string } {

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import which from 'which'
-import { now } from '../../src/bench/clock.ts'
-import type { Setting } from '../../src/bench/contract.ts'
-import { type Command, Worker } from '../../src/bench/crew.ts'
+import type { Setting } from '../../benchmarks/contract.ts'
+import { now } from '../../benchmarks/harness/clock.ts'
+import { type Command, Worker } from '../../benchmarks/harness/crew.ts'
+import { merge, readPart, type Samples } from '../../benchmarks/harness/samples.ts'
 import {
   launch,
   type Preparation,
@@ -15,8 +16,7 @@ import {
   redissonFairLock,
   redissonLock,
   redissonVersion,
-} from '../../src/bench/rivals/redisson.ts'
-import { merge, readPart, type Samples } from '../../src/bench/samples.ts'
+} from '../../benchmarks/rivals/redisson.ts'
 import { plainRedis, redisUrl } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import type { Results, Trial } from '../../benchmarks/contract.ts'
 import { names, present, written } from '../../scripts/bench-results/main.ts'
 import { unthrottled } from '../../scripts/bench-results/reach.ts'
 import { section } from '../../scripts/bench-results/section.ts'
-import type { Results, Trial } from '../../src/bench/contract.ts'
 import { madeUpResults } from './fixtures/make-results.ts'
 
 test.each(names)('the figures of %s are those of the raw runs', page => {

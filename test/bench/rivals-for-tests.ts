@@ -1,6 +1,6 @@
 /** Rivals that misbehave. Workers load this file too. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Contender, Rival } from '../../src/bench/contract.ts'
+import type { Contender, Rival } from '../../benchmarks/contract.ts'
 
 function rival(name: string, acquire: Contender['acquire']): Rival {
   return {

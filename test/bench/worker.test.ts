@@ -3,9 +3,9 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { now } from '../../src/bench/clock.ts'
-import { nodeWorker, Worker } from '../../src/bench/crew.ts'
-import { merge, readPart } from '../../src/bench/samples.ts'
+import { now } from '../../benchmarks/harness/clock.ts'
+import { nodeWorker, Worker } from '../../benchmarks/harness/crew.ts'
+import { merge, readPart } from '../../benchmarks/harness/samples.ts'
 import { redisUrl } from '../support/redis.ts'
 
 const limit = 15_000

@@ -1,10 +1,10 @@
 /** What may come next in a line of `baton`: what it answers to the scripts of the shells, which test/terminal tries. */
 import { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
-import { nextOf } from '../../src/cli/completion/next.ts'
-import { withConnection } from '../../src/cli/connection.ts'
-import { addInspect } from '../../src/cli/inspect.ts'
-import { addRun } from '../../src/cli/run.ts'
+import { nextOf } from '../../cli/completion/next.ts'
+import { withConnection } from '../../cli/connection.ts'
+import { addInspect } from '../../cli/inspect.ts'
+import { addRun } from '../../cli/run.ts'
 import { client, freshKey } from '../support/redis.ts'
 import { baton, start } from './baton.ts'
 

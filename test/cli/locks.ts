@@ -1,5 +1,5 @@
 /** Pictures for tests of what is made of them. */
-import { type Picture, pictureOf, type SeenLock, seen } from '../../src/cli/live/picture.ts'
+import { type Picture, pictureOf, type SeenLock, seen } from '../../cli/live/picture.ts'
 import type { WaiterState } from '../../src/index.ts'
 
 /** The server's time of day in these pictures, in ms. */

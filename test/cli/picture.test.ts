@@ -1,6 +1,6 @@
 /** The picture that `baton top` and `baton ui` draw: its figures, its order, what is in sight. */
 import { describe, expect, test } from 'vitest'
-import { matching, type Order, sorted } from '../../src/cli/live/picture.ts'
+import { matching, type Order, sorted } from '../../cli/live/picture.ts'
 import { lockSeen, picture } from './locks.ts'
 
 const locks = [

@@ -1,7 +1,7 @@
 /** Somebody else's text on a terminal: nothing in it is obeyed. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { printable, printableJson } from '../../src/cli/printable.ts'
+import { printable, printableJson } from '../../cli/printable.ts'
 
 /** What a terminal might take for more than a character: controls, formats, line ends, and half characters. */
 const dangerous = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u

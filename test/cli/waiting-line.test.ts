@@ -1,7 +1,7 @@
 /** The line that tells for whom one waits: it never takes more room than there is, and gives up the names before the rest. */
 import stringWidth from 'string-width'
 import { expect, test } from 'vitest'
-import { waitingLine } from '../../src/cli/waiting.ts'
+import { waitingLine } from '../../cli/waiting.ts'
 import type { LockState } from '../../src/index.ts'
 
 const names = {

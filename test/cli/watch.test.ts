@@ -1,7 +1,7 @@
 /** Looking at all locks again and again: what it costs Redis, and what becomes of it while Redis is away. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Connected } from '../../src/cli/connection.ts'
-import { type Watch, type WatchOptions, watch } from '../../src/cli/live/watch.ts'
+import type { Connected } from '../../cli/connection.ts'
+import { type Watch, type WatchOptions, watch } from '../../cli/live/watch.ts'
 import type { LockClient } from '../../src/index.ts'
 import { FaultProxy } from '../support/proxy.ts'
 import { client, freshKey, ownServer, plainRedis, redisUrl } from '../support/redis.ts'

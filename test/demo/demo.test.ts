@@ -6,11 +6,11 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type LocalRedis, obtainRedis } from '../../src/local-redis/index.ts'
+import { type LocalRedis, obtainRedis } from '../../local-redis/index.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const built = ['dist/cli/main.js']
-const source = ['--import', 'tsx', 'src/cli/main.ts']
+const source = ['--import', 'tsx', 'cli/main.ts']
 const slow = 90_000
 
 let server: LocalRedis

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Ledger, openLedger } from '../../src/cli/demo/ledger.ts'
+import { type Ledger, openLedger } from '../../cli/demo/ledger.ts'
 
 const pid = 7
 

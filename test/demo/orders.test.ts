@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { loadOrders, normaliseCustomer, parseOrders } from '../../src/cli/demo/orders.ts'
-import { sale } from '../../src/cli/demo/sale.ts'
+import { loadOrders, normaliseCustomer, parseOrders } from '../../cli/demo/orders.ts'
+import { sale } from '../../cli/demo/sale.ts'
 
 describe('normaliseCustomer', () => {
   test.each([

@@ -3,10 +3,10 @@
  * wrong, which it must find.
  */
 import { describe, expect, test } from 'vitest'
-import type { Order } from '../../src/cli/demo/orders.ts'
-import type { Answer } from '../../src/cli/demo/shop.ts'
-import { assess, passed } from '../../src/cli/demo/verdict.ts'
-import { type History, judge, type Section } from '../../src/cli/demo/witness.ts'
+import type { Order } from '../../cli/demo/orders.ts'
+import type { Answer } from '../../cli/demo/shop.ts'
+import { assess, passed } from '../../cli/demo/verdict.ts'
+import { type History, judge, type Section } from '../../cli/demo/witness.ts'
 
 const processes = 4
 const perSection = 10

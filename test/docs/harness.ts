@@ -3,7 +3,7 @@ import { execFile, fork } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { findServerSource } from '../../src/local-redis/index.ts'
+import { findServerSource } from '../../local-redis/index.ts'
 import type { Job, Outcome } from './lane.ts'
 import { root } from './page.ts'
 import type { Program } from './program.ts'
@@ -89,7 +89,7 @@ function writeSettings(folder: string): string {
   const { name, exports } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'))
   const paths: Record<string, string[]> = {}
   for (const [entry, target] of Object.entries<{ default?: string } | string>(exports)) {
-    const file = typeof target === 'string' ? undefined : /^\.\/dist\/(.*)\.js$/.exec(target.default ?? '')?.[1]
+    const file = typeof target === 'string' ? undefined : /^\.\/dist\/src\/(.*)\.js$/.exec(target.default ?? '')?.[1]
     if (file) paths[join(name, entry)] = [`../../../src/${file}.ts`]
   }
   const tidiness = { noUnusedLocals: false, noUnusedParameters: false, noPropertyAccessFromIndexSignature: false }

@@ -1,8 +1,8 @@
 /** What the tests of examples that go on share: a Redis of the file's own, since examples use fixed keys, and what was started. */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect } from 'vitest'
+import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import { LockClient } from '../../src/index.ts'
-import { findServerSource, type RunningServer } from '../../src/local-redis/index.ts'
 import { eventually } from '../support/time.ts'
 import { Running } from './program.ts'
 

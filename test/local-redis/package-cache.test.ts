@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { fromDistribution } from '../../src/local-redis/debian.ts'
+import { fromDistribution } from '../../local-redis/debian.ts'
 import { eventually } from './ask.ts'
 import { binaryIn, runChild } from './child.ts'
 

@@ -3,12 +3,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import {
-  findServerSource,
-  type RunningServer,
-  type ServerSource,
-  type StartOptions,
-} from '../../src/local-redis/index.ts'
+import { findServerSource, type RunningServer, type ServerSource, type StartOptions } from '../../local-redis/index.ts'
 import { ask } from './ask.ts'
 
 /** Finding a source may fetch a package or an image the first time. */

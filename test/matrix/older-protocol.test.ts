@@ -4,8 +4,8 @@
  */
 import type { Redis, RedisOptions } from 'ioredis'
 import { describe, expect, test } from 'vitest'
+import type { RunningServer } from '../../local-redis/index.ts'
 import { LockLostError } from '../../src/index.ts'
-import type { RunningServer } from '../../src/local-redis/index.ts'
 import { heard, park, promptly, queueUp, rejection } from '../contract/support.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'

@@ -35,7 +35,7 @@ test('the package holds the compiled library, its types, its scripts and its wor
     typeof entry === 'string' ? [] : Object.values(entry),
   )
   const promised = [...programs, ...entries].map(path => path.replace('./', ''))
-  expect(promised).toContain('dist/index.d.ts')
+  expect(promised).toContain('dist/src/index.d.ts')
   expect(paths).toEqual(
     expect.arrayContaining(['package.json', 'README.md', 'lua/acquire.lua', 'docs/api/README.md', ...promised]),
   )
@@ -45,7 +45,7 @@ test('the package holds the compiled library, its types, its scripts and its wor
   expect(paths.filter(path => path.endsWith('.ts') && !path.endsWith('.d.ts'))).toEqual([])
   expect(paths.filter(path => path.includes('.test.'))).toEqual([])
   // The program is run, not imported.
-  expect(paths.filter(path => /^dist\/(bench|cli|local-redis)\/.*\.d\.ts$/.test(path))).toEqual([])
+  expect(paths.filter(path => /^dist\/(benchmarks|cli|local-redis)\/.*\.d\.ts$/.test(path))).toEqual([])
 }, 70_000)
 
 describe('package.json', () => {

@@ -1,6 +1,6 @@
 /** The servers that all tests of a run share; each test keeps to keys of its own. */
 import type { TestProject } from 'vitest/node'
-import { obtainRedis } from '../../src/local-redis/index.ts'
+import { obtainRedis } from '../../local-redis/index.ts'
 import { standalone, topologies } from './topologies/index.ts'
 import { portsOf } from './topologies/source.ts'
 import type { Topology, Ways } from './topologies/topology.ts'

@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
+import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import { type ClientOptions, LockClient } from '../../src/index.ts'
-import { findServerSource, type RunningServer } from '../../src/local-redis/index.ts'
 import { place } from './place.ts'
 
 export { keysWith } from './admin.ts'

@@ -1,8 +1,8 @@
 /** How a client finds the master, and what it does where a sentinel hangs, is gone, or names the wrong server. */
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../local-redis/port.ts'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
-import { freePort } from '../../src/local-redis/port.ts'
 import { Sentinels } from '../../src/redis/sentinels.ts'
 import { rejection } from '../contract/support.ts'
 import { FrameProxy } from '../fault/support/frame-proxy.ts'

@@ -1,8 +1,8 @@
 /** One server: a user with the rights of docs/operations.md can do everything, and lacks something without any of them. */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
-import { findServerSource, type RunningServer } from '../../src/local-redis/index.ts'
 import { aclRule, sentinelRule } from '../../src/redis/rights.ts'
 import { eventually } from '../support/time.ts'
 import { limitedOptions, otherOptions, work } from './acl-work.ts'

@@ -1,8 +1,8 @@
 /** A server that may evict locks: the client says so once, and only where it is so. */
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import { LockClient, LockError } from '../../src/index.ts'
-import { findServerSource, type RunningServer } from '../../src/local-redis/index.ts'
 import { aclRule } from '../../src/redis/rights.ts'
 import { freshKey } from '../support/redis.ts'
 import { eventually } from '../support/time.ts'

@@ -1,8 +1,8 @@
 /** An address that leads to something that has no locks, or not all: found out when it is connected to, and said with the remedy. */
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { RunningServer } from '../../local-redis/index.ts'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
-import type { RunningServer } from '../../src/local-redis/index.ts'
 import { heard, promptly, rejection } from '../contract/support.ts'
 import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
 import { RefusingProxy } from '../support/refusing-proxy.ts'

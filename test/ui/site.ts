@@ -2,7 +2,7 @@
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
-import type { Frame, OpenLock, Table } from '../../src/cli/ui/page/messages.ts'
+import type { Frame, OpenLock, Table } from '../../cli/ui/page/messages.ts'
 import { type Running, start } from '../cli/baton.ts'
 import { eventually } from '../support/time.ts'
 

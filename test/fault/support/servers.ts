@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
-import { findServerSource, type RunningServer } from '../../../src/local-redis/index.ts'
+import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
 
 /** A folder that is gone after the test. */
 export async function folder(): Promise<string> {

@@ -1,6 +1,6 @@
 /** A server whose time of day the test sets. */
 import { expect, onTestFinished } from 'vitest'
-import { findServerSource } from '../../../src/local-redis/index.ts'
+import { findServerSource } from '../../../local-redis/index.ts'
 import { SteppedClock } from '../../support/stepped-clock.ts'
 import { bluntRedis, folder, serverIn } from './servers.ts'
 

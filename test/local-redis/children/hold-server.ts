@@ -1,7 +1,7 @@
 /** Starts a server as a child process, prints its port, and then waits for ever, finishes or exits. */
-import { chooseSource } from '../../../src/local-redis/choose.ts'
-import { fromDistribution } from '../../../src/local-redis/debian.ts'
-import { onPath } from '../../../src/local-redis/path.ts'
+import { chooseSource } from '../../../local-redis/choose.ts'
+import { fromDistribution } from '../../../local-redis/debian.ts'
+import { onPath } from '../../../local-redis/path.ts'
 
 const deed = process.argv[2]
 

@@ -1,6 +1,6 @@
 /** Uses the distribution's package and nothing else; prints which server that gave. */
-import { chooseSource } from '../../../src/local-redis/choose.ts'
-import { fromDistribution } from '../../../src/local-redis/debian.ts'
+import { chooseSource } from '../../../local-redis/choose.ts'
+import { fromDistribution } from '../../../local-redis/debian.ts'
 
 const source = await chooseSource([fromDistribution()])
 const server = await source.start()

@@ -1,6 +1,6 @@
 /** One server with a password, and users who may do what a lock client has to do and nothing else. */
 import { randomBytes } from 'node:crypto'
-import { findServerSource } from '../../../src/local-redis/index.ts'
+import { findServerSource } from '../../../local-redis/index.ts'
 import { aclRule } from '../../../src/redis/rights.ts'
 import type { Topology, Way } from './topology.ts'
 

@@ -1,5 +1,5 @@
 /** A second port for a server that needs one: for TLS, or for the bus of a cluster. */
-import { freePort } from '../../../src/local-redis/port.ts'
+import { freePort } from '../../../local-redis/port.ts'
 
 const attempts = 5
 

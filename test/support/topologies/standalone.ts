@@ -1,5 +1,5 @@
 /** One server. */
-import { findServerSource } from '../../../src/local-redis/index.ts'
+import { findServerSource } from '../../../local-redis/index.ts'
 import type { Topology, Way } from './topology.ts'
 
 export const standalone: Topology = {

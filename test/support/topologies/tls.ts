@@ -5,7 +5,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findServerSource } from '../../../src/local-redis/index.ts'
+import { findServerSource } from '../../../local-redis/index.ts'
 import { Authority } from './certificates.ts'
 import { withSecondPort } from './second-port.ts'
 import type { Topology } from './topology.ts'

@@ -3,7 +3,7 @@
  * servers themselves. Each is one file here that exports a `Topology`; index.ts has the table of all.
  */
 import type { ClusterOptions, RedisOptions } from 'ioredis'
-import type { RunningServer } from '../../../src/local-redis/index.ts'
+import type { RunningServer } from '../../../local-redis/index.ts'
 
 /** What is set of an instance; how it gives replies is left as it is, for the types. */
 export type InstanceOptions = Omit<RedisOptions, 'replyMapping'>

@@ -15,7 +15,7 @@ import java.util.concurrent.Executors;
 
 /**
  * A worker of the benchmark for Redisson's locks: orders as JSON lines on standard input, one report for each on standard
- * output. src/bench/contract.ts says what they mean.
+ * output. benchmarks/contract.ts says what they mean.
  */
 public final class Worker {
   private static final ObjectMapper json = new ObjectMapper();

@@ -1,0 +1,220 @@
+/**
+ * What the parts of the benchmark say to each other. A run is many *trials*: one rival in one scenario in one round.
+ *
+ *      runner ──JSON lines on stdin──▶ worker processes (benchmarks/worker, or benchmarks/redisson in Java)
+ *             ◀─JSON lines on stdout──
+ *             ◀─samples in a file, one record of five float64 (little endian) an acquisition
+ *
+ * All times in a sample are ms of the machine's one monotonic clock (CLOCK_MONOTONIC: `process.hrtime` in Node,
+ * `System.nanoTime` in Java), so those of several processes can be compared. A worker sees only its own rival's library.
+ */
+
+/** A lock under test, as the worker uses it. One per worker process. */
+export interface RivalClient {
+  /**
+   * The waiter `index` of this process: has whatever one user of the library would have for himself. Where the library
+   * shares one client, all waiters share it.
+   */
+  contender(index: number): Contender | Promise<Contender>
+  close(): Promise<void>
+}
+
+export interface Contender {
+  /** Resolves when the lock of `key` is held; the result ends the hold. */
+  acquire(key: string): Promise<Release>
+}
+
+export type Release = () => Promise<unknown>
+
+/** One adapter a rival: its documented best use, and its defaults. */
+export interface Rival {
+  /** As on the command line and in the reports, for example 'redis-semaphore'. */
+  readonly name: string
+  readonly kind: 'baton' | 'rival' | 'floor'
+  /** Whether it promises first come, first served. */
+  readonly fair: boolean
+  /** The package whose version the report names; undefined: written by hand. */
+  readonly package: string | undefined
+  /** One sentence: which use of it this is. */
+  readonly note: string
+  /** 'node': by benchmarks/worker. 'java': by benchmarks/redisson. */
+  readonly runtime: 'node' | 'java'
+  /** Scenarios that make no sense for it, with the reason that is shown. */
+  readonly skips?: Readonly<Partial<Record<string, string>>>
+  /** Why it cannot run here (not installed, no Java); undefined: it can. */
+  missing(): Promise<string | undefined>
+  /** In the worker only: imports the library and connects. */
+  open?(setting: Setting): Promise<RivalClient>
+}
+
+/** What a worker is told first. */
+export interface Setting {
+  readonly rival: string
+  readonly url: string
+  /** First part of every key of this trial: nothing of an earlier one is in the way. */
+  readonly namespace: string
+  readonly process: number
+  readonly processes: number
+  /** Waiters of this process. */
+  readonly waiters: number
+  /** Lease of the locks in ms; undefined: the library's default. */
+  readonly lease: number | undefined
+}
+
+/** Runner to worker. Each is answered by one `Report` with the same `op`, or by `failed`. */
+export type Order =
+  | { readonly op: 'open'; readonly setting: Setting }
+  /**
+   * Closed loop: from `startAt` to `endAt` (monotonic ms) each waiter asks, holds for `hold` ms, releases, and asks again.
+   * Waiter i uses key i % keys. Calls under way at the end may finish until `giveUpAt`.
+   */
+  | {
+      readonly op: 'loop'
+      readonly startAt: number
+      readonly endAt: number
+      readonly giveUpAt: number
+      readonly hold: number
+      readonly keys: number
+      readonly file: string
+    }
+  /** One extra contender takes the lock of key 0 and keeps it. */
+  | { readonly op: 'hold' }
+  /** It lets go. */
+  | { readonly op: 'drop' }
+  /**
+   * Each waiter asks once for key 0, the first at `startAt`, then one every `gap` ms (0: all at once, in order); answered
+   * when all have asked. Each holds for `hold` ms and releases.
+   */
+  | { readonly op: 'queue'; readonly startAt: number; readonly gap: number; readonly hold: number }
+  /** Waits until all that were queued have had their turn, or `giveUpAt`, and writes the samples. */
+  | { readonly op: 'collect'; readonly giveUpAt: number; readonly file: string }
+  /** Collects garbage where it can, and tells the memory. */
+  | { readonly op: 'memory' }
+  | { readonly op: 'close' }
+
+export type Report =
+  | { readonly op: 'open' }
+  | Drained
+  | { readonly op: 'hold'; readonly at: number }
+  | { readonly op: 'drop'; readonly calledAt: number; readonly returnedAt: number }
+  | { readonly op: 'queue'; readonly at: number }
+  | { readonly op: 'memory'; readonly resident: number; readonly heap: number }
+  | { readonly op: 'close' }
+  | { readonly op: 'failed'; readonly error: string }
+
+/** Answer to `loop` and `collect`. */
+export interface Drained {
+  readonly op: 'loop' | 'collect'
+  readonly samples: number
+  /** Calls that had not returned by `giveUpAt`. */
+  readonly unfinished: number
+  /** Calls that rejected, and the text of the first of them. */
+  readonly errors: number
+  readonly error?: string
+  /** User and system time of the process between start and end, in µs. */
+  readonly cpu: number
+}
+
+/**
+ * The numbers of a sample, which is one acquisition, in their order in the file. Times are monotonic ms; `released` is when
+ * release was called, `done` when it returned.
+ */
+export const sampleFields = ['waiter', 'asked', 'acquired', 'released', 'done'] as const
+
+export interface Scenario {
+  /** As on the command line, for example '2x8'. */
+  readonly name: string
+  readonly title: string
+  readonly kind: 'loop' | 'burst' | 'drain' | 'crash-holder' | 'crash-waiters' | 'idle'
+  readonly processes: number
+  /** Waiters a process. */
+  readonly waiters: number
+  readonly keys: number
+  /** ms for which each holds the lock. */
+  readonly hold: number
+}
+
+/** The measures of one trial; docs/benchmarks.md defines each. Absent: it does not apply, or could not be taken. */
+export type Figures = Partial<Record<Measure, number>>
+
+export const measures = [
+  'acquisitions', // in the trial
+  'throughput', // acquisitions a second
+  'handoffP50', // µs
+  'handoffP90',
+  'handoffP99',
+  'handoffMax',
+  'crossP50', // µs, hand-offs to another process only
+  'backToReleaser', // share of acquisitions that went to the waiter that released last, 0..1
+  'cycleP50', // µs from asking to the return of release
+  'waitP50', // ms
+  'waitMax', // ms
+  'commands', // Redis commands an acquisition, as clients sent them
+  'bytes', // network bytes an acquisition, both ways, as the server counts
+  'serverCpu', // µs an acquisition, of the server's process
+  'clientCpu', // µs an acquisition, of all workers
+  'releaseCost', // µs of the server for one release, by its own command statistics
+  'jain', // Jain's index of acquisitions a waiter, 0..1
+  'overtaken', // by how many later requests one was overtaken at the most
+  'starved', // waiters without any acquisition
+  'overlaps', // must be 0
+  'unfinished', // calls that did not return
+  'errors', // calls that rejected
+  'drain', // ms from the first release to the last acquisition
+  'inversions', // share of pairs granted against the order of asking, 0..1
+  'nextGrant', // ms from the crash (or the release after it) to the next grant
+  'ordinaryHandoff', // ms, the same without the crash
+  'commandsPerSecond', // while all are parked
+  'residentPerWaiter', // bytes of the client
+  'heapPerWaiter', // bytes of the client's heap
+  'redisPerWaiter', // bytes of the server
+] as const
+export type Measure = (typeof measures)[number]
+
+/** One rival in one scenario in one round. */
+export interface Trial {
+  readonly rival: string
+  readonly scenario: string
+  readonly round: number
+  /** Skipped: not tried in this scenario, or not again after a round that failed or left calls that did not return. */
+  readonly outcome: 'measured' | 'failed' | 'skipped'
+  /** Why it failed or was skipped. */
+  readonly reason?: string
+  readonly figures: Figures
+  /** Hand-off gaps in µs: counts in buckets of equal width on a log axis (`Distribution`). */
+  readonly handoffs?: Distribution
+  /** Acquisitions of each waiter in tenths of the trial, for the plot of fairness over time: Jain's index of each. */
+  readonly fairness?: readonly number[]
+  /** Share of the cores' time used by others during the trial, 0..1, where the system tells. */
+  readonly busy?: number
+}
+
+/** `counts[i]` values lie in [low × step^i, low × step^(i+1)). */
+export interface Distribution {
+  readonly low: number
+  readonly step: number
+  readonly counts: readonly number[]
+}
+
+/** The raw result of `npm run bench`: what --json writes and the reports read. */
+export interface Results {
+  readonly format: 1
+  readonly date: string
+  readonly machine: {
+    readonly cpu: string
+    readonly cores: number
+    readonly memory: number
+    readonly system: string
+    readonly node: string
+    readonly redis: string
+    readonly warmCores: boolean
+    /** ms added between clients and server, there and back. */
+    readonly rtt: number
+  }
+  readonly options: { readonly rounds: number; readonly seconds: number }
+  readonly scenarios: readonly Scenario[]
+  readonly rivals: readonly (Pick<Rival, 'name' | 'kind' | 'fair' | 'note'> & { readonly version?: string })[]
+  readonly trials: readonly Trial[]
+  /** Anything the reader has to know: a busy machine, a rival that is missing. */
+  readonly notes: readonly string[]
+}

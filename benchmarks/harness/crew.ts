@@ -1,0 +1,104 @@
+/** The worker processes of one trial: starting them, giving them orders in bounded time, and ending them. */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { extname } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Drained, Order, Report } from '../contract.ts'
+
+export interface Command {
+  readonly command: string
+  readonly args: readonly string[]
+}
+
+type ReportTo<Op extends Order['op']> = Op extends Drained['op'] ? Drained : Extract<Report, { op: Op }>
+
+/** As source beside its source, compiled beside its compiled form. `further`: a module with rivals of a test. */
+export function nodeWorker(further?: string): Command {
+  const extension = extname(import.meta.url)
+  const program = fileURLToPath(new URL(`../worker/main${extension}`, import.meta.url))
+  const loader = extension === '.ts' ? ['--import', 'tsx'] : []
+  return {
+    command: process.execPath,
+    args: ['--expose-gc', ...loader, program, ...(further === undefined ? [] : [further])],
+  }
+}
+
+const complaintLength = 2_000
+
+export class Worker {
+  readonly #child: ChildProcessWithoutNullStreams
+  readonly #ended: Promise<void>
+  #complaint = ''
+  #heard: ((report: Report) => void) | undefined
+  #failed: ((error: Error) => void) | undefined
+
+  constructor({ command, args }: Command) {
+    // A group of its own, so that ending it also ends what the rival's library has started.
+    this.#child = spawn(command, args, { stdio: 'pipe', detached: true })
+    const { stdin, stdout, stderr } = this.#child
+    stdin.on('error', () => {}) // it has ended, which is told below
+    stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#complaint = (this.#complaint + text).slice(-complaintLength)
+    })
+    createInterface({ input: stdout }).on('line', line => this.#hear(line))
+    this.#ended = new Promise(resolve => {
+      this.#child.once('close', (code, signal) => {
+        this.#failed?.(new Error(`its process ended (${signal ?? `exit code ${code}`})${this.#lastWords()}`))
+        resolve()
+      })
+      this.#child.once('error', error => {
+        this.#failed?.(error)
+        resolve()
+      })
+    })
+  }
+
+  /** Rejects when the worker reports a failure, ends, or has not answered within `limit` ms. */
+  ask<O extends Order>(order: O, limit: number): Promise<ReportTo<O['op']>> {
+    return new Promise((resolve, reject) => {
+      const settle = () => {
+        clearTimeout(timer)
+        this.#heard = undefined
+        this.#failed = undefined
+      }
+      this.#failed = error => {
+        settle()
+        reject(error)
+      }
+      this.#heard = report => {
+        if (report.op === 'failed') return this.#failed?.(new Error(report.error))
+        settle()
+        resolve(report as ReportTo<O['op']>)
+      }
+      const late = () => this.#failed?.(new Error(`no answer to '${order.op}' within ${(limit / 1_000).toFixed(1)} s`))
+      const timer = setTimeout(late, limit)
+      if (this.#child.exitCode !== null || this.#child.signalCode !== null || this.#child.pid === undefined) {
+        return this.#failed(new Error(`its process has ended${this.#lastWords()}`))
+      }
+      this.#child.stdin.write(`${JSON.stringify(order)}\n`)
+    })
+  }
+
+  /** SIGKILL, to it and to what it has started; resolves when it is gone. */
+  async kill(): Promise<void> {
+    const { pid } = this.#child
+    if (pid !== undefined) {
+      try {
+        process.kill(-pid, 'SIGKILL')
+      } catch {
+        // The group has ended by itself.
+      }
+    }
+    await this.#ended
+  }
+
+  #hear(line: string): void {
+    if (line.startsWith('{')) this.#heard?.(JSON.parse(line) as Report) // anything else was printed by a library
+  }
+
+  #lastWords(): string {
+    const error = /^\w*(?:Error|Exception)\b.*$/m.exec(this.#complaint)?.[0]
+    const words = error ?? this.#complaint.trim().split('\n').at(-1) ?? ''
+    return words === '' ? '' : `: ${words}`
+  }
+}

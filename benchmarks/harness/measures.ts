@@ -1,0 +1,213 @@
+/**
+ * The measures of a trial, from the samples of all its workers merged. docs/benchmarks.md has the definitions; here is
+ * how they are taken.
+ *
+ * Samples are in the order of `acquired`, so the holders of one key follow each other in that order:
+ *
+ *      asked      acquired   released
+ *   A    ├───────────┼══════════┤                      hand-off A → B: A's released to B's acquired; counts
+ *   B          ├─────────────────·──┼═══════┤          only if B had asked before A's release
+ *   C             ├──────────┼··                       overlap: acquired before every earlier holder had released
+ *
+ * `released` is the moment at which release was *called*. A lock that is correct can be granted again only later, so an
+ * overlap is never an artefact; and whatever the release costs before it takes effect is part of the gap.
+ *
+ * Overtaking is a property of pairs: a request that was made later and granted earlier. For each sample the number of
+ * these is the number of greater `asked` among the samples before it, which a Fenwick tree over the ranks of `asked`
+ * tells in log n: a trial has up to a million samples.
+ */
+import type { Distribution, Figures } from '../contract.ts'
+import type { Samples } from './samples.ts'
+
+export interface Window {
+  readonly from: number
+  readonly to: number
+}
+
+/** Hand-off gaps in µs, unsorted, in the order of the acquisitions. */
+export interface Handoffs {
+  readonly all: Float64Array
+  /** Those from one process to another. */
+  readonly cross: Float64Array
+  /** Share of acquisitions that went to the waiter that held the key before, of those that had a holder before. */
+  readonly backToReleaser: number
+  /** Holds that began before an earlier one of the same key had ended; over all samples, not only the window's. */
+  readonly overlaps: number
+}
+
+export function handoffs(samples: Samples, window: Window): Handoffs {
+  const { length, key, waiter, process, asked, acquired, released } = samples
+  const all = new Float64Array(length)
+  const cross = new Float64Array(length)
+  let gaps = 0
+  let crossings = 0
+  let pairs = 0
+  let back = 0
+  let overlaps = 0
+  /** Of each key: the sample before, and the latest release so far. */
+  const before = new Map<number, number>()
+  const heldUntil = new Map<number, number>()
+  for (let i = 0; i < length; i++) {
+    const of = key[i]!
+    const previous = before.get(of)
+    before.set(of, i)
+    const until = heldUntil.get(of) ?? Number.NEGATIVE_INFINITY
+    heldUntil.set(of, Math.max(until, released[i]!))
+    const overlaid = acquired[i]! < until
+    if (overlaid) overlaps += 1
+    if (previous === undefined || !inside(acquired[i]!, window)) continue
+    pairs += 1
+    if (waiter[previous] === waiter[i]) back += 1
+    if (overlaid || asked[i]! > released[previous]!) continue
+    const gap = (acquired[i]! - released[previous]!) * 1_000
+    all[gaps++] = gap
+    if (process[previous] !== process[i]) cross[crossings++] = gap
+  }
+  const backToReleaser = pairs === 0 ? Number.NaN : back / pairs
+  return { all: all.subarray(0, gaps), cross: cross.subarray(0, crossings), backToReleaser, overlaps }
+}
+
+/** The largest overtaking, and the share of all pairs of one key that were granted against the order of asking. */
+export function overtaking(samples: Samples): { readonly most: number; readonly share: number } {
+  let most = 0
+  let inverted = 0
+  let pairs = 0
+  for (const members of byKey(samples)) {
+    const asked = members.map(i => samples.asked[i]!)
+    const { largest, sum } = greaterBefore(asked)
+    most = Math.max(most, largest)
+    inverted += sum
+    pairs += (members.length * (members.length - 1)) / 2
+  }
+  return { most, share: pairs === 0 ? 0 : inverted / pairs }
+}
+
+/** For each value, how many before it are greater: the largest such number and their sum. */
+function greaterBefore(values: readonly number[]): { largest: number; sum: number } {
+  const sorted = Float64Array.from(values).sort()
+  const tree = new Int32Array(values.length + 1)
+  let largest = 0
+  let sum = 0
+  for (const [seen, value] of values.entries()) {
+    const rank = countUpTo(sorted, value)
+    let notGreater = 0
+    for (let node = rank; node > 0; node -= node & -node) notGreater += tree[node]!
+    largest = Math.max(largest, seen - notGreater)
+    sum += seen - notGreater
+    for (let node = rank; node < tree.length; node += node & -node) tree[node]! += 1
+  }
+  return { largest, sum }
+}
+
+/** How many of the sorted numbers are at most `value`. */
+function countUpTo(sorted: Float64Array, value: number): number {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (sorted[middle]! <= value) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+function byKey({ length, key }: Samples): Iterable<number[]> {
+  const members = new Map<number, number[]>()
+  for (let i = 0; i < length; i++) {
+    const list = members.get(key[i]!)
+    if (list) list.push(i)
+    else members.set(key[i]!, [i])
+  }
+  return members.values()
+}
+
+/** Acquisitions of each waiter in the window. */
+export function shares({ length, waiter, acquired }: Samples, waiters: number, window: Window): Int32Array {
+  const counts = new Int32Array(waiters)
+  for (let i = 0; i < length; i++) if (inside(acquired[i]!, window)) counts[waiter[i]!]! += 1
+  return counts
+}
+
+/** Jain's index: 1 when all have the same, 1/n when one has everything. */
+export function jain(counts: Int32Array): number {
+  let sum = 0
+  let squares = 0
+  for (const count of counts) {
+    sum += count
+    squares += count * count
+  }
+  return squares === 0 ? Number.NaN : (sum * sum) / (counts.length * squares)
+}
+
+/** Jain's index in each tenth of the window. */
+export function fairnessOverTime(samples: Samples, waiters: number, { from, to }: Window): number[] {
+  const tenth = (to - from) / 10
+  return Array.from({ length: 10 }, (_, i) => {
+    const index = jain(shares(samples, waiters, { from: from + i * tenth, to: from + (i + 1) * tenth }))
+    return Number.isNaN(index) ? 0 : index
+  })
+}
+
+/** The difference of two columns, over the samples acquired in the window; those without a number are left out. */
+export function differences(samples: Samples, later: Float64Array, earlier: Float64Array, window: Window) {
+  const values = new Float64Array(samples.length)
+  let count = 0
+  for (let i = 0; i < samples.length; i++) {
+    const difference = later[i]! - earlier[i]!
+    if (inside(samples.acquired[i]!, window) && !Number.isNaN(difference)) values[count++] = difference
+  }
+  return values.subarray(0, count)
+}
+
+/** By nearest rank; NaN of nothing. Sorts in place. */
+export function quantile(values: Float64Array, share: number): number {
+  values.sort()
+  return values[Math.min(values.length - 1, Math.floor(share * values.length))] ?? Number.NaN
+}
+
+const low = 1
+/** Twenty buckets a decade: narrower than the range between rounds. */
+const step = 10 ** (1 / 20)
+const buckets = 160
+
+export function distribution(values: Float64Array): Distribution {
+  const counts = new Array<number>(buckets).fill(0)
+  for (const value of values) {
+    const bucket = Math.floor(Math.log(Math.max(value, low) / low) / Math.log(step))
+    counts[Math.min(bucket, buckets - 1)]! += 1
+  }
+  return { low, step, counts: counts.slice(0, counts.findLastIndex(count => count > 0) + 1) }
+}
+
+/** What every trial with samples has. */
+export function ordinary(samples: Samples, waiters: number, window: Window): Figures {
+  const found = handoffs(samples, window)
+  const counts = shares(samples, waiters, window)
+  const waits = differences(samples, samples.acquired, samples.asked, window)
+  const everyWait = differences(samples, samples.acquired, samples.asked, { from: 0, to: Number.POSITIVE_INFINITY })
+  const acquisitions = counts.reduce((sum, count) => sum + count, 0)
+  return withoutGaps({
+    acquisitions,
+    throughput: acquisitions / ((window.to - window.from) / 1_000),
+    handoffP50: quantile(found.all, 0.5),
+    handoffP90: quantile(found.all, 0.9),
+    handoffP99: quantile(found.all, 0.99),
+    handoffMax: quantile(found.all, 1),
+    crossP50: quantile(found.cross, 0.5),
+    backToReleaser: found.backToReleaser,
+    cycleP50: quantile(differences(samples, samples.done, samples.asked, window), 0.5) * 1_000,
+    waitP50: quantile(waits, 0.5),
+    waitMax: quantile(everyWait, 1),
+    overtaken: overtaking(samples).most,
+    overlaps: found.overlaps,
+  })
+}
+
+/** A measure that could not be taken is absent. */
+export function withoutGaps(figures: Figures): Figures {
+  return Object.fromEntries(Object.entries(figures).filter(([, value]) => Number.isFinite(value)))
+}
+
+function inside(moment: number, { from, to }: Window): boolean {
+  return moment >= from && moment <= to
+}

@@ -1,0 +1,71 @@
+import { readFile } from 'node:fs/promises'
+import { sampleFields } from '../contract.ts'
+
+/** The samples of all workers of a trial, in the order of their `acquired`. One column a field, all of one length. */
+export interface Samples {
+  readonly length: number
+  /** Number of the waiter over all processes. */
+  readonly waiter: Int32Array
+  readonly process: Int32Array
+  readonly key: Int32Array
+  readonly asked: Float64Array
+  readonly acquired: Float64Array
+  readonly released: Float64Array
+  /** NaN: release never returned, or rejected. */
+  readonly done: Float64Array
+}
+
+export interface Crowd {
+  /** Waiters a process. */
+  readonly waiters: number
+  readonly keys: number
+}
+
+const width = sampleFields.length
+
+/** Records as they are in a worker's file. */
+export interface Part {
+  readonly process: number
+  readonly records: Float64Array
+}
+
+export function merge(parts: readonly Part[], { waiters, keys }: Crowd): Samples {
+  const origin: { records: Float64Array; process: number; offset: number; acquired: number }[] = []
+  for (const { process, records } of parts) {
+    for (let offset = 0; offset < records.length; offset += width) {
+      origin.push({ records, process, offset, acquired: records[offset + 2]! })
+    }
+  }
+  origin.sort((a, b) => a.acquired - b.acquired)
+  const { length } = origin
+  const integers = () => new Int32Array(length)
+  const moments = () => new Float64Array(length)
+  const samples = {
+    length,
+    waiter: integers(),
+    process: integers(),
+    key: integers(),
+    asked: moments(),
+    acquired: moments(),
+    released: moments(),
+    done: moments(),
+  }
+  for (const [i, { records, process, offset }] of origin.entries()) {
+    const waiter = records[offset]!
+    samples.waiter[i] = process * waiters + waiter
+    samples.process[i] = process
+    samples.key[i] = waiter % keys
+    samples.asked[i] = records[offset + 1]!
+    samples.acquired[i] = records[offset + 2]!
+    samples.released[i] = records[offset + 3]!
+    samples.done[i] = records[offset + 4]!
+  }
+  return samples
+}
+
+export async function readPart(process: number, path: string): Promise<Part> {
+  const bytes = await readFile(path)
+  // Copied: a Buffer may begin anywhere, a Float64Array only at a multiple of 8.
+  const records = new Float64Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
+  return { process, records }
+}

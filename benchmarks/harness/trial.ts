@@ -1,0 +1,71 @@
+/** One rival in one scenario in one round, whatever comes of it. */
+import type { Rival, Scenario, Trial } from '../contract.ts'
+import { crashHolder, crashWaiters } from '../trials/crash.ts'
+import { idle } from '../trials/idle.ts'
+import { loop } from '../trials/loop.ts'
+import { queue } from '../trials/queue.ts'
+import { type Findings, Stage, type Terms } from '../trials/stage.ts'
+
+const kinds: Record<Scenario['kind'], (stage: Stage) => Promise<Findings>> = {
+  loop,
+  burst: queue,
+  drain: queue,
+  'crash-holder': crashHolder,
+  'crash-waiters': crashWaiters,
+  idle,
+}
+
+/** Never rejects, unless the run is interrupted. Nothing of the trial is left afterwards. */
+export async function runTrial(round: number, terms: Terms): Promise<Trial> {
+  const { rival, scenario, signal, server, namespace } = terms
+  const about = { rival: rival.name, scenario: scenario.name, round }
+  const stage = await Stage.set(terms)
+  try {
+    const findings = await kinds[scenario.kind](stage)
+    return { ...about, outcome: 'measured', ...findings }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { ...about, outcome: 'failed', reason: error instanceof Error ? error.message : String(error), figures: {} }
+  } finally {
+    await stage.clear()
+    await server.clear(namespace)
+  }
+}
+
+/** Why it is not tried at all. */
+export function skipped(rival: Rival, scenario: Scenario): string | undefined {
+  return rival.skips?.[scenario.name]
+}
+
+/**
+ * Why it is not tried in a further round, after these rounds of the same scenario: what failed would most likely fail
+ * again, and a call that never returns takes all the time that it is given. A run would spend most of its time on these.
+ */
+export function givenUp(earlier: readonly Trial[]): string | undefined {
+  for (const { round, outcome, reason, figures } of earlier) {
+    if (outcome === 'failed') return `failed in round ${round}: ${reason}`
+    const { unfinished = 0 } = figures
+    if (unfinished > 0)
+      return `left ${unfinished} ${unfinished === 1 ? 'call' : 'calls'} that did not return in round ${round}`
+  }
+  return undefined
+}
+
+/** About how long a trial takes, in ms; what it takes to start workers comes on top. */
+export function expected({ kind, waiters }: Scenario, seconds: number): number {
+  const starting = 900
+  switch (kind) {
+    case 'loop':
+      return starting + 700 + seconds * 1_000 + 2 * waiters
+    case 'burst':
+      return starting + 1_500
+    case 'drain':
+      return starting + (waiters < 100 ? 9_000 : 3_000)
+    case 'crash-holder':
+      return starting + 2_000
+    case 'crash-waiters':
+      return starting + 4_000
+    case 'idle':
+      return starting + 6_500 + Math.max(5, seconds) * 1_000
+  }
+}

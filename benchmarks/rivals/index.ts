@@ -1,0 +1,52 @@
+/** All rivals, and what the runner has to know about running them. Adapters import their library when they are opened. */
+import { packageRoot } from '../../local-redis/package-root.ts'
+import type { Rival } from '../contract.ts'
+import { type Command, nodeWorker } from '../harness/crew.ts'
+import { batonFair, batonUnfair } from './baton.ts'
+import { floorBlpop, floorPublish, floorSet } from './floors.ts'
+import { versionIn, versionOf as versionOfPackage } from './installed.ts'
+import { ioredfour } from './ioredfour.ts'
+import { liveMutex, liveMutexSocket } from './live-mutex.ts'
+import { nodeRedisson, nodeRedissonStreams } from './node-redisson.ts'
+import { redisSemaphore } from './redis-semaphore.ts'
+import { launch, redissonFairLock, redissonLock, redissonVersion } from './redisson.ts'
+import { redlock, redlock10ms } from './redlock.ts'
+import { redlockUniversal, redlockUniversal10ms } from './redlock-universal.ts'
+import { sesamecareRedlock, sesamecareRedlock10ms } from './sesamecare-redlock.ts'
+import { simpleRedisMutex } from './simple-redis-mutex.ts'
+
+/** In the order of the reports and of the turns. */
+export const rivals: readonly Rival[] = [
+  batonFair,
+  batonUnfair,
+  floorPublish,
+  floorBlpop,
+  floorSet,
+  redisSemaphore,
+  redlock,
+  redlock10ms,
+  sesamecareRedlock,
+  sesamecareRedlock10ms,
+  redlockUniversal,
+  redlockUniversal10ms,
+  simpleRedisMutex,
+  ioredfour,
+  nodeRedisson,
+  nodeRedissonStreams,
+  redissonLock,
+  redissonFairLock,
+  liveMutex,
+  liveMutexSocket,
+]
+
+/** How its workers are started; `further` is for those that Node runs. */
+export async function workerOf({ runtime }: Rival, further?: string): Promise<Command> {
+  return runtime === 'java' ? launch() : nodeWorker(further)
+}
+
+/** As installed; undefined where it has no package of Node's, or where it is not here. */
+export async function versionOf({ kind, runtime, package: name }: Rival): Promise<string | undefined> {
+  if (runtime === 'java') return redissonVersion()
+  if (kind === 'baton') return versionIn(new URL('package.json', packageRoot))
+  return name === undefined ? undefined : versionOfPackage(name)
+}

@@ -1,0 +1,176 @@
+/**
+ * The locks of Redisson, the best known of Java. Their workers are a Java program, benchmarks/redisson, which Maven builds
+ * the first time it is needed:
+ *
+ *   <cache>/redisson/3f9a…/                 classes and libraries, named after the content of the sources
+ *   <cache>/redisson/3f9a….lock             the kernel's lock, held while they are built
+ *   <cache>/redisson/3f9a….building-XXXXXX/ where they grow, until a rename gives them their name
+ *
+ * So a build that is there is complete, is used without Maven or the network, and is never one of older sources.
+ */
+import { createHash } from 'node:crypto'
+import { access, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { basename, delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import which from 'which'
+import { cacheFolder } from '../../local-redis/cache-folder.ts'
+import { run } from '../../local-redis/command.ts'
+import { messageOf } from '../../local-redis/error-message.ts'
+import { withFileLock } from '../../local-redis/file-lock.ts'
+import { packageRoot } from '../../local-redis/package-root.ts'
+import type { Rival } from '../contract.ts'
+import type { Command } from '../harness/crew.ts'
+
+const sources = fileURLToPath(new URL('benchmarks/redisson/', packageRoot))
+const pom = join(sources, 'pom.xml')
+
+/** What the Java code is compiled for. */
+const oldestJava = 17
+const buildWithinMs = 120_000
+const answersWithinMs = 10_000
+const longestLine = 160
+
+// Both ways were compared in turns, 2 × 8 and 2 × 100 waiters: callbacks had the shorter hand-off, more acquisitions a
+// second and less CPU time for both locks. Only RLock sends more commands so: a message then wakes two of its waiters.
+const use =
+  'Its own way for callbacks, lockAsync(id) and unlockAsync(id), one client a process: quicker than a thread per waiter. ' +
+  'Defaults; above 250 waiters a process more channels per connection and a longer subscription timeout, as its error ' +
+  'message advises. Each process warms up for 3 s before it is measured.'
+
+export const redissonLock = redisson(
+  'redisson-lock',
+  false,
+  `RLock. ${use} With threads it would send about a fifth fewer commands.`,
+)
+export const redissonFairLock = redisson('redisson-fair', true, `RFairLock. ${use}`)
+
+function redisson(name: string, fair: boolean, note: string): Rival {
+  return { name, kind: 'rival', fair, package: undefined, note, runtime: 'java', missing }
+}
+
+let prepared: Promise<Preparation> | undefined
+let worker: Command | undefined
+
+async function missing(): Promise<string | undefined> {
+  prepared ??= prepare()
+  const answer = await prepared
+  if ('unavailable' in answer) return answer.unavailable
+  worker = answer.worker
+  return undefined
+}
+
+/** How a worker of either of them is started, once `missing` has found nothing missing. */
+export function launch(): Command {
+  if (!worker) throw new Error("nobody has asked what Redisson's worker is missing")
+  return worker
+}
+
+/** Of Redisson, as its workers are built with. */
+export async function redissonVersion(): Promise<string | undefined> {
+  const text = await readFile(pom, 'utf8').catch(() => '')
+  return /<artifactId>redisson<\/artifactId>\s*<version>([^<]+)/.exec(text)?.[1]
+}
+
+export type Preparation = { readonly worker: Command } | { readonly unavailable: string }
+
+/** Finds Java, and builds the workers unless they are there. `withinMs` is for Maven alone. */
+export async function prepare(
+  env: NodeJS.ProcessEnv = process.env,
+  withinMs: number = buildWithinMs,
+): Promise<Preparation> {
+  const java = await findJava(env)
+  if (java === undefined) return { unavailable: `needs Java ${oldestJava} or later, and Maven` }
+  try {
+    const folder = join(await cacheFolder(env), 'redisson')
+    const tree = join(folder, await fingerprint())
+    if (!(await isThere(tree))) {
+      const maven = await onPath('mvn', env)
+      if (maven === undefined) return { unavailable: 'needs Maven' }
+      await mkdir(folder, { recursive: true })
+      await buildOnce(maven, tree, withinMs, env)
+    }
+    const classPath = [join(tree, 'classes'), join(tree, 'dependency', '*')].join(delimiter)
+    return { worker: { command: java, args: ['-cp', classPath, 'baton.Worker'] } }
+  } catch (error) {
+    return { unavailable: messageOf(error) }
+  }
+}
+
+/** Where Maven looks as well: JAVA_HOME, then the PATH. */
+async function findJava(env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  const { JAVA_HOME } = env
+  const java = JAVA_HOME ? join(JAVA_HOME, 'bin', 'java') : await onPath('java', env)
+  if (java === undefined) return undefined
+  // Java 8 does not know this option. On macOS a `java` is on the PATH even where there is none: it fails.
+  const said = await run(java, ['--version'], { timeoutMs: answersWithinMs }).catch(() => '')
+  const [, version = 0] = /^\S+ (\d+)/.exec(said) ?? []
+  return Number(version) >= oldestJava ? java : undefined
+}
+
+async function onPath(name: string, { PATH = '' }: NodeJS.ProcessEnv): Promise<string | undefined> {
+  return (await which(name, { path: PATH, nothrow: true })) ?? undefined
+}
+
+/** Where there is no `flock`, two builds at once are only a waste: each grows apart, and the first rename counts. */
+async function buildOnce(maven: string, tree: string, withinMs: number, env: NodeJS.ProcessEnv): Promise<void> {
+  if ((await onPath('flock', env)) === undefined) return build(maven, tree, withinMs, env)
+  return withFileLock(`${tree}.lock`, async () => {
+    if (await isThere(tree)) return
+    await removeAbandoned(dirname(tree), `${basename(tree)}.building-`)
+    await build(maven, tree, withinMs, env)
+  })
+}
+
+/** Workshops whose process was killed; the lock says that nobody works in them now. */
+async function removeAbandoned(folder: string, prefix: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (name.startsWith(prefix)) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+async function build(maven: string, tree: string, withinMs: number, env: NodeJS.ProcessEnv): Promise<void> {
+  const workshop = await mkdtemp(`${tree}.building-`)
+  try {
+    const grown = join(workshop, 'tree')
+    const log = join(workshop, 'log')
+    const args = ['--batch-mode', '--quiet', '--file', pom, '--log-file', log, `-Dbaton.target=${grown}`, 'compile']
+    await run(maven, args, { timeoutMs: withinMs, env }).catch(async error => {
+      throw new Error(complaint(await readFile(log, 'utf8').catch(() => ''), messageOf(error)))
+    })
+    await rename(grown, tree).catch(async error => {
+      if (!(await isThere(tree))) throw error
+    })
+  } finally {
+    await rm(workshop, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+/** One line out of Maven's many: its first error says what, the last ones only how to learn more. */
+function complaint(log: string, failure: string): string {
+  const [line] = /(?<=^\[ERROR\] ).+/m.exec(log) ?? []
+  if (line === undefined) return failure // it was too slow, or could not even start
+  const isAboutRegistry = /could not (be )?(resolve|transfer|find artifact)|unresolveable/i.test(log)
+  return `${isAboutRegistry ? 'Maven could not fetch what it needs' : 'Maven could not build it'}: ${shortened(line)}`
+}
+
+/** Maven names each cause after its effect, with addresses. */
+function shortened(line: string): string {
+  return line.length <= longestLine ? line : `${line.slice(0, longestLine)}…`
+}
+
+/** Of all that makes a build what it is. */
+async function fingerprint(): Promise<string> {
+  const hash = createHash('sha256')
+  const folder = join(sources, 'src')
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter(entry => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))
+  for (const file of [pom, ...files.sort()]) hash.update(await readFile(file))
+  return hash.digest('hex').slice(0, 16)
+}
+
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,172 @@
+/**
+ * A run: everything that is measured, in this order.
+ *
+ *   1. a server, the proxy where a delay is wanted, and the busy loops that keep the cores awake
+ *   2. the census: each rival runs a short contended loop by itself, which shows whether it works here at all and
+ *      which commands are its own (census.ts)
+ *   3. for each scenario, for each round, each rival has one trial:   A B C   A B C   A B C
+ *      Neighbouring trials are of different rivals, so a machine that gets slower or faster meanwhile does so for all.
+ *
+ * A rival that is missing, fails or hangs is shown as such and stops nothing: its workers are killed, and the next
+ * trial has new ones. One that failed or hung has no further rounds in that scenario. Each trial has keys of its own,
+ * and a server that was started for this is emptied in between.
+ */
+import { randomBytes } from 'node:crypto'
+import { messageOf } from '../local-redis/error-message.ts'
+import type { Results, Rival, Scenario, Trial } from './contract.ts'
+import { type Census, watchCommands } from './harness/census.ts'
+import { usage, usedByOthers } from './harness/machine.ts'
+import { type Plan, type Turn, turnsOf } from './harness/plan.ts'
+import { resultsOf } from './harness/results.ts'
+import { prepare, type Surroundings } from './harness/surroundings.ts'
+import { expected, givenUp, runTrial, skipped } from './harness/trial.ts'
+import { workerOf } from './rivals/index.ts'
+import { type Terms, usualLimits } from './trials/stage.ts'
+
+export interface Listener {
+  /** The one line that says which server is used. It never contains a password. */
+  announce(line: string): void
+  /** The census of a rival begins. */
+  look(rival: string): void
+  /** The rounds of each scenario, and the ms that all trials will take, about. */
+  begin(rounds: number, expected: number): void
+  /** A trial begins, and will take about this long. */
+  trial(rival: string, scenario: string, round: number, expected: number): void
+  /** ms that those to come will take, about: less by more than this one, if others will not be tried because of it. */
+  ended(trial: Trial, left: number): void
+}
+
+const census = { name: 'census', title: '', kind: 'loop', processes: 2, waiters: 4, keys: 1, hold: 0 } as const
+const censusSeconds = 0.3
+const censusWarmUp = 50
+
+/** Interrupted, it resolves with what was measured until then; it rejects with the reason if that is nothing. */
+export async function run(plan: Plan, listener: Listener, signal: AbortSignal): Promise<Results> {
+  const around = await prepare(plan, line => listener.announce(line))
+  try {
+    return await new Run(plan, listener, signal, around).all()
+  } finally {
+    await around.stop()
+  }
+}
+
+class Run {
+  readonly #name = `bench-${randomBytes(4).toString('hex')}`
+  readonly #notes: string[] = []
+  readonly #censuses = new Map<Rival, Census>()
+  /** Why a rival is not tried. */
+  readonly #absent = new Map<Rival, string>()
+  readonly #turns: readonly Turn[]
+  /** One for each turn that is over. */
+  readonly #trials: Trial[] = []
+  #count = 0
+
+  constructor(
+    private readonly plan: Plan,
+    private readonly listener: Listener,
+    private readonly signal: AbortSignal,
+    private readonly around: Surroundings,
+  ) {
+    this.#turns = turnsOf(plan)
+  }
+
+  async all(): Promise<Results> {
+    await this.#look()
+    this.listener.begin(this.plan.rounds, this.#timeLeft())
+    try {
+      for (const turn of this.#turns) await this.#take(turn)
+    } catch (error) {
+      const tried = this.#trials.filter(({ outcome }) => outcome !== 'skipped').length
+      if (!this.signal.aborted || tried === 0) throw error
+      const by = messageOf(this.signal.reason)
+      this.#notes.unshift(`The run was interrupted by ${by} after ${tried} of ${tried + this.#toCome().length} trials.`)
+    }
+    return resultsOf(this.plan, this.around, this.#trials, this.#notes)
+  }
+
+  /** Who is here, and what do they send. */
+  async #look(): Promise<void> {
+    for (const rival of this.plan.rivals) {
+      const missing = await rival.missing()
+      if (missing !== undefined) {
+        this.#absent.set(rival, missing)
+        this.#notes.push(`${rival.name} is not measured: ${missing}`)
+        continue
+      }
+      this.listener.look(rival.name)
+      await this.#takeCensus(rival)
+    }
+  }
+
+  async #takeCensus(rival: Rival): Promise<void> {
+    // Who skips contention altogether sends no more in a script than what it sends when it is alone.
+    const alone = rival.skips?.['2x8'] !== undefined
+    const scenario: Scenario = alone ? { ...census, processes: 1, waiters: 1 } : census
+    const sighting = await watchCommands(this.around.server.url)
+    try {
+      const usual = await this.#terms(rival, scenario, new Map())
+      const limits = { ...usual.limits, warmUp: censusWarmUp }
+      const trial = await runTrial(0, { ...usual, limits, seconds: censusSeconds })
+      if (trial.outcome === 'measured') this.#censuses.set(rival, sighting.census())
+      else this.#notes.push(`${rival.name} failed in a first short trial: ${trial.reason}`)
+    } finally {
+      sighting.stop()
+    }
+  }
+
+  /** By what is known until now. */
+  #skipped({ rival, scenario }: Turn): string | undefined {
+    const { rtt } = this.plan
+    const elsewhere = rtt > 0 && this.#censuses.get(rival)?.size === 0
+    const earlier = this.#trials.filter(trial => trial.rival === rival.name && trial.scenario === scenario.name)
+    return (
+      this.#absent.get(rival) ??
+      skipped(rival, scenario) ??
+      (elsewhere ? 'it has a server of its own, which the delay does not reach' : undefined) ??
+      givenUp(earlier)
+    )
+  }
+
+  /** The turns that are not over, without those that will be skipped. */
+  #toCome(): Turn[] {
+    return this.#turns.slice(this.#trials.length).filter(turn => this.#skipped(turn) === undefined)
+  }
+
+  #timeLeft(): number {
+    return this.#toCome().reduce((sum, { scenario }) => sum + expected(scenario, this.plan.seconds), 0)
+  }
+
+  async #take(turn: Turn): Promise<void> {
+    this.signal.throwIfAborted()
+    const { rival, scenario, round } = turn
+    const reason = this.#skipped(turn)
+    if (reason !== undefined) {
+      this.#trials.push({ rival: rival.name, scenario: scenario.name, round, outcome: 'skipped', reason, figures: {} })
+      return
+    }
+    this.listener.trial(rival.name, scenario.name, round, expected(scenario, this.plan.seconds))
+    const before = usage()
+    const result = await runTrial(round, await this.#terms(rival, scenario, this.#censuses.get(rival)))
+    // A server of its own is not among our processes, so its work would be taken for that of others.
+    const share = this.#censuses.get(rival)?.size ? usedByOthers(before, usage()) : undefined
+    const trial = share === undefined ? result : { ...result, busy: share }
+    this.#trials.push(trial)
+    this.listener.ended(trial, this.#timeLeft())
+  }
+
+  async #terms(rival: Rival, scenario: Scenario, known: Census | undefined): Promise<Terms> {
+    const { server, proxy } = this.around
+    return {
+      rival,
+      scenario,
+      worker: await workerOf(rival, this.plan.further),
+      server,
+      url: proxy?.url ?? server.url,
+      namespace: `${this.#name}-${++this.#count}`,
+      census: known,
+      seconds: this.plan.seconds,
+      limits: { ...usualLimits, ...this.plan.limits },
+      signal: this.signal,
+    }
+  }
+}

@@ -1,0 +1,85 @@
+/** What a crash costs those who wait: the time until the next of them has the lock. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Drained } from '../contract.ts'
+import { now } from '../harness/clock.ts'
+import type { Worker } from '../harness/crew.ts'
+import { quantile, withoutGaps } from '../harness/measures.ts'
+import { merge, type Samples } from '../harness/samples.ts'
+import { enqueue } from './queue.ts'
+import { ending, type Findings, type Stage } from './stage.ts'
+
+/** ms; asked of every rival that lets its users choose. */
+const lease = 2_000
+
+/** A process is killed while it holds the lock; another one has waiters. */
+export async function crashHolder(stage: Stage): Promise<Findings> {
+  const { scenario, limits } = stage.terms
+  const [holder, survivor] = await Promise.all([stage.hire(0, 0, lease), stage.hire(1, scenario.waiters, lease)])
+  await holder.ask({ op: 'hold' }, limits.answer)
+  await enqueue(stage, [survivor], 0, scenario.hold)
+  const killedAt = now()
+  await holder.kill()
+  const { samples, answer } = await collect(stage, survivor, limits.crash)
+  return { figures: { ...ending([answer]).figures, nextGrant: samples.acquired[0]! - killedAt } }
+}
+
+const ordinaryTimes = 5
+const crashes = 3
+/** Those behind the crashed ones. */
+const survivors = 10
+/** ms for the server to see that a killed process's connections have ended, as it will before most releases. */
+const noticed = 100
+
+/**
+ * Processes: a holder, the survivors, and one to kill for each repetition. All of a repetition's waiters are queued
+ * behind the holder, those that will be killed first.
+ */
+export async function crashWaiters(stage: Stage): Promise<Findings> {
+  const { scenario, limits } = stage.terms
+  const [holder, survivor, ...victims] = await Promise.all([
+    stage.hire(0, 0),
+    stage.hire(1, survivors),
+    ...Array.from({ length: crashes }, (_, i) => stage.hire(2 + i, scenario.waiters)),
+  ])
+  const answers: Drained[] = []
+  /** ms from the release to the next grant; undefined when not all have had their turn. */
+  const grant = async (prepare: () => Promise<void>): Promise<number | undefined> => {
+    await holder.ask({ op: 'hold' }, limits.crash)
+    await prepare()
+    const { calledAt } = await holder.ask({ op: 'drop' }, limits.answer)
+    const { samples, answer } = await collect(stage, survivor, limits.crash)
+    answers.push(answer)
+    return answer.unfinished > 0 || samples.length === 0 ? undefined : samples.acquired[0]! - calledAt
+  }
+  const ordinary = await repeat(ordinaryTimes, () => grant(() => enqueue(stage, [survivor], 0, 0)))
+  const after = await repeat(crashes, time =>
+    grant(async () => {
+      const victim = victims[time]!
+      await enqueue(stage, [victim], 0, 0)
+      await enqueue(stage, [survivor], 0, 0)
+      await victim.kill()
+      await sleep(noticed)
+    }),
+  )
+  const { figures } = ending(answers)
+  return {
+    figures: withoutGaps({ ...figures, nextGrant: quantile(after, 0.5), ordinaryHandoff: quantile(ordinary, 0.5) }),
+  }
+}
+
+/** Until one fails: the others would too, and each takes as long as may be waited. */
+async function repeat(times: number, one: (time: number) => Promise<number | undefined>): Promise<Float64Array> {
+  const values: number[] = []
+  for (let time = 0; time < times; time++) {
+    const value = await one(time)
+    if (value === undefined) break
+    values.push(value)
+  }
+  return Float64Array.from(values)
+}
+
+async function collect(stage: Stage, worker: Worker, limit: number): Promise<{ samples: Samples; answer: Drained }> {
+  const file = stage.file()
+  const answer = await worker.ask({ op: 'collect', giveUpAt: now() + limit, file }, limit + stage.terms.limits.answer)
+  return { answer, samples: merge(await stage.read([file]), { waiters: stage.terms.scenario.waiters, keys: 1 }) }
+}

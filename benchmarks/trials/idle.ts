@@ -1,0 +1,63 @@
+/** What waiting costs while nothing happens: commands, and memory on both sides. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { watchCommands } from '../harness/census.ts'
+import { now } from '../harness/clock.ts'
+import { withoutGaps } from '../harness/measures.ts'
+import { enqueue } from './queue.ts'
+import type { Findings, Stage } from './stage.ts'
+
+/** ms until the server has given back the buffers that connecting and asking needed. */
+const calm = 2_500
+/** ms for a request to arrive. */
+const settled = 300
+/** Watched at least this long: what is sent every few seconds must not be missed. */
+const leastSeconds = 5
+
+/**
+ * So little is going on that MONITOR can watch it, which tells exactly what is sent. The holder is a process of its own,
+ * whose renewals do not count.
+ */
+export async function idle(stage: Stage): Promise<Findings> {
+  const { scenario, server, limits, seconds, signal } = stage.terms
+  const { waiters } = scenario
+  const holder = await stage.hire(1, 0)
+  await holder.ask({ op: 'hold' }, limits.answer)
+  const others = await server.clients()
+  const parked = await stage.hire(0, waiters)
+  const sighting = await watchCommands(server.url, others)
+  try {
+    const pause = (ms: number) => sleep(ms, undefined, { signal })
+    const memory = () => parked.ask({ op: 'memory' }, limits.answer)
+    // One waits and is served first: what is compiled and connected for that is not what a waiter takes.
+    const first = parked.ask({ op: 'hold' }, limits.answer)
+    first.catch(() => {}) // a failure in between ends the trial, and with it this
+    await server.settle(settled, settled)
+    await holder.ask({ op: 'drop' }, limits.answer)
+    await first
+    await parked.ask({ op: 'drop' }, limits.answer)
+    await holder.ask({ op: 'hold' }, limits.answer)
+    await pause(calm)
+
+    const clientBefore = await memory()
+    const serverBefore = await server.snapshot()
+    await enqueue(stage, [parked], 0, 0)
+    await pause(calm)
+    const sentBefore = sighting.sent()
+    const begin = now()
+    await pause(Math.max(leastSeconds, seconds) * 1_000)
+    const commandsPerSecond = (sighting.sent() - sentBefore) / ((now() - begin) / 1_000)
+
+    const serverAfter = await server.snapshot()
+    const clientAfter = await memory()
+    return {
+      figures: withoutGaps({
+        commandsPerSecond,
+        residentPerWaiter: (clientAfter.resident - clientBefore.resident) / waiters,
+        heapPerWaiter: (clientAfter.heap - clientBefore.heap) / waiters,
+        redisPerWaiter: (serverAfter.memory - serverBefore.memory) / waiters,
+      }),
+    }
+  } finally {
+    sighting.stop()
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Waiters that are queued behind a holder, in known order, and then have their turn one after another:
+ *
+ *   hold ──▶ each asks once, `gap` after the one before ──▶ settle ──▶ the holder lets go ──▶ … ──▶ the last has it
+ *                                                                      │◀────────── drain ─────────▶│
+ *
+ * A short queue is filled and drained several times, because a few releases are too few to tell what one costs.
+ */
+
+import type { Figures } from '../contract.ts'
+import { sentBetween } from '../harness/census.ts'
+import { now } from '../harness/clock.ts'
+import type { Worker } from '../harness/crew.ts'
+import { distribution, handoffs, jain, ordinary, overtaking, shares, withoutGaps } from '../harness/measures.ts'
+import { merge, type Part } from '../harness/samples.ts'
+import { ending, type Findings, type Stage } from './stage.ts'
+
+const lead = 50
+/** ms between two requests of one process in a burst, so that their order is known even over processes. */
+const gap = 4
+/** Acquisitions that a drain of short queues is repeated for. */
+const enough = 300
+
+export async function queue(stage: Stage): Promise<Findings> {
+  const { scenario, server, limits, census } = stage.terms
+  const { processes, waiters, keys, hold, kind } = scenario
+  const all = processes * waiters
+  const crew = await stage.hireAll()
+  const times = Math.max(1, Math.round(kind === 'drain' ? enough / all : 1))
+  const parts: Part[] = []
+  let drained = 0
+  let commands = 0
+  let usec = 0
+  let cpu = 0
+  let figures: Figures = {}
+  let last = { from: 0, to: 0 }
+  for (let time = 0; time < times; time++) {
+    await crew[0]!.ask({ op: 'hold' }, limits.answer)
+    const empty = await server.snapshot()
+    await enqueue(stage, crew, kind === 'burst' ? gap : 0, hold)
+    const before = await server.snapshot()
+    const { calledAt } = await crew[0]!.ask({ op: 'drop' }, limits.answer)
+    const files = crew.map(() => stage.file())
+    const giveUpAt = now() + limits.drain
+    const answers = await Promise.all(
+      crew.map((worker, i) => worker.ask({ op: 'collect', giveUpAt, file: files[i]! }, limits.drain + limits.answer)),
+    )
+    const after = await server.snapshot()
+    const ended = ending(answers)
+    const mine = await stage.read(files)
+    parts.push(...mine)
+    const samples = merge(mine, { waiters, keys })
+    last = { from: calledAt, to: samples.acquired.at(-1)! }
+    drained += last.to - last.from
+    cpu += ended.cpu
+    figures = sumOf(figures, ended.figures)
+    commands += sentBetween(empty, after, census ?? new Map()).commands
+    usec += sentBetween(before, after, census ?? new Map()).usec
+  }
+  const samples = merge(parts, { waiters, keys })
+  const everything = { from: 0, to: Number.POSITIVE_INFINITY }
+  const counts = shares(samples, all, everything)
+  const onServer =
+    census?.size && commands > 0 ? { commands: commands / samples.length, releaseCost: usec / samples.length } : {}
+  return {
+    figures: withoutGaps({
+      ...figures,
+      ...ordinary(samples, all, everything),
+      ...onServer,
+      throughput: samples.length / (drained / 1_000),
+      clientCpu: cpu / samples.length,
+      drain: drained / times,
+      // Over several drains the share of inverted pairs would be diluted by pairs that cannot be inverted.
+      inversions: times === 1 ? overtaking(samples).share : Number.NaN,
+      jain: jain(counts),
+      starved: counts.filter(count => count === 0).length,
+    }),
+    handoffs: distribution(handoffs(samples, everything).all),
+  }
+}
+
+/** All waiters ask once, and what they asked has arrived. */
+export async function enqueue(stage: Stage, crew: readonly Worker[], every: number, hold: number): Promise<void> {
+  const { server, scenario, limits } = stage.terms
+  const startAt = now() + lead
+  const offset = every / crew.length
+  const limit = lead + every * scenario.waiters + limits.answer
+  await Promise.all(
+    crew.map((worker, i) => worker.ask({ op: 'queue', startAt: startAt + i * offset, gap: every, hold }, limit)),
+  )
+  await server.settle(100, 2_000)
+}
+
+function sumOf(a: Figures, b: Figures): Figures {
+  return { unfinished: (a.unfinished ?? 0) + (b.unfinished ?? 0), errors: (a.errors ?? 0) + (b.errors ?? 0) }
+}

@@ -1,0 +1,119 @@
+/** What a trial has at hand: its workers, the server, its names and limits. Everything it starts ends with it. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Drained, Figures, Rival, Scenario, Trial } from '../contract.ts'
+import type { Census } from '../harness/census.ts'
+import { type Command, Worker } from '../harness/crew.ts'
+import { type Part, readPart } from '../harness/samples.ts'
+import type { Server } from '../harness/server.ts'
+
+/** In ms. No trial can take longer than these together and its window. */
+export interface Limits {
+  /** How long a loop runs at least before it is measured. */
+  readonly warmUp: number
+  /** For a worker to start, import its library and connect. */
+  readonly open: number
+  /** For an answer that should come at once. */
+  readonly answer: number
+  /** After a loop, for the calls under way. */
+  readonly finish: number
+  /** For a queue to be drained. */
+  readonly drain: number
+  /** After a crash, for the next grant. */
+  readonly crash: number
+}
+
+export const usualLimits: Limits = {
+  warmUp: 500,
+  open: 30_000,
+  answer: 10_000,
+  finish: 10_000,
+  drain: 30_000,
+  crash: 40_000,
+}
+
+export interface Terms {
+  readonly rival: Rival
+  readonly scenario: Scenario
+  readonly worker: Command
+  readonly server: Server
+  /** The server as the workers reach it, which may be through the proxy. */
+  readonly url: string
+  readonly namespace: string
+  readonly census: Census | undefined
+  readonly seconds: number
+  readonly limits: Limits
+  readonly signal: AbortSignal
+}
+
+/** What a kind of trial finds. */
+export type Findings = Pick<Trial, 'figures' | 'handoffs' | 'fairness'>
+
+export class Stage {
+  readonly #crew = new Set<Worker>()
+  readonly #kill = () => void this.#killAll()
+  #files = 0
+
+  private constructor(
+    readonly terms: Terms,
+    private readonly folder: string,
+  ) {
+    terms.signal.addEventListener('abort', this.#kill)
+  }
+
+  static async set(terms: Terms): Promise<Stage> {
+    return new Stage(terms, await mkdtemp(join(tmpdir(), 'baton-bench-')))
+  }
+
+  /** A worker of its own, ready. */
+  async hire(process: number, waiters: number, lease?: number): Promise<Worker> {
+    const { rival, scenario, worker: command, url, namespace, limits, signal } = this.terms
+    signal.throwIfAborted()
+    const worker = new Worker(command)
+    this.#crew.add(worker)
+    const { processes } = scenario
+    const setting = { rival: rival.name, url, namespace, process, processes, waiters, lease }
+    await worker.ask({ op: 'open', setting }, limits.open)
+    return worker
+  }
+
+  async hireAll(): Promise<Worker[]> {
+    const { processes, waiters } = this.terms.scenario
+    return Promise.all(Array.from({ length: processes }, (_, process) => this.hire(process, waiters)))
+  }
+
+  /** For samples; a path that was not given out before. */
+  file(): string {
+    return join(this.folder, `${++this.#files}.samples`)
+  }
+
+  read(files: readonly string[]): Promise<Part[]> {
+    return Promise.all(files.map((file, process) => readPart(process, file)))
+  }
+
+  async clear(): Promise<void> {
+    this.terms.signal.removeEventListener('abort', this.#kill)
+    await this.#killAll()
+    await rm(this.folder, { recursive: true, force: true })
+  }
+
+  async #killAll(): Promise<void> {
+    await Promise.all([...this.#crew].map(worker => worker.kill()))
+  }
+}
+
+/** Of all workers together; throws when nothing was acquired at all, with the reason they give. */
+export function ending(answers: readonly Drained[]): { figures: Figures; cpu: number; samples: number } {
+  const total = (of: (answer: Drained) => number) => answers.reduce((sum, answer) => sum + of(answer), 0)
+  const samples = total(({ samples }) => samples)
+  const unfinished = total(({ unfinished }) => unfinished)
+  const errors = total(({ errors }) => errors)
+  const error = answers.find(({ error }) => error !== undefined)?.error
+  if (samples === 0) {
+    throw new Error(
+      `nothing was acquired: ${unfinished} calls did not return, ${errors} rejected${error ? `: ${error}` : ''}`,
+    )
+  }
+  return { figures: { unfinished, errors }, cpu: total(({ cpu }) => cpu), samples }
+}

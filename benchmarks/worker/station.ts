@@ -1,0 +1,180 @@
+/**
+ * The waiters of one worker process, and what each order makes of them.
+ *
+ * Whatever is measured happens in `turn`: ask, hold, release, with a look at the clock before and after each call.
+ * Between two looks there is nothing but the call. A turn that never ends is given up, not waited for: the runner
+ * kills the process afterwards.
+ */
+import { setImmediate as breathe, setTimeout as sleep } from 'node:timers/promises'
+import type { Contender, Drained, Order, Release, Report, Rival, RivalClient, Setting } from '../contract.ts'
+import { now, until } from '../harness/clock.ts'
+import { SampleStore } from './samples.ts'
+
+type Of<Op extends Order['op']> = Extract<Order, { op: Op }>
+
+export class Station {
+  #samples = new SampleStore()
+  #errors = 0
+  #error: string | undefined
+  /** Turns under way. */
+  #underWay = new Set<Promise<void>>()
+  #cpu = process.cpuUsage()
+  #kept: Release | undefined
+  #turnHeap: number | undefined
+
+  private constructor(
+    private readonly setting: Setting,
+    private readonly client: RivalClient,
+    private readonly contenders: readonly Contender[],
+  ) {}
+
+  static async open(rival: Rival, setting: Setting): Promise<Station> {
+    if (!rival.open) throw new Error(`${rival.name} is not run by this kind of worker`)
+    const client = await rival.open(setting)
+    const contenders = []
+    for (let waiter = 0; waiter < setting.waiters; waiter++) contenders.push(await client.contender(waiter))
+    return new Station(setting, client, contenders)
+  }
+
+  async loop({ startAt, endAt, giveUpAt, hold, keys, file }: Of<'loop'>): Promise<Drained> {
+    this.#begin()
+    await until(startAt)
+    this.#cpu = process.cpuUsage()
+    const cpu = until(endAt).then(() => process.cpuUsage(this.#cpu))
+    for (const [waiter, contender] of this.contenders.entries()) {
+      this.#watch(this.#round(contender, waiter, this.#key(waiter % keys), hold, endAt))
+    }
+    const { user, system } = await cpu
+    return this.#drain('loop', giveUpAt, file, () => user + system)
+  }
+
+  /** Turns of one waiter until the end. */
+  async #round(contender: Contender, waiter: number, key: string, hold: number, endAt: number): Promise<void> {
+    while (now() < endAt) {
+      const errors = this.#errors
+      await this.#turn(contender, waiter, key, hold)
+      // A lock that refuses at once would otherwise keep this loop turning without anything else getting its turn.
+      if (this.#errors > errors) await breathe()
+    }
+  }
+
+  async hold(): Promise<Report> {
+    const contender = await this.client.contender(this.contenders.length)
+    this.#kept = await contender.acquire(this.#key(0))
+    return { op: 'hold', at: now() }
+  }
+
+  async drop(): Promise<Report> {
+    const release = this.#kept
+    if (!release) throw new Error('drop without hold')
+    this.#kept = undefined
+    const calledAt = now()
+    await release()
+    return { op: 'drop', calledAt, returnedAt: now() }
+  }
+
+  async queue({ startAt, gap, hold }: Of<'queue'>): Promise<Report> {
+    this.#begin()
+    await until(startAt)
+    this.#cpu = process.cpuUsage()
+    const key = this.#key(0)
+    for (const [waiter, contender] of this.contenders.entries()) {
+      if (gap > 0) await until(startAt + waiter * gap)
+      this.#watch(this.#turn(contender, waiter, key, hold))
+    }
+    return { op: 'queue', at: now() }
+  }
+
+  collect({ giveUpAt, file }: Of<'collect'>): Promise<Drained> {
+    return this.#drain('collect', giveUpAt, file, () => {
+      const { user, system } = process.cpuUsage(this.#cpu)
+      return user + system
+    })
+  }
+
+  /** Without what the turns under way take by themselves: that is the benchmark's, not the rival's. */
+  async memory(): Promise<Report> {
+    this.#turnHeap ??= await this.#measureTurn()
+    const { rss, heapUsed } = await afterCollection()
+    return { op: 'memory', resident: rss, heap: heapUsed - this.#underWay.size * this.#turnHeap }
+  }
+
+  /** Heap of one turn that waits, with a lock that takes none, behind an adapter such as the rivals have. */
+  async #measureTurn(): Promise<number> {
+    const turns = 1_000
+    const never = new Promise<void>(() => {})
+    const nobody = {
+      async acquire(): Promise<Release> {
+        await never
+        return async () => {}
+      },
+    }
+    const underWay = this.#underWay
+    this.#underWay = new Set()
+    const before = await afterCollection()
+    for (let i = 0; i < turns; i++) this.#watch(this.#turn(nobody, 0, this.#key(0), 0))
+    const { heapUsed } = await afterCollection()
+    this.#underWay = underWay
+    return (heapUsed - before.heapUsed) / turns
+  }
+
+  async close(): Promise<Report> {
+    await this.client.close()
+    return { op: 'close' }
+  }
+
+  async #turn(contender: Contender, waiter: number, key: string, hold: number): Promise<void> {
+    const samples = this.#samples
+    try {
+      const asked = now()
+      const release = await contender.acquire(key)
+      const acquired = now()
+      if (hold > 0) await sleep(hold)
+      const released = now()
+      const sample = samples.add(waiter, asked, acquired, released)
+      await release()
+      samples.finish(sample, now())
+    } catch (error) {
+      this.#errors += 1
+      this.#error ??= error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    }
+  }
+
+  #key(index: number): string {
+    return `${this.setting.namespace}:k${index}`
+  }
+
+  #begin(): void {
+    this.#samples = new SampleStore()
+    this.#errors = 0
+    this.#error = undefined
+    this.#underWay = new Set()
+  }
+
+  #watch(turn: Promise<void>): void {
+    const underWay = this.#underWay
+    underWay.add(turn)
+    turn.finally(() => underWay.delete(turn))
+  }
+
+  async #drain(op: Drained['op'], giveUpAt: number, file: string, cpu: () => number): Promise<Drained> {
+    const gaveUp = new AbortController()
+    const limit = sleep(Math.max(0, giveUpAt - now()), undefined, { signal: gaveUp.signal }).catch(() => {})
+    await Promise.race([Promise.all(this.#underWay), limit])
+    gaveUp.abort()
+    const used = cpu()
+    const unfinished = this.#underWay.size
+    const samples = await this.#samples.write(file)
+    const error = this.#error === undefined ? {} : { error: this.#error }
+    return { op, samples, unfinished, errors: this.#errors, cpu: used, ...error }
+  }
+}
+
+/** What is in use once nothing is left to collect. */
+async function afterCollection(): Promise<NodeJS.MemoryUsage> {
+  for (let i = 0; i < 2; i++) {
+    globalThis.gc?.()
+    await sleep(10)
+  }
+  return process.memoryUsage()
+}

@@ -1,0 +1,150 @@
+/** `baton bench`: locks under contention, side by side. What is measured and how: benchmarks/run.ts. */
+import { writeFile } from 'node:fs/promises'
+import { constants } from 'node:os'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { Results } from '../benchmarks/contract.ts'
+import type { Progress } from '../benchmarks/report/progress.ts'
+import { scenarios } from '../benchmarks/scenarios.ts'
+import { messageOf } from '../local-redis/error-message.ts'
+import { checkedAddress } from './connection.ts'
+import { exitCodes, Failure } from './failure.ts'
+
+interface Options {
+  scenario: string[]
+  rival: string[]
+  rounds: number
+  seconds: number
+  rtt: number
+  warmCores: boolean
+  url?: string
+  json?: string
+  html?: string
+}
+
+export function addBench(program: Command): void {
+  const competing = new Option('--rival <names>', 'those to compare').argParser(collect).default([], 'all')
+  const command = program
+    .command('bench')
+    .description('locks under contention, side by side: latency, throughput, cost, fairness')
+    .addOption(new Option('--scenario <names>', namesOf(scenarios)).argParser(collect).default([], 'all'))
+    .addOption(competing)
+    .option('--rounds <n>', 'times each rival has its turn; of fewer than 3 the range says little', atLeast(1, true), 3)
+    .option('--seconds <s>', 'measured part of a loop', atLeast(0.1), 2)
+    .option('--rtt <ms>', 'network delay between clients and server, there and back', atLeast(0), 0)
+    .option('--no-warm-cores', 'let idle cores sleep, which costs 50 to 100 µs at each wake-up')
+    .option('--url <url>', 'Redis to use (default: $REDIS_URL, else a server that is started for this)')
+    .option('--json <file>', 'write the raw results')
+    .option('--html <file>', 'write a page with plots')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  baton bench
+  baton bench --rival baton-fair,redlock --scenario 2x8 --rounds 1
+  baton bench --rtt 1 --json results.json --html results.html
+
+A lock of somebody else is measured if its package is installed in the current folder: what is missing is told at the end.
+A server that you name keeps its data; what a trial has left in it is removed by the name of the trial.
+A lock that fails in a scenario, or leaves calls that never return, is not tried there again in further rounds.
+Interrupted once (Ctrl-C), it shows and writes what it has measured until then; twice, it ends at once.
+Where stdout is no terminal, how far it is stands on stderr.`,
+    )
+    .action(async (options: Options) => {
+      process.exitCode = await bench(options)
+    })
+  // Their adapters are loaded where somebody wants to know of them.
+  program.hook('preSubcommand', async (_, subcommand) => {
+    if (subcommand !== command) return
+    const { rivals } = await import('../benchmarks/rivals/index.ts')
+    competing.description = namesOf(rivals)
+  })
+}
+
+async function bench({ scenario, rival, url = process.env['REDIS_URL'], ...options }: Options): Promise<number> {
+  const [{ rivals }, { run }, { openProgress }] = await Promise.all([
+    import('../benchmarks/rivals/index.ts'),
+    import('../benchmarks/run.ts'),
+    import('../benchmarks/report/progress.ts'),
+  ])
+  const chosen = await choose('scenario', scenario, scenarios)
+  const competing = await choose('rival', rival, rivals)
+  if (url && checkedAddress(url).protocol === 'rediss:' && options.rtt > 0) {
+    throw new Failure('--rtt does not work with TLS', exitCodes.usage)
+  }
+
+  const progress = openProgress(process.stdout, process.stderr, process.env)
+  const interruption = new AbortController()
+  const interrupt = (name: NodeJS.Signals) => {
+    if (interruption.signal.aborted) process.exit(exitCodes.signal + constants.signals[name])
+    interruption.abort(name)
+  }
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  for (const name of signals) process.on(name, interrupt)
+  try {
+    const plan = { ...options, url: url || undefined, scenarios: chosen, rivals: competing }
+    const results = await run(plan, progress, interruption.signal)
+    await show(results, options, progress)
+    interruption.signal.throwIfAborted() // what there was then has been shown
+    return 0
+  } catch (error) {
+    progress.end()
+    if (error instanceof Failure) throw error
+    const { aborted, reason } = interruption.signal
+    const signal = exitCodes.signal + constants.signals[reason as NodeJS.Signals]
+    throw aborted
+      ? new Failure(`interrupted by ${reason}`, signal)
+      : new Failure(messageOf(error), exitCodes.unavailable)
+  } finally {
+    for (const name of signals) process.off(name, interrupt)
+  }
+}
+
+async function show(results: Results, { json, html }: Partial<Options>, progress: Progress): Promise<void> {
+  progress.end()
+  const { tables } = await import('../benchmarks/report/table.ts')
+  const { cpu, cores, redis, node, system } = results.machine
+  console.log(`${cores} × ${cpu}, ${system}, Node ${node}, ${redis}`)
+  console.log(`\n${tables(results)}\n`)
+  for (const note of results.notes) console.log(`* ${note}`)
+  try {
+    if (json) await writeFile(json, `${JSON.stringify(results, null, 1)}\n`)
+    if (html) await writeFile(html, (await import('../benchmarks/report/html.ts')).htmlReport(results))
+  } catch (error) {
+    throw new Failure(messageOf(error), exitCodes.notWritten)
+  }
+}
+
+/** Those named, in the order of the list and each once; all when none is. */
+async function choose<T extends { readonly name: string }>(
+  what: string,
+  names: readonly string[],
+  all: readonly T[],
+): Promise<readonly T[]> {
+  const known = all.map(({ name }) => name)
+  const unknown = names.find(name => !known.includes(name))
+  if (unknown !== undefined) {
+    const { closest } = await import('fastest-levenshtein')
+    const near = closest(unknown, known)
+    throw new Failure(`there is no ${what} '${unknown}'; did you mean '${near}'?`, exitCodes.usage)
+  }
+  return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
+}
+
+/** Repeatable, and each time a list with commas. */
+function collect(value: string, before: string[]): string[] {
+  return [...before, ...value.split(',').map(name => name.trim())]
+}
+
+function atLeast(least: number, whole = false): (value: string) => number {
+  return value => {
+    const number = Number(value)
+    if (value.trim() === '' || !(number >= least) || !Number.isFinite(number) || (whole && !Number.isInteger(number))) {
+      throw new InvalidArgumentError(`It must be ${whole ? 'an integer' : 'a number'} of at least ${least}.`)
+    }
+    return number
+  }
+}
+
+function namesOf(all: readonly { readonly name: string }[]): string {
+  return all.map(({ name }) => name).join(', ')
+}

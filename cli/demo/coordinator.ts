@@ -1,0 +1,285 @@
+/**
+ * The sale from beginning to end. The story:
+ *
+ *   1. Four workers start. Each is dealt orders until it has 12 in hand, and another one for each that it answers, so
+ *      that about 47 requests always wait for the coupon's lock while one order is served.
+ *   2. After 12 sales W2 is asked to stop inside its next section: paid, lock held, nothing written. It is killed with
+ *      SIGKILL. Nobody can release its lock: the others get it when the lease has run out. What it had in hand goes
+ *      back to the front of the line, and a new process takes its place.
+ *   3. After 28 sales W3 is asked to stop likewise, and is frozen with SIGSTOP for twice its lease. Meanwhile the others
+ *      sell out. When it continues it knows nothing of all that, and writes that it sold a coupon of a stock it read
+ *      long ago. The shop refuses that, as it has seen newer fencing tokens; W3 learns that it lost the lock and asks
+ *      again for the same order.
+ *   4. When every order has an answer the workers leave, and the shop's books are read.
+ *
+ * Without the lock the same happens, except that nobody waits, and the late write goes through.
+ *
+ * Whatever happens, no process and no key of the run is left. It fails, rather than waits for ever, when a worker dies
+ * unexpectedly, when Redis does, and when the sale is not over after `patience`.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import { LockClient } from '../../src/index.ts'
+import { openConditions } from './conditions.ts'
+import { dismiss, hire, type Worker } from './crew.ts'
+import { type Ledger, openLedger } from './ledger.ts'
+import type { FromWorker, Paused } from './messages.ts'
+import type { Order } from './orders.ts'
+import { now, sale, seconds } from './sale.ts'
+import { openShop } from './shop.ts'
+import { type History, timeToNext } from './witness.ts'
+
+export interface SaleOptions {
+  redis: Redis
+  /** For the workers, to connect to the same server. */
+  url: string
+  /** First part of every key of this run. */
+  prefix: string
+  orders: readonly Order[]
+  locked: boolean
+  signal: AbortSignal
+  /** Milliseconds after which an unfinished sale fails. */
+  patience: number
+  say: Say
+  /** Called once with what is going on, to be looked at as often as one likes. */
+  watch: (stage: Stage) => void
+}
+
+export type Say = (tone: 'plain' | 'good' | 'bad' | 'progress', text: string) => void
+
+export interface Stage {
+  readonly startedAt: number
+  readonly orders: number
+  readonly locked: boolean
+  readonly ledger: Ledger
+  readonly crew: readonly Worker[]
+  /** Labels of the workers whose requests wait, first in line first. */
+  queue: readonly string[]
+}
+
+export async function runSale(options: SaleOptions): Promise<History> {
+  const { redis, url, prefix, orders, locked, signal, say } = options
+  const coupon = theCoupon(orders)
+  const shop = openShop(redis, prefix)
+  const locks = locked ? new LockClient(redis, { prefix: `${prefix}:lock`, label: 'demo', outageTimeout: 5_000 }) : null
+  const ledger = openLedger(sale.stock)
+  const line = [...orders]
+  const crew: Worker[] = []
+  const stage: Stage = { startedAt: now(), orders: orders.length, locked, ledger, crew, queue: [] }
+  const pauses = new Map<Worker, Paused>()
+  const { until, check, fail } = openConditions()
+  let hands = 0 // how many orders a worker may have in hand
+
+  const allAnswered = () => ledger.answered === orders.length
+
+  // --- The workers -----------------------------------------------------------------------------------------------
+
+  function heard(worker: Worker, message: FromWorker): void {
+    if (message.kind === 'ready') {
+      if (worker.state === 'starting') worker.state = 'working'
+    } else if (message.kind === 'entered') ledger.entered(worker.pid, message)
+    else if (message.kind === 'lost') ledger.lost(message)
+    else if (message.kind === 'failed') fail(new Error(`${worker.label} failed: ${message.reason}`))
+    else if (message.kind === 'paused') {
+      ledger.paused(message)
+      pauses.set(worker, message)
+    } else if (message.kind === 'left') {
+      ledger.left(message)
+      worker.inHand.delete(message.order)
+      worker.answered += 1
+      if (ledger.answered % 100 === 0) say('progress', `${ledger.answered} of ${orders.length} orders answered`)
+    }
+    deal()
+    check()
+  }
+
+  function start(place: number): Worker {
+    const died = (worker: Worker, how: string) => fail(new Error(`${worker.label} ended unexpectedly: ${how}`))
+    const worker = hire(place, { heard, died })
+    crew[place] = worker
+    worker.send({ kind: 'open', url, prefix, label: worker.label, locked })
+    return worker
+  }
+
+  /** One order to each worker in turn, as long as there are orders and free hands. */
+  function deal(): void {
+    for (let dealt = true; dealt; ) {
+      dealt = false
+      for (const worker of crew) {
+        if (worker.state !== 'working' || worker.inHand.size >= hands) continue
+        const order = line.shift()
+        if (!order) return
+        worker.inHand.set(order.id, order)
+        worker.send({ kind: 'order', id: order.id, customer: order.customer, coupon: order.coupon })
+        dealt = true
+      }
+    }
+  }
+
+  // --- The story -------------------------------------------------------------------------------------------------
+
+  /** Null when the sale is over before this worker comes to sell anything. */
+  async function stopInside(worker: Worker): Promise<Paused | null> {
+    worker.send({ kind: 'pause' })
+    await until(() => pauses.has(worker) || allAnswered())
+    return pauses.get(worker) ?? null
+  }
+
+  /** Not just `worker.ended`: after a failure nothing may go on here, and above all no worker be started. */
+  async function hasEnded(worker: Worker): Promise<void> {
+    let ended = false
+    worker.ended.then(() => {
+      ended = true
+      check()
+    })
+    await until(() => ended)
+  }
+
+  async function crash(victim: Worker): Promise<void> {
+    const paused = await stopInside(victim)
+    if (!paused) return
+    const { order } = paused
+    const at = now()
+    victim.signal('SIGKILL')
+    victim.state = 'killed'
+    say(
+      'bad',
+      `${victim.label} killed (SIGKILL) ${locked ? 'holding the lock' : 'at work'}: ${order} paid, not written`,
+    )
+    await hasEnded(victim)
+    ledger.killed(victim.pid, at) // not before its last message has been read
+    const returned = [...victim.inHand.values()]
+    line.unshift(...returned)
+    const heir = start(victim.place)
+    await until(() => heir.state !== 'starting')
+    say('plain', `${heir.label} started again as process ${heir.pid}; its ${returned.length} orders are dealt anew`)
+    const next = () => timeToNext([...ledger.sections.values()], at)
+    await until(() => next() !== null)
+    if (locked) say('good', `lock passed on ${seconds(next()!)} after the kill, when the lease had run out`)
+  }
+
+  async function freeze(victim: Worker): Promise<void> {
+    const tellOthers = (pid: number | null) => {
+      for (const worker of crew) if (worker !== victim) worker.send({ kind: 'frozen', pid })
+    }
+    const paused = await stopInside(victim)
+    if (!paused) return
+    const { section, order, stockRead } = paused
+    const at = now()
+    victim.signal('SIGSTOP')
+    victim.state = 'frozen'
+    ledger.froze(victim.pid, at, section)
+    victim.send({ kind: 'go' }) // read when it continues
+    tellOthers(victim.pid)
+    say(
+      'bad',
+      `${victim.label} frozen (SIGSTOP) ${locked ? 'holding the lock' : 'at work'}: ${order}, stock read: ${stockRead}`,
+    )
+    await until(() => now() - at > sale.lease + sale.frozenBeyondLease)
+    ledger.thawed(now())
+    victim.state = 'working'
+    victim.signal('SIGCONT')
+    tellOthers(null)
+    say(
+      'plain',
+      `${victim.label} continues after ${seconds(now() - at)} and writes stock ${stockRead - 1}; it is ${ledger.stock} now`,
+    )
+    await until(() => ledger.lateWrite !== null)
+    if (ledger.lateWrite === 'accepted') say('bad', `late write accepted: stock set to ${stockRead - 1}, ${order} sold`)
+    else say('good', 'late write refused: the shop has seen newer fencing tokens')
+  }
+
+  async function story(): Promise<void> {
+    await until(() => crew.every(worker => worker.state === 'working'))
+    // One order each, then a second one, ...: all at once, the queue would consist of one block per worker.
+    for (hands = 1; hands < sale.inFlight; hands += 1) {
+      deal()
+      await sleep(5)
+    }
+    deal()
+    await until(() => ledger.sold >= sale.killAfter)
+    const crashed = crash(crew[1]!)
+    // Without the lock the others do not even notice, and all is over before a new W2 is there.
+    if (locked) await crashed
+    await Promise.all([crashed, until(() => ledger.sold >= sale.freezeAfter).then(() => freeze(crew[2]!))])
+  }
+
+  async function watchQueue(): Promise<void> {
+    const state = await locks!.inspect(coupon)
+    ledger.snapshots.push(state.waiters.map(waiter => waiter.id))
+    stage.queue = state.waiters.map(waiter => waiter.label)
+  }
+
+  let looking = false
+  const ticks = setInterval(() => {
+    check() // time has passed, which may be what is awaited
+    if (!locks || looking) return
+    looking = true
+    watchQueue()
+      .catch(fail)
+      .finally(() => {
+        looking = false
+      })
+  }, sale.snapshotEvery)
+  const watchdog = setTimeout(() => fail(new Error(describeStuck(stage, line))), options.patience)
+  const interrupted = () => fail(signal.reason)
+  signal.addEventListener('abort', interrupted)
+
+  let finished = false
+  try {
+    signal.throwIfAborted()
+    await shop.open(coupon, sale.stock)
+    for (let place = 0; place < sale.workers; place += 1) start(place)
+    options.watch(stage)
+    await Promise.all([story(), until(allAnswered)])
+    finished = true
+    stage.queue = []
+    return await history()
+  } finally {
+    clearInterval(ticks)
+    clearTimeout(watchdog)
+    signal.removeEventListener('abort', interrupted)
+    await dismiss(crew, finished ? 3_000 : 0)
+    await locks?.close()
+    await wipe(redis, prefix).catch(error => {
+      if (finished) throw error // otherwise what made it fail is the error to be told
+    })
+  }
+
+  async function history(): Promise<History> {
+    const { killedAt, frozen, lateWrite, snapshots } = ledger
+    const books = await shop.close(
+      coupon,
+      orders.map(order => order.id),
+    )
+    const sections = [...ledger.sections.values()]
+    return { stock: sale.stock, orders, ...books, sections, snapshots, killedAt, frozen, lateWrite }
+  }
+}
+
+function theCoupon(orders: readonly Order[]): string {
+  const coupons = new Set(orders.map(order => order.coupon))
+  const [coupon] = coupons
+  if (coupon === undefined || coupons.size > 1) throw new Error(`The sale is of one coupon, not of ${coupons.size}`)
+  return coupon
+}
+
+/** Only keys that begin with this run's prefix, which no other run has. */
+async function wipe(redis: Redis, prefix: string): Promise<void> {
+  for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
+    if (keys.length > 0) await redis.unlink(keys)
+  }
+}
+
+function describeStuck({ startedAt, orders, ledger, crew, queue }: Stage, line: readonly Order[]): string {
+  const { latest, lateWrite } = ledger
+  return [
+    `The sale did not end in ${seconds(now() - startedAt)}: ${ledger.answered} of ${orders} orders answered, ${line.length} not dealt`,
+    ...crew.map(
+      worker => `${worker.label} (process ${worker.pid}) is ${worker.state}, with ${worker.inHand.size} orders in hand`,
+    ),
+    `last section: ${latest ? `${latest.order} in process ${latest.pid}, ${latest.how}, begun ${seconds(now() - latest.begin)} ago` : 'none'}`,
+    `waiting in the queue: ${queue.join(' ') || 'nobody'}`,
+    `killed: ${ledger.killedAt !== null}, frozen: ${ledger.frozen !== null}, late write: ${lateWrite ?? 'not seen'}`,
+  ].join('\n  ')
+}

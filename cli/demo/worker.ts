@@ -1,0 +1,154 @@
+/**
+ * One worker process of the sale. It handles the orders that the coordinator gives it, many at a time, each of them
+ * under the coupon's fair lock, and reports what it does over IPC.
+ *
+ * It does not ask `lease.held` before it writes, as a careful program would: between that question and the arrival of
+ * the write a process can be frozen all the same. What protects the shop then is the fencing token, and that is shown.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { type Lease, LockClient, LockLostError } from '../../src/index.ts'
+import type { FromWorker, Left, Lost, Paused, ToWorker } from './messages.ts'
+import { now, sale } from './sale.ts'
+import { decide, type OrderInHand, openShop, type Shop, sells, type Write } from './shop.ts'
+
+interface Counter {
+  shop: Shop
+  redis: Redis
+  /** Null when the sale runs without the lock. */
+  locks: LockClient | null
+}
+
+let counter: Counter | undefined
+let requests = 0
+let sections = 0
+/** Set by `pause`; taken by the first section that is about to sell. */
+let pauseWanted = false
+let resume: (() => void) | undefined
+let frozenWorker: number | null = null
+
+function say(message: FromWorker): void {
+  // The channel may close at any moment; the worker then exits by 'disconnect', so a failed send needs no answer.
+  process.send?.(message, undefined, undefined, () => {})
+}
+
+async function open(how: Extract<ToWorker, { kind: 'open' }>): Promise<void> {
+  const redis = new Redis(how.url, { maxRetriesPerRequest: 3 })
+  redis.on('error', () => {}) // each command that fails says so by itself
+  const locks = how.locked
+    ? new LockClient(redis, { prefix: `${how.prefix}:lock`, label: how.label, waiterTtl: sale.waiterTtl })
+    : null
+  // Connections and scripts are warm before the doors open: the first orders are not slower than the others.
+  await redis.ping()
+  await locks?.using(`warm-up of ${process.pid}`, { fair: true, lease: sale.lease }, () => {})
+  counter = { shop: openShop(redis, how.prefix), redis, locks }
+  say({ kind: 'ready' })
+}
+
+/** One request for the lock, and what became of it. */
+interface Visit {
+  readonly request: number
+  readonly requestedAt: number
+  section: string | null
+  refused: Lost['refused']
+  wroteAt: number | null
+}
+
+/** Handles one order until it has an answer: at least once, as a lost lock means to ask again. */
+async function handle(order: OrderInHand): Promise<void> {
+  const { shop, locks } = counter!
+  for (;;) {
+    const visit: Visit = { request: ++requests, requestedAt: now(), section: null, refused: null, wroteAt: null }
+    try {
+      const left = locks
+        ? await locks.using(order.coupon, { fair: true, lease: sale.lease }, lease => serve(shop, order, visit, lease))
+        : await serve(shop, order, visit, null)
+      // Said after the release, so that the message does not delay the next holder.
+      if (left) return say(left)
+    } catch (error) {
+      if (!(error instanceof LockLostError)) throw error
+    }
+    const { section, refused, wroteAt } = visit
+    say({ kind: 'lost', section, order: order.id, refused, wroteAt })
+  }
+}
+
+/** The critical section. Null when the shop refused a write. */
+async function serve(shop: Shop, order: OrderInHand, visit: Visit, lease: Lease | null): Promise<Left | null> {
+  const at = now()
+  const section = `${process.pid}.${++sections}`
+  visit.section = section
+  const { coupon } = order
+  const token = lease?.fencingToken ?? null
+  const accepted = (write: Write): boolean => {
+    if (!write.accepted) visit.refused = { token: write.token, seen: write.seen }
+    return write.accepted
+  }
+
+  const entry = await shop.enter(coupon, token, section)
+  const { request, requestedAt } = visit
+  const found = entry.accepted ? entry.previous || null : null
+  const hold = lease?.id ?? null
+  const leaseEnds = leaseEnd(lease)
+  say({ kind: 'entered', section, order: order.id, request, requestedAt, at, hold, token, leaseEnds, found })
+  if (!accepted(entry)) return null
+
+  const look = await shop.look(coupon, order.customer)
+  const answer = decide(order, look)
+  const selling = sells(answer, look)
+  await sleep(selling ? sale.look + sale.payment : sale.look)
+  if (selling && pauseWanted)
+    await pause({ section, order: order.id, leaseEnds: leaseEnd(lease), stockRead: look.stock })
+
+  if (!accepted(await shop.record(order, token, answer, look))) return null
+  visit.wroteAt = now()
+  if (!accepted(await shop.leave(coupon, token))) return null
+  const stock = selling ? look.stock - 1 : look.stock
+  return { kind: 'left', section, order: order.id, answer, stock, at: now() }
+}
+
+function pause(where: Omit<Paused, 'kind'>): Promise<void> {
+  pauseWanted = false
+  return new Promise(resolve => {
+    resume = resolve
+    say({ kind: 'paused', ...where })
+  })
+}
+
+function leaseEnd(lease: Lease | null): number | null {
+  return lease === null ? null : now() + lease.remaining()
+}
+
+async function close(): Promise<void> {
+  await counter?.locks?.close()
+  counter?.redis.disconnect()
+  process.disconnect()
+}
+
+/** Without its coordinator a frozen process would stay so for ever; awake, it notices and exits. */
+function wake(pid: number): void {
+  try {
+    process.kill(pid, 'SIGCONT')
+  } catch {
+    // It has been killed, or another worker woke it first.
+  }
+}
+
+function fail(error: unknown): void {
+  say({ kind: 'failed', reason: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+}
+
+process.on('message', (message: ToWorker) => {
+  if (message.kind === 'open') open(message).catch(fail)
+  else if (message.kind === 'order') handle(message).catch(fail)
+  else if (message.kind === 'pause') pauseWanted = true
+  else if (message.kind === 'go') resume?.()
+  else if (message.kind === 'frozen') frozenWorker = message.pid
+  else close().catch(fail)
+})
+// Ctrl-C reaches every process of the terminal's group; when to end is the coordinator's to say.
+process.on('SIGINT', () => {})
+process.on('disconnect', () => {
+  if (frozenWorker !== null) wake(frozenWorker)
+  process.exit()
+})

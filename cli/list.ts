@@ -1,0 +1,50 @@
+/** `baton list`: all locks that are held or waited for. */
+import type { Command } from 'commander'
+import type { LockState } from '../src/index.ts'
+import { type ConnectionOptions, connected, withConnection } from './connection.ts'
+import { heldFor, recordHelp, recordOf } from './description.ts'
+import { printableJson } from './printable.ts'
+import { plainTable } from './table.ts'
+import { showTime } from './times.ts'
+
+export function addList(program: Command): void {
+  withConnection(program.command('list'))
+    .description('all locks that are held, or have somebody in their queue')
+    .argument('[pattern]', 'only keys like this: *, ?, [abc], \\ to escape', '*')
+    .option('--json', 'print an array for a script')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  baton list
+  baton list 'order:*'
+  baton list --json | jq -r '.[].key'
+  baton list --json | jq -r '.[] | select(.heldFor > 600000) | .key + " " + .label'    # held for more than ten minutes
+
+With --json it prints an array, sorted by key; one lock is ${recordHelp}`,
+    )
+    .action((pattern: string, options: ConnectionOptions & { json?: boolean }) =>
+      connected(options, undefined, async ({ locks, serverTime }) => {
+        const states: LockState[] = []
+        for await (const state of locks.list(pattern)) states.push(state)
+        states.sort((a, b) => (a.key < b.key ? -1 : 1))
+        const now = await serverTime()
+        console.log(options.json ? printableJson(states.map(state => recordOf(state, now))) : tableOf(states, now))
+      }),
+    )
+}
+
+function tableOf(states: readonly LockState[], serverTime: number): string {
+  if (states.length === 0) return 'no lock is held'
+  const rows = states.map(state => {
+    const held = heldFor(state, serverTime)
+    return [
+      state.key,
+      state.locked ? state.label || state.owner || '' : '–',
+      held === undefined ? '' : showTime(held),
+      state.ttl === undefined ? '' : showTime(state.ttl),
+      String(state.waiters.length),
+    ]
+  })
+  return plainTable(['lock', 'holder', 'held for', 'lease ends in', 'queued'], rows)
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env node
+/**
+ * The program `baton`: one file per command, which adds itself. A command is started often, by scripts, and with it only
+ * its own file is loaded; all of them are where somebody asks what there is.
+ */
+import { readFileSync } from 'node:fs'
+import { Command, CommanderError } from 'commander'
+import { messageOf } from '../local-redis/error-message.ts'
+import { packageRoot } from '../local-redis/package-root.ts'
+import { LockArgumentError } from '../src/errors.ts'
+import { addCompletion } from './completion.ts'
+import { withConnection } from './connection.ts'
+import { exitCodes, Failure, warn } from './failure.ts'
+import { printable } from './printable.ts'
+import { missingDashes } from './run/dashes.ts'
+import { operandsIn } from './words.ts'
+
+type Add = (program: Command) => void
+
+/** In the order of the help. */
+const commands: Readonly<Record<string, () => Promise<Add>>> = {
+  run: async () => (await import('./run.ts')).addRun,
+  inspect: async () => (await import('./inspect.ts')).addInspect,
+  list: async () => (await import('./list.ts')).addList,
+  top: async () => (await import('./top.ts')).addTop,
+  ui: async () => (await import('./ui.ts')).addUi,
+  release: async () => (await import('./release.ts')).addRelease,
+  bench: async () => (await import('./bench.ts')).addBench,
+  demo: async () => (await import('./demo.ts')).addDemo,
+}
+
+const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8'))
+
+for (const stream of [process.stdout, process.stderr]) stream.on('error', unheard)
+const words = process.argv.slice(2)
+const program = withConnection(new Command('baton'))
+  .description('A blocking lock for Redis, from the command line.')
+  .version(version)
+  // So that the options of the program are those before the command.
+  .enablePositionalOptions()
+  // Before the commands, which inherit it.
+  .exitOverride()
+  .configureOutput({ outputError: (text, write) => write(`${complaint(text)}\n`) })
+  .hook('preSubcommand', handDown)
+/** Where the name of the command stands. A line that is being completed stands behind --. */
+const behind = words[0] === '__complete' ? 2 : 0
+const at = behind + (operandsIn(program, words.slice(behind))[0] ?? words.length)
+await addCommands(words[at])
+try {
+  await program.parseAsync()
+} catch (error) {
+  process.exitCode = complain(error)
+}
+
+async function addCommands(asked: string | undefined): Promise<void> {
+  const own = asked !== undefined && Object.hasOwn(commands, asked) ? [asked] : Object.keys(commands)
+  for (const name of own) (await commands[name]!())(program)
+  addCompletion(program)
+}
+
+/** What stands before the command is as if it stood behind it. */
+function handDown(_: Command, command: Command): void {
+  for (const option of program.options) {
+    const name = option.attributeName()
+    if (program.getOptionValueSource(name) !== 'cli') continue
+    if (!command.options.some(own => own.attributeName() === name))
+      command.error(`error: unknown option '${option.long}'`)
+    command.setOptionValueWithSource(name, program.getOptionValue(name), 'cli')
+  }
+}
+
+/** One line: what is wrong, and the nearest name that is right. */
+function complaint(text: string): string {
+  const line = text
+    .trim()
+    .replaceAll('\n', ' ')
+    .replace(/^error: /, 'baton: ')
+  const [, unknown] = /unknown option '(.*?)'/.exec(line) ?? []
+  const run =
+    unknown !== undefined && words[at] === 'run' ? program.commands.find(one => one.name() === 'run') : undefined
+  const missing = run && missingDashes(words, run, unknown)
+  if (missing) return printable(`${line.replace(/ \(Did you mean .*\)$/, '')}; ${missing}`)
+  const help = /unknown (command|option)/.test(line) && !line.includes('Did you mean')
+  return printable(help ? `${line}; baton --help says what there is` : line)
+}
+
+/** The exit code for it. */
+function complain(error: unknown): number {
+  // Help and version also end this way, with exit code 0. The message has been printed already.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
+  if (error instanceof Failure) {
+    // A list of what has been tried has a line for each.
+    console.error(`baton: ${error.message.split('\n').map(printable).join('\n')}`)
+    return error.exitCode
+  }
+  warn(messageOf(error))
+  return error instanceof LockArgumentError ? exitCodes.usage : exitCodes.fault
+}
+
+/** A reader that has gone away, as in `baton list | head -1`, is no failure. Neither can be told to it. */
+function unheard(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') process.exitCode = exitCodes.notWritten
+}

@@ -1,0 +1,46 @@
+/** The command: started, told of signals, and ended with all that it has started when its lock is lost. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Lease } from '../../src/index.ts'
+import { exitCodes, warn } from '../failure.ts'
+import { Command } from './command.ts'
+import type { Signals } from './signals.ts'
+
+/** Between two looks whether something is left of a command that is being ended, in ms. */
+const LOOK = 50
+/** For how long something may be left after SIGKILL, in ms: the kernel takes a moment. */
+const LEFT = 1_000
+
+/**
+ * Resolves to the exit code of the command, or 75 when it had to be ended because the lock was lost. `grace`: ms from SIGTERM
+ * to SIGKILL then. Rejects with Failure when it cannot be started.
+ */
+export async function supervise(
+  words: readonly [string, ...string[]],
+  lease: Lease,
+  grace: number,
+  signals: Signals,
+): Promise<number> {
+  const command = new Command(words, { BATON_KEY: lease.key, BATON_FENCING_TOKEN: String(lease.fencingToken) })
+  signals.goTo(command)
+  let lastLook = Number.POSITIVE_INFINITY
+  let last: NodeJS.Timeout | undefined
+  const lost = () => {
+    warn(`${lease.signal.reason.message}; ending the command`)
+    command.kill('SIGTERM')
+    last = setTimeout(() => {
+      command.kill('SIGKILL')
+      lastLook = performance.now() + LEFT
+    }, grace)
+  }
+  lease.signal.addEventListener('abort', lost, { once: true })
+  try {
+    const code = await command.ended
+    if (!lease.signal.aborted) return code
+    // No event tells of the end of what the command has started.
+    while (command.runs && performance.now() < lastLook) await sleep(LOOK)
+    return exitCodes.lost
+  } finally {
+    lease.signal.removeEventListener('abort', lost)
+    clearTimeout(last)
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * What a person sees who waits for a lock: on a terminal one line, drawn in place, with who has the lock and since when, and
+ * the own place in the queue. Elsewhere nothing, or where it is asked for, a line at the beginning and one at the end.
+ */
+import { createLogUpdate } from 'log-update'
+import stringWidth from 'string-width'
+import type { ClientEvents, LockState } from '../src/index.ts'
+import type { Connected } from './connection.ts'
+import { heldFor, reasonOf } from './description.ts'
+import { warn } from './failure.ts'
+import { printable } from './printable.ts'
+import { showTime, showTimeBriefly } from './times.ts'
+import { cut } from './top/columns.ts'
+
+/** Between two looks, in ms. */
+const LOOK = 1_000
+/** A key or a label is not cut to fewer columns than this. */
+const LEAST_NAME = 5
+
+export interface Waiting {
+  /** The wait is over: takes the line away. */
+  end(): void
+}
+
+/** `verbose`: say it on stderr where that is no terminal, too. */
+export function showWaiting(at: Connected, key: string, verbose: boolean): Waiting {
+  if (process.stderr.isTTY) return drawn(at, key)
+  return verbose ? told(at, key) : { end() {} }
+}
+
+function drawn({ locks, serverTime }: Connected, key: string): Waiting {
+  const begun = performance.now()
+  const line = createLogUpdate(process.stderr, { showCursor: true })
+  let owner: string | undefined
+  let over = false
+  /** What was seen last, and when. */
+  let seen: { state: LockState; serverTime: number; at: number } | undefined
+  const draw = () => {
+    if (over || !seen) return
+    const now = performance.now()
+    const onlooker = { owner, waited: now - begun, serverTime: seen.serverTime + now - seen.at }
+    // A line that is as wide as the terminal would be broken by some.
+    line(waitingLine(seen.state, onlooker, (process.stderr.columns ?? 80) - 1))
+  }
+  const look = async () => {
+    const [state, now] = await Promise.all([locks.inspect(key), serverTime()])
+    seen = { state, serverTime: now, at: performance.now() }
+    draw()
+  }
+  // It is only a picture: what fails is told by the wait itself. Until there is an answer, its times go on.
+  const update = () => {
+    draw()
+    look().catch(() => {})
+  }
+  let timer: NodeJS.Timeout | undefined
+  const began = (event: ClientEvents['waiting']) => {
+    owner = event.owner
+    update()
+    timer ??= setInterval(update, LOOK)
+  }
+  locks.on('waiting', began)
+  return {
+    end() {
+      over = true
+      clearInterval(timer)
+      locks.off('waiting', began)
+      line.clear()
+    },
+  }
+}
+
+/** In a log: the reason of the wait, and its length. */
+function told({ locks }: Connected, key: string): Waiting {
+  const begun = performance.now()
+  let waits = false
+  const began = (event: ClientEvents['waiting']) => {
+    waits = true
+    warn(`waiting for ${key}${reasonOf(event)}`)
+  }
+  locks.on('waiting', began)
+  return {
+    end() {
+      locks.off('waiting', began)
+      if (waits) warn(`waited ${showTime(performance.now() - begun)} for ${key}`)
+    },
+  }
+}
+
+/** Who looks, since when (ms), and at what time of the server (ms). */
+interface Onlooker {
+  readonly owner: string | undefined
+  readonly waited: number
+  readonly serverTime: number
+}
+
+/** In at most so many columns. Names are cut first, because a cut name still says who it is. */
+export function waitingLine(state: LockState, { owner, waited, serverTime }: Onlooker, columns: number): string {
+  const { position } = state.waiters.find(waiter => waiter.owner === owner) ?? {}
+  const place = position === undefined ? '' : ` (${position} of ${state.waiters.length})`
+  const held = heldFor(state, serverTime)
+  const names = [
+    printable(state.key),
+    held === undefined ? 'nobody' : printable(state.label || state.owner || ''),
+  ] as const
+  const around = [
+    `waiting ${showTimeBriefly(waited)}${place} for `,
+    ', held by ',
+    held === undefined ? '' : ` for ${showTimeBriefly(held)}`,
+  ] as const
+  const room = columns - stringWidth(around.join(''))
+  const [key, holder] = shared(names, Math.max(room, 2 * LEAST_NAME))
+  return cut(around[0] + key + around[1] + holder + around[2], columns)
+}
+
+/** Both names in so many columns: the shorter one gets what it needs, up to half of them. */
+function shared([one, other]: readonly [string, string], room: number): [string, string] {
+  const [a, b] = [stringWidth(one), stringWidth(other)]
+  const half = Math.floor(room / 2)
+  const forOne = Math.min(a, Math.max(half, room - b))
+  return [cut(one, forOne, 'middle'), cut(other, room - forOne, 'middle')]
+}
