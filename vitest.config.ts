@@ -1,17 +1,16 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-const files = (...folders: string[]) => folders.map(folder => `test/${folder}/**/*.test.ts`)
-
 /** They change what is there once in a process: globals, the environment, the registry of OpenTelemetry. */
-const untidy = files('docs', 'opentelemetry')
-const faults = files('fault')
-const screens = files('browser', 'terminal')
+const untidy = ['test/docs/*.test.ts', 'test/contract/opentelemetry/*.test.ts']
+/** Not its scenarios: their bounds hold where nothing but tests runs, and CI runs the matrix beside everything else. */
+const faults = ['test/fault/*.test.ts']
+const screens = ['test/program/{browser,terminal}/*.test.ts']
 /** See vitest.topologies.config.ts. */
-const elsewhere = files('topology-faults')
+const elsewhere = ['test/topology/faults/*.test.ts']
 
 const common = {
-  globalSetup: 'test/support/global-setup.ts',
+  globalSetup: 'test/kit/global-setup.ts',
   // Real servers and child processes on two slow cores. Most tests wait most of their time, so there are more files side
   // by side than cores, but not many more: all bounds have to hold.
   maxWorkers: 4,
@@ -25,7 +24,7 @@ const common = {
 class LongestFirst extends BaseSequencer {
   override async sort(specifications: TestSpecification[]) {
     const sorted = await super.sort(specifications)
-    const long = /test\/(bench\/run|local-redis\/package-cache|processes|scenarios\/(counting|many)|simulation)/
+    const long = /scenarios\/(counting|exclusion|failing|many|turns)|bench\/run|package-cache|test\/simulation/
     const isLong = ({ moduleId }: TestSpecification) => Number(long.test(moduleId))
     return sorted.sort((a, b) => isLong(b) - isLong(a))
   }
@@ -39,7 +38,7 @@ export default defineConfig({
         test: {
           ...common,
           name: 'together',
-          include: files('*'),
+          include: ['test/**/*.test.ts'],
           exclude: [...untidy, ...faults, ...screens, ...elsewhere],
           isolate: false,
         },

@@ -1,9 +1,9 @@
 /** What breaks clusters and sentinels; then the contract suite over every topology, one project each with servers of its own. */
 import { defineConfig } from 'vitest/config'
-import { topologies } from './test/support/topologies/index.ts'
+import { topologies } from './test/kit/topologies/index.ts'
 import { notRepeated } from './test/topology/not-repeated.ts'
 
-const common = { globalSetup: 'test/support/global-setup.ts', testTimeout: 30_000, hookTimeout: 60_000, retry: 0 }
+const common = { globalSetup: 'test/kit/global-setup.ts', testTimeout: 30_000, hookTimeout: 60_000, retry: 0 }
 
 export default defineConfig({
   test: {
@@ -12,7 +12,7 @@ export default defineConfig({
         test: {
           ...common,
           name,
-          include: ['test/contract/**/*.test.ts'],
+          include: ['test/contract/*.test.ts'],
           exclude: notRepeated.filter(({ on }) => !on.includes(name)).map(({ file }) => file),
           // A worker loads everything once for many files, which is half of what there is to compute.
           isolate: false,
@@ -25,7 +25,7 @@ export default defineConfig({
         test: {
           ...common,
           name: 'faults',
-          include: ['test/topology-faults/**/*.test.ts'],
+          include: ['test/topology/faults/*.test.ts'],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },

@@ -29,7 +29,7 @@ const sideBySide = availableParallelism() + 1
 function suiteOf(row: ServerRow, image: Image): Suite {
   return {
     name: row.name,
-    files: [...testFilesIn('test/contract').filter(file => !row.without.includes(file)), 'test/matrix'],
+    files: [...testFilesIn('test/contract').filter(file => !row.without.includes(file)), 'test/topology/matrix'],
     env: {
       REDIS_URL: '',
       BATON_REDIS_IMAGE: image.name,

@@ -15,8 +15,9 @@ import { cacheFolder } from '../local-redis/cache-folder.ts'
 import { messageOf } from '../local-redis/error-message.ts'
 import { nodes, onNode } from './matrix/nodes.ts'
 import { complaintsOf, endSuites, type Outcome, runSuites, type Suite } from './suites.ts'
+import { testFilesIn } from './test-files.ts'
 
-const files = ['test/unit', 'test/contract', 'test/matrix/server.test.ts']
+const files = ['test/unit', ...testFilesIn('test/contract'), 'test/topology/matrix/server.test.ts']
 
 function tableOf(outcomes: readonly Outcome[]): string {
   const table = new Table({

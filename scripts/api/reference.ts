@@ -21,7 +21,7 @@ export async function reference(): Promise<Reference> {
   const files = new Map<string, string>()
   for (const entry of entries) {
     files.set(`docs/api/${entry.file}.md`, `${pageOf(entry, linkFrom(entries, entry))}\n`)
-    files.set(`test/package/surface/${entry.file}.api.md`, entry.report)
+    files.set(`test/docs/package/surface/${entry.file}.api.md`, entry.report)
   }
   files.set('docs/api/README.md', index(entries))
   return { files, complaints: entries.flatMap(entry => [...entry.complaints, ...missing(entry)]) }

@@ -6,7 +6,7 @@ import { type Break, breaksIn, root } from './comments.ts'
 /** Folders of tests, and how the test runner is told to run them. */
 const guarded = {
   'test/fault': ['--config', 'vitest.config.ts'],
-  'test/topology-faults': ['--config', 'vitest.topologies.config.ts', '--project', 'faults'],
+  'test/topology/faults': ['--config', 'vitest.topologies.config.ts', '--project', 'faults'],
 }
 
 export type Folder = keyof typeof guarded

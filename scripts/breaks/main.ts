@@ -2,7 +2,7 @@
  * Breaks each line that a test of the fault matrix names as the one that it guards, and sees that the test fails.
  *
  *   npm run test:breaks                                       all of them, one after another
- *   npm run test:breaks -- test/topology-faults               those of one folder
+ *   npm run test:breaks -- test/topology/faults               those of one folder
  *   npm run test:breaks -- test/fault/messages.test.ts        of one file
  *   npm run test:breaks -- test/fault/messages.test.ts:270    of one test
  *

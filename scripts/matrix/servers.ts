@@ -14,7 +14,7 @@ export interface ServerRow {
   readonly args: readonly string[]
   /** What the row is about, beside the version. */
   readonly note: string
-  /** Files of the contract that ask for what this server has not; another file of test/matrix takes their place. */
+  /** Files of the contract that ask for what this server has not; another file of test/topology/matrix takes their place. */
   readonly without: readonly string[]
 }
 
@@ -44,7 +44,7 @@ export const servers: readonly ServerRow[] = [
   row('Valkey 9', 'forky'),
   // The oldest that is supported. It has no sharded pub/sub, and without HELLO a client has to speak RESP2 to it. It
   // quotes what failed in a script in the middle of its error, and rights on channels are unknown to it: what it refuses
-  // is tested by test/matrix/older-refusals.test.ts.
+  // is tested by test/topology/matrix/older-refusals.test.ts.
   row('Redis 6.0', 'bullseye', {
     args: ['--rename-command', 'HELLO', 'GONE'],
     note: 'RESP2, no sharded pub/sub',

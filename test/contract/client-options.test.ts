@@ -2,9 +2,9 @@
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { type LockClient, LockClosedError, LockTimeoutError } from '../../src/index.ts'
-import { ownPlace, place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { ownPlace, place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, heard, park, queueOf, queueUp, rejection } from './support.ts'
 
 describe('defaults', () => {

@@ -1,7 +1,7 @@
 /** `close` of a client with so much to give back that its own process does not get round to the answers in time. */
 import { expect, test } from 'vitest'
-import { ownPlace } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
+import { ownPlace } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
 import { queueOf } from './support.ts'
 
 // What takes a process of 50,000 waiters the same time, without them.

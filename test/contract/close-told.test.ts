@@ -1,9 +1,9 @@
 /** close ends what is held: its holders are told first, and with `drain` they are given time to release it themselves. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClosedError, LockLostError } from '../../src/index.ts'
-import { place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, heard, park, promptly, queueUp, reasonOf, rejection, settles } from './support.ts'
 
 /** Longer than any test takes, in ms. */

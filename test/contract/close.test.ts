@@ -2,11 +2,11 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockLostError } from '../../src/index.ts'
-import { ownPlace, place } from '../support/place.ts'
-import { Child } from '../support/process.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
-import { toNobody } from '../support/topologies/source.ts'
+import { ownPlace, place } from '../kit/place.ts'
+import { Child } from '../kit/process.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
+import { toNobody } from '../kit/topologies/source.ts'
 import { aborted, clients, collect, heard, park, promptly, queueOf, queueUp, rejection } from './support.ts'
 
 describe('close', () => {

@@ -1,8 +1,8 @@
 /** What a client may be made from, and that an instance passed in stays the caller's. */
 import type { Cluster, Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
-import { ownPlace, place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
+import { ownPlace, place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
 import { park, promptly, queueUp } from './support.ts'
 
 /** Everything of an instance that a guest could have changed. */

@@ -8,9 +8,9 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../src/index.ts'
-import { ownPlace, place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { sleep } from '../support/time.ts'
+import { ownPlace, place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { sleep } from '../kit/time.ts'
 import { aborted, clients, expectNobodyThere, park, queueUp, reasonOf, rejection } from './support.ts'
 
 const classes = { LockTimeoutError, LockLostError, LockConnectionError, LockClosedError, LockArgumentError }

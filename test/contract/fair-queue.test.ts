@@ -1,9 +1,9 @@
 /** The fair queue: order, head start, joining it late, and that nobody overtakes it. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
-import { place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, expectIncreasing, heard, park, promptly, queueOf, queueUp, settles } from './support.ts'
 
 /** Releases every lease as it comes; the names in the order of the grants. */

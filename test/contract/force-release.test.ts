@@ -1,9 +1,9 @@
 /** forceRelease: takes the lock from its holder, tells it, and wakes the next. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
-import { place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, heard, park, promptly, queueUp, rejection } from './support.ts'
 
 describe('forceRelease', () => {

@@ -1,7 +1,7 @@
 /** How the contract tests come by a lease that was handed on within its client. */
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
-import { client } from '../support/redis.ts'
-import { eventually } from '../support/time.ts'
+import { client } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
 import { heard } from './support.ts'
 
 export interface HandedOn {

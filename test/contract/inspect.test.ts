@@ -1,9 +1,9 @@
 /** LockState: inspect, isLocked and list. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
-import { place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, collect, park, queueOf, queueUp, rejection } from './support.ts'
 
 describe('inspect', () => {

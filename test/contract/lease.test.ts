@@ -1,8 +1,8 @@
 /** Lease: every field and method, and how it ends. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, LockLostError } from '../../src/index.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, heard, promptly, queueUp, rejection } from './support.ts'
 
 describe('fields', () => {

@@ -1,9 +1,9 @@
 /** A lease that was handed on within its client is a lease like any other: everything that the contract says holds for it. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockLostError } from '../../src/index.ts'
-import { ownPlace } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { ownPlace } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { handedOn } from './handed-on.ts'
 import { aborted, clients, heard, promptly, rejection } from './support.ts'
 

@@ -1,10 +1,10 @@
 /** Callers of one client hand the lock on to each other without asking Redis: who gets it, when, and at what cost. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockClosedError, type LockOptions } from '../../src/index.ts'
-import { scriptCalls } from '../scenarios/command-stats.ts'
-import { ownPlace, place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { scriptCalls } from '../kit/command-stats.ts'
+import { ownPlace, place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { handedOn } from './handed-on.ts'
 import { clients, expectIncreasing, heard, promptly, queueOf, queueUp, rejection } from './support.ts'
 

@@ -1,9 +1,9 @@
 /** lock and tryLock: exclusion, fencing, and how a grant comes about. */
 import { describe, expect, test } from 'vitest'
 import { type LockOptions, LockTimeoutError } from '../../src/index.ts'
-import { ownPlace, place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { ownPlace, place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import {
   clients,
   expectIncreasing,

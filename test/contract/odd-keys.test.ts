@@ -1,6 +1,6 @@
 /** Keys are the user's strings: every one is a lock of its own, found by its exact name. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey } from '../support/redis.ts'
+import { client, freshKey } from '../kit/redis.ts'
 import { collect, park, promptly, queueUp } from './support.ts'
 
 const odd = [

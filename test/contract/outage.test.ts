@@ -1,9 +1,9 @@
 /** A Redis out of reach: how long calls wait for it, and that they survive a short outage. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
-import { ownPlace, place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { ownPlace, place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { collect, expectNobodyThere, park, promptly, queueUp, rejection } from './support.ts'
 
 /** A call of a client with the default patience, begun before all other tests because it takes so long. */

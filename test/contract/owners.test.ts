@@ -1,8 +1,8 @@
 /** Owners with a name, who may hold and wait by several calls, clients and processes at a time. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
-import { freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, heard, park, promptly, queueOf, queueUp, takeAndVanish } from './support.ts'
 
 describe('an owner that waits by several calls (I4)', () => {

@@ -1,9 +1,9 @@
 /** A server that is there, and answers, but does nothing that it is asked for: every call settles by its deadline (I6). */
 import { describe, expect, test } from 'vitest'
 import { type ClientOptions, type LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
-import { client, freshKey, ownServer } from '../support/redis.ts'
-import { errorReply, RefusingProxy } from '../support/refusing-proxy.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, ownServer } from '../kit/redis.ts'
+import { errorReply, RefusingProxy } from '../kit/refusing-proxy.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { PROMPT, park, queueUp, rejection } from './support.ts'
 
 const OUTAGE = 2_000

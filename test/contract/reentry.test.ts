@@ -1,8 +1,8 @@
 /** Re-entry: by async context inside `using`, by explicit owner, and by runAs. */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../src/index.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { sleep } from '../support/time.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { sleep } from '../kit/time.ts'
 import { clients, promptly, queueUp, settles } from './support.ts'
 
 describe('inside using, the same key re-enters', () => {

@@ -1,8 +1,8 @@
 /** Which leases are renewed, and for how long. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, heard, queueUp, rejection } from './support.ts'
 
 describe('automatic renewal', () => {

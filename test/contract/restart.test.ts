@@ -1,9 +1,9 @@
 /** A server that crashes and begins again, empty: calls and waiters survive it. */
 import { expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
-import { ownPlace } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { ownPlace } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing, park, queueUp, rejection } from './support.ts'
 
 test('calls begun in it succeed when it is over', async () => {

@@ -1,10 +1,10 @@
 /** What the server refuses: LockConnectionError with the server's own error as its cause, and nothing left half done. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
-import type { Admin } from '../support/admin.ts'
-import { ownPlace } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually } from '../support/time.ts'
+import type { Admin } from '../kit/admin.ts'
+import { ownPlace } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
 import { refused, refusesAll, refusesLooks } from './refused.ts'
 import { heard, park, promptly, queueOf, queueUp, rejection } from './support.ts'
 

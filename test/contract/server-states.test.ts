@@ -2,9 +2,9 @@
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
-import { type OwnPlace, ownPlace } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { type OwnPlace, ownPlace } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { refused, refusesAll } from './refused.ts'
 import { promptly } from './support.ts'
 

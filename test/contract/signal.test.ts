@@ -3,9 +3,9 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
-import { place } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { place } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, promptly, queueOf, queueUp, reasonOf, rejection, settles } from './support.ts'
 
 const reasons: [string, unknown][] = [

@@ -1,7 +1,7 @@
 /** What a client of a single server may be made from, beside an instance. */
 import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { client, freshKey, keysWith, plainRedis, redisUrl } from '../support/redis.ts'
+import { client, freshKey, keysWith, plainRedis, redisUrl } from '../kit/redis.ts'
 import { park, promptly, queueUp } from './support.ts'
 
 test('a client is made from a URL', async () => {

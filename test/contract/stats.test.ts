@@ -1,7 +1,7 @@
 /** stats: counters and histograms of one client. */
 import { expect, test } from 'vitest'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, park, queueUp, takeAndVanish } from './support.ts'
 
 const none = { count: 0, min: 0, max: 0, mean: 0, p50: 0, p90: 0, p99: 0 }

@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { expect } from 'vitest'
 import type { ClientEvents, Lease, LockClient, LockConnectionError, LockOptions, LockState } from '../../src/index.ts'
-import { place } from '../support/place.ts'
-import { client } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { place } from '../kit/place.ts'
+import { client } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 
 /** "At once", with room for a slow and busy machine; well below every default that could be mistaken for it, in ms. */
 export const PROMPT = 3_000

@@ -1,9 +1,9 @@
 /** using and wrap: run something under the lock, release in any case, and tell what went wrong first. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, LockArgumentError, LockLostError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
-import { ownPlace } from '../support/place.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { ownPlace } from '../kit/place.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clients, park, promptly, Room, rejection } from './support.ts'
 
 describe('using', () => {

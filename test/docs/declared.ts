@@ -57,13 +57,13 @@ export const elsewhere: readonly Elsewhere[] = [
   {
     command: 'npx tsx examples/scoped-use.ts',
     reason: 'has a test of its own',
-    file: 'test/examples/examples.test.ts',
+    file: 'test/docs/examples/examples.test.ts',
     texts: [`'scoped-use.ts'`],
   },
   {
     command: 'PORT=8080 npx tsx examples/express.ts',
     reason: 'has a test of its own',
-    file: 'test/examples/express.test.ts',
+    file: 'test/docs/examples/express.test.ts',
     texts: ['express.ts'],
   },
   {
@@ -75,13 +75,13 @@ export const elsewhere: readonly Elsewhere[] = [
   {
     command: 'node --import tsx examples/prometheus/worker.ts',
     reason: 'has a test of its own',
-    file: 'test/examples/prometheus.test.ts',
+    file: 'test/docs/examples/prometheus.test.ts',
     texts: ['worker.ts'],
   },
   {
     command: 'prometheus --config.file=examples/prometheus/prometheus.yml',
     reason: 'Prometheus is no package of npm; the test compares what its files ask for with what is served',
-    file: 'test/examples/prometheus.test.ts',
+    file: 'test/docs/examples/prometheus.test.ts',
     texts: ['alerts.yml'],
   },
   ...[
@@ -92,13 +92,13 @@ export const elsewhere: readonly Elsewhere[] = [
     'npx baton bench --no-warm-cores',
   ].map(command => ({
     command,
-    reason: 'takes minutes; test/bench runs the same for seconds, and a check of the page asks for the options',
+    reason: 'takes minutes; test/program/bench runs the same for seconds, and a check of the page asks for the options',
     file: 'package.json',
     texts: ['"baton": "./dist/cli/main.js"'],
   })),
   ...['npm run model', 'npm run model -- --trail no-timer'].map(command => ({
     command,
-    reason: 'takes minutes and needs Spin; test/model checks that the model, its runner and its page agree',
+    reason: 'takes minutes and needs Spin; test/docs/model checks that the model, its runner and its page agree',
     file: 'scripts/run-model.ts',
     texts: ['--trail', `'no-timer'`],
   })),

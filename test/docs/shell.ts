@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { printedBy } from '../support/printed.ts'
+import { printedBy } from '../kit/printed.ts'
 
 export interface Ended {
   /** Exit code; null: it was killed. */

@@ -1,8 +1,8 @@
 /** I1: the server's clock stands back for a moment, and is then set right. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { FrameProxy } from './support/frame-proxy.ts'
 import { bluntRedis } from './support/servers.ts'
 import { steppedServer } from './support/stepped-server.ts'

@@ -1,7 +1,7 @@
 /** Clocks that jump: the time of day of a client, which nothing depends on, and that of Redis, which leases are counted on. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { violations } from './support/holds.ts'
 import { Peer } from './support/peer.ts'
 import { steppedServer } from './support/stepped-server.ts'

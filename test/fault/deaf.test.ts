@@ -1,8 +1,8 @@
 /** A client that can ask, and hears nothing: waiting does without messages, and each call has its own patience. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import type { FrameProxy } from './support/frame-proxy.ts'
 import { clientBehindProxy, outcomeOf, ways, within } from './support/steps.ts'
 

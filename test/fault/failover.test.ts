@@ -1,8 +1,8 @@
 /** A master dies before its replica has its last writes; the replica becomes the master. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
-import { Replication } from '../support/replication.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { Replication } from '../kit/replication.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { FrameProxy } from './support/frame-proxy.ts'
 import { bluntRedis } from './support/servers.ts'
 import { nothingLeft, parkQuietly, warm, within } from './support/steps.ts'

@@ -3,8 +3,8 @@
  * the next connection, when nobody waits for it any more.
  */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { clientBehindProxy, nothingLeft, outcomeOf, parkOne, within } from './support/steps.ts'
 
 const patient = { waiterTtl: 60_000, lease: 60_000 }

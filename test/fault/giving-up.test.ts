@@ -2,8 +2,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
-import { client, freshKey, plainRedis } from '../support/redis.ts'
-import { sleep } from '../support/time.ts'
+import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { sleep } from '../kit/time.ts'
 import type { Where } from './support/frame-proxy.ts'
 import { clientBehindProxy, nothingLeft, parkOne, ways, within } from './support/steps.ts'
 

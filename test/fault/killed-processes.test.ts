@@ -1,7 +1,7 @@
 /** SIGKILL: a process is gone, with all it held and all it waited for, and says nothing. */
 import { expect, test } from 'vitest'
-import { client, freshKey, keysWith, plainRedis } from '../support/redis.ts'
-import { eventually } from '../support/time.ts'
+import { client, freshKey, keysWith, plainRedis } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
 import { machineNow } from './support/holds.ts'
 import { Peer } from './support/peer.ts'
 import { nothingLeft, parkQuietly, ways, within } from './support/steps.ts'

@@ -2,8 +2,8 @@
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
-import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { Peer } from './support/peer.ts'
 import { nothingLeft, outcomeOf, parkQuietly, ways, within } from './support/steps.ts'
 

@@ -1,7 +1,7 @@
 /** A request is executed, its reply is lost, the connection is cut: it is sent again, and what it did is done once. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { Holds, violations } from './support/holds.ts'
 import {
   clientBehindProxy,

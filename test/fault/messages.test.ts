@@ -1,7 +1,7 @@
 /** Messages are hints: lost, doubled, early, late or forged, they cost time or a request, never a lock. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import type { FrameProxy } from './support/frame-proxy.ts'
 import { Holds, violations } from './support/holds.ts'
 import { clientBehindProxy, nothingLeft, outcomeOf, parkOne, parkQuietly, ways, within } from './support/steps.ts'

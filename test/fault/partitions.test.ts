@@ -1,8 +1,8 @@
 /** The network between a client and Redis stops, in one direction or both, and nobody is told. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
-import { client, freshKey, plainRedis } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import type { Direction, FrameProxy } from './support/frame-proxy.ts'
 import { Holds, machineNow, violations } from './support/holds.ts'
 import { clientBehindProxy, nothingLeft, outcomeOf, parkQuietly, ways, within } from './support/steps.ts'

@@ -1,7 +1,7 @@
 /** A process does not run for longer than its lease: stopped by SIGSTOP, or its event loop blocked; then it goes on. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis, redisUrl } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, plainRedis, redisUrl } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { FrameProxy } from './support/frame-proxy.ts'
 import { Holds, violations } from './support/holds.ts'
 import { Peer } from './support/peer.ts'

@@ -1,10 +1,10 @@
 /** `replicas`, and a lease that is handed on within its client: no replica is asked about that. */
 import { expect, onTestFinished, test } from 'vitest'
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
-import { park } from '../scenarios/steps.ts'
-import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
-import { Replication } from '../support/replication.ts'
-import { eventually } from '../support/time.ts'
+import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { Replication } from '../kit/replication.ts'
+import { park } from '../kit/steps.ts'
+import { eventually } from '../kit/time.ts'
 import { bluntRedis } from './support/servers.ts'
 import { within } from './support/steps.ts'
 

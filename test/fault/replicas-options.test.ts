@@ -1,7 +1,7 @@
 /** What `replicas` may be: nothing that could never be kept. */
 import { expect, test } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
-import { client, freshKey, ownServer } from '../support/redis.ts'
+import { client, freshKey, ownServer } from '../kit/redis.ts'
 import { outcomeOf, reasonOf, within } from './support/steps.ts'
 
 // Break: `min: atLeastOne` to `min: duration(0)` in src/options.ts: no replica at all, or one and a half.

@@ -1,9 +1,9 @@
 /** `replicas`: what comes between a grant and its confirmation, and what it costs where Redis does not confirm. */
 import { expect, test } from 'vitest'
 import { type LockClient, LockConnectionError } from '../../src/index.ts'
-import { calls, scriptCalls } from '../scenarios/command-stats.ts'
-import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { calls, scriptCalls } from '../kit/command-stats.ts'
+import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { FrameProxy } from './support/frame-proxy.ts'
 import { outcomeOf, reasonOf, warm, ways, within } from './support/steps.ts'
 

@@ -2,9 +2,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
 import { aclRule } from '../../src/redis/rights.ts'
-import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
-import { type Place, Replication } from '../support/replication.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { type Place, Replication } from '../kit/replication.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { bluntRedis } from './support/servers.ts'
 import { nothingLeft, outcomeOf, parkQuietly, reasonOf, ways, within } from './support/steps.ts'
 

@@ -1,8 +1,8 @@
 /** Rights are taken away by ACL while a client holds and waits. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
-import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 import { Peer } from './support/peer.ts'
 import { nothingLeft, outcomeOf, parkQuietly, reasonOf, within } from './support/steps.ts'
 

@@ -4,8 +4,8 @@
  */
 import { expect, test } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
-import { client, freshKey, plainRedis } from '../support/redis.ts'
-import { eventually } from '../support/time.ts'
+import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
 import { clientBehindProxy, parkQuietly, within } from './support/steps.ts'
 
 /** How a grant is taken away: the client is told, behind the message of the grant, or nobody is. */

@@ -1,6 +1,6 @@
 /** lua/acquire.lua without a queue: take, refuse, take over, re-enter. */
 import { describe, expect, test } from 'vitest'
-import { sleep } from '../support/time.ts'
+import { sleep } from '../kit/time.ts'
 import { again, anonymous, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { runNode } from '../examples/program.ts'
+import { runNode } from '../kit/program.ts'
 
 const program = ['--import', 'tsx', fileURLToPath(new URL('../../scripts/lua-texts.ts', import.meta.url))]
 

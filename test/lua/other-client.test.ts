@@ -5,8 +5,8 @@
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { scripts } from '../../src/redis/scripts.generated.ts'
-import { client, freshKey, plainRedis } from '../support/redis.ts'
-import { eventually } from '../support/time.ts'
+import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
 
 const inbox = 'lock:inbox:'
 const memory = 600_000

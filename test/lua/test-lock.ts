@@ -7,7 +7,7 @@ import { Connection } from '../../src/redis/connection.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
 import { Keys, type Names, unlockChannel } from '../../src/redis/keys.ts'
 import { Scripts } from '../../src/redis/scripts.ts'
-import { freshKey, ownServer, plainRedis, redisUrl } from '../support/redis.ts'
+import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import { type Caller, claimOf } from './callers.ts'
 
 /** How long a free lock's clock is kept, ms. */

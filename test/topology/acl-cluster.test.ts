@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
 import { aclRule } from '../../src/redis/rights.ts'
-import { freshKey } from '../support/redis.ts'
-import { eventually } from '../support/time.ts'
-import { RedisCluster } from '../support/topologies/redis-cluster.ts'
+import { freshKey } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
+import { RedisCluster } from '../kit/topologies/redis-cluster.ts'
 import { limitedOptions, otherOptions, work } from './acl-work.ts'
 
 let cluster: RedisCluster

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
 import { aclRule, sentinelRule } from '../../src/redis/rights.ts'
-import { freshKey } from '../support/redis.ts'
-import { eventually } from '../support/time.ts'
-import { masterName, RedisSentinel } from '../support/topologies/redis-sentinel.ts'
+import { freshKey } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
+import { masterName, RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
 import { linesOf } from './operations.ts'
 
 // Each step that waits for the servers has a limit of its own, and says what did not come true.

@@ -1,7 +1,7 @@
 /** Everything that a client can be asked to do, so that each right that it has is needed for something. */
 import type { Redis } from 'ioredis'
 import { type LockClient, LockLostError } from '../../src/index.ts'
-import { eventually, sleep } from '../support/time.ts'
+import { eventually, sleep } from '../kit/time.ts'
 
 /** For the clients of `work`: what a heartbeat has to do, it does soon; what a refusal costs, it costs soon. */
 export const limitedOptions = { lease: 5_000, waiterTtl: 600, outageTimeout: 1_200 }

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
 import { aclRule, sentinelRule } from '../../src/redis/rights.ts'
-import { eventually } from '../support/time.ts'
+import { eventually } from '../kit/time.ts'
 import { limitedOptions, otherOptions, work } from './acl-work.ts'
 import { linesOf } from './operations.ts'
 

@@ -1,12 +1,12 @@
 /** The contract is tested over every topology: which files are run over which, as the test runner itself would run them. */
 import { execFile } from 'node:child_process'
-import { readdir } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { topologies } from '../support/topologies/index.ts'
+import { testFilesIn } from '../../scripts/test-files.ts'
+import { topologies } from '../kit/topologies/index.ts'
 import { notRepeated } from './not-repeated.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -16,12 +16,11 @@ const promised = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
 
 /** What `npm run test:topologies` runs of the contract, as "topology file". */
 let planned: string[]
-/** All files of the contract. */
+/** All files of the contract; its scenarios and its traces are about one server. */
 let files: string[]
 
 beforeAll(async () => {
-  const found = await readdir(join(root, 'test/contract'), { recursive: true })
-  files = found.filter(name => name.endsWith('.test.ts')).map(name => join('test/contract', name))
+  files = testFilesIn('test/contract')
   const args = [vitest, 'list', '--filesOnly', '--json', '--config', 'vitest.topologies.config.ts']
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root })
   const listed = JSON.parse(stdout.slice(stdout.indexOf('['))) as { file: string; projectName: string }[]

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import { LockClient, LockError } from '../../src/index.ts'
 import { aclRule } from '../../src/redis/rights.ts'
-import { freshKey } from '../support/redis.ts'
-import { eventually } from '../support/time.ts'
-import { RedisCluster } from '../support/topologies/redis-cluster.ts'
+import { freshKey } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
+import { RedisCluster } from '../kit/topologies/redis-cluster.ts'
 
 let server: RunningServer
 let redis: Redis

@@ -21,13 +21,13 @@ export const notRepeated: readonly Exception[] = [
     on: single,
     because:
       'Its server crashes and begins again in the same place. Where there are replicas, one of them takes over instead, ' +
-      'which has tests of its own in test/topology-faults.',
+      'which has tests of its own in test/topology/faults.',
   },
   {
     file: 'test/contract/server-states.test.ts',
     on: single,
     because:
       'It makes its server a replica of nobody, or keeps it from answering for seconds. The nodes of a cluster cannot be ' +
-      'told so, and sentinels would act on it; what they do then has tests of its own in test/topology-faults.',
+      'told so, and sentinels would act on it; what they do then has tests of its own in test/topology/faults.',
   },
 ]

@@ -1,14 +1,14 @@
 /** Each topology is what its name says: as its own servers describe it. */
 import { type Cluster, Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
-import { eventually } from '../support/time.ts'
-import { acl } from '../support/topologies/acl.ts'
-import { cluster } from '../support/topologies/cluster.ts'
-import { peersOf } from '../support/topologies/cluster-nodes.ts'
-import { topologies } from '../support/topologies/index.ts'
-import { sentinel } from '../support/topologies/sentinel.ts'
-import { asUser, instanceOf } from '../support/topologies/source.ts'
-import type { Servers, Topology, Way } from '../support/topologies/topology.ts'
+import { eventually } from '../kit/time.ts'
+import { acl } from '../kit/topologies/acl.ts'
+import { cluster } from '../kit/topologies/cluster.ts'
+import { peersOf } from '../kit/topologies/cluster-nodes.ts'
+import { topologies } from '../kit/topologies/index.ts'
+import { sentinel } from '../kit/topologies/sentinel.ts'
+import { asUser, instanceOf } from '../kit/topologies/source.ts'
+import type { Servers, Topology, Way } from '../kit/topologies/topology.ts'
 
 async function started(topology: Topology): Promise<Servers> {
   const servers = await topology.start()

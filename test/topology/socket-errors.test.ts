@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { clientsOf, ownConnectionTo } from '../../src/redis/clients.ts'
-import { redisUrl } from '../support/redis.ts'
+import { redisUrl } from '../kit/redis.ts'
 
 /** Each way in which the library makes a connection to a server. */
 const made: Record<string, () => Redis> = {

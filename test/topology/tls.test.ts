@@ -3,9 +3,9 @@ import type { ConnectionOptions } from 'node:tls'
 import { beforeAll, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { rejection } from '../contract/support.ts'
-import { client, freshKey } from '../support/redis.ts'
-import { Authority } from '../support/topologies/certificates.ts'
-import { tls } from '../support/topologies/tls.ts'
+import { client, freshKey } from '../kit/redis.ts'
+import { Authority } from '../kit/topologies/certificates.ts'
+import { tls } from '../kit/topologies/tls.ts'
 
 let port: number
 let given: ConnectionOptions

@@ -4,12 +4,12 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { RunningServer } from '../../local-redis/index.ts'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
 import { heard, promptly, rejection } from '../contract/support.ts'
-import { client, freshKey, ownServer, plainRedis } from '../support/redis.ts'
-import { RefusingProxy } from '../support/refusing-proxy.ts'
-import { eventually } from '../support/time.ts'
-import { RedisCluster } from '../support/topologies/redis-cluster.ts'
-import { RedisSentinel } from '../support/topologies/redis-sentinel.ts'
-import { withSecondPort } from '../support/topologies/second-port.ts'
+import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { RefusingProxy } from '../kit/refusing-proxy.ts'
+import { eventually } from '../kit/time.ts'
+import { RedisCluster } from '../kit/topologies/redis-cluster.ts'
+import { RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
+import { withSecondPort } from '../kit/topologies/second-port.ts'
 
 let cluster: RedisCluster
 let sentinels: RedisSentinel

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { glob } from '../../src/kinds/mutex/glob.ts'
-import { freshKey, plainRedis } from '../support/redis.ts'
+import { freshKey, plainRedis } from '../kit/redis.ts'
 
 const wrong = 'a pattern of *, ?, [abc], [^abc] and [a-c]'
 

@@ -1,6 +1,6 @@
 /** Uses a client in every way, closes it, and has nothing else to do: the process must then end by itself. */
 import { LockClient } from '../../../src/index.ts'
-import { sourceOf } from '../../support/topologies/source.ts'
+import { sourceOf } from '../../kit/topologies/source.ts'
 
 const [place, key, way] = process.argv.slice(2) as [string, string, string]
 const newClient = () => new LockClient(sourceOf(JSON.parse(place)))

@@ -2,7 +2,7 @@
 import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { LockClient } from '../../../src/index.ts'
-import { sourceOf } from '../../support/topologies/source.ts'
+import { sourceOf } from '../../kit/topologies/source.ts'
 
 const [place, key] = process.argv.slice(2) as [string, string]
 

@@ -1,8 +1,8 @@
-/** The proxy of test/support/frame-proxy.ts, closed after the test. */
+/** The proxy of test/kit/frame-proxy.ts, closed after the test. */
 import { onTestFinished } from 'vitest'
-import { FrameProxy as BareProxy } from '../../support/frame-proxy.ts'
+import { FrameProxy as BareProxy } from '../../kit/frame-proxy.ts'
 
-export type { Direction, Where } from '../../support/frame-proxy.ts'
+export type { Direction, Where } from '../../kit/frame-proxy.ts'
 
 export class FrameProxy extends BareProxy {
   /** A proxy in front of `target`, closed after the test. */

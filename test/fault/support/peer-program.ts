@@ -1,7 +1,7 @@
 /** A client in a process of its own, which the test drives by messages (peer.ts). Arguments: URL, client options as JSON. */
 
 import type { ClientOptions, Lease, LockOptions } from '../../../src/index.ts'
-import { jump } from '../../support/time-of-day.ts'
+import { jump } from '../../kit/time-of-day.ts'
 
 const [url = '', options = '{}'] = process.argv.slice(2)
 

@@ -1,8 +1,8 @@
 /** A client in a process of its own. An unhandled rejection or an uncaught error in it fails the test. */
 import { expect, onTestFinished } from 'vitest'
 import type { ClientOptions, LockOptions } from '../../../src/index.ts'
-import { Child } from '../../support/process.ts'
-import { redisUrl } from '../../support/redis.ts'
+import { Child } from '../../kit/process.ts'
+import { redisUrl } from '../../kit/redis.ts'
 import type { Deeds, Demand, Response } from './peer-program.ts'
 
 export class Peer {

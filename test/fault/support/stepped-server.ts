@@ -1,7 +1,7 @@
 /** A server whose time of day the test sets. */
 import { expect, onTestFinished } from 'vitest'
 import { findServerSource } from '../../../local-redis/index.ts'
-import { SteppedClock } from '../../support/stepped-clock.ts'
+import { SteppedClock } from '../../kit/stepped-clock.ts'
 import { bluntRedis, folder, serverIn } from './servers.ts'
 
 export async function steppedServer() {

@@ -1,11 +1,11 @@
 /** What several rows of the matrix do. */
 import { type Lease, type LockClient, LockConnectionError, type LockOptions } from '../../../src/index.ts'
-import { parkOne } from '../../scenarios/steps.ts'
-import { client, freshKey, redisUrl } from '../../support/redis.ts'
-import { eventually } from '../../support/time.ts'
+import { client, freshKey, redisUrl } from '../../kit/redis.ts'
+import { parkOne } from '../../kit/steps.ts'
+import { eventually } from '../../kit/time.ts'
 import { FrameProxy } from './frame-proxy.ts'
 
-export { nothingLeft, parkOne, within } from '../../scenarios/steps.ts'
+export { nothingLeft, parkOne, within } from '../../kit/steps.ts'
 
 export const ways = [true, false]
 

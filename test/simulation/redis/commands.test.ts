@@ -3,7 +3,7 @@
  * an error only the code is compared.
  */
 import { expect, test } from 'vitest'
-import { freshKey, plainRedis } from '../../support/redis.ts'
+import { freshKey, plainRedis } from '../../kit/redis.ts'
 import { Random } from '../random.ts'
 import { commands } from './commands.ts'
 import { FakeRedis } from './redis.ts'

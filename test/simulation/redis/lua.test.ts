@@ -1,6 +1,6 @@
 /** Lua in WebAssembly is the Lua of Redis: numbers, strings, replies and errors of scripts are the same in both. */
 import { expect, test } from 'vitest'
-import { freshKey, plainRedis } from '../../support/redis.ts'
+import { freshKey, plainRedis } from '../../kit/redis.ts'
 import { FakeRedis } from './redis.ts'
 
 const memory = new FakeRedis({ micros: 1_750_000_000_000_000 }, () => 0)

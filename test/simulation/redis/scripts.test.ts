@@ -8,7 +8,7 @@ import { afterEach, expect, test } from 'vitest'
 import { Keys } from '../../../src/redis/keys.ts'
 import { scripts } from '../../../src/redis/scripts.generated.ts'
 import type { ArgsOf, ScriptName } from '../../../src/redis/scripts.ts'
-import { freshKey, plainRedis } from '../../support/redis.ts'
+import { freshKey, plainRedis } from '../../kit/redis.ts'
 import { Random } from '../random.ts'
 import { FakeRedis } from './redis.ts'
 

@@ -1,0 +1,151 @@
+/** Instrumenting a client, and undoing it: nothing but spans and metrics may change. */
+import { metrics, trace } from '@opentelemetry/api'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type Lease, LockArgumentError, LockTimeoutError } from '../../../src/index.ts'
+import { type InstrumentOptions, instrument } from '../../../src/opentelemetry/index.ts'
+import { client, freshKey } from '../../kit/redis.ts'
+import { queueUp, reasonOf, rejection } from '../support.ts'
+import { Telemetry } from './telemetry.ts'
+
+describe('instrument', () => {
+  test('takes what is registered with the API, where it is not given', async () => {
+    const telemetry = new Telemetry()
+    trace.setGlobalTracerProvider(telemetry.tracerProvider)
+    metrics.setGlobalMeterProvider(telemetry.meterProvider)
+    onTestFinished(() => {
+      trace.disable()
+      metrics.disable()
+    })
+    const locks = client()
+    instrument(locks)
+    await locks.using(freshKey(), () => {})
+    expect(telemetry.spans('lock.hold')).toHaveLength(1)
+    expect(await telemetry.sum('redis_baton.grants')).toBe(1)
+  })
+
+  test('without an SDK everything works as before', async () => {
+    const locks = client()
+    using _ = instrument(locks)
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    expect(await locks.tryLock(key)).toBeNull()
+    expect(await lease.release()).toBe(true)
+    expect(await lease.release()).toBe(false)
+    expect(await locks.using(key, inner => inner.held)).toBe(true)
+  })
+
+  test('a client a second time: the second takes the place of the first', async () => {
+    const telemetry = new Telemetry()
+    const { locks, instrumentation } = telemetry.client({ attributes: { which: 'first' } })
+    telemetry.instrument(locks, { attributes: { which: 'second' } })
+    await locks.using(freshKey(), () => {})
+    instrumentation.disable()
+    await locks.using(freshKey(), () => {})
+    for (const name of ['lock.wait', 'lock.hold']) {
+      expect(telemetry.spans(name).map(span => span.attributes['which'])).toEqual(['second', 'second'])
+    }
+    expect(await telemetry.sum('redis_baton.grants')).toBe(2)
+  })
+
+  test('two clients by themselves', async () => {
+    const telemetry = new Telemetry()
+    const [one, two] = [
+      telemetry.client({ attributes: { which: 'one' } }),
+      telemetry.client({ attributes: { which: 'two' } }),
+    ]
+    one.instrumentation.disable()
+    await one.locks.using(freshKey(), () => {})
+    await two.locks.using(freshKey(), () => {})
+    expect(telemetry.spans('lock.hold').map(span => span.attributes['which'])).toEqual(['two'])
+  })
+
+  test('with an option that there is not is refused, and changes nothing', async () => {
+    const locks = client()
+    const options = { keygroup: () => '' } as InstrumentOptions
+    expect(() => instrument(locks, options)).toThrow(LockArgumentError)
+    expect(Object.keys(locks)).not.toContain('lock')
+    expect(locks.eventNames()).toEqual([])
+  })
+})
+
+describe('an instrumented client', () => {
+  test('gives the same leases, errors and results', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    const lease = await locks.lock(key, { lease: 10_000 })
+    expect(lease).toMatchObject({ key, held: true, via: 'immediate' })
+    expect(lease.remaining()).toBeGreaterThan(5_000)
+    expect(Object.keys(lease)).toEqual(Object.keys(await client().lock(freshKey())))
+    expect(await rejection(locks.lock(key, { timeout: 0 }), LockTimeoutError)).toMatchObject({ key })
+    expect(await locks.tryLock(key)).toBeNull()
+    await lease.renew(20_000)
+    expect(await lease.release()).toBe(true)
+    expect(await lease.release()).toBe(false)
+    const thrown = new Error('its own')
+    const fail = () => {
+      throw thrown
+    }
+    expect(await reasonOf(locks.using(key, {}, fail))).toBe(thrown)
+    const bad = [locks.using(key, 'no function' as never), locks.lock(key, null as never), locks.lock(5 as never)]
+    for (const call of bad) await rejection(call, LockArgumentError)
+  })
+
+  test('keeps hundreds of calls apart', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const keys = Array.from({ length: 20 }, () => freshKey())
+    const calls = Array.from({ length: 500 }, (_, i) =>
+      locks.using(keys[i % 20] as string, lease => lease.fencingToken),
+    )
+    const tokens = await Promise.all(calls)
+    const spans = telemetry.spans('lock.hold').map(span => span.attributes['redis_baton.fencing_token'])
+    expect(spans.sort()).toEqual(tokens.sort())
+    expect(await telemetry.sum('redis_baton.leases')).toBe(0)
+  })
+})
+
+describe('disable', () => {
+  test('leaves the client as it was, also one that is used by using', async () => {
+    const telemetry = new Telemetry()
+    const { locks, instrumentation } = telemetry.client()
+    instrumentation.disable()
+    instrumentation.disable()
+    expect(Object.getOwnPropertyNames(locks)).toEqual(Object.getOwnPropertyNames(client()))
+    expect(locks.eventNames()).toEqual([])
+    await locks.using(freshKey(), () => {})
+    expect(telemetry.spans('lock.wait')).toEqual([])
+    expect(await telemetry.sum('redis_baton.grants')).toBe(0)
+  })
+
+  test('ends what is open; the calls and leases under it go on', async () => {
+    const telemetry = new Telemetry()
+    const { locks, instrumentation } = telemetry.client()
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    const { lease: next } = await queueUp(locks, key, 1)
+    instrumentation[Symbol.dispose]()
+    expect(telemetry.spans('lock.wait')).toHaveLength(2)
+    expect(telemetry.spans('lock.hold')).toHaveLength(1)
+    expect(await lease.release()).toBe(true)
+    expect(await (await next).release()).toBe(true)
+    expect(telemetry.spans('lock.hold')).toHaveLength(1)
+    for (const name of ['waiters', 'leases']) expect(await telemetry.sum(`redis_baton.${name}`)).toBe(0)
+  })
+
+  test('spares what somebody else has put over it', async () => {
+    const telemetry = new Telemetry()
+    const { locks, instrumentation } = telemetry.client()
+    const below = locks.lock.bind(locks)
+    const seen: string[] = []
+    locks.lock = (key, options): Promise<Lease> => {
+      seen.push(key)
+      return below(key, options)
+    }
+    instrumentation.disable()
+    const key = freshKey()
+    await locks.using(key, () => {})
+    expect(seen).toEqual([key])
+    expect(telemetry.spans('lock.wait')).toEqual([])
+  })
+})

@@ -1,0 +1,191 @@
+/** Links from the span of a hold to that of the hold before it. */
+
+import { type DiagLogger, diag } from '@opentelemetry/api'
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base'
+import { type Redis, Redis as RedisClient } from 'ioredis'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { Child } from '../../kit/process.ts'
+import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
+import { park, queueUp } from '../support.ts'
+import { passOn, Telemetry } from './telemetry.ts'
+
+const nameOf = (span: ReadableSpan | undefined) => span?.spanContext().spanId
+const linked = (span: ReadableSpan | undefined) =>
+  span?.links.map(({ context, attributes }) => [context.spanId, attributes?.['redis_baton.fencing_token']])
+const tokenOf = (span: ReadableSpan | undefined) => span?.attributes['redis_baton.fencing_token']
+
+describe('within a client', () => {
+  test.each([
+    ['fair', true],
+    ['unfair', false],
+  ])('each holder that waited is linked to the one before: %s', async (_, fair) => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    await Promise.all(Array.from({ length: 4 }, () => locks.using(key, { fair }, () => {})))
+    const holds = telemetry.spans('lock.hold')
+    expect(holds).toHaveLength(4)
+    expect(holds.map(linked)).toEqual([[], ...holds.slice(0, 3).map(span => [[nameOf(span), tokenOf(span)]])])
+  })
+
+  test('a holder whose predecessor lost the lock is linked to it', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    await locks.lock(key, { lease: 200 })
+    await (await locks.lock(key, { fair: true })).release()
+    const [lost, next] = telemetry.spans('lock.hold')
+    expect(linked(next)).toEqual([[nameOf(lost), tokenOf(lost)]])
+  })
+
+  test('one that comes after a release, and is ahead of those who waited for it, is linked to nobody', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    const first = await locks.lock(key, { owner: 'somebody' })
+    const parked = await park(locks, key)
+    const released = first.release()
+    const newcomer = await locks.tryLock(key)
+    await released
+    await newcomer?.release()
+    await (await parked.lease).release()
+    const [, ahead, behind] = telemetry.spans('lock.hold')
+    expect(ahead?.attributes['redis_baton.via']).toBe('immediate')
+    expect(linked(ahead)).toEqual([])
+    expect(linked(behind)).toEqual([[nameOf(ahead), tokenOf(ahead)]])
+  })
+
+  test('whoever did not wait is linked to nobody', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    for (let i = 0; i < 3; i++) await locks.using(key, () => {})
+    expect(telemetry.spans('lock.hold').map(linked)).toEqual([[], [], []])
+  })
+})
+
+describe('across clients and processes', () => {
+  test('a holder is linked to the one before it, in another client', async () => {
+    const telemetry = new Telemetry()
+    const links = { redis: plainRedis() }
+    const [one, two] = [telemetry.client({ links }).locks, telemetry.client({ links }).locks]
+    const key = freshKey()
+    await passOn(one, two, key)
+    const holds = await telemetry.ended('lock.hold', 3)
+    expect(holds.map(linked)).toEqual([[], ...holds.slice(0, 2).map(span => [[nameOf(span), tokenOf(span)]])])
+    expect(holds[1]?.links[0]?.context).toMatchObject({ traceId: holds[0]?.spanContext().traceId, isRemote: true })
+  })
+
+  test('and in another process', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client({ links: { redis: plainRedis() } })
+    const key = freshKey()
+    const child = new Child(new URL('children/holder.ts', import.meta.url), [redisUrl(), key])
+    const { spanId, traceId, token } = await child.message<{ spanId: string; traceId: string; token: number }>(
+      message => 'spanId' in message,
+    )
+    const { lease } = await queueUp(locks, key, 1)
+    child.send({ release: true })
+    await (await lease).release()
+    const [hold] = await telemetry.ended('lock.hold', 1)
+    expect(hold?.links.map(link => link.context)).toEqual([expect.objectContaining({ spanId, traceId })])
+    expect(linked(hold)).toEqual([[spanId, token]])
+  })
+
+  test('what is left in Redis is small, ends by itself, and is in the slot of the lock', async () => {
+    const telemetry = new Telemetry()
+    const redis = plainRedis()
+    const { locks } = telemetry.client({ links: { redis } })
+    const key = freshKey()
+    await locks.using(key, () => {})
+    const [hold] = await telemetry.ended('lock.hold', 1)
+    const { traceId, spanId } = hold!.spanContext()
+    const name = `lock-trace:{${key}}`
+    expect(await redis.get(name)).toBe(`${tokenOf(hold)} 00-${traceId}-${spanId}-01`)
+    const ttl = await redis.pttl(name)
+    expect(ttl).toBeGreaterThan(500_000)
+    expect(ttl).toBeLessThanOrEqual(600_000)
+    const state = await locks.inspect(key)
+    expect(state.locked).toBe(false)
+    for await (const other of locks.list(`*${key}*`)) expect(other.key).toBe(key)
+  })
+
+  test('keys that look like those of others are kept apart', async () => {
+    const telemetry = new Telemetry()
+    const redis = plainRedis()
+    const { locks } = telemetry.client({ links: { redis } })
+    const key = freshKey()
+    const keys = [key, `{${key}}`, `{${key}}:trace`, `trace:{${key}}`, `{${key}}:queue`]
+    for (const each of keys) await locks.using(each, () => {})
+    await telemetry.ended('lock.hold', keys.length)
+    const names = (await redis.keys(`lock-trace:*${key}*`)).sort()
+    expect(names).toHaveLength(keys.length)
+    for (const each of keys) expect((await locks.lock(each)).via).toBe('immediate')
+  })
+
+  test('nonsense in Redis, and a name that is newer than ours, make no link', async () => {
+    const telemetry = new Telemetry()
+    const redis = plainRedis()
+    const { locks } = telemetry.client({ links: { redis } })
+    const key = freshKey()
+    const span = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+    const values = [
+      'nonsense',
+      `1 ${span} more`,
+      `1 00-${'0'.repeat(32)}-${'b'.repeat(16)}-01`,
+      `${2 ** 53} ${span}`,
+      `1 ${span}`,
+    ]
+    for (const [i, value] of values.entries()) {
+      const lease = await client().lock(key)
+      const { lease: next } = await queueUp(locks, key, 1)
+      await redis.set(`lock-trace:{${key}}`, value)
+      await lease.release()
+      await (await next).release()
+      await telemetry.ended('lock.hold', i + 1)
+    }
+    expect(telemetry.spans('lock.hold').map(({ links }) => links.length)).toEqual([0, 0, 0, 0, 1])
+  })
+
+  test('a Redis that is away costs links, and neither the lock nor its spans', async () => {
+    const telemetry = new Telemetry()
+    const warnings: string[] = []
+    const logger = { warn: (text: string) => warnings.push(text) } as unknown as DiagLogger
+    diag.setLogger(logger)
+    onTestFinished(() => diag.disable())
+    const server = await ownServer()
+    const redis = plainRedis(server.url)
+    redis.on('error', () => {})
+    await redis.ping()
+    await server.kill()
+    const { locks } = telemetry.client({ links: { redis } })
+    const keys = [freshKey(), freshKey()]
+    const begin = performance.now()
+    for (const key of keys) await locks.using(key, () => {})
+    expect(performance.now() - begin).toBeLessThan(900)
+    const holds = await telemetry.ended('lock.hold', 2)
+    expect(holds.map(linked)).toEqual([[], []])
+    expect(warnings.filter(text => text.startsWith('redis-baton:'))).toHaveLength(1)
+  })
+
+  test('its user needs the right that the documentation names, and no other', async () => {
+    const telemetry = new Telemetry()
+    const server = await ownServer()
+    const admin = plainRedis(server.url)
+    await admin.call('ACL', 'SETUSER', 'links', 'on', '>secret', '~lock-trace:*', '-@all', '+set')
+    const redis: Redis = new RedisClient({
+      port: server.port,
+      username: 'links',
+      password: 'secret',
+      enableReadyCheck: false,
+      disableClientInfo: true,
+    })
+    onTestFinished(() => redis.disconnect())
+    const { locks } = telemetry.client({ links: { redis } }, {}, server.url)
+    const key = freshKey()
+    await Promise.all([1, 2].map(() => locks.using(key, { fair: true }, () => {})))
+    const holds = await telemetry.ended('lock.hold', 2)
+    expect(linked(holds[1])).toEqual([[nameOf(holds[0]), tokenOf(holds[0])]])
+    expect(await admin.call('ACL', 'LOG')).toEqual([])
+  })
+})

@@ -1,0 +1,329 @@
+/** The spans of waits and holds, made by the real SDK, on a real Redis. */
+import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
+import { describe, expect, test } from 'vitest'
+import { LockLostError, LockTimeoutError } from '../../../src/index.ts'
+import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
+import { sleep } from '../../kit/time.ts'
+import { park, queueUp, reasonOf, rejection } from '../support.ts'
+import { activeSpan, milliseconds, Telemetry } from './telemetry.ts'
+
+describe('a lock that is free', () => {
+  test('has a span for the wait and one for the hold, both below the caller', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client({ attributes: { 'server.address': 'redis.example', 'server.port': 6390 } })
+    const key = freshKey()
+    const [lease, caller] = await telemetry.within('caller', async span => [await locks.lock(key), span] as const)
+    await sleep(50)
+    await lease.release()
+
+    const common = {
+      'db.system.name': 'redis',
+      'server.address': 'redis.example',
+      'server.port': 6390,
+      'redis_baton.key': key,
+      'redis_baton.fencing_token': lease.fencingToken,
+      'redis_baton.via': 'immediate',
+    }
+    const [wait] = telemetry.spans('lock.wait')
+    expect(wait?.kind).toBe(SpanKind.CLIENT)
+    expect(wait?.attributes).toEqual({ ...common, 'db.operation.name': 'lock', 'redis_baton.outcome': 'granted' })
+    const [hold] = telemetry.spans('lock.hold')
+    expect(hold?.kind).toBe(SpanKind.INTERNAL)
+    expect(hold?.attributes).toEqual({ ...common, 'redis_baton.outcome': 'released' })
+    for (const span of [wait, hold]) {
+      expect(span?.parentSpanContext?.spanId).toBe(caller.spanContext().spanId)
+      expect(span?.status.code).toBe(SpanStatusCode.UNSET)
+      expect(span?.links).toEqual([])
+      expect(span?.instrumentationScope).toMatchObject({
+        name: 'redis-baton',
+        schemaUrl: expect.stringMatching(/1\.\d+/),
+      })
+    }
+    expect(milliseconds(hold!.duration)).toBeGreaterThanOrEqual(48)
+    expect(milliseconds(hold!.duration)).toBeLessThan(5_000)
+    expect(milliseconds(hold!.startTime)).toBeGreaterThanOrEqual(milliseconds(wait!.startTime))
+  })
+
+  test('without a span around the call both are roots', async () => {
+    const telemetry = new Telemetry()
+    await (await telemetry.client().locks.lock(freshKey())).release()
+    for (const span of [...telemetry.spans('lock.wait'), ...telemetry.spans('lock.hold')]) {
+      expect(span.parentSpanContext).toBeUndefined()
+    }
+    expect(telemetry.spans('lock.hold')).toHaveLength(1)
+  })
+
+  test.each(['using', 'wrap', 'tryLock', 'await using'] as const)('by %s', async way => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    const ways = {
+      using: () => locks.using(key, {}, () => 'done'),
+      wrap: () => locks.wrap(key, (what: string) => what)('done'),
+      tryLock: async () => (await locks.tryLock(key))?.release().then(() => 'done'),
+      'await using': async () => {
+        await using _ = await locks.lock(key)
+        return 'done'
+      },
+    }
+    expect(await ways[way]()).toBe('done')
+    expect(telemetry.spans('lock.wait')).toHaveLength(1)
+    const operation = way === 'tryLock' ? 'tryLock' : 'lock'
+    expect(telemetry.spans('lock.wait')[0]?.attributes['db.operation.name']).toBe(operation)
+    expect(telemetry.spans('lock.hold').map(span => span.attributes['redis_baton.outcome'])).toEqual(['released'])
+  })
+
+  test('an owner is named only where the caller has named it', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    await (await locks.lock(freshKey(), { owner: 'Ada' })).release()
+    await (await locks.runAs('Grace', () => locks.lock(freshKey()))).release()
+    await (await locks.lock(freshKey())).release()
+    const owners = telemetry.spans('lock.hold').map(span => span.attributes['redis_baton.owner'])
+    expect(owners).toEqual(['Ada', 'Grace', undefined])
+  })
+})
+
+describe('the active span', () => {
+  test('inside using it is that of the hold, and before and after it the caller’s', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    await telemetry.within('caller', async caller => {
+      const inside = await locks.using(freshKey(), async () => {
+        await sleep(1)
+        return activeSpan()
+      })
+      expect(inside).toBe(telemetry.spans('lock.hold')[0]?.spanContext().spanId)
+      expect(activeSpan()).toBe(caller.spanContext().spanId)
+      await (await locks.lock(freshKey())).release()
+      expect(activeSpan()).toBe(caller.spanContext().spanId)
+    })
+  })
+
+  test('two callers side by side have spans of their own, whoever’s release brought the grant', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    const callers = await Promise.all(
+      ['a', 'b', 'c', 'd'].map(name =>
+        telemetry.within(name, async span => {
+          await locks.using(key, { fair: name < 'c' }, () => sleep(2))
+          return span.spanContext().spanId
+        }),
+      ),
+    )
+    const parents = (name: string) => telemetry.spans(name).map(span => span.parentSpanContext?.spanId)
+    expect(parents('lock.wait').sort()).toEqual(callers.sort())
+    expect(parents('lock.hold').sort()).toEqual(callers.sort())
+  })
+
+  test('while the call is made it is that of the wait, for the spans of its commands', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    const first = await park(locks, key)
+    // Behind one that is parked, a call is told that it waits in the moment when it is made.
+    const active: (string | undefined)[] = []
+    locks.once('waiting', () => active.push(activeSpan()))
+    const second = locks.lock(key)
+    expect(active).toHaveLength(1)
+    await lease.release()
+    await (await first.lease).release()
+    await (await second).release()
+    expect(telemetry.spans('lock.wait').map(span => span.spanContext().spanId)[2]).toBe(active[0])
+  })
+})
+
+describe('a wait', () => {
+  test('says who held the lock, and the place in the queue', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    const lease = await client({ label: 'the holder' }).lock(key)
+    const [fair, unfair] = [await queueUp(locks, key, 1), locks.lock(key)]
+    await sleep(50)
+    await lease.release()
+    await (await fair.lease).release()
+    await (await unfair).release()
+    const [first, second] = telemetry.spans('lock.wait')
+    expect(first?.attributes).toMatchObject({
+      'redis_baton.holder.label': 'the holder',
+      'redis_baton.queue.position': 1,
+      'redis_baton.via': 'handoff',
+    })
+    expect(milliseconds(first!.duration)).toBeGreaterThanOrEqual(48)
+    expect(second?.attributes).toMatchObject({ 'redis_baton.holder.label': 'the holder' })
+    expect(second?.attributes).not.toHaveProperty('redis_baton.queue.position')
+  })
+
+  test('that runs out of time is an error, with the exception and who was in the way', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    await client({ label: 'the holder' }).lock(key)
+    const error = await rejection(locks.lock(key, { timeout: 1_000, fair: true }), LockTimeoutError)
+    const [wait] = telemetry.spans('lock.wait')
+    expect(wait?.attributes).toMatchObject({
+      'redis_baton.outcome': 'timeout',
+      'error.type': 'LockTimeoutError',
+      'redis_baton.holder.label': 'the holder',
+      'redis_baton.queue.position': 1,
+    })
+    expect(wait?.status).toEqual({ code: SpanStatusCode.ERROR, message: error.message })
+    expect(wait?.events.map(({ name, attributes }) => [name, attributes?.['exception.message']])).toEqual([
+      ['exception', error.message],
+    ])
+    expect(telemetry.spans('lock.hold')).toEqual([])
+  })
+
+  test.each([
+    ['refused', {}],
+    ['timeout', { timeout: 50 }],
+  ])('that tryLock answers with null is no error: %s', async (outcome, options) => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    await client().lock(key)
+    expect(await locks.tryLock(key, options)).toBeNull()
+    const [wait] = telemetry.spans('lock.wait')
+    expect(wait?.attributes['redis_baton.outcome']).toBe(outcome)
+    expect(wait?.status.code).toBe(SpanStatusCode.UNSET)
+    expect(wait?.attributes).not.toHaveProperty('error.type')
+  })
+
+  test('that its caller aborts is no error of the lock', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    await client().lock(key)
+    const stop = new AbortController()
+    const { lease } = await queueUp(locks, key, 1, { signal: stop.signal })
+    stop.abort(new Error('enough'))
+    expect(await reasonOf(lease)).toBe(stop.signal.reason)
+    const [wait] = telemetry.spans('lock.wait')
+    expect(wait?.attributes['redis_baton.outcome']).toBe('aborted')
+    expect(wait?.status.code).toBe(SpanStatusCode.UNSET)
+  })
+
+  test('that the end of its client ends, and one that Redis refuses', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    await client().lock(key)
+    const { lease } = await queueUp(locks, key, 1)
+    const closed = reasonOf(lease)
+    await locks.close()
+    await closed
+    const server = await ownServer()
+    const { locks: cutOff } = telemetry.client({}, { outageTimeout: 200 }, server.url)
+    await (await cutOff.lock(key)).release()
+    await server.kill()
+    await reasonOf(cutOff.lock(key))
+    await reasonOf(cutOff.lock(''))
+    const ends = telemetry
+      .spans('lock.wait')
+      .map(span => [
+        span.attributes['redis_baton.outcome'],
+        span.attributes['error.type'],
+        span.status.code === SpanStatusCode.ERROR,
+      ])
+    expect(ends).toEqual([
+      ['closed', 'LockClosedError', true],
+      ['granted', undefined, false],
+      ['failed', 'LockConnectionError', true],
+      ['failed', 'LockArgumentError', true],
+    ])
+  })
+})
+
+describe('a hold', () => {
+  test('that is lost is an error, with the exception, in the moment of the loss', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const lease = await locks.lock(freshKey(), { lease: 200 })
+    const [hold] = await telemetry.ended('lock.hold', 1)
+    const error = lease.signal.reason
+    expect(error).toBeInstanceOf(LockLostError)
+    expect(hold?.attributes).toMatchObject({ 'redis_baton.outcome': 'lost', 'error.type': 'LockLostError' })
+    expect(hold?.status).toEqual({ code: SpanStatusCode.ERROR, message: error.message })
+    expect(hold?.events.map(({ name }) => name)).toEqual(['exception'])
+    expect(await lease.release()).toBe(false)
+    expect(telemetry.spans('lock.hold')).toHaveLength(1)
+  })
+
+  test('whose release fails ends there, with the reason', async () => {
+    const telemetry = new Telemetry()
+    const server = await ownServer()
+    const { locks } = telemetry.client({}, { outageTimeout: 200 }, server.url)
+    const lease = await locks.lock(freshKey())
+    await server.kill()
+    await reasonOf(lease.release())
+    const [hold] = telemetry.spans('lock.hold')
+    expect(hold?.attributes).toMatchObject({
+      'redis_baton.outcome': 'unconfirmed',
+      'error.type': 'LockConnectionError',
+    })
+    expect(hold?.status.code).toBe(SpanStatusCode.ERROR)
+  })
+
+  test('of a client that is closed is lost by that', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    await locks.lock(freshKey())
+    await locks.close()
+    const [hold, ...others] = telemetry.spans('lock.hold')
+    expect(hold?.attributes).toMatchObject({ 'redis_baton.outcome': 'lost', 'error.type': 'LockClosedError' })
+    expect(others).toEqual([])
+  })
+
+  test('that is released while its client drains is released', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const lease = await locks.lock(freshKey())
+    const closed = locks.close({ drain: 60_000 })
+    await lease.release()
+    await closed
+    expect(telemetry.spans('lock.hold').map(span => span.attributes['redis_baton.outcome'])).toEqual(['released'])
+  })
+
+  test('that re-enters is below the one around it; each ends on its own', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    const keep = await locks.using(key, async () => {
+      await locks.using(key, () => sleep(20))
+      return locks.lock(key)
+    })
+    expect(telemetry.spans('lock.hold')).toHaveLength(2)
+    await keep.release()
+    const [inner, outer, kept] = telemetry.spans('lock.hold')
+    expect([inner, outer, kept].map(span => span?.attributes['redis_baton.via'])).toEqual([
+      'reentry',
+      'immediate',
+      'reentry',
+    ])
+    for (const span of [inner, kept]) {
+      expect(span?.parentSpanContext?.spanId).toBe(outer?.spanContext().spanId)
+      expect(span?.attributes['redis_baton.fencing_token']).toBe(outer?.attributes['redis_baton.fencing_token'])
+      expect(span?.links).toEqual([])
+    }
+  })
+
+  test('of several under one owner: the one that is lost ends, and the other goes on', async () => {
+    const telemetry = new Telemetry()
+    const { locks } = telemetry.client()
+    const key = freshKey()
+    const [first, second] = [await locks.lock(key, { owner: 'me' }), await locks.lock(key, { owner: 'me' })]
+    await plainRedis().zrem(`lock:{${key}}:holds`, second.id)
+    expect(await second.release()).toBe(false)
+    expect(await first.release()).toBe(true)
+    const ends = telemetry
+      .spans('lock.hold')
+      .map(({ attributes }) => [attributes['redis_baton.via'], attributes['redis_baton.outcome']])
+    expect(ends).toEqual([
+      ['reentry', 'lost'],
+      ['immediate', 'released'],
+    ])
+  })
+})

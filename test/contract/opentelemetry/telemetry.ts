@@ -1,0 +1,129 @@
+/** The real SDK, with exporters that keep what they are given; put away after the test. */
+import { type Attributes, context, type HrTime, type Span, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import {
+  AggregationTemporality,
+  type DataPoint,
+  type Histogram,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base'
+import { onTestFinished } from 'vitest'
+import type { ClientOptions, LockClient } from '../../../src/index.ts'
+import { type Instrumentation, type InstrumentOptions, instrument } from '../../../src/opentelemetry/index.ts'
+import { client } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+import { queueUp } from '../support.ts'
+
+export class Telemetry {
+  readonly tracerProvider: BasicTracerProvider
+  readonly meterProvider: MeterProvider
+  readonly #spans = new InMemorySpanExporter()
+  readonly #metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+
+  constructor() {
+    this.tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(this.#spans)] })
+    // Read when the test asks, and not by itself.
+    const reader = new PeriodicExportingMetricReader({ exporter: this.#metrics, exportIntervalMillis: 3_600_000 })
+    this.meterProvider = new MeterProvider({ readers: [reader] })
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+    onTestFinished(async () => {
+      context.disable()
+      await this.tracerProvider.shutdown()
+      await this.meterProvider.shutdown()
+    })
+  }
+
+  /** A client that is instrumented with this SDK. */
+  client(
+    options: InstrumentOptions = {},
+    clientOptions: ClientOptions = {},
+    redis?: ConstructorParameters<typeof LockClient>[0],
+  ): { locks: LockClient; instrumentation: Instrumentation } {
+    const locks = client(clientOptions, redis)
+    return { locks, instrumentation: this.instrument(locks, options) }
+  }
+
+  instrument(locks: LockClient, options: InstrumentOptions = {}): Instrumentation {
+    const { tracerProvider, meterProvider } = this
+    return instrument(locks, { tracerProvider, meterProvider, ...options })
+  }
+
+  /** Runs `fn` with a span of the test's own as the active one. */
+  async within<T>(name: string, fn: (span: Span) => Promise<T>): Promise<T> {
+    return this.tracerProvider.getTracer('test').startActiveSpan(name, async span => {
+      try {
+        return await fn(span)
+      } finally {
+        span.end()
+      }
+    })
+  }
+
+  /** The spans of this name that have ended, in that order. */
+  spans(name: string): ReadableSpan[] {
+    return this.#spans.getFinishedSpans().filter(span => span.name === name)
+  }
+
+  /** As soon as so many have ended. */
+  async ended(name: string, count: number): Promise<ReadableSpan[]> {
+    await eventually(() => this.spans(name).length >= count)
+    return this.spans(name)
+  }
+
+  /** What the metric of this name shows now. */
+  async metric<T = number>(name: string): Promise<{ unit: string; points: DataPoint<T>[] }> {
+    await this.meterProvider.forceFlush()
+    const [last] = this.#metrics.getMetrics().slice(-1)
+    const all = last?.scopeMetrics.flatMap(({ metrics }) => metrics) ?? []
+    const found = all.find(({ descriptor }) => descriptor.name === name)
+    if (!found) throw new Error(`no metric ${name} among ${all.map(({ descriptor }) => descriptor.name).join(', ')}`)
+    return { unit: found.descriptor.unit, points: found.dataPoints as DataPoint<T>[] }
+  }
+
+  /** The sum over all values whose attributes include these. */
+  async sum(name: string, where: Attributes = {}): Promise<number> {
+    const { points } = await this.metric(name)
+    return points.filter(({ attributes }) => includes(attributes, where)).reduce((sum, { value }) => sum + value, 0)
+  }
+
+  /** How often a histogram was given a value under such attributes, and all of those together, in s. */
+  async times(name: string, where: Attributes = {}): Promise<{ count: number; sum: number }> {
+    const { points } = await this.metric<Histogram>(name)
+    const values = points.filter(({ attributes }) => includes(attributes, where)).map(({ value }) => value)
+    return {
+      count: values.reduce((all, { count }) => all + count, 0),
+      sum: values.reduce((all, { sum = 0 }) => all + sum, 0),
+    }
+  }
+}
+
+export function milliseconds([seconds, nanoseconds]: HrTime): number {
+  return seconds * 1e3 + nanoseconds / 1e6
+}
+
+/** The id of the active span. */
+export function activeSpan(): string | undefined {
+  return trace.getActiveSpan()?.spanContext().spanId
+}
+
+function includes(attributes: Attributes, where: Attributes): boolean {
+  return Object.entries(where).every(([name, value]) => attributes[name] === value)
+}
+
+/** Three holds of a key, in the clients `one`, `two` and `one`, of which the second and the third have waited. */
+export async function passOn(one: LockClient, two: LockClient, key: string): Promise<void> {
+  const first = await one.lock(key)
+  const second = await queueUp(two, key, 1)
+  await first.release()
+  const third = await queueUp(one, key, 1)
+  await (await second.lease).release()
+  await (await third.lease).release()
+}

@@ -1,0 +1,46 @@
+/** Sums that come out right only if no two owners are ever inside at once (I1). */
+import { expect, test } from 'vitest'
+import { client, freshKey, plainRedis } from '../../kit/redis.ts'
+import { increment } from '../../kit/steps.ts'
+
+test.each([true, false])('15 owners in one client add up to 15 (fair: %s)', async fair => {
+  const key = freshKey()
+  const [locks, redis] = [client(), plainRedis()]
+  const add = () => locks.using(key, { fair }, () => increment(redis, `${key}:counter`))
+  await Promise.all(Array.from({ length: 15 }, add))
+  expect(await redis.get(`${key}:counter`)).toBe('15')
+})
+
+test('15 named owners in one client add up to 15', async () => {
+  const key = freshKey()
+  const [locks, redis] = [client(), plainRedis()]
+  const add = (_: unknown, i: number) =>
+    locks.runAs(`owner ${i}`, () => locks.using(key, () => increment(redis, `${key}:counter`)))
+  await Promise.all(Array.from({ length: 15 }, add))
+  expect(await redis.get(`${key}:counter`)).toBe('15')
+})
+
+test.each([true, false])('100 clients add up to 100 (fair: %s)', async fair => {
+  const key = freshKey()
+  const redis = plainRedis()
+  const clients = Array.from({ length: 100 }, () => client())
+  await Promise.all(clients.map(locks => locks.using(key, { fair }, () => increment(redis, `${key}:counter`))))
+  expect(await redis.get(`${key}:counter`)).toBe('100')
+})
+
+test.each<[string, (i: number) => boolean]>([
+  ['fair', () => true],
+  ['unfair', () => false],
+  ['half of them fair', i => i % 2 === 0],
+])('16 clients of 100 rounds add up to 1,600 (%s)', { timeout: 90_000 }, async (_, isFair) => {
+  const key = freshKey()
+  const redis = plainRedis()
+  const work = async (_: unknown, i: number) => {
+    const locks = client()
+    for (let round = 0; round < 100; round++) {
+      await locks.using(key, { fair: isFair(i) }, () => increment(redis, `${key}:counter`))
+    }
+  }
+  await Promise.all(Array.from({ length: 16 }, work))
+  expect(await redis.get(`${key}:counter`)).toBe('1600')
+})

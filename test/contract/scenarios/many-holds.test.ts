@@ -1,0 +1,36 @@
+/** More holds of one owner than Redis takes arguments (about 8,000): nothing may depend on how many there are. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { LockClient } from '../../../src/index.ts'
+import { FaultProxy } from '../../kit/fault-proxy.ts'
+import { client, freshKey, redisUrl } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+
+describe('10,000 holds of one owner', { timeout: 60_000 }, () => {
+  async function hold(locks: LockClient, key: string, lease: number) {
+    await locks.lock(key, { owner: 'me', lease })
+    const calls = Array.from({ length: 9_999 }, () => locks.lock(key, { owner: 'me', lease }))
+    return Promise.all(calls)
+  }
+
+  test('I4: whose process is gone leave the lock to the next', async () => {
+    const proxy = await FaultProxy.open(redisUrl())
+    onTestFinished(() => proxy.close())
+    const other = client()
+    const key = freshKey()
+    await hold(client({}, proxy.url), key, 8_000)
+    proxy.refuse()
+    proxy.cut()
+    expect((await other.inspect(key)).holds).toBe(10_000)
+    expect((await other.lock(key, { timeout: 30_000 })).held).toBe(true)
+    expect(await other.inspect(key)).toMatchObject({ holds: 1 })
+  })
+
+  test('I8: are taken away at once, and each is told', async () => {
+    const [own, other] = [client(), client()]
+    const key = freshKey()
+    const leases = await hold(own, key, 60_000)
+    expect(await other.forceRelease(key)).toBe(true)
+    expect(await other.isLocked(key)).toBe(false)
+    await eventually(() => leases.every(lease => lease.signal.aborted), 30_000)
+  })
+})

@@ -1,0 +1,19 @@
+/** What is asked in one turn of the event loop reaches the server in few writes: each is a system call, on both sides. */
+import { expect, test } from 'vitest'
+import { client, ownServer, plainRedis } from '../../kit/redis.ts'
+
+const CALLS = 1_000
+
+test('a thousand locks of one turn, and their releases, are read by the server in few pieces', async () => {
+  const { url } = await ownServer()
+  const [admin, locks] = [plainRedis(url), client({}, url)]
+  await (await locks.lock('first')).release()
+  const reads = async () => Number(/total_reads_processed:(\d+)/.exec(await admin.info('stats'))![1])
+
+  const before = await reads()
+  const leases = await Promise.all(Array.from({ length: CALLS }, (_, i) => locks.lock(`key:${i}`)))
+  const between = await reads()
+  expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
+  const after = await reads()
+  expect(Math.max(between - before, after - between)).toBeLessThan(CALLS / 10)
+})

@@ -1,0 +1,59 @@
+/** The comments that say which line to break: they are read as meant, and no line has changed behind them. */
+import { describe, expect, test } from 'vitest'
+import { breaksIn, troubleOf, unbroken } from '../../../scripts/breaks/comments.ts'
+import { folders, guardedIn } from '../../../scripts/breaks/guarded.ts'
+
+describe.each(folders.flatMap(guardedIn))('$file', ({ breaks, text }) => {
+  test('each line to break is there, once', () => {
+    expect(breaks.flatMap(each => troubleOf(each)?.concat(`, line ${each.line}`) ?? [])).toEqual([])
+  })
+
+  test('each test says which line to break', () => {
+    expect(unbroken(text)).toEqual([])
+  })
+})
+
+describe('a comment', () => {
+  const read = (...lines: string[]) => breaksIn('a.test.ts', lines.join('\n'))
+  const change = { path: 'src/a.ts', from: 'a > b', to: 'a >= b' }
+
+  test('names a line, and what to make of it; it may go on over several lines', () => {
+    const expected = [{ file: 'a.test.ts', line: 3, changes: [change] }]
+    expect(read('// Break: `a > b` to', '// `a >= b` in src/a.ts: too late.', "test('x', () => {")).toEqual(expected)
+  })
+
+  test('may take a line away, or break several together, or name other ways', () => {
+    const text =
+      '  // It is so. Break: `a > b` to `a >= b` in src/a.ts and `c()` away in lua/c.lua: late. Break: `d` away in src/d.ts.'
+    expect(read(text, "  test('x', () => {").map(({ changes }) => changes)).toEqual([
+      [change, { path: 'lua/c.lua', from: 'c()', to: '' }],
+      [{ path: 'src/d.ts', from: 'd', to: '' }],
+    ])
+  })
+
+  test('belongs to the test below it, whose title may come after a table', () => {
+    const text = [
+      '// Break: `d` away in src/d.ts.',
+      'test.each([',
+      "  ['a', 1],",
+      "])('%s', () => {",
+      "test('y', () => {",
+    ]
+    expect(read(...text).map(({ line }) => line)).toEqual([4])
+    expect(read("test('y', () => {", '// Break: `d` away in src/d.ts.', '', "test('z', () => {")).toEqual([])
+  })
+
+  test('that names no line is seen, and so is a line that is not there or there twice', () => {
+    const at = (...words: string[]) =>
+      read(`// Break: ${words.join(' ')}`, "test('x', () => {").map(each => troubleOf(each))
+    expect(at('something else.')).toEqual(['names no change'])
+    expect(at('`no such line` away in src/clock.ts')).toEqual(['src/clock.ts has "no such line" 0 times'])
+    expect(at('`e` to `f` in src/clock.ts')).toEqual([expect.stringMatching(/^src\/clock.ts has "e" \d\d+ times$/)])
+  })
+
+  test('above a group counts for the tests in it', () => {
+    const group = ["describe('g', () => {", "  test('x', () => {", '  })', '})', "test('y', () => {"]
+    expect(unbroken(group.join('\n'))).toEqual([2, 5])
+    expect(unbroken(['// Break: `d` away in src/d.ts.', ...group].join('\n'))).toEqual([6])
+  })
+})

@@ -1,0 +1,76 @@
+/** examples/express.ts: two of it, side by side. One gives up soon, so that this can be seen; the other is patient. */
+import { beforeAll, expect, test } from 'vitest'
+import type { Running } from '../../kit/program.ts'
+import { eventually } from '../../kit/time.ts'
+import { listening, post, Scene } from './scene.ts'
+
+const scene = new Scene()
+let server: Running
+let hasty: string
+let patient: string
+
+beforeAll(async () => {
+  const other = scene.start('express.ts', { PORT: '0', MAX_WAIT_MS: '200', PAYMENT_MS: '20' })
+  server = scene.start('express.ts', { PORT: '0', MAX_WAIT_MS: '15000', PAYMENT_MS: '20' })
+  hasty = await listening(other)
+  patient = await listening(server)
+})
+
+const lockOf = (account: string) => `example:account:${account}`
+const withdraw = (from: string, account: string, signal?: AbortSignal) =>
+  post(`${from}/accounts/${account}/withdrawals`, { amount: 1 }, signal)
+
+test('no withdrawal is lost among requests to both servers', async () => {
+  const requests = Array.from({ length: 12 }, (_, i) => withdraw(i % 2 ? hasty : patient, 'shared'))
+  const answers = await Promise.all(requests)
+  const paid = answers.filter(({ status }) => status === 200).map(({ body }) => body['balance'] as number)
+  // Those of the patient server are all served; the hasty one may have sent some away.
+  expect(paid.length).toBeGreaterThanOrEqual(6)
+  expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([])
+  // Each left one less than another: two at a time would have left the same.
+  expect(paid.sort((a, b) => b - a)).toEqual(paid.map((_, i) => 99 - i))
+  expect(await scene.redis.hget(lockOf('shared'), 'balance')).toBe(String(100 - paid.length))
+})
+
+test('who waits in vain is told to come again, and leaves nothing behind', async () => {
+  const held = await scene.locks.lock(lockOf('busy'))
+  expect(await withdraw(hasty, 'busy')).toMatchObject({ status: 503, retryAfter: '1' })
+  await scene.waiters(held.key, 0) // it leaves the queue while the answer goes out
+  await held.release()
+  expect(await scene.redis.exists(held.key)).toBe(0)
+})
+
+test('a client that goes away leaves the queue at once', async () => {
+  const held = await scene.locks.lock(lockOf('left'))
+  const client = new AbortController()
+  const request = withdraw(patient, 'left', client.signal)
+  await scene.waiters(held.key, 1)
+  client.abort()
+  await expect(request).rejects.toThrow()
+  await scene.waiters(held.key, 0) // well before it would have given up
+  await held.release()
+  await scene.expectNothingLeft()
+})
+
+test('a request that is refused for a reason of its own leaves the account free', async () => {
+  await scene.redis.hset(lockOf('poor'), 'balance', 0)
+  expect(await withdraw(patient, 'poor')).toMatchObject({ status: 409 })
+  expect(await post(`${patient}/accounts/poor/withdrawals`, {})).toMatchObject({ status: 400 })
+  await scene.expectNothingLeft()
+})
+
+test('SIGTERM: who waits is sent away, who is being served is served, and the process ends', async () => {
+  const held = await scene.locks.lock(lockOf('waiting'))
+  const waits = withdraw(patient, 'waiting')
+  await scene.waiters(held.key, 1)
+  const served = withdraw(patient, 'served')
+  const begun = eventually(() => scene.locks.isLocked(lockOf('served')))
+  await Promise.race([begun, served])
+  expect(await server.end('SIGTERM')).toBe(0)
+  const sentAway = { status: 503, retryAfter: '1', body: { error: 'this server is about to stop' } }
+  expect(await waits).toMatchObject(sentAway)
+  expect(await served).toMatchObject({ status: 200, body: { balance: 99 } })
+  await begun.catch(() => {})
+  await held.release()
+  await scene.expectNothingLeft()
+})

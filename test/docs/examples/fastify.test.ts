@@ -1,0 +1,78 @@
+/** examples/fastify.ts: two of it, side by side. One gives up soon, so that this can be seen; the other is patient. */
+import { beforeAll, expect, test } from 'vitest'
+import type { Running } from '../../kit/program.ts'
+import { eventually } from '../../kit/time.ts'
+import { listening, post, Scene } from './scene.ts'
+
+const scene = new Scene()
+let server: Running
+let hasty: string
+let patient: string
+
+beforeAll(async () => {
+  const other = scene.start('fastify.ts', { PORT: '0', MAX_WAIT_MS: '100', PAYMENT_MS: '900' })
+  server = scene.start('fastify.ts', { PORT: '0', MAX_WAIT_MS: '15000', PAYMENT_MS: '900' })
+  hasty = await listening(other)
+  patient = await listening(server)
+})
+
+const lockOf = (cart: string) => `example:cart:${cart}`
+const checkOut = (from: string, cart: string, signal?: AbortSignal) =>
+  post(`${from}/carts/${cart}/checkout`, {}, signal)
+const charges = (cart: string) => scene.redis.hget(lockOf(cart), 'charges')
+const begun = (cart: string) => eventually(() => scene.locks.isLocked(lockOf(cart)))
+
+/** As soon as this many servers listen for the release of the cart's lock. */
+const listeners = (cart: string, count: number) =>
+  eventually(async () => (await scene.redis.pubsub('CHANNELS', `*${lockOf(cart)}*`)).length === count)
+
+test.concurrent('impatient clicks, on both servers, are charged once', async () => {
+  const clicks = [patient, hasty, patient, hasty].map(server => checkOut(server, 'clicked'))
+  const statuses = (await Promise.all(clicks)).map(({ status }) => status)
+  expect(statuses.filter(status => status === 200)).toEqual([200])
+  // The others came when it was paid for, or gave up before.
+  expect(statuses.filter(status => ![200, 409, 423].includes(status))).toEqual([])
+  expect(await charges('clicked')).toBe('1')
+})
+
+test.concurrent('who waits in vain is told that another request is at it', async () => {
+  const held = await scene.locks.lock(lockOf('busy'))
+  expect(await checkOut(hasty, 'busy')).toMatchObject({ status: 423, retryAfter: '1' })
+  await held.release()
+  expect(await charges('busy')).toBeNull()
+})
+
+test.concurrent('a checkout whose lock is taken away stops, and can be tried again', async () => {
+  const request = checkOut(patient, 'taken')
+  await begun('taken')
+  await scene.locks.forceRelease(lockOf('taken'))
+  expect(await request).toMatchObject({ status: 503, retryAfter: '5' })
+  expect(await scene.redis.exists(lockOf('taken'))).toBe(0)
+  expect(await checkOut(patient, 'taken')).toMatchObject({ status: 200 })
+  expect(await charges('taken')).toBe('1')
+})
+
+test.concurrent('a client that goes away stops waiting at once', async () => {
+  const held = await scene.locks.lock(lockOf('left'))
+  const client = new AbortController()
+  const request = checkOut(patient, 'left', client.signal)
+  await listeners('left', 1)
+  client.abort()
+  await expect(request).rejects.toThrow()
+  await listeners('left', 0) // well before it would have given up
+  await held.release()
+})
+
+test('SIGTERM: who waits is sent away, who is being served is served, and the process ends', async () => {
+  const held = await scene.locks.lock(lockOf('waiting'))
+  const waits = checkOut(patient, 'waiting')
+  await listeners('waiting', 1)
+  const served = checkOut(patient, 'served')
+  await begun('served')
+  expect(await server.end('SIGTERM')).toBe(0)
+  const sentAway = { status: 503, retryAfter: '1', body: { message: 'this server is about to stop' } }
+  expect(await waits).toMatchObject(sentAway)
+  expect(await served).toMatchObject({ status: 200 })
+  await held.release()
+  await scene.expectNothingLeft()
+})

@@ -1,0 +1,162 @@
+/**
+ * The worker of the example serves what its alerts and its dashboard ask for. Their expressions are parsed by Prometheus'
+ * own grammar, and every metric and label in them is looked for in what a running worker serves.
+ */
+import { readFile } from 'node:fs/promises'
+import { parser } from '@prometheus-io/lezer-promql'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
+import { freePort } from '../../../local-redis/port.ts'
+import { Running } from '../../kit/program.ts'
+import { redisUrl } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+
+const folder = new URL('../../../examples/prometheus/', import.meta.url)
+
+interface Panel {
+  readonly id: number
+  readonly title: string
+  readonly datasource: { readonly uid: string }
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number }
+  readonly targets: readonly {
+    readonly expr: string
+    readonly refId: string
+    readonly datasource: { readonly uid: string }
+  }[]
+}
+
+interface Dashboard {
+  readonly title: string
+  readonly schemaVersion: number
+  readonly panels: readonly Panel[]
+  readonly templating: {
+    readonly list: readonly { readonly name: string; readonly type: string; readonly query: unknown }[]
+  }
+}
+
+interface Alerts {
+  readonly groups: readonly { readonly rules: readonly { readonly alert: string; readonly expr: string }[] }[]
+}
+
+const dashboard: Dashboard = JSON.parse(await readFile(new URL('grafana-dashboard.json', folder), 'utf8'))
+const alerts: Alerts = parse(await readFile(new URL('alerts.yml', folder), 'utf8'))
+
+/** Each expression, by where it stands. */
+const expressions = [
+  ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [title, expr] as const)),
+  ...alerts.groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => [alert, expr] as const)),
+]
+
+/** What an expression asks for; Grafana has put something in the place of its own words by then. */
+function asked(expression: string): { metrics: string[]; labels: string[]; wrong: string[] } {
+  const text = expression.replace(/\$__(?:rate_interval|range)\b/g, '5m')
+  const [metrics, labels, wrong]: [string[], string[], string[]] = [[], [], []]
+  parser.parse(text).iterate({
+    enter({ type, from, to, node }) {
+      const part = text.slice(from, to)
+      if (type.isError) wrong.push(text.slice(Math.max(0, from - 20), to + 20))
+      else if (type.name === 'LabelName') labels.push(part)
+      else if (type.name === 'Identifier' && node.parent?.name === 'VectorSelector') metrics.push(part)
+    },
+  })
+  return { metrics, labels, wrong }
+}
+
+/** What Prometheus adds to each series that it scrapes. */
+const added = ['job', 'instance']
+
+/** The metrics and labels that are asked for and not served. */
+function missing(served: string): string[] {
+  const series = [...served.matchAll(/^([a-zA-Z_:][\w:]*)(\{.*\})? /gm)]
+  const names = new Set(series.map(([, name]) => name))
+  const labels = new Set(series.flatMap(([, , all = '']) => [...all.matchAll(/(\w+)="/g)].map(([, label]) => label)))
+  return expressions.flatMap(([where, expression]) => {
+    const wanted = asked(expression)
+    return [
+      ...wanted.metrics.filter(name => !names.has(name)),
+      ...wanted.labels.filter(label => !labels.has(label) && !added.includes(label)),
+    ].map(name => `${name} (${where})`)
+  })
+}
+
+describe('the worker', () => {
+  test('serves every metric and label that the dashboard and the alerts ask for, and stops when it is told to', async () => {
+    const port = await freePort()
+    const worker = new Running('prometheus/worker.ts', { REDIS_URL: redisUrl(), METRICS_PORT: String(port) })
+    onTestFinished(() => worker.end('SIGKILL').then(() => {}))
+    await worker.line(/^metrics on /)
+    const scrape = async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+
+    const absent = await eventually(async () => {
+      const served = await scrape()
+      // The last one to come: it takes a release for which somebody waits.
+      return served.includes('redis_baton_handoff_duration_bucket') && missing(served)
+    }, 10_000)
+    expect(absent).toEqual([])
+
+    const served = await scrape()
+    for (const renamed of new Set(expressions.flatMap(([, expression]) => asked(expression).metrics))) {
+      expect(missing(served.replaceAll(new RegExp(`^${renamed}\\b`, 'gm'), 'another_name'))).toContainEqual(
+        expect.stringMatching(`^${renamed} `),
+      )
+    }
+    expect(await worker.end('SIGTERM')).toBe(0)
+    expect(worker.lines.at(-1)).toBe('stopped')
+  }, 70_000)
+})
+
+describe('the expressions', () => {
+  test.each(expressions)('%s: %s', (_, expression) => {
+    const { metrics, wrong } = asked(expression)
+    expect(wrong).toEqual([])
+    expect(metrics.length).toBeGreaterThan(0)
+    for (const metric of metrics) expect(metric).toMatch(/^redis_baton_/)
+  })
+
+  test('what is no PromQL would be seen', () => {
+    expect(asked('sum by (le (rate(redis_baton_waiters[5m]))').wrong).not.toEqual([])
+  })
+
+  test('cover lost leases, waits that are too long, and nobody who progresses', () => {
+    const names = alerts.groups.flatMap(({ rules }) => rules.map(({ alert }) => alert))
+    expect(names).toEqual(expect.arrayContaining(['LockLeaseLost', 'LockWaitsTooLong', 'LockNobodyProgresses']))
+  })
+
+  test('prometheus.yml names the file of the alerts', async () => {
+    const { rule_files } = parse(await readFile(new URL('prometheus.yml', folder), 'utf8'))
+    expect(rule_files).toEqual(['alerts.yml'])
+  })
+})
+
+describe('the dashboard', () => {
+  const { panels, templating } = dashboard
+
+  test('asks the data source that is chosen above it, and no other', () => {
+    expect(templating.list.find(({ type }) => type === 'datasource')).toMatchObject({
+      name: 'datasource',
+      query: 'prometheus',
+    })
+    for (const { datasource, targets } of panels) {
+      expect([datasource, ...targets.map(target => target.datasource)].map(({ uid }) => uid)).toEqual(
+        Array(targets.length + 1).fill(`\${datasource}`),
+      )
+    }
+  })
+
+  test('has its panels side by side, each with an id of its own', () => {
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) => {
+      expect(x + w).toBeLessThanOrEqual(24)
+      return Array.from({ length: w * h }, (_, i) => `${x + (i % w)}:${y + Math.floor(i / w)}`)
+    })
+    expect(new Set(cells).size).toBe(cells.length)
+  })
+
+  test('uses no variable that it has not', () => {
+    const known = templating.list.map(({ name }) => name)
+    const text = JSON.stringify([panels, templating])
+    const used = [...text.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name as string)
+    expect(used.filter(name => !name.startsWith('__') && !known.includes(name))).toEqual([])
+    expect(used).toContain('job')
+  })
+})

@@ -1,0 +1,142 @@
+/** What docs/migrating.md says of other libraries, and what would surprise those who come from them. */
+import { readFileSync } from 'node:fs'
+import { Redlock } from '@sesamecare-oss/redlock'
+import { Mutex } from 'redis-semaphore'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { load } from '../../../benchmarks/rivals/installed.ts'
+import { runNode } from '../../kit/program.ts'
+import { client, freshKey, plainRedis, redisUrl } from '../../kit/redis.ts'
+import { eventually, sleep } from '../../kit/time.ts'
+
+// Its package hides its declarations; the calls are those of its fork.
+const { default: Redlock5 } = await load<{ default: typeof Redlock }>('redlock')
+const redlocks = [
+  ['redlock', Redlock5],
+  ['@sesamecare-oss/redlock', Redlock],
+] as const
+
+test('locks of different libraries do not exclude each other, even under one name', async () => {
+  const [redis, key] = [plainRedis(), freshKey()]
+  const mutex = new Mutex(redis, key)
+  await mutex.acquire()
+  const lock = await new Redlock([redis]).acquire([key], 5_000, { retryCount: 0 })
+  const lease = await client().tryLock(key)
+  expect([mutex.isAcquired, lock.expiration > Date.now(), lease?.held]).toEqual([true, true, true])
+  expect(await redis.exists(`mutex:${key}`, key, `lock:{${key}}`)).toBe(3)
+  await Promise.all([mutex.release(), lock.release()])
+})
+
+test.each(['the same with `acquireAttemptsLimit: 1`', '`retryCount: 0`', '`lock.tryLock()`'])(
+  'one attempt (%s) is one here, also by a client that has the time-out that the page recommends',
+  async theirs => {
+    const page = readFileSync(new URL('../../../docs/migrating.md', import.meta.url), 'utf8')
+    const row = page.split('\n').find(line => line.startsWith(`| ${theirs} |`))
+    const [, options] = /`await locks\.tryLock\(key(?:, (\{.*\}))?\)` \|$/.exec(row ?? '') ?? []
+    const [key, locks] = [freshKey(), client({ timeout: 1_000 })]
+    await client().lock(key)
+    expect(await locks.tryLock(key, options ? parse(options) : {})).toBeNull()
+    const { refused, timedOut } = locks.stats()
+    expect({ refused, timedOut }).toEqual({ refused: 1, timedOut: 0 })
+  },
+)
+
+describe('redis-semaphore', () => {
+  test('tryAcquire waits as long as acquire does, unless attempts are limited; nothing re-enters', async () => {
+    const [redis, key] = [plainRedis(), freshKey()]
+    const mutex = new Mutex(redis, key)
+    await mutex.acquire()
+    const before = performance.now()
+    expect(await new Mutex(redis, key, { acquireTimeout: 200 }).tryAcquire()).toBe(false)
+    expect(performance.now() - before).toBeGreaterThan(190)
+    expect(await new Mutex(redis, key, { acquireAttemptsLimit: 1 }).tryAcquire()).toBe(false)
+    await mutex.release()
+  })
+
+  test.each([
+    ['the lock is gone', `await redis.del('mutex:' + key)`],
+    ['Redis cannot be asked', 'redis.disconnect()'],
+  ])('a refresh that fails because %s ends the process, unless told otherwise', async (_, break_) => {
+    const program = `
+      import { Redis } from 'ioredis'
+      import { Mutex } from 'redis-semaphore'
+      const redis = new Redis(process.env.REDIS_URL)
+      const key = '${freshKey()}'
+      await new Mutex(redis, key, { lockTimeout: 200 }).acquire()
+      ${break_}
+      setTimeout(() => process.exit(0), 2_000)`
+    const env = { REDIS_URL: redisUrl() }
+    const { code, errors } = await runNode(['--input-type=module', '--eval', program], { env })
+    expect(code).toBe(1)
+    expect(errors).toMatch(/Lost mutex for key|Connection is closed/)
+  })
+})
+
+describe.each(redlocks)('%s', (name, Locks) => {
+  const quick = { retryCount: 2, retryDelay: 20, retryJitter: 0 }
+
+  test('a release that comes too late rejects after all its retries, and hides what the routine returned', async () => {
+    const [redis, key] = [plainRedis(), freshKey()]
+    const redlock = new Locks([redis], quick)
+    const lock = await redlock.acquire([key], 5_000)
+    await redis.del(key)
+    const before = performance.now()
+    await expect(lock.release()).rejects.toThrow('unable to achieve a quorum')
+    expect(performance.now() - before).toBeGreaterThan(35)
+    const routine = async () => {
+      await redis.del(key)
+      return 'done'
+    }
+    await expect(redlock.using([key], 5_000, routine)).rejects.toThrow('unable to achieve a quorum')
+  })
+
+  test('an extension may shorten a lock, and makes a new object', async () => {
+    const [redis, key] = [plainRedis(), freshKey()]
+    const lock = await new Locks([redis]).acquire([key], 60_000)
+    const extended = await lock.extend(1_000)
+    expect(extended).not.toBe(lock)
+    expect(await redis.pttl(key)).toBeLessThanOrEqual(1_000)
+    await extended.release()
+  })
+
+  const counted = name === 'redlock' ? 'the call' : 'the attempt that succeeded'
+  test(`a lease is counted from ${counted}`, async () => {
+    const [redis, key] = [plainRedis(), freshKey()]
+    const redlock = new Locks([redis], { ...quick, retryCount: -1, automaticExtensionThreshold: 100 })
+    await redis.set(key, 'somebody', 'PX', 1_200)
+    const aborted = await redlock.using([key], 1_000, async signal => {
+      await sleep(50)
+      return signal.aborted
+    })
+    expect(aborted).toBe(name === 'redlock')
+  })
+
+  test('quit ends the connections that it was given', async () => {
+    const redis = plainRedis()
+    await redis.ping()
+    await new Locks([redis]).quit()
+    await eventually(() => redis.status === 'end')
+  })
+
+  test('a lock of somebody else is an error for each attempt', async () => {
+    const [redis, key] = [plainRedis(), freshKey()]
+    await redis.set(key, 'somebody', 'PX', 5_000)
+    const redlock = new Locks([redis], quick)
+    const errors: string[] = []
+    redlock.on('error', error => errors.push(error.name))
+    await expect(redlock.acquire([key], 1_000)).rejects.toThrow('unable to achieve a quorum')
+    // Three attempts, and the release behind them.
+    expect(errors).toEqual(Array(4).fill('ResourceLockedError'))
+  })
+})
+
+test('@sesamecare-oss/redlock locks in database 0 unless told, whatever its connection has', async () => {
+  const key = freshKey()
+  const [zero, one] = [plainRedis(), plainRedis()]
+  await one.select(1)
+  const lock = await new Redlock([one]).acquire([key], 5_000)
+  expect(await zero.exists(key)).toBe(1)
+  await one.select(1)
+  expect(await one.exists(key)).toBe(0)
+  await lock.release()
+})

@@ -1,0 +1,56 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type BuildOptions, build } from 'esbuild'
+import { describe, expect, test } from 'vitest'
+import { runNode } from '../../kit/program.ts'
+import { freshKey, redisUrl } from '../../kit/redis.ts'
+import { emptyFolder } from '../../kit/temp.ts'
+import { root } from './imports.ts'
+
+async function bundle(entry: string, options: BuildOptions = {}) {
+  const { metafile } = await build({
+    entryPoints: [fileURLToPath(new URL(entry, root))],
+    absWorkingDir: fileURLToPath(root),
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    write: false,
+    logLevel: 'silent',
+    // As a user has it: the package is found by its `exports`, not by a shortcut of this project.
+    tsconfigRaw: {},
+    ...options,
+    metafile: true,
+  })
+  const external = Object.values(metafile.outputs).flatMap(({ imports }) => imports.map(({ path }) => path))
+  return { inputs: Object.keys(metafile.inputs), packages: new Set(external.filter(path => !path.startsWith('node:'))) }
+}
+
+describe('one file of a user', () => {
+  // ioredis is CommonJS, and what it requires of Node needs a `require` in an ES module.
+  const banner = { js: `import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)` }
+
+  test('with the package bundled into it locks, hands over and releases, far from the package', async () => {
+    const cwd = await emptyFolder()
+    const outfile = join(cwd, 'bundle.mjs')
+    const { inputs } = await bundle('test/docs/package/hand-off.program.ts', { outfile, banner, write: true })
+    expect(inputs).toContain('dist/src/index.js')
+
+    const { code, output, errors } = await runNode([outfile, redisUrl(), freshKey('bundle')], { cwd })
+    expect(code, errors).toBe(0)
+    expect(JSON.parse(output)).toEqual({ via: 'handoff', later: true, released: true, locked: false })
+  }, 70_000)
+})
+
+describe('the library', () => {
+  test('needs three packages, which npm installs with it, and nothing of the command line', async () => {
+    const { inputs, packages } = await bundle('src/index.ts', { packages: 'external' })
+    expect([...packages].sort()).toEqual(['eventemitter3', 'ioredis', 'p-timeout'])
+    const { dependencies } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
+    expect(Object.keys(dependencies)).toEqual(expect.arrayContaining([...packages]))
+
+    expect(inputs).toContain('src/client.ts')
+    expect(inputs.filter(file => !file.startsWith('src/'))).toEqual([])
+  })
+})

@@ -1,0 +1,79 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { runNode } from '../../kit/program.ts'
+import { emptyFolder } from '../../kit/temp.ts'
+import { folders, importGraph, importsIn, reachable, root } from './imports.ts'
+
+/** What each part must not depend on, not even through other files or for a type. */
+const forbidden: Record<string, string[]> = {
+  'src/wait/': ['src/redis/', 'src/kinds/', 'src/lease/', 'src/client.ts', 'ioredis'],
+  'src/lease/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/client.ts', 'ioredis'],
+  'src/redis/': ['src/wait/', 'src/lease/', 'src/kinds/', 'src/client.ts'],
+  'src/kinds/': ['src/wait/', 'src/lease/', 'src/client.ts'],
+  'src/kind.ts': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/client.ts', 'ioredis'],
+  'src/index.ts': ['src/opentelemetry/', '@opentelemetry/api'],
+  'src/': ['cli/', 'benchmarks/', 'local-redis/', 'test/'],
+  'local-redis/': ['src/', 'cli/', 'benchmarks/', 'test/'],
+  'benchmarks/': ['cli/', 'test/'],
+  'cli/': ['test/'],
+}
+
+describe('imports go downwards only, types included', () => {
+  test.each(Object.entries(forbidden))('%s', async (part, others) => {
+    const ways = reachable(await importGraph(), part)
+    const wrong = [...ways].filter(([file]) => others.some(other => file.startsWith(other))).map(([, way]) => way)
+    expect(ways.size).toBeGreaterThan(0)
+    expect(wrong).toEqual([])
+  })
+
+  test('no file imports itself over others, not even for a type', async () => {
+    const graph = await importGraph()
+    const cycles = [...graph].flatMap(([file, imported]) =>
+      imported.map(other => reachable(graph, other).get(file)).filter(way => way !== undefined),
+    )
+    expect(cycles).toEqual([])
+  })
+
+  test('every form of import is seen, and every file that is imported is there', async () => {
+    const source = [
+      `import value, {\n  type Type,\n} from './a.ts'`,
+      `import type { Type } from './b.ts'`,
+      `export type { Type } from './c.ts'`,
+      `export * from './d.ts'`,
+      `import './e.ts'`,
+      `const late = await import('./f.ts')`,
+      `let type: import('./g.ts').Type`,
+      `export const text = 'taken from "./no.ts"'`,
+    ]
+    expect(importsIn(source.join('\n'))).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'].map(name => `./${name}.ts`))
+
+    const graph = await importGraph()
+    expect([...graph.values()].flat().filter(name => name.includes('.ts') && !graph.has(name))).toEqual([])
+  })
+})
+
+describe('the cycle check of the linter', () => {
+  const biome = fileURLToPath(new URL('node_modules/@biomejs/biome/bin/biome', root))
+  const lint = async (cwd: string, ...parts: string[]) =>
+    runNode([biome, 'lint', '--only=suspicious/noImportCycles', '--error-on-warnings', ...parts], { cwd })
+
+  test('finds none', async () => {
+    const { code, output, errors } = await lint(fileURLToPath(root), ...folders)
+    expect(code, output + errors).toBe(0)
+    expect(output + errors).toMatch(/Checked \d{2,} files/)
+  })
+
+  test('finds one of two files, with the same rules', async () => {
+    const folder = await emptyFolder()
+    const { linter } = JSON.parse(await readFile(new URL('biome.json', root), 'utf8'))
+    await writeFile(join(folder, 'biome.json'), JSON.stringify({ root: true, linter }))
+    await writeFile(join(folder, 'a.ts'), `import { b } from './b.ts'\nexport const a = () => b\n`)
+    await writeFile(join(folder, 'b.ts'), `import { a } from './a.ts'\nexport const b = () => a\n`)
+
+    const { code, output, errors } = await lint(folder, '.')
+    expect(code).toBe(1)
+    expect(output + errors).toContain('This import is part of a cycle.')
+  })
+})

@@ -1,0 +1,72 @@
+/** OpenTelemetry is for those who have it: nobody else loads, needs or misses it. */
+import { cp, mkdir, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { runNode } from '../../kit/program.ts'
+import { redisUrl } from '../../kit/redis.ts'
+import { emptyFolder } from '../../kit/temp.ts'
+import { importGraph, reachable, root } from './imports.ts'
+
+const at = (path: string) => fileURLToPath(new URL(path, root))
+
+/** A project that has installed the package as it is built, and of its packages only these. */
+async function projectWith(packages: string[]): Promise<string> {
+  const folder = await emptyFolder()
+  const installed = join(folder, 'node_modules', 'redis-baton')
+  await mkdir(installed, { recursive: true })
+  await cp(at('package.json'), join(installed, 'package.json'))
+  await cp(at('dist'), join(installed, 'dist'), { recursive: true })
+  for (const name of packages) {
+    const link = join(folder, 'node_modules', name)
+    await mkdir(join(link, '..'), { recursive: true })
+    await symlink(at(`node_modules/${name}`), link)
+  }
+  return folder
+}
+
+const needed = ['ioredis', 'eventemitter3', 'p-timeout']
+
+const lockOnce = `
+  import { LockClient } from 'redis-baton'
+  const locks = new LockClient(process.argv[1])
+  console.log(await locks.using('opentelemetry-test', lease => lease.via))
+  await locks.close()
+`
+
+describe('without @opentelemetry/api', () => {
+  test('the lock works, and what needs it says so', async () => {
+    const cwd = await projectWith(needed)
+    const run = (code: string) => runNode(['--input-type=module', '--eval', code, redisUrl()], { cwd })
+    const lock = await run(lockOnce)
+    expect(lock.errors).toBe('')
+    expect(lock).toMatchObject({ code: 0, output: 'immediate\n' })
+
+    const { code, errors } = await run(`await import('redis-baton/opentelemetry')`)
+    expect(code).not.toBe(0)
+    expect(errors).toContain(`Cannot find package '@opentelemetry/api'`)
+  }, 70_000)
+})
+
+describe('with it', () => {
+  test('the subpath instruments the client of the main entry', async () => {
+    const cwd = await projectWith([...needed, '@opentelemetry/api'])
+    const code = `
+      import { instrument } from 'redis-baton/opentelemetry'
+      ${lockOnce.replace('console.log', 'const { disable } = instrument(locks); console.log')}
+      disable()
+    `
+    const ended = await runNode(['--input-type=module', '--eval', code, redisUrl()], { cwd })
+    expect(ended.errors).toBe('')
+    expect(ended).toMatchObject({ code: 0, output: 'immediate\n' })
+  }, 70_000)
+})
+
+test('nothing else of the package imports it, not even for a type', async () => {
+  const graph = await importGraph()
+  const isOurs = (file: string) => file.startsWith('src/opentelemetry/') || file.startsWith('@opentelemetry/')
+  const others = [...graph].filter(([file, imported]) => !isOurs(file) && imported.some(isOurs)).map(([file]) => file)
+  expect(others).toEqual([])
+  expect([...reachable(graph, 'src/index.ts').keys()].filter(isOurs)).toEqual([])
+  expect([...reachable(graph, 'src/opentelemetry/index.ts').keys()]).toContain('@opentelemetry/api')
+})

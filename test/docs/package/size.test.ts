@@ -1,0 +1,22 @@
+import { describe, expect, test } from 'vitest'
+import { programs, sizeOf } from '../../../scripts/size.ts'
+
+/**
+ * In bytes. The goal was 30 KB and is missed: the connections of clusters, sentinels and replicas weigh as much alone
+ * (CONTRIBUTING.md, "Size"). This is where it stands, so that nothing is added to it unseen.
+ */
+const STANDS_AT = 95_000
+
+describe('what a program that bundles the library gets', () => {
+  test('does not grow, minified, before dependencies', async () => {
+    const { minified, files } = await sizeOf(programs['redis-baton'])
+    expect([...files.keys()]).toContain('src/client.ts')
+    expect(minified, '`npm run size` says what weighs').toBeLessThanOrEqual(STANDS_AT)
+  })
+
+  test('is what it imports and no more: one error class comes without the client', async () => {
+    const { minified, files } = await sizeOf(programs['redis-baton, LockTimeoutError alone'])
+    expect([...files.keys()].filter(file => files.get(file) !== 0)).toEqual(['src/errors.ts'])
+    expect(minified).toBeLessThan(2_000)
+  })
+})

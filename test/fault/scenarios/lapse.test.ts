@@ -1,0 +1,73 @@
+/** A lease that ends by itself: its waiters notice without being told (I4), and nothing of it stays behind (I7). */
+import { describe, expect, test } from 'vitest'
+import { calls } from '../../kit/command-stats.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
+import { parkOne } from '../../kit/steps.ts'
+import { sleep } from '../../kit/time.ts'
+import { Agent } from './agent.ts'
+
+/** The text of the requirement. */
+const PROMPTLY = 150
+
+/** The earliest and the latest moment at which the present lease may end. */
+async function leaseEnd(key: string): Promise<{ earliest: number; latest: number }> {
+  const before = performance.now()
+  const { ttl = 0 } = await client().inspect(key)
+  return { earliest: before + ttl - 1, latest: performance.now() + ttl }
+}
+
+describe.each([true, false])('a lease that ends unannounced wakes its waiter within 150 ms (fair: %s)', fair => {
+  test('a fixed lease', async () => {
+    const key = freshKey()
+    const holder = await client().lock(key, { lease: 700 })
+    const { wait } = await parkOne(client(), key, { fair })
+    const { earliest, latest } = await leaseEnd(key)
+    const lease = await wait
+    const now = performance.now()
+    expect(holder.held).toBe(false)
+    expect(lease.via).toBe('expiry')
+    expect(now).toBeGreaterThan(earliest)
+    expect(now - latest).toBeLessThan(PROMPTLY)
+  })
+
+  test('the renewed lease of a process that is killed', async () => {
+    const key = freshKey()
+    const agent = new Agent({ lease: 1_200 })
+    const held = await agent.lock(key)
+    const { wait } = await parkOne(client(), key, { fair })
+    await sleep(1_500)
+    await agent.kill()
+    const { earliest, latest } = await leaseEnd(key)
+    const lease = await wait
+    const now = performance.now()
+    expect(lease.via).toBe('expiry')
+    expect(lease.fencingToken).toBeGreaterThan(held.token)
+    expect(now).toBeGreaterThan(earliest)
+    expect(now - latest).toBeLessThan(PROMPTLY)
+  })
+})
+
+describe.each([true, false])('a lock that is released at once (fair: %s)', fair => {
+  const lease = 500
+
+  test('leaves no key and renews nothing, three leases later', async () => {
+    const server = await ownServer()
+    const redis = plainRedis(server.url)
+    const locks = client({ lease, tokenMemory: 100, waiterTtl: 300, fair }, server.url)
+    for (let i = 0; i < 20; i++) expect(await (await locks.lock(freshKey())).release()).toBe(true)
+    const before = await calls(redis)
+    await sleep(3 * lease)
+    expect(await keysWith(redis, '')).toEqual([])
+    expect(await calls(redis, before)).toEqual({})
+    expect(locks.stats()).toMatchObject({ renewed: 0, lost: 0, holding: 0, released: 20 })
+  })
+
+  test('leaves no key after waiters were served, either', async () => {
+    const key = freshKey()
+    const redis = plainRedis()
+    const locks = client({ lease, tokenMemory: 100, waiterTtl: 300, fair })
+    await Promise.all(Array.from({ length: 10 }, () => locks.using(key, () => sleep(5))))
+    await sleep(3 * lease)
+    expect(await keysWith(redis, key)).toEqual([])
+  })
+})

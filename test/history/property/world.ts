@@ -1,0 +1,305 @@
+/**
+ * Some clients, some keys, and everything that the callers have asked and got: the model that the properties are about.
+ * Each grant is checked at the moment it arrives, in the turn in which the caller gets it.
+ */
+import type { Redis } from 'ioredis'
+import { expect } from 'vitest'
+import {
+  type Lease,
+  type LockClient,
+  LockConnectionError,
+  LockError,
+  LockLostError,
+  LockTimeoutError,
+} from '../../../src/index.ts'
+import { freshKey, keysWith } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+
+/** What a caller asks for. `timeout`: undefined waits for ever; `once` is a tryLock. */
+export interface Ask {
+  readonly client: number
+  readonly key: number
+  readonly fair: boolean
+  readonly once: boolean
+  readonly timeout?: number | undefined
+  readonly lease?: number | undefined
+  readonly owner?: string | undefined
+  /** Releases as soon as it is granted. */
+  readonly brief?: boolean
+}
+
+interface Request {
+  readonly ask: Ask
+  readonly key: string
+  readonly begun: number
+  readonly aborter: AbortController
+  outcome: 'pending' | 'granted' | 'timed out' | 'aborted'
+}
+
+interface Held {
+  readonly lease: Lease
+  readonly client: number
+  released: boolean
+  /** A `forceRelease` may have taken it away, and its client may not know yet. */
+  doubtful: boolean
+  /** Its lease may have been over before its client knew of it, and then this is not its first grant. */
+  readonly brief: boolean
+}
+
+/** The fair queue of a key at the server's time `at`, in µs, in which tokens are counted too. */
+interface Snapshot {
+  readonly key: string
+  readonly at: number
+  readonly ids: readonly string[]
+}
+
+/** A lease with more than this left cannot lapse before a request of now is answered, in ms. */
+const SAFE = 1_000
+/**
+ * Tokens count the server's µs, but a run of hand-offs within a client has its own from a block of 1,000 that was
+ * reserved when it began; and where fair waiters came meanwhile, the rest of a block is skipped. So a token may be this
+ * much ahead of the time of its grant, and that of a run which was under way when a waiter queued too.
+ */
+const AHEAD = 2_000
+/** "Soon", on a slow and busy machine, in ms. */
+const SOON = 5_000
+
+export class World {
+  readonly #clients: readonly LockClient[]
+  readonly #redis: Redis
+  readonly #keys = [freshKey('property'), freshKey('property{tag}')]
+  readonly #requests: Request[] = []
+  readonly #grants: Held[] = []
+  readonly #snapshots: Snapshot[] = []
+  readonly #forcing = new Set<string>()
+  /** When each key was last released by force, by the server's time in µs: what tokens are made of. */
+  readonly #forced = new Map<string, number>()
+  readonly #failures: unknown[] = []
+  #draining = false
+
+  /** `redis` is a connection of the test's own, to look at the server with. */
+  constructor(clients: readonly LockClient[], redis: Redis) {
+    this.#clients = clients
+    this.#redis = redis
+  }
+
+  ask(ask: Ask): void {
+    const key = this.#key(ask.key)
+    const aborter = new AbortController()
+    const request: Request = { ask, key, begun: performance.now(), aborter, outcome: 'pending' }
+    this.#requests.push(request)
+    const own = this.#live(key).filter(({ lease }) => lease.owner === ask.owner && lease.remaining() > SAFE)
+    const { client, fair, timeout, lease, owner } = ask
+    const options = { fair, timeout, lease, owner, signal: aborter.signal }
+    const locks = this.#client(client)
+    const answer = ask.once ? locks.tryLock(key, options) : locks.lock(key, options)
+    answer.then(
+      granted => this.#note(() => (granted ? this.#granted(request, granted) : this.#refused(request, own))),
+      error => this.#note(() => this.#rejected(request, error)),
+    )
+  }
+
+  /** Gives up one of the calls that are pending. */
+  abort(choice: number): void {
+    const pending = this.#requests.filter(({ outcome }) => outcome === 'pending')
+    pick(pending, choice)?.aborter.abort(new Error('given up'))
+  }
+
+  /** I5: the first release of a live hold ends it; any other changes nothing. */
+  async release(choice: number, twice: boolean): Promise<void> {
+    const held = pick(this.#grants, choice)
+    if (held) await this.#release(held, twice)
+  }
+
+  async renew(choice: number, ms: number): Promise<void> {
+    const held = pick(this.#grants, choice)
+    if (!held) return
+    const { lease, released, doubtful } = held
+    const safe = !released && !doubtful && lease.remaining() > SAFE
+    const before = performance.now()
+    try {
+      await lease.renew(ms)
+      const spent = performance.now() - before
+      expect(lease.remaining(), 'a lease is prolonged to what was asked for').toBeGreaterThan(ms * 0.85 - spent - 5)
+      expect(released, 'I5 a hold that was released is not prolonged').toBe(false)
+    } catch (error) {
+      if (!(error instanceof LockLostError)) throw error
+      expect(safe && !held.doubtful && !held.released, `I5 a live hold is prolonged: ${error.message}`).toBe(false)
+    }
+  }
+
+  /** I8: whoever lost the lock by it knows soon, and then there is one owner again. */
+  async forceRelease(client: number, choice: number): Promise<void> {
+    const key = this.#key(choice)
+    this.#forcing.add(key)
+    for (const held of this.#live(key)) held.doubtful = true
+    await this.#client(client).forceRelease(key)
+    // It may have taken a grant whose reply is still on its way, and is seen only after those that followed it.
+    this.#forced.set(key, await this.#serverTime())
+    this.#forcing.delete(key)
+    await eventually(() => new Set(this.#live(key).map(({ lease }) => lease.fencingToken)).size <= 1, SOON)
+  }
+
+  /** Notes who is queued, in which order. */
+  async look(): Promise<void> {
+    for (const key of this.#keys) {
+      const { waiters } = await this.#client(0).inspect(key)
+      const at = await this.#serverTime()
+      if (waiters.length > 0) this.#snapshots.push({ key, at, ids: waiters.map(({ id }) => id) })
+    }
+    this.check()
+  }
+
+  /** µs */
+  async #serverTime(): Promise<number> {
+    const [seconds, micros] = await this.#redis.time()
+    return Number(seconds) * 1_000_000 + Number(micros)
+  }
+
+  /** Throws what was found wrong while nobody looked. */
+  check(): void {
+    if (this.#failures.length > 0) throw this.#failures[0]
+  }
+
+  /** Releases everything, and everything that is granted then, until nobody waits; checks what is left of it all. */
+  async drain(): Promise<void> {
+    this.#draining = true
+    for (const held of this.#live()) this.#note(() => this.#release(held, false))
+    await eventually(
+      () => this.#failures.length > 0 || this.#requests.every(({ outcome }) => outcome !== 'pending'),
+      SOON,
+    )
+    this.check()
+    await eventually(() => this.#live().length === 0, SOON)
+    // I8: each has ended by its release, or its loss has been told.
+    await eventually(() => this.#grants.every(({ lease, released }) => released || lease.signal.aborted), SOON)
+    for (const key of this.#keys) {
+      await this.#nothingLeft(key)
+      const last = await this.#client(1).tryLock(key)
+      expect(await last?.release(), 'I4 a lock that nobody holds is granted').toBe(true)
+    }
+    for (const locks of this.#clients) expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
+    this.#checkOrder()
+    this.check()
+  }
+
+  #granted(request: Request, lease: Lease): void {
+    const { ask, key } = request
+    const earlier = this.#grants.filter(held => held.lease.key === key)
+    request.outcome = 'granted'
+    const doubtful = this.#forcing.has(key) || lease.fencingToken <= (this.#forced.get(key) ?? 0)
+    const brief = ask.lease !== undefined && ask.lease < SAFE
+    const held = { lease, client: ask.client, released: false, doubtful, brief }
+    this.#grants.push(held)
+    if (lease.held && !held.doubtful) {
+      for (const other of earlier) {
+        const { owner, fencingToken } = other.lease
+        const same = owner === lease.owner && fencingToken === lease.fencingToken
+        expect(!other.doubtful && other.lease.held && !same, 'I1 two owners hold one key').toBe(false)
+        const newer = lease.fencingToken > fencingToken
+        expect(newer || same, `I2 token ${lease.fencingToken} after ${fencingToken}`).toBe(true)
+      }
+    }
+    if (this.#draining || ask.brief) this.#note(() => this.#release(held, false))
+  }
+
+  #refused(request: Request, own: readonly Held[]): void {
+    request.outcome = 'timed out'
+    const { once, timeout } = request.ask
+    expect(once, 'only a tryLock resolves to null').toBe(true)
+    if (timeout === undefined && performance.now() - request.begun < SAFE) {
+      const held = own.filter(({ released, doubtful }) => !released && !doubtful)
+      expect(held, 'an owner that holds the lock re-enters').toEqual([])
+    }
+    this.#checkWait(request)
+  }
+
+  #rejected(request: Request, error: unknown): void {
+    const { aborter, ask } = request
+    if (error === aborter.signal.reason) {
+      request.outcome = 'aborted'
+      return
+    }
+    request.outcome = 'timed out'
+    // A tryLock that was not answered in its time, for this process was stalled, cannot say that somebody else has the lock.
+    const unanswered = error instanceof LockConnectionError && ask.once && Boolean(ask.timeout)
+    const timedOut = error instanceof LockTimeoutError && !ask.once && ask.timeout !== undefined
+    if (!unanswered && !timedOut)
+      throw error instanceof LockError ? error : new Error('not an error of ours', { cause: error })
+    this.#checkWait(request)
+  }
+
+  #checkWait({ ask, begun }: Request): void {
+    const late = performance.now() - begun - (ask.timeout ?? 0)
+    expect(late, 'I6 a call settles by its time-out').toBeLessThan(SOON)
+  }
+
+  async #release(held: Held, twice: boolean): Promise<void> {
+    const { lease, released, doubtful } = held
+    const live = !released && !doubtful && lease.remaining() > SAFE
+    held.released = true
+    const answers = await Promise.all(twice ? [lease.release(), lease.release()] : [lease.release()])
+    if (released) expect(answers[0], 'I5 a hold ends once').toBe(false)
+    if (live && !held.doubtful) expect(answers[0], 'I5 the release of a live hold ends it').toBe(true)
+    if (twice) expect(answers[1], 'I5 a hold ends once').toBe(false)
+    expect(lease.held).toBe(false)
+  }
+
+  /**
+   * I3 and no barging: between the moment at which a waiter was seen in the queue and its grant, nobody is granted but
+   * those who were ahead of it then. Tokens are the server's time of each grant, in µs, but for `AHEAD`.
+   * Not known of a waiter is a grant that had ended before its client could take it: because of a short lease and a stalled
+   * event loop (docs/decisions/0007-late-grants.md), or of a forced release. Then it had its turn, and queued again.
+   */
+  #checkOrder(): void {
+    const tokens = new Map<string, number>()
+    for (const { lease } of this.#grants) if (lease.via !== 'reentry') tokens.set(lease.id, lease.fencingToken)
+    const brief = new Set(this.#grants.filter(({ brief }) => brief).map(({ lease }) => lease.id))
+    for (const { key, at, ids } of this.#snapshots) {
+      const later = this.#grants.filter(({ lease }) => lease.key === key && (tokens.get(lease.id) ?? 0) > at + AHEAD)
+      for (const [place, id] of ids.entries()) {
+        const own = tokens.get(id)
+        const forced = (this.#forced.get(key) ?? 0) > at
+        if (own === undefined || forced || brief.has(id)) continue
+        const ahead = new Set(ids.slice(0, place))
+        const jumped = later.filter(
+          ({ lease }) => lease.fencingToken < own && tokens.has(lease.id) && !ahead.has(lease.id),
+        )
+        expect(
+          jumped.map(({ lease }) => lease.id),
+          `I3 granted ahead of ${id}, which was queued`,
+        ).toEqual([])
+      }
+    }
+  }
+
+  /** I7: the lock is free, nobody is queued, and no key is there for ever. */
+  async #nothingLeft(key: string): Promise<void> {
+    const names = await keysWith(this.#redis, key)
+    const queue = names.find(name => name.endsWith(':queue'))
+    await eventually(async () => !(await this.#client(0).isLocked(key)), SOON)
+    if (queue) await eventually(async () => (await this.#redis.zcard(queue)) === 0, SOON)
+    for (const name of names) expect(await this.#redis.pttl(name), `${name} has an end`).not.toBe(-1)
+  }
+
+  #live(key?: string): Held[] {
+    return this.#grants.filter(({ lease }) => (key === undefined || lease.key === key) && lease.held)
+  }
+
+  #key(choice: number): string {
+    return this.#keys[choice % this.#keys.length] as string
+  }
+
+  #client(choice: number): LockClient {
+    return this.#clients[choice % this.#clients.length] as LockClient
+  }
+
+  /** Runs a check that nobody waits for, and keeps what it finds. */
+  #note(check: () => unknown): void {
+    new Promise(resolve => resolve(check())).catch(error => this.#failures.push(error))
+  }
+}
+
+function pick<T>(list: readonly T[], choice: number): T | undefined {
+  return list.length > 0 ? list[choice % list.length] : undefined
+}

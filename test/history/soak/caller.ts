@@ -1,0 +1,165 @@
+/** One call at a time: asks for a lock, works in its section under the eyes of the witnesses, releases, records. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type Lease,
+  type LockClient,
+  LockConnectionError,
+  LockError,
+  LockLostError,
+  LockTimeoutError,
+} from '../../../src/index.ts'
+import type { EventOf } from '../events.ts'
+import { now, type Recorder } from '../recorder.ts'
+import { type Choice, choose, chooseAgain } from './choices.ts'
+import type { Random } from './random.ts'
+import type { Witnesses } from './witnesses.ts'
+
+export class Caller {
+  readonly #worker: string
+  readonly #locks: LockClient
+  readonly #witnesses: Witnesses
+  readonly #recorder: Recorder
+  readonly #draining: AbortSignal
+  /** The live leases by key and token: the events of the client name a hold by these. */
+  readonly #leases = new Map<string, Set<Lease>>()
+  #attempts = 0
+
+  constructor(worker: string, locks: LockClient, witnesses: Witnesses, recorder: Recorder, draining: AbortSignal) {
+    this.#worker = worker
+    this.#locks = locks
+    this.#witnesses = witnesses
+    this.#recorder = recorder
+    this.#draining = draining
+    locks.on('renewed', ({ key, fencingToken }) => {
+      for (const lease of this.#leases.get(`${fencingToken} ${key}`) ?? []) this.#deadline(lease)
+    })
+  }
+
+  /** One choice from its beginning to its end. Returns how long to pause after it, in ms. */
+  async once(random: Random, keys: readonly string[]): Promise<number> {
+    const choice = choose(random, keys)
+    // A name of its own lets the checker find the call in a queue; without one its owner is the id that it gets.
+    const named = choice.twice || random.chance(choice.mode === 'fair' ? 80 : 30)
+    const owner = named ? `${this.#worker}.${this.#attempts + 1}` : undefined
+    const [lease, other] = await Promise.all([
+      this.#attempt(choice, owner),
+      choice.twice ? this.#attempt(choice, owner) : undefined,
+    ])
+    if (lease) await this.#section(lease, choice)
+    if (other) await this.#release(other)
+    return choice.pause
+  }
+
+  /** For a caller that loops at one lock. False: it was not granted. */
+  async again(key: string): Promise<boolean> {
+    const choice = chooseAgain(key)
+    const lease = await this.#attempt(choice, undefined)
+    if (lease) await this.#section(lease, choice)
+    return lease !== undefined
+  }
+
+  async #attempt(choice: Choice, owner: string | undefined): Promise<Lease | undefined> {
+    const { key, mode, patience, abortAfter } = choice
+    const attempt = `${this.#worker}.${++this.#attempts}`
+    const abort = new AbortController()
+    const aborts = abortAfter !== undefined
+    const options = { ...choice.options, ...(owner && { owner }), ...(aborts && { signal: abort.signal }) }
+    const terms = {
+      ...(owner && { owner }),
+      ...(patience !== undefined && { patience }),
+      ...(aborts && { abort: abortAfter }),
+    }
+    this.#recorder.record('request', { worker: this.#worker, attempt, key, mode, ...terms })
+    const timer = aborts ? setTimeout(() => abort.abort(), abortAfter) : undefined
+    try {
+      const lease = choice.try ? await this.#locks.tryLock(key, options) : await this.#locks.lock(key, options)
+      if (lease) this.#granted(attempt, lease)
+      else this.#end(attempt, patience === undefined || mode === 'once' ? 'refused' : 'timeout')
+      return lease ?? undefined
+    } catch (error) {
+      if (error instanceof LockTimeoutError) this.#end(attempt, 'timeout')
+      else if (abort.signal.aborted && error === abort.signal.reason) this.#end(attempt, 'aborted')
+      // A tryLock does not say that somebody else has the lock, if on a busy machine nothing was answered in its time.
+      else if (choice.try && unanswered(error)) this.#end(attempt, 'timeout')
+      else this.#end(attempt, 'failed', this.#known(error))
+      return undefined
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #section(lease: Lease, { hold, renew, reenter }: Choice): Promise<void> {
+    const entered = this.#witnesses.enter(lease)
+    await this.#witnesses.write(lease)
+    if (renew) await lease.renew().catch(error => this.#known(error))
+    if (reenter) await this.#again(lease)
+    await sleep(hold, undefined, { signal: this.#draining }).catch(() => {})
+    if (entered) this.#witnesses.leave(lease)
+    await this.#release(lease)
+  }
+
+  /** The same owner, the same lock, inside. Once the lease has ended this is an ordinary attempt. */
+  async #again({ key, owner }: Lease): Promise<void> {
+    const attempt = `${this.#worker}.${++this.#attempts}`
+    this.#recorder.record('request', { worker: this.#worker, attempt, key, mode: 'once', owner })
+    try {
+      const inner = await this.#locks.tryLock(key, { owner, lease: 400 })
+      if (!inner) return this.#end(attempt, 'refused')
+      this.#granted(attempt, inner)
+      await this.#release(inner)
+    } catch (error) {
+      this.#end(attempt, 'failed', this.#known(error))
+    }
+  }
+
+  #granted(attempt: string, lease: Lease): void {
+    const { key, id, owner, fencingToken: token, via } = lease
+    // The clock first: if the process is stopped in between, the deadline comes out too early, never too late.
+    const t = now()
+    const deadline = t + lease.remaining()
+    this.#recorder.record('grant', { worker: this.#worker, attempt, key, id, owner, token, via, deadline }, t)
+    const lost = () => this.#recorder.record('lost', { worker: this.#worker, id })
+    if (lease.signal.aborted) lost()
+    else lease.signal.addEventListener('abort', lost, { once: true })
+    const name = `${token} ${key}`
+    this.#leases.set(name, (this.#leases.get(name) ?? new Set()).add(lease))
+  }
+
+  #deadline(lease: Lease): void {
+    const t = now()
+    const remaining = lease.remaining()
+    if (remaining > 0) {
+      this.#recorder.record('renewed', { worker: this.#worker, id: lease.id, deadline: t + remaining }, t)
+    }
+  }
+
+  async #release(lease: Lease): Promise<void> {
+    const { id, key, fencingToken } = lease
+    const worker = this.#worker
+    const name = `${fencingToken} ${key}`
+    const siblings = this.#leases.get(name)
+    siblings?.delete(lease)
+    if (siblings?.size === 0) this.#leases.delete(name)
+    const t = now()
+    this.#recorder.record('release', { worker, id, held: lease.held }, t)
+    const result = await lease.release().catch(error => this.#known(error))
+    this.#recorder.record('released', { worker, id, result })
+  }
+
+  #end(attempt: string, how: EventOf<'end'>['how'], error?: string): void {
+    this.#recorder.record('end', { worker: this.#worker, attempt, how, ...(error !== undefined && { error }) })
+  }
+
+  /** The text of an error that may happen; any other is recorded as one that must not. */
+  #known(error: unknown): string {
+    if (error instanceof LockLostError) return error.code
+    if (error instanceof LockError && error.code === 'ERR_LOCK_CONNECTION') return error.message
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    this.#recorder.record('crash', { worker: this.#worker, error: `a call rejected with ${text}` })
+    return text
+  }
+}
+
+function unanswered(error: unknown): boolean {
+  return error instanceof LockConnectionError && error.message.startsWith('Redis did not answer for')
+}

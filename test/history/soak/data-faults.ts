@@ -1,0 +1,105 @@
+/** Faults in which the server's data is lost, or comes back only after a while. Those that take holds away record when (`taken`). */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Place, Replication } from '../../kit/replication.ts'
+import { eventually } from '../../kit/time.ts'
+import { now } from '../recorder.ts'
+import { call, type Fault, taking } from './fault.ts'
+import type { ServerFault } from './plan.ts'
+import { harmed, type Stage } from './stage.ts'
+
+/** Longer than it takes to save and end the server, ms: until then nothing is written. */
+const SAVING = 5_000
+/** How much less memory than is used each look allows, in bytes, and how many keys have to be evicted. */
+const EVICTING = { less: 20_000, keys: 5 }
+
+export const dataFaults = {
+  flushall: { reach: 'server', run: stage => taking(stage, undefined, 'FLUSHALL', () => call(stage, 'FLUSHALL')) },
+  evict: { reach: 'server', run: evict },
+  'restart empty': {
+    reach: 'server',
+    run: (stage, { duration }) =>
+      taking(stage, undefined, 'restart', async () => {
+        await stage.server.kill()
+        await sleep(duration)
+        await stage.forgetDump()
+        await stage.clock.under(() => stage.server.restart())
+      }),
+  },
+  loading: { reach: 'server', run: load },
+  failover: {
+    reach: 'server',
+    async run(stage, { duration, dice }) {
+      const [server, spare] = stage.places
+      await failOver(stage, server, spare, dice)
+      await sleep(duration)
+      await failOver(stage, spare, server, Math.floor(dice / 1_000))
+      // What is left there would come back with the next failover's first moments.
+      await spare.redis.flushall()
+    },
+  },
+} satisfies Partial<Record<ServerFault, Fault>>
+
+/**
+ * Restarts the server with all its data, which takes a while to load. Nothing is written between the copy and the end,
+ * so nothing is lost, no hold is taken away, and I1 has no excuse.
+ */
+async function load(stage: Stage, { duration }: { duration: number }): Promise<void> {
+  await notSaving(stage)
+  await call(stage, 'CLIENT', 'PAUSE', String(SAVING), 'WRITE')
+  await stage.forgetDump()
+  await call(stage, 'SAVE')
+  const delay = Math.ceil((duration * 1_000) / Math.max(1, await stage.admin.dbsize()))
+  await stage.server.kill()
+  const slow = ['--key-load-delay', String(delay), '--loading-process-events-interval-bytes', '1024']
+  await stage.clock.under(() => stage.server.restart({ args: [...harmed, ...slow] }))
+  await eventually(async () => /loading:0/.test(await stage.admin.info('persistence')), 3 * SAVING)
+  await stage.forgetDump()
+}
+
+/**
+ * The replica becomes the master without the last writes, and the processes find it at once or, some of them, a moment
+ * later, when both masters have granted. The old master's grants may be overtaken from the promotion on; each process
+ * has them until its own way leads to the new one.
+ */
+async function failOver(stage: Stage, master: Place, replica: Place, dice: number): Promise<void> {
+  const replication = await Replication.begin(master, replica)
+  try {
+    await replication.loseWrites()
+    await sleep(dice % 300)
+    const from = now()
+    await replication.promote()
+    const late = dice % 3 === 0 ? dice % 200 : 0
+    for (const [i, post] of stage.posts.entries()) {
+      if (i === stage.posts.length >> 1) await sleep(late)
+      post.moveTo(replica.url)
+      for (const worker of post.workers) stage.recorder.record('taken', { worker, from, how: 'failover' })
+    }
+  } finally {
+    await replication.close()
+  }
+}
+
+/** Lowers the limit of memory until some keys have gone, whichever they are. */
+async function evict(stage: Stage): Promise<void> {
+  const read = async (section: string, name: string) =>
+    Number(new RegExp(`${name}:(\\d+)`).exec(await stage.admin.info(section))?.[1])
+  const before = await read('stats', 'evicted_keys')
+  await call(stage, 'CONFIG', 'SET', 'maxmemory-policy', 'allkeys-random')
+  await taking(stage, undefined, 'evict', async () => {
+    try {
+      await eventually(async () => {
+        const limit = (await read('memory', 'used_memory')) - EVICTING.less
+        await call(stage, 'CONFIG', 'SET', 'maxmemory', String(limit))
+        const gone = (await read('stats', 'evicted_keys')) - before
+        return gone >= EVICTING.keys || (await stage.admin.dbsize()) === 0
+      })
+    } finally {
+      await call(stage, 'CONFIG', 'SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction')
+    }
+  })
+}
+
+/** A server that is about to save, or to fail to, must not be saving: a copy for a replica may just have been made. */
+export function notSaving({ admin }: Stage): Promise<unknown> {
+  return eventually(async () => /rdb_bgsave_in_progress:0/.test(await admin.info('persistence')))
+}

@@ -1,0 +1,33 @@
+/** What the tables of faults share. */
+import type { Reach } from '../events.ts'
+import { now } from '../recorder.ts'
+import type { Planned } from './plan.ts'
+import type { Stage } from './stage.ts'
+
+/** How long it lasts, and a number for whatever else it may choose. */
+export type Choices = Pick<Planned, 'duration' | 'dice'>
+
+/** Begins, lasts, and is healed when `run` resolves. */
+export interface Fault<Args extends unknown[] = []> {
+  readonly reach: Reach
+  readonly run: (stage: Stage, choices: Choices, ...args: Args) => Promise<unknown>
+}
+
+/** Records that what Redis knew of holds was taken away while `take` ran. */
+export async function taking(
+  { recorder }: Stage,
+  key: string | undefined,
+  how: string,
+  take: () => Promise<unknown>,
+): Promise<void> {
+  const from = now()
+  try {
+    await take()
+  } finally {
+    recorder.record('taken', { ...(key !== undefined && { key }), from, how })
+  }
+}
+
+export function call({ admin }: Stage, command: string, ...args: string[]): Promise<unknown> {
+  return admin.call(command, ...args)
+}

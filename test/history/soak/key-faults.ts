@@ -1,0 +1,96 @@
+/** Faults of single locks. Those that take a hold away record when (`taken`). */
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { now } from '../recorder.ts'
+import { call, type Fault, taking } from './fault.ts'
+import type { KeyFault } from './plan.ts'
+import type { Stage } from './stage.ts'
+import { lockName } from './terms.ts'
+
+const INBOX = 'lock:inbox:'
+
+export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
+  delete: {
+    reach: 'nothing',
+    run: (stage, _, key) => taking(stage, key, 'DEL', () => call(stage, 'DEL', lockName(key))),
+  },
+  'delete all': {
+    reach: 'key',
+    run: (stage, _, key) =>
+      taking(stage, key, 'DEL', () => call(stage, 'DEL', lockName(key), ...namesOfQueue(lockName(key)))),
+  },
+  /** The holder stays; waiters join again with their heartbeats. */
+  'delete queue': { reach: 'key', run: (stage, _, key) => call(stage, 'DEL', ...namesOfQueue(lockName(key))) },
+  'force release': {
+    reach: 'nothing',
+    run: (stage, _, key) => taking(stage, key, 'forceRelease', () => stage.locks.forceRelease(key)),
+  },
+  // While it lasts, no heartbeat of this lock's waiters is answered.
+  'wrong type': {
+    reach: 'key',
+    run: (stage, { duration }, key) => taking(stage, key, 'wrong type', () => occupied(stage, lockName(key), duration)),
+  },
+  'wrong type of queue': {
+    reach: 'key',
+    run: (stage, { duration }, key) => occupied(stage, `${lockName(key)}:queue`, duration),
+  },
+  'forge messages': { reach: 'nothing', run: (stage, _, key) => forgeMessages(stage, key) },
+  'forge grants': { reach: 'nothing', run: (stage, { dice }, key) => forgeGrants(stage, key, dice) },
+}
+
+function namesOfQueue(lock: string): string[] {
+  return [`${lock}:queue`, `${lock}:expiry`]
+}
+
+async function occupied(stage: Stage, name: string, duration: number): Promise<void> {
+  await call(stage, 'SET', name, 'a string')
+  await sleep(duration)
+  await call(stage, 'DEL', name)
+}
+
+/** Says everything that can be said without knowing a waiter's id, which is all that makes a grant. */
+async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<void> {
+  const lock = lockName(key)
+  const stranger = randomBytes(12).toString('base64url')
+  for (const channel of [`unlock:${lock}`, `${lock}:unlock`]) await admin.publish(channel, 'free')
+  const holder = (await admin.hget(lock, 'holder'))?.split(' ')[2]
+  for (const inbox of (await admin.pubsub('CHANNELS', `${INBOX}*`)) as string[]) {
+    const client = inbox.slice(INBOX.length)
+    await admin.publish(inbox, `handoff ${client}${stranger} 1 ${lock}`)
+    await admin.publish(inbox, `expiry ${client}${stranger} 99999999999999999 ${lock}`)
+    if (holder?.startsWith(client)) {
+      await admin.publish(inbox, `lost ${holder} 1 ${lock}`)
+      // The holder may be a waiter still, in the eyes of its client.
+      recorder.record('forged', { key, id: holder, token: 1 })
+      await admin.publish(inbox, `handoff ${holder} 1 ${lock}`)
+    }
+    await admin.publish(inbox, 'beat 0')
+    await admin.publish(inbox, '')
+  }
+}
+
+/**
+ * Tells waiters by their true ids that they hold. With an old token that is believed only where the reply that says how
+ * far the lock's clock is has not come yet; with one that Redis might have issued just now it is, until the first renewal.
+ * Each is recorded.
+ *
+ * The lock may have no waiter at the moment; then some other lock has, or soon will.
+ */
+async function forgeGrants({ admin, recorder, keys }: Stage, asked: string, dice: number): Promise<void> {
+  for (const end = now() + 1_000; now() < end; await sleep(10)) {
+    for (const key of [asked, ...keys]) {
+      const lock = lockName(key)
+      const ids = (await admin.zrange(`${lock}:queue`, '0', '1')).map(entry => entry.slice(0, entry.indexOf(' ')))
+      for (const id of ids) {
+        const inbox = INBOX + id.slice(0, 12)
+        recorder.record('forged', { key, id, token: 1 })
+        await admin.publish(inbox, `expiry ${id} 1 ${lock}`)
+        const [seconds, micros] = await admin.time()
+        const token = Number(seconds) * 1_000_000 + Number(micros)
+        recorder.record('forged', { key, id, token })
+        for (let times = dice % 2; times >= 0; times--) await admin.publish(inbox, `handoff ${id} ${token} ${lock}`)
+      }
+      if (ids.length > 0) return
+    }
+  }
+}

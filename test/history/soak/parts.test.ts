@@ -1,0 +1,92 @@
+/** The parts of the soak that its verdict rests on: the plan follows from the seed and lacks nothing, no frame is cut, the file tells the truth. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Lease } from '../../../src/index.ts'
+import { Frames, messageOf } from '../../kit/frames.ts'
+import type { HistoryEvent } from '../events.ts'
+import { Recorder, readEvents } from '../recorder.ts'
+import { choose } from './choices.ts'
+import { keyFaults } from './key-faults.ts'
+import { Planner } from './plan.ts'
+import { processFaults } from './process-faults.ts'
+import { Random } from './random.ts'
+import { serverFaults } from './server-faults.ts'
+import { STORM } from './terms.ts'
+import { Witnesses } from './witnesses.ts'
+
+const planner = (seed: number) => new Planner(new Random(seed, 1), 6, 40)
+
+test('the faults and the choices of a run follow from its seed', () => {
+  const plan = (seed: number) => planner(seed).storm(STORM)
+  const choices = (stream: number) => Array.from({ length: 20 }, () => choose(new Random(7, stream), ['a', 'b', 'c']))
+  expect(plan(7)).toEqual(plan(7))
+  expect(plan(7)).not.toEqual(plan(8))
+  expect(choices(1)).toEqual(choices(1))
+  expect(choices(1)).not.toEqual(choices(2))
+})
+
+// Two storms are what a run of a minute has.
+test('every kind of fault comes in the first two storms, each storm in the order of time, and goes on coming', () => {
+  const kinds = [processFaults, serverFaults, keyFaults].flatMap(Object.keys).sort()
+  for (let seed = 0; seed < 200; seed++) {
+    const one = planner(seed)
+    const plans = [one.storm(STORM), one.storm(STORM)]
+    expect([...new Set(plans.flat().map(({ name }) => name))].sort()).toEqual(kinds)
+    for (const plan of plans) expect(plan.map(({ at }) => at)).toEqual(plan.map(({ at }) => at).sort((a, b) => a - b))
+  }
+  const one = planner(1)
+  const later = Array.from({ length: 100 }, () => one.storm(STORM)).slice(2)
+  expect([...new Set(later.flat().map(({ name }) => name))].sort()).toEqual(kinds)
+})
+
+test('frames are found whole, wherever the stream is cut, and messages are told from replies', () => {
+  const message = '*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$4\r\nfr\r\n\r\n'
+  const subscribed = '*3\r\n$9\r\nsubscribe\r\n$5\r\ninbox\r\n:1\r\n'
+  const stream = Buffer.from(message + subscribed + message)
+  for (let cut = 0; cut <= stream.length; cut++) {
+    const frames = new Frames()
+    const found = [...frames.take(stream.subarray(0, cut)), ...frames.take(stream.subarray(cut))]
+    expect(found.map(String)).toEqual([message, subscribed, message])
+    expect(found.map(messageOf)).toEqual(['fr\r\n', undefined, 'fr\r\n'])
+  }
+})
+
+test('the file is for one at a time, and is taken over when the time of the one inside is over', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-witness-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const history = join(folder, 'history.jsonl')
+  const recorder = new Recorder(history)
+  onTestFinished(() => recorder.close())
+  const witnesses = new Witnesses('w', folder, undefined as never, recorder)
+  const ends = new AbortController()
+  const lease = (id: string, ms: number, { signal } = ends) =>
+    ({ id, owner: id, key: 'k', held: ms > 0, remaining: () => ms, signal }) as Lease
+  const met = async () => {
+    const list: HistoryEvent[] = []
+    for await (const event of readEvents(history)) list.push(event)
+    return list
+  }
+
+  const inside = lease('a', 60_000)
+  expect(witnesses.enter(inside)).toBe(true)
+  expect(witnesses.enter(lease('b', 0))).toBe(false)
+  expect(await met()).toEqual([])
+  expect(witnesses.enter(lease('b', 60_000))).toBe(false)
+  expect(await met()).toMatchObject([{ kind: 'met', id: 'b', other: 'a', key: 'k' }])
+  witnesses.leave(lease('b', 60_000))
+  expect(existsSync(join(folder, 'k'))).toBe(true)
+  witnesses.leave(inside)
+  expect(existsSync(join(folder, 'k'))).toBe(false)
+
+  const loss = new AbortController()
+  expect(witnesses.enter(lease('lost', 60_000, loss))).toBe(true)
+  loss.abort()
+  expect(existsSync(join(folder, 'k'))).toBe(false)
+
+  expect(witnesses.enter(lease('c', 0.001))).toBe(true)
+  expect(witnesses.enter(lease('d', 60_000))).toBe(true)
+  expect(JSON.parse(readFileSync(join(folder, 'k'), 'utf8'))).toMatchObject({ id: 'd' })
+  expect(await met()).toHaveLength(1)
+})

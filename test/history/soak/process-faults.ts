@@ -1,0 +1,126 @@
+/** Faults of one process, and of the way between it and the server: each begins, lasts, and is healed. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import type { Deed, Where } from '../../kit/frame-proxy.ts'
+import { now } from '../recorder.ts'
+import type { Fault } from './fault.ts'
+import type { ProcessFault } from './plan.ts'
+import type { Post } from './post.ts'
+import { OUTPUT_LIMIT } from './stage.ts'
+
+/** First words of all messages. Confirmations of subscriptions come the same way, and are left alone. */
+const messages = ['handoff', 'expiry', 'lost', 'free', 'beat']
+const scripts = ['acquire', 'release', 'tend', 'leave', 'renew']
+const DAY = 86_400_000
+
+export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post]>>> = {
+  kill: { reach: 'worker', run: (_, __, post) => post.replace() },
+  freeze: {
+    reach: 'worker',
+    async run(_, { duration }, post) {
+      post.signal('SIGSTOP')
+      await sleep(duration)
+      post.signal('SIGCONT')
+    },
+  },
+  block: {
+    reach: 'worker',
+    async run(_, { duration }, post) {
+      post.tell({ block: duration })
+      await sleep(duration)
+    },
+  },
+  /** Nothing depends on it. To and fro, so that whatever the process does meanwhile sees a jump. */
+  'wall clock': {
+    reach: 'nothing',
+    async run(_, { duration, dice }, post) {
+      let jump = dice % 2 === 0 ? DAY : -(1 + (dice % 60_000))
+      for (const end = now() + duration; now() < end; jump = -jump) {
+        post.tell({ jump })
+        await sleep(20)
+      }
+    },
+  },
+  cut: { reach: 'worker', run: async (_, __, post) => post.proxy.cut() },
+  refuse: {
+    reach: 'worker',
+    async run(_, { duration }, post) {
+      post.proxy.refuse()
+      post.proxy.cut()
+      await sleep(duration)
+      post.proxy.heal()
+    },
+  },
+  'half-open up': halfOpen({ direction: 'up' }),
+  'half-open down': halfOpen({ direction: 'down' }),
+  partition: halfOpen({}),
+  /** The server has done what it was asked, and nobody hears of it. */
+  'lose replies': halfOpen({ direction: 'down' }),
+  /** What was sent arrives when its sender has been cut off, has asked anew, or has given up. */
+  'late requests': {
+    reach: 'worker',
+    run: (_, { duration, dice }, post) =>
+      ruled(post, duration, [
+        [{ direction: 'up', name: scripts[dice % scripts.length]!, times: 1 + (dice % 3) }, 'sever'],
+      ]),
+  },
+  hold: {
+    reach: 'worker',
+    run: (_, { duration, dice }, post) =>
+      ruled(post, duration, [[{ direction: dice % 2 === 0 ? 'up' : 'down' }, 'hold']]),
+  },
+  delay: {
+    reach: 'worker',
+    run: (_, { duration, dice }, post) => ruled(post, duration, [[{}, { delay: dice % 150 }]]),
+  },
+  'drop messages': { reach: 'worker', run: (_, { duration }, post) => ruled(post, duration, toMessages('drop')) },
+  'double messages': { reach: 'nothing', run: (_, { duration }, post) => ruled(post, duration, toMessages('twice')) },
+  'late messages': { reach: 'worker', run: (_, { duration }, post) => ruled(post, duration, toMessages('hold')) },
+  /** Messages overtake the replies to the requests that they follow from. */
+  'early messages': {
+    reach: 'worker',
+    run: (_, { duration }, post) => ruled(post, duration, [[{ direction: 'down', name: 'acquire' }, 'hold']]),
+  },
+  'output buffer': { reach: 'worker', run: ({ second }, { duration }, post) => pileUp(second, post, duration) },
+}
+
+/** Takes nothing from the server that comes for the process, until the server has had enough and cuts its subscriber off. */
+async function pileUp(redis: Redis, post: Post, duration: number): Promise<void> {
+  const end = now() + Math.max(duration, 500)
+  // Its connection may just be down.
+  while (post.inbox === undefined && now() < end) await sleep(10)
+  const { inbox } = post
+  if (inbox === undefined) return
+  post.proxy.stopReading('messages')
+  for (let heard = 1; heard > 0 && now() < end; await sleep(5)) {
+    const flood = redis.pipeline()
+    for (let i = 0; i < 10; i++) flood.publish(inbox, 'x'.repeat(OUTPUT_LIMIT / 20))
+    const counts = (await flood.exec()) ?? []
+    // An error: the server is under a fault of its own.
+    heard = Number(counts.at(-1)?.[1] ?? 1)
+  }
+  post.proxy.readOn()
+}
+
+function toMessages(deed: Deed): [Where, Deed][] {
+  return messages.map(name => [{ direction: 'down', kind: 'messages', name }, deed])
+}
+
+async function ruled(post: Post, duration: number, rules: [Where, Deed][]): Promise<void> {
+  for (const [where, deed] of rules) post.proxy.rule(where, deed)
+  await sleep(duration)
+  post.proxy.heal()
+}
+
+/** A connection that has lost bytes never carries any again: it is cut, as a real one would be, before the way is open. */
+function halfOpen(where: Where): Fault<[post: Post]> {
+  return {
+    reach: 'worker',
+    async run(_, { duration }, post) {
+      post.proxy.rule(where, 'drop')
+      await sleep(duration)
+      post.proxy.cut()
+      post.proxy.heal()
+    },
+  }
+}

@@ -1,0 +1,95 @@
+/** Faults of the server in which it keeps its data: it is slow, refuses, or ends connections. The others: data-faults.ts. */
+import { mkdir } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../../kit/time.ts'
+import { clockFaults } from './clock-faults.ts'
+import { dataFaults, notSaving } from './data-faults.ts'
+import { call, type Fault } from './fault.ts'
+import type { ServerFault } from './plan.ts'
+import type { Stage } from './stage.ts'
+
+export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
+  ...dataFaults,
+  ...clockFaults,
+  'client kill normal': { reach: 'server', run: stage => call(stage, 'CLIENT', 'KILL', 'TYPE', 'normal') },
+  'client kill pubsub': { reach: 'server', run: stage => call(stage, 'CLIENT', 'KILL', 'TYPE', 'pubsub') },
+  'client kill both': {
+    reach: 'server',
+    run: stage => Promise.all(['pubsub', 'normal'].map(type => call(stage, 'CLIENT', 'KILL', 'TYPE', type))),
+  },
+  'script flush': { reach: 'nothing', run: stage => call(stage, 'SCRIPT', 'FLUSH') },
+  pause: pause('ALL'),
+  'pause writes': pause('WRITE'),
+  sleep: { reach: 'server', run: (stage, { duration }) => call(stage, 'DEBUG', 'SLEEP', String(duration / 1000)) },
+  busy: {
+    reach: 'server',
+    async run(stage, { duration }) {
+      // Ends with the error that says it was killed.
+      const script = stage.second.eval('while true do end', 0).catch(() => {})
+      await sleep(duration)
+      await call(stage, 'SCRIPT', 'KILL')
+      await script
+    },
+  },
+  'out of memory': between(['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']),
+  'no replicas': between(
+    ['CONFIG', 'SET', 'min-replicas-to-write', '1'],
+    ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
+  ),
+  // A replica of nobody refuses writes and keeps its data.
+  readonly: between(['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE']),
+  misconf: {
+    reach: 'server',
+    async run(stage, { duration }) {
+      await notSaving(stage)
+      await stage.forgetDump()
+      // A folder in the place of its file: it cannot save any more, and refuses writes.
+      await mkdir(stage.dump)
+      await call(stage, 'CONFIG', 'SET', 'save', '3600 1', 'stop-writes-on-bgsave-error', 'yes')
+      await call(stage, 'BGSAVE')
+      await eventually(async () => /rdb_last_bgsave_status:err/.test(await stage.admin.info('persistence')))
+      await sleep(duration)
+      await call(stage, 'CONFIG', 'SET', 'save', '', 'stop-writes-on-bgsave-error', 'no')
+      await stage.forgetDump()
+    },
+  },
+  'scripts revoked': revoked(['-@scripting']),
+  'keys revoked': revoked(['resetkeys', '~others:*']),
+  'login revoked': revoked(['off'], stage => call(stage, 'CLIENT', 'KILL', 'USER', 'default')),
+  'publish revoked': revoked(['-publish']),
+  'subscribe revoked': revoked(['-subscribe'], stage => call(stage, 'CLIENT', 'KILL', 'TYPE', 'pubsub')),
+}
+
+function pause(mode: 'ALL' | 'WRITE'): Fault {
+  return {
+    reach: 'server',
+    async run(stage, { duration }) {
+      await call(stage, 'CLIENT', 'PAUSE', String(duration), mode)
+      await sleep(duration)
+    },
+  }
+}
+
+function between([begin, ...beginning]: [string, ...string[]], [end, ...ending]: [string, ...string[]]): Fault {
+  return {
+    reach: 'server',
+    async run(stage, { duration }) {
+      await call(stage, begin, ...beginning)
+      await sleep(duration)
+      await call(stage, end, ...ending)
+    },
+  }
+}
+
+/** From everybody but the keeper. `noticed`: what makes the server mind it on connections that are there already. */
+function revoked(rules: string[], noticed: (stage: Stage) => Promise<unknown> = async () => {}): Fault {
+  return {
+    reach: 'server',
+    async run(stage, { duration }) {
+      await call(stage, 'ACL', 'SETUSER', 'default', ...rules)
+      await noticed(stage)
+      await sleep(duration)
+      await call(stage, 'ACL', 'SETUSER', 'default', 'on', 'allkeys', 'allchannels', '+@all')
+    },
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * What a run plays on: the server that is harmed, the spare one that takes its place in a failover, the one that never is
+ * harmed, the posts, and the keeper's own connections.
+ */
+import { mkdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
+import { LockClient } from '../../../src/index.ts'
+import type { Place } from '../../kit/replication.ts'
+import { SteppedClock } from '../../kit/stepped-clock.ts'
+import { Recorder } from '../recorder.ts'
+import { Post } from './post.ts'
+import { keyNames, LOOPED, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
+
+/** The keeper has rights of its own, so that those of everybody else can be revoked and restored. */
+const KEEPER = { username: 'keeper', password: 'any' } as const
+/** A subscriber whose output piles up this far is cut off, in bytes. */
+export const OUTPUT_LIMIT = 2_000_000
+export const harmed: readonly string[] = [
+  ...['--enable-debug-command', 'yes'],
+  ...['--lua-time-limit', '50'],
+  ...['--user', KEEPER.username, 'on', 'nopass', '~*', '&*', '+@all'],
+  ...['--client-output-buffer-limit', `pubsub ${OUTPUT_LIMIT} 0 0`],
+  ...['--repl-diskless-sync-delay', '0'],
+]
+
+/** What a run has from its beginning. */
+interface Props {
+  readonly keys: readonly string[]
+  readonly server: RunningServer
+  readonly spare: RunningServer
+  readonly witness: RunningServer
+  /** The time of day of both servers that can be the master. */
+  readonly clock: SteppedClock
+  readonly recorder: Recorder
+  readonly posts: readonly Post[]
+  /** Where the server would keep its data. */
+  readonly dump: string
+}
+
+export class Stage {
+  readonly keys: readonly string[]
+  readonly server: RunningServer
+  readonly clock: SteppedClock
+  readonly recorder: Recorder
+  readonly posts: readonly Post[]
+  readonly dump: string
+  /** Direct connections to the harmed server: for faults, for what would block the first, and for looking. */
+  readonly admin: Redis
+  readonly second: Redis
+  readonly eyes: Redis
+  readonly register: Redis
+  /** Both servers that can be the master; at rest the first one is. */
+  readonly places: readonly [Place, Place]
+  /** For forced releases, and for a look at every lock before the clock is set back. */
+  readonly locks: LockClient
+  readonly #servers: readonly RunningServer[]
+
+  private constructor({ keys, server, spare, witness, clock, recorder, posts, dump }: Props) {
+    this.keys = keys
+    this.server = server
+    this.clock = clock
+    this.recorder = recorder
+    this.posts = posts
+    this.dump = dump
+    this.#servers = [server, spare, witness]
+    const connect = ({ url }: RunningServer) =>
+      quiet(new Redis(url, { ...KEEPER, maxRetriesPerRequest: null, retryStrategy: () => 50 }))
+    this.admin = connect(server)
+    this.second = connect(server)
+    this.eyes = connect(server)
+    this.register = quiet(new Redis(witness.url))
+    this.places = [
+      { url: server.url, redis: this.admin },
+      { url: spare.url, redis: connect(spare) },
+    ]
+    // With the times of everybody else: a queue joined for longer would outlive the end of the run.
+    this.locks = new LockClient(
+      { port: server.port, host: '127.0.0.1', ...KEEPER },
+      { label: 'keeper', tokenMemory: TOKEN_MEMORY, waiterTtl: WAITER_TTL },
+    )
+  }
+
+  static async open(terms: Terms): Promise<Stage> {
+    const { folder } = terms
+    const source = await findServerSource()
+    const clock = await SteppedClock.make(folder)
+    const dir = join(folder, 'server')
+    mkdirSync(dir)
+    const server = await clock.under(() => source.start({ args: harmed, dir }))
+    const spare = await clock.under(() => source.start({ args: harmed }))
+    const witness = await source.start()
+    const history = join(folder, 'history.jsonl')
+    const recorder = new Recorder(history)
+    const places = { url: server.url, witnessUrl: witness.url, history }
+    const posts: Post[] = []
+    for (let i = 0; i < terms.processes; i++) posts.push(await Post.open(terms, places, recorder, i + 1))
+    const dump = join(dir, 'dump.rdb')
+    return new Stage({ keys: [...keyNames(terms.keys), LOOPED], server, spare, witness, clock, recorder, posts, dump })
+  }
+
+  /** Records the server's time of day: the checker counts tokens in it. */
+  readClock(): void {
+    this.recorder.record('clock', { wall: this.clock.now() })
+  }
+
+  /** Moves the servers' time of day by this many ms. Read right before and after, so that the step has its place. */
+  async stepClock(ms: number): Promise<void> {
+    this.readClock()
+    this.clock.set(this.clock.offset + ms)
+    this.readClock()
+    const [seconds] = await this.admin.time()
+    const off = Number(seconds) * 1_000 - this.clock.now()
+    if (Math.abs(off) > 5_000) throw new Error(`the server's clock is off by ${off} ms: it has not taken the step`)
+  }
+
+  /** The server's next life begins without data. */
+  async forgetDump(): Promise<void> {
+    await rm(this.dump, { recursive: true, force: true })
+  }
+
+  /** Ends the processes, whatever their state. */
+  abandon(): void {
+    for (const post of this.posts) post.abandon()
+  }
+
+  /** Ends what is still there. */
+  async close(): Promise<void> {
+    this.abandon()
+    await this.locks.close()
+    const [, spare] = this.places
+    for (const redis of [this.admin, this.second, this.eyes, this.register, spare.redis]) redis.disconnect()
+    await Promise.all(this.#servers.map(server => server.stop()))
+    this.clock.close()
+    this.recorder.close()
+  }
+}
+
+/** A lost connection is expected here, and told by the next command. */
+function quiet(redis: Redis): Redis {
+  return redis.on('error', () => {})
+}

@@ -1,0 +1,115 @@
+/**
+ * A process of the soak: many callers that lock, work and release as their seed says, and record all of it. It works
+ * from its first moment; the messages 'drain' (no more requests) and 'close' end it. Nothing but its own work keeps it
+ * alive after that: that it ends by itself is part of what is tested.
+ */
+// Before anything that might keep the time of day as it finds it.
+import '../../kit/time-of-day.ts'
+import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { LockClient } from '../../../src/index.ts'
+import { jump } from '../../kit/time-of-day.ts'
+import { now, Recorder } from '../recorder.ts'
+import { Caller } from './caller.ts'
+import { Random } from './random.ts'
+import { keyNames, LONGEST_LEASE, LOOPED, OUTAGE_TIMEOUT, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
+import { Witnesses } from './witnesses.ts'
+
+export interface Orders extends Terms {
+  /** Unique in the run: a process that follows a killed one has another name. */
+  readonly worker: string
+  /** Its stream of choices. */
+  readonly stream: number
+  readonly url: string
+  readonly witnessUrl: string
+  readonly history: string
+}
+
+export type ToWorker = 'drain' | 'close' | { readonly block: number } | { readonly jump: number }
+
+const CALLERS = 10
+/** How often the event loop is looked at, and from which delay on it counts as having stood still, in ms. */
+const LOOK = 100
+const STALLED = 250
+
+const orders = JSON.parse(process.argv[2] as string) as Orders
+const { worker } = orders
+const recorder = new Recorder(orders.history)
+recorder.record('started', { worker })
+
+process.on('unhandledRejection', error => crashed('unhandled rejection', error))
+process.on('uncaughtException', error => crashed('uncaught exception', error))
+
+function crashed(what: string, error: unknown): void {
+  recorder.record('crash', { worker, error: `${what}: ${error instanceof Error ? error.stack : error}` })
+}
+
+let looked = now()
+const looks = setInterval(() => {
+  const t = now()
+  if (t - looked > LOOK + STALLED) recorder.record('stall', { worker, from: looked }, t)
+  looked = t
+}, LOOK)
+
+const witness = new Redis(orders.witnessUrl)
+const locks = new LockClient(orders.url, {
+  lease: LONGEST_LEASE / 2,
+  waiterTtl: WAITER_TTL,
+  outageTimeout: OUTAGE_TIMEOUT,
+  tokenMemory: TOKEN_MEMORY,
+  label: worker,
+})
+locks.on('disconnected', () => recorder.record('link', { worker, up: false }))
+locks.on('reconnected', () => recorder.record('link', { worker, up: true }))
+locks.on('waiting', ({ key, owner }) => recorder.record('waiting', { worker, key, owner }))
+
+const draining = new AbortController()
+setMaxListeners(0, draining.signal)
+const caller = new Caller(
+  worker,
+  locks,
+  new Witnesses(worker, orders.folder, witness, recorder),
+  recorder,
+  draining.signal,
+)
+const keys = keyNames(orders.keys)
+const callers = Array.from({ length: CALLERS }, async (_, i) => {
+  const random = new Random(orders.seed, orders.stream * CALLERS + i)
+  while (!draining.signal.aborted) {
+    const pause = await caller.once(random, keys)
+    await sleep(pause, undefined, { signal: draining.signal }).catch(() => {})
+  }
+})
+
+const looping = loop()
+
+process.on('message', (message: ToWorker) => {
+  if (message === 'drain') drain()
+  else if (message === 'close') close()
+  else if ('jump' in message) jump(message.jump)
+  else {
+    const end = now() + message.block
+    while (now() < end);
+  }
+})
+process.on('disconnect', () => process.exit(1))
+
+async function loop(): Promise<void> {
+  // A call that fails does so at once while a right is missing, say.
+  while (!draining.signal.aborted) if (!(await caller.again(LOOPED))) await sleep(LOOK)
+}
+
+async function drain(): Promise<void> {
+  draining.abort()
+  await Promise.all([...callers, looping])
+  process.send?.('drained')
+}
+
+async function close(): Promise<void> {
+  await locks.close()
+  clearInterval(looks)
+  witness.disconnect()
+  process.removeAllListeners('disconnect')
+  process.disconnect()
+}

@@ -1,0 +1,71 @@
+/** Looking at the servers behind the lock client's back, whatever their topology. */
+import type { Cluster, Redis } from 'ioredis'
+import { calls } from './command-stats.ts'
+
+/** Names of all keys of one server that contain the text, sorted. */
+export async function keysWith(redis: Redis, text: string): Promise<string[]> {
+  const found: string[] = []
+  for await (const names of redis.scanStream({ match: `*${text}*`, count: 1000 })) found.push(...(names as string[]))
+  return found.sort()
+}
+
+/** The name of its connections. */
+export const ADMIN = 'admin'
+
+/** Looks at what is on the servers, with all rights: all masters where there are several. */
+export class Admin {
+  /** For commands that name a key. */
+  readonly redis: Redis | Cluster
+
+  constructor(redis: Redis | Cluster) {
+    this.redis = redis
+  }
+
+  /** What each master answers. */
+  async each<T>(ask: (master: Redis) => Promise<T>): Promise<T[]> {
+    await this.redis.ping()
+    const masters = 'nodes' in this.redis ? this.redis.nodes('master') : [this.redis]
+    return Promise.all(masters.map(ask))
+  }
+
+  /** Names of all keys that contain the text, sorted. */
+  async keysWith(text: string): Promise<string[]> {
+    return (await this.each(master => keysWith(master, text))).flat().sort()
+  }
+
+  /** Channels that somebody has subscribed, sorted. */
+  async channels(pattern = '*'): Promise<string[]> {
+    const found = await this.each(async master => [
+      ...((await master.pubsub('CHANNELS', pattern)) as string[]),
+      ...((await master.pubsub('SHARDCHANNELS', pattern).catch(noneBefore7)) as string[]),
+    ])
+    // Sentinels have one of their own.
+    return found
+      .flat()
+      .filter(name => name !== '__sentinel__:hello')
+      .sort()
+  }
+
+  /** Connections of others than administrators and sentinels, as CLIENT LIST has them. */
+  async connections(): Promise<string[]> {
+    const lists = await this.each(master => master.client('LIST') as Promise<string>)
+    const lines = lists.flatMap(list => list.trim().split('\n'))
+    return lines.filter(line => !/ name=(admin|sentinel-\S*) /.test(line) && !/ flags=[SM] /.test(line))
+  }
+
+  /** How often each command was called on all masters, since their start or since `before`. */
+  async calls(before: Record<string, number> = {}): Promise<Record<string, number>> {
+    const sum: Record<string, number> = {}
+    for (const counts of await this.each(master => calls(master))) {
+      for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count
+    }
+    const since = Object.entries(sum).map(([name, count]) => [name, count - (before[name] ?? 0)] as const)
+    return Object.fromEntries(since.filter(([, count]) => count > 0))
+  }
+}
+
+/** Redis 6 has no sharded channels. */
+function noneBefore7(error: Error): never[] {
+  if (/SHARDCHANNELS/.test(error.message)) return []
+  throw error
+}

@@ -1,0 +1,128 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Results } from '../../../benchmarks/contract.ts'
+import { printedBy } from '../../kit/printed.ts'
+import { runNode } from '../../kit/program.ts'
+import { redisUrl } from '../../kit/redis.ts'
+
+const cwd = fileURLToPath(new URL('../../..', import.meta.url))
+const program = ['--import', 'tsx', 'cli/main.ts', 'bench']
+const bench = (...args: string[]) => runNode([...program, ...args], { cwd })
+
+describe('unusable arguments end with 64 and one line', () => {
+  test.each([
+    [['--rival', 'redlok'], "baton: there is no rival 'redlok'; did you mean 'redlock'?\n"],
+    [
+      ['--rival', 'baton-fair,floor-plublish'],
+      "baton: there is no rival 'floor-plublish'; did you mean 'floor-publish'?\n",
+    ],
+    [
+      ['--scenario', '2x8', '--scenario', '2x9-hold5'],
+      "baton: there is no scenario '2x9-hold5'; did you mean '2x8-hold5'?\n",
+    ],
+    [
+      ['--rounds', '0'],
+      /^baton: option '--rounds <n>' argument '0' is invalid. It must be an integer of at least 1.\n$/,
+    ],
+    [['--url', 'rediss://127.0.0.1:1', '--rtt', '1'], 'baton: --rtt does not work with TLS\n'],
+  ])('%s', async (args, said) => {
+    const { code, output, errors } = await bench(...args)
+    expect(output).toBe('')
+    if (typeof said === 'string') expect(errors).toBe(said)
+    else expect(errors).toMatch(said)
+    expect(code).toBe(64)
+  })
+})
+
+test('the help says what the defaults are', async () => {
+  const { output } = await bench('--help')
+  const text = output.replace(/\s+/g, ' ')
+  expect(text).toMatch(
+    /--scenario <names> uncontended, .* \(default: all\) --rival <names> baton-fair, .* \(default: all\) --rounds/,
+  )
+  expect(text).not.toContain('[]')
+})
+
+test('an address that is none ends with 69, and is not shown', async () => {
+  const { code, errors } = await bench('--url', 'http://:secret@example')
+  expect(errors).toMatch(/^baton: the address of Redis is not of the form redis:\/\/host:port/)
+  expect(errors).not.toContain('secret')
+  expect(code).toBe(69)
+})
+
+test('a server that is not there ends with 69', async () => {
+  const { code, errors } = await bench('--url', 'redis://127.0.0.1:1', '--rival', 'floor-set')
+  expect(errors).toMatch(/ECONNREFUSED|closed/)
+  expect(code).toBe(69)
+})
+
+describe('interrupted', () => {
+  /** A run that would take an hour; `ended` is its exit code. */
+  async function long() {
+    const folder = await mkdtemp(join(tmpdir(), 'baton-bench-test-'))
+    const [json, html] = [join(folder, 'results.json'), join(folder, 'results.html')]
+    const what = ['--rival', 'floor-set', '--scenario', 'uncontended', '--rounds', '2000', '--seconds', '0.1']
+    const where = ['--url', redisUrl(), '--no-warm-cores', '--json', json, '--html', html]
+    // What it leaves when it ends at once goes with the folder.
+    const env = { ...process.env, TMPDIR: folder }
+    const child = spawn(process.execPath, [...program, ...what, ...where], {
+      cwd,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    onTestFinished(async () => {
+      child.kill('SIGKILL')
+      await rm(folder, { recursive: true })
+    })
+    const ended = new Promise(resolve => child.once('close', resolve))
+    return { child, printed: printedBy(child), ended, json, html }
+  }
+
+  const slow = { timeout: 60_000, interval: 20 }
+
+  test('once, it shows and writes what was measured', { timeout: 90_000 }, async () => {
+    const { child, printed, ended, json, html } = await long()
+    await expect.poll(() => printed.errors, slow).toContain('uncontended, round 2 of 2000: ')
+    child.kill('SIGTERM')
+    expect(await ended).toBe(128 + 15)
+
+    const said = printed.errors.split('\n')
+    expect(said[0]).toBe('A first look at each lock')
+    expect(said[1]).toMatch(/^uncontended, round 1 of 2000: 0 % done, about \d+ (min|h \d+ min) left$/)
+    expect(said.at(-2)).toMatch(/^baton: interrupted by SIGTERM$/)
+    const note = /The run was interrupted by SIGTERM after (\d+) of 2000 trials\./
+    expect(printed.output).toMatch(/^Redis: .*, as it is\n/)
+    expect(printed.output).toMatch(/^ *floor-set .*\n *\d of 2000 rounds/m)
+    const [, count] = note.exec(printed.output)!
+    const results: Results = JSON.parse(await readFile(json, 'utf8'))
+    expect(results.notes[0]).toMatch(note)
+    expect(results.trials.map(({ outcome }) => outcome)).toEqual(Array(Number(count)).fill('measured'))
+    expect(await readFile(html, 'utf8')).toMatch(note)
+  })
+
+  test('twice, it ends at once', { timeout: 90_000 }, async () => {
+    const { child, printed, ended, json } = await long()
+    await expect.poll(() => printed.errors, slow).toContain('uncontended, round 2 of 2000: ')
+    child.kill('SIGINT')
+    child.kill('SIGTERM')
+    // Of two that wait to be delivered, the kernel may let either come first.
+    expect([128 + 2, 128 + 15]).toContain(await ended)
+    expect(printed.output).toMatch(/^Redis: .*\n$/)
+    expect(existsSync(json)).toBe(false)
+  })
+
+  test('before anything was measured, it only says so', { timeout: 90_000 }, async () => {
+    const { child, printed, ended, json } = await long()
+    await expect.poll(() => printed.output, slow).toContain('Redis: ')
+    child.kill('SIGINT')
+    expect(await ended).toBe(128 + 2)
+    expect(printed.errors).toMatch(/^(A first look at each lock\n)?baton: interrupted by SIGINT\n$/)
+    expect(printed.output).toMatch(/^Redis: .*\n$/)
+    expect(existsSync(json)).toBe(false)
+  })
+})

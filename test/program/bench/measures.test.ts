@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest'
+import {
+  differences,
+  distribution,
+  fairnessOverTime,
+  handoffs,
+  jain,
+  ordinary,
+  overtaking,
+  quantile,
+  shares,
+} from '../../../benchmarks/harness/measures.ts'
+import { merge, type Samples } from '../../../benchmarks/harness/samples.ts'
+
+const always = { from: 0, to: 1_000 }
+
+type Row = [process: number, waiter: number, asked: number, acquired: number, released: number, done?: number]
+
+/** In any order; two waiters a process unless said. */
+function samplesOf(rows: Row[], { waiters = 2, keys = 1 } = {}): Samples {
+  const parts = rows.map(([process, waiter, asked, acquired, released, done = released + 1]) => ({
+    process,
+    records: Float64Array.of(waiter, asked, acquired, released, done),
+  }))
+  return merge(parts, { waiters, keys })
+}
+
+describe('hand-offs', () => {
+  test('are from the call of release to the next return, also to another process', () => {
+    const samples = samplesOf([
+      [1, 0, 5, 20.5, 30],
+      [0, 0, 1, 10, 20],
+      [1, 1, 6, 30.25, 40],
+    ])
+    const { all, cross, overlaps } = handoffs(samples, always)
+    expect([...all]).toEqual([500, 250])
+    expect([...cross]).toEqual([500])
+    expect(overlaps).toBe(0)
+  })
+
+  test('count only where the next owner had asked before the release', () => {
+    const samples = samplesOf([
+      [0, 0, 1, 10, 20],
+      [1, 0, 21, 22, 30],
+    ])
+    expect([...handoffs(samples, always).all]).toEqual([])
+  })
+
+  test('count only within the window, and only on one key', () => {
+    const samples = samplesOf(
+      [
+        [0, 0, 1, 10, 20],
+        [0, 1, 2, 21, 30], // another key
+        [0, 0, 3, 31, 40],
+        [0, 0, 4, 45, 50],
+      ].map(row => row as Row),
+      { keys: 2 },
+    )
+    expect([...handoffs(samples, { from: 0, to: 44 }).all]).toEqual([11_000])
+  })
+
+  test('say how many went back to the releaser', () => {
+    const samples = samplesOf([
+      [0, 0, 1, 10, 20],
+      [0, 0, 20.1, 20.2, 30],
+      [0, 0, 30.1, 30.2, 40],
+      [1, 0, 5, 41, 50],
+    ])
+    expect(handoffs(samples, always).backToReleaser).toBeCloseTo(2 / 3)
+  })
+})
+
+describe('overlaps', () => {
+  test('are holds that began before an earlier one had ended', () => {
+    const samples = samplesOf([
+      [0, 0, 1, 10, 20],
+      [1, 0, 2, 19, 25],
+    ])
+    const found = handoffs(samples, always)
+    expect(found.overlaps).toBe(1)
+    expect([...found.all]).toEqual([])
+  })
+
+  test('are found behind a short hold, and outside the window', () => {
+    const samples = samplesOf([
+      [0, 0, 1, 10, 90],
+      [0, 1, 2, 20, 30],
+      [1, 0, 3, 40, 50],
+    ])
+    expect(handoffs(samples, { from: 0, to: 5 }).overlaps).toBe(2)
+  })
+
+  test('of different keys are none', () => {
+    const rows: Row[] = [
+      [0, 0, 1, 10, 90],
+      [0, 1, 2, 20, 30],
+    ]
+    expect(handoffs(samplesOf(rows, { keys: 2 }), always).overlaps).toBe(0)
+    expect(handoffs(samplesOf(rows, { keys: 1 }), always).overlaps).toBe(1)
+  })
+})
+
+describe('overtaking', () => {
+  test('nobody in order of asking', () => {
+    const samples = samplesOf([1, 2, 3, 4].map(at => [0, 0, at, at * 10, at * 10 + 5] as Row))
+    expect(overtaking(samples)).toEqual({ most: 0, share: 0 })
+  })
+
+  test('counts the later requests that came first, of the one who waited for most of them', () => {
+    const samples = samplesOf([
+      [0, 0, 1, 50, 51], // overtaken by all others
+      [0, 1, 2, 10, 11],
+      [1, 0, 4, 20, 21],
+      [1, 1, 3, 30, 31], // by one
+    ])
+    expect(overtaking(samples)).toEqual({ most: 3, share: 4 / 6 })
+  })
+
+  test('agrees with counting all pairs', () => {
+    const asked = Array.from({ length: 300 }, (_, i) => (i * 7_919) % 307)
+    const samples = samplesOf(asked.map((at, i) => [0, 0, at, 1_000 + i, 1_000 + i] as Row))
+    const by = asked.map((at, i) => asked.slice(0, i).filter(earlier => earlier > at).length)
+    const pairs = (300 * 299) / 2
+    expect(overtaking(samples)).toEqual({ most: Math.max(...by), share: by.reduce((a, b) => a + b) / pairs })
+  })
+})
+
+describe('fairness', () => {
+  test('a starved waiter shows in the shares and in the index', () => {
+    const samples = samplesOf([
+      [0, 0, 1, 10, 11],
+      [0, 0, 12, 13, 14],
+      [1, 1, 1, 20, 21],
+      [1, 1, 22, 23, 24],
+    ])
+    const counts = shares(samples, 4, always)
+    expect([...counts]).toEqual([2, 0, 0, 2])
+    expect(jain(counts)).toBe(0.5)
+    expect(jain(Int32Array.of(3, 3, 3))).toBe(1)
+  })
+
+  test('over time is one index a tenth', () => {
+    const samples = samplesOf([
+      [0, 0, 1, 5, 6],
+      [0, 1, 1, 8, 9],
+      [0, 0, 1, 15, 16],
+    ])
+    expect(fairnessOverTime(samples, 2, { from: 0, to: 100 })).toEqual([1, 0.5, 0, 0, 0, 0, 0, 0, 0, 0])
+  })
+})
+
+test('a release that did not return leaves the cycle out, not the hold', () => {
+  const samples = samplesOf([
+    [0, 0, 1, 10, 20, Number.NaN],
+    [0, 1, 2, 21, 30, 32],
+  ])
+  expect([...differences(samples, samples.done, samples.asked, always)]).toEqual([30])
+  expect(ordinary(samples, 4, always)).toMatchObject({ acquisitions: 2, cycleP50: 30_000, waitMax: 19, overlaps: 0 })
+})
+
+test('what cannot be taken is absent', () => {
+  const figures = ordinary(samplesOf([[0, 0, 1, 10, 20]]), 4, always)
+  expect(figures).not.toHaveProperty('handoffP50')
+  expect(figures).not.toHaveProperty('backToReleaser')
+})
+
+test('quantiles are of nearest rank', () => {
+  const values = Float64Array.from({ length: 100 }, (_, i) => 100 - i)
+  expect([0, 0.5, 0.99, 1].map(share => quantile(values, share))).toEqual([1, 51, 100, 100])
+})
+
+test('the distribution has each value in its bucket', () => {
+  const { low, step, counts } = distribution(Float64Array.of(0.2, 1, 100, 105, 1e12))
+  expect(counts.reduce((a, b) => a + b)).toBe(5)
+  expect(counts[0]).toBe(2)
+  const bucket = Math.floor(Math.log(105 / low) / Math.log(step))
+  expect(counts[bucket]).toBe(2)
+})

@@ -1,0 +1,210 @@
+/** Where Java, Maven and its registry are there, Redisson's worker is built and tried; elsewhere it has to say why not. */
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import which from 'which'
+import type { Setting } from '../../../benchmarks/contract.ts'
+import { now } from '../../../benchmarks/harness/clock.ts'
+import { type Command, Worker } from '../../../benchmarks/harness/crew.ts'
+import { merge, readPart, type Samples } from '../../../benchmarks/harness/samples.ts'
+import {
+  launch,
+  type Preparation,
+  prepare,
+  redissonFairLock,
+  redissonLock,
+  redissonVersion,
+} from '../../../benchmarks/rivals/redisson.ts'
+import { plainRedis, redisUrl } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+
+const limit = 20_000
+const buildWithinMs = 40_000
+
+/** Why it may be that it cannot run here. That it could not be compiled is not among them. */
+const excuses =
+  /^(needs Java 17 or later, and Maven|needs Maven|Maven could not fetch .*|mvn .* did not finish within [\s\S]*)$/
+
+let preparation: Preparation
+beforeAll(async () => {
+  preparation = await prepare(process.env, buildWithinMs)
+}, buildWithinMs + 60_000)
+
+/** The command, or undefined where there is a good reason for not having it. */
+function built(): Command | undefined {
+  if ('worker' in preparation) return preparation.worker
+  expect(preparation.unavailable).toMatch(excuses)
+  return undefined
+}
+
+/**
+ * The waiters in the order in which Redis has them, once there are so many. When they asked says less: requests of two may
+ * overtake each other. The holder is of the first process.
+ */
+async function redissonQueue(namespace: string, waiters: number): Promise<number[]> {
+  const redis = plainRedis()
+  const key = `${namespace}:k0`
+  const entries = await eventually(async () => {
+    const queue = await redis.lrange(`redisson_lock_queue:{${key}}`, 0, -1)
+    return queue.length === waiters ? queue : undefined
+  }, limit)
+  const [holder] = await redis.hkeys(key)
+  const first = holder!.split(':')[0]
+  // An entry is "client:id", and the ids of one client count up, as its waiters do.
+  const ids = entries!.map(entry => entry.split(':') as [string, string])
+  return ids.map(([client, id]) => {
+    const ofClient = ids.filter(other => other[0] === client).map(other => Number(other[1]))
+    return Number(id) - Math.min(...ofClient) + (client === first ? 0 : ofClient.length)
+  })
+}
+
+async function open(
+  command: Command,
+  setting: Pick<Setting, 'rival' | 'waiters'>,
+  processes = 1,
+  namespace = `redisson-test-${randomUUID()}`,
+): Promise<Worker[]> {
+  const workers = Array.from({ length: processes }, () => new Worker(command))
+  onTestFinished(async () => void (await Promise.all(workers.map(worker => worker.kill()))))
+  const common = { ...setting, url: redisUrl(), namespace, processes, lease: undefined }
+  await Promise.all(
+    workers.map((worker, process) => worker.ask({ op: 'open', setting: { ...common, process } }, limit)),
+  )
+  return workers
+}
+
+async function emptyFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'baton-redisson-test-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  return folder
+}
+
+function overlaps({ length, acquired, released }: Samples): number {
+  let count = 0
+  for (let i = 1; i < length; i++) if (acquired[i]! < released[i - 1]!) count++
+  return count
+}
+
+describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, missing }) => {
+  test('says what is missing, or how its worker is started', async () => {
+    // The build or the refusal above has come first, so this does not build for long.
+    const command = built()
+    const reason = await missing()
+    if (command) expect([reason, launch()]).toEqual([undefined, command])
+    else expect(reason).toMatch(excuses)
+  }, 180_000)
+
+  test('two processes exclude each other, and a queue is served', async () => {
+    const command = built()
+    if (!command) return
+    const namespace = `redisson-test-${randomUUID()}`
+    const workers = await open(command, { rival, waiters: 4 }, 2, namespace)
+    const folder = await emptyFolder()
+    const files = workers.map((_, process) => join(folder, `${process}`))
+    const read = async () =>
+      merge(await Promise.all(files.map((file, process) => readPart(process, file))), { waiters: 4, keys: 1 })
+
+    const startAt = now() + 100
+    const times = { startAt, endAt: startAt + 1_000, giveUpAt: startAt + limit / 2 }
+    const loops = workers.map((worker, process) =>
+      worker.ask({ op: 'loop', ...times, hold: 0, keys: 1, file: files[process]! }, limit),
+    )
+    const looped = await Promise.all(loops)
+    const samples = await read()
+    expect(looped).toMatchObject(looped.map(() => ({ unfinished: 0, errors: 0 })))
+    expect(samples.length).toBe(looped[0]!.samples + looped[1]!.samples)
+    expect(new Set(samples.waiter).size).toBe(8)
+    expect(overlaps(samples)).toBe(0)
+    for (let i = 0; i < samples.length; i++) {
+      const steps = [startAt, samples.asked[i]!, samples.acquired[i]!, samples.released[i]!, samples.done[i]!]
+      expect(steps).toEqual(steps.toSorted((a, b) => a - b))
+    }
+    for (const { cpu } of looped) expect(cpu).toBeGreaterThan(0)
+
+    const [first, second] = workers as [Worker, Worker]
+    const { at } = await first.ask({ op: 'hold' }, limit)
+    await Promise.all(workers.map(worker => worker.ask({ op: 'queue', startAt: now(), gap: 0, hold: 1 }, limit)))
+    const { heap, resident } = await second.ask({ op: 'memory' }, limit)
+    expect(resident).toBeGreaterThan(heap)
+    const queue = fair ? await redissonQueue(namespace, 8) : []
+    const { calledAt } = await first.ask({ op: 'drop' }, limit)
+    expect(calledAt).toBeGreaterThan(at)
+    const collects = workers.map((worker, process) =>
+      worker.ask({ op: 'collect', giveUpAt: now() + limit / 2, file: files[process]! }, limit),
+    )
+    expect(await Promise.all(collects)).toMatchObject(workers.map(() => ({ samples: 4, unfinished: 0, errors: 0 })))
+    const queued = await read()
+    expect(queued.acquired[0]!).toBeGreaterThan(calledAt)
+    expect(overlaps(queued)).toBe(0)
+    if (fair) expect([...queued.waiter]).toEqual(queue)
+    await Promise.all(workers.map(worker => worker.ask({ op: 'close' }, limit)))
+  }, 60_000)
+})
+
+test('a waiter that is not served is given up, a nonsensical order is answered, and the process goes on', async () => {
+  const command = built()
+  if (!command) return
+  const [worker] = (await open(command, { rival: 'redisson-fair', waiters: 2 })) as [Worker]
+  const file = join(await emptyFolder(), 'samples')
+  await expect(worker.ask({ op: 'collect', giveUpAt: now(), file }, limit)).rejects.toThrow('collect before queue')
+  await worker.ask({ op: 'hold' }, limit)
+  await worker.ask({ op: 'queue', startAt: now(), gap: 0, hold: 0 }, limit)
+  const collected = await worker.ask({ op: 'collect', giveUpAt: now() + 100, file }, limit)
+  expect(collected).toMatchObject({ samples: 0, unfinished: 2, errors: 0 })
+  await worker.ask({ op: 'close' }, limit)
+}, 60_000)
+
+describe('with a java and an mvn of our own', () => {
+  const java = 'echo openjdk 17.0.1 2021-10-19'
+  /** Leaves a line for each of its runs. */
+  const builds =
+    'for word; do case $word in -Dbaton.target=*) mkdir -p $(echo $word | cut -d= -f2)/classes;; esac; done; sleep 0.2; echo >> $0.runs'
+  const fails = (line: string) =>
+    `while [ $1 != --log-file ]; do shift; done; printf '%s\\n' '[ERROR] ${line}' '[ERROR] To learn more' > $2; exit 1`
+
+  /** Only these programs are there, and what a shell script needs. */
+  async function machine(programs: Record<string, string>) {
+    const home = await emptyFolder()
+    for (const [name, script] of Object.entries(programs)) {
+      await writeFile(join(home, name), `#!/bin/sh\nPATH=/usr/bin:/bin\n${script}\n`, { mode: 0o755 })
+    }
+    return { home, env: { PATH: home, BATON_CACHE: join(home, 'cache') } }
+  }
+  const answer = async (programs: Record<string, string>, withinMs?: number) =>
+    prepare((await machine(programs)).env, withinMs)
+
+  test.each([
+    ['no Java', {}, 'needs Java 17 or later, and Maven'],
+    ['an old Java', { java: 'echo openjdk 11.0.2 2019-01-15' }, 'needs Java 17 or later, and Maven'],
+    ['a placeholder for Java', { java: 'echo No Java runtime present; exit 1' }, 'needs Java 17 or later, and Maven'],
+    ['no Maven', { java }, 'needs Maven'],
+    [
+      'no registry',
+      { java, mvn: fails('Could not transfer artifact a:b') },
+      'Maven could not fetch what it needs: Could not transfer artifact a:b',
+    ],
+    ['no compiler', { java, mvn: fails('No compiler') }, 'Maven could not build it: No compiler'],
+    ['too slow a registry', { java, mvn: 'exec sleep 60' }, 'mvn compile did not finish within 0.3 s'],
+  ])('%s', async (_, programs, unavailable) => {
+    expect(await answer(programs, 'mvn' in programs && programs.mvn.includes('sleep') ? 300 : undefined)).toEqual({
+      unavailable,
+    })
+  })
+
+  test('builds once, also where two come at the same time', async () => {
+    const { home, env } = await machine({ java, mvn: builds })
+    await symlink((await which('flock')) ?? '', join(home, 'flock')).catch(() => {})
+    const [one, two] = await Promise.all([prepare(env), prepare(env)])
+    expect(one).toHaveProperty('worker.command', join(home, 'java'))
+    expect(two).toEqual(one)
+    expect(await prepare(env)).toEqual(one)
+    expect(await readFile(join(home, 'mvn.runs'), 'utf8')).toBe('\n')
+    expect((await readdir(join(env.BATON_CACHE, 'redisson'))).filter(name => name.includes('.building-'))).toEqual([])
+  })
+})
+
+test('tells the version of Redisson', async () => {
+  expect(await redissonVersion()).toMatch(/^\d+\.\d+\.\d+$/)
+})

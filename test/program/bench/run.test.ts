@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { startDelayProxy } from '../../../benchmarks/delay/proxy.ts'
+import { sentBetween, watchCommands } from '../../../benchmarks/harness/census.ts'
+import { Server } from '../../../benchmarks/harness/server.ts'
+import { expected } from '../../../benchmarks/harness/trial.ts'
+import { tables } from '../../../benchmarks/report/table.ts'
+import { batonFair } from '../../../benchmarks/rivals/baton.ts'
+import { floorSet } from '../../../benchmarks/rivals/floors.ts'
+import { run } from '../../../benchmarks/run.ts'
+import { freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+import { absent, failing, hanging, leaving, noLock, stuck } from './rivals-for-tests.ts'
+
+const scenario = {
+  name: 'tiny',
+  title: 'for this test',
+  kind: 'loop',
+  processes: 1,
+  waiters: 2,
+  keys: 1,
+  hold: 1,
+} as const
+const plan = {
+  scenarios: [scenario],
+  rounds: 2,
+  seconds: 0.1,
+  rtt: 0,
+  warmCores: false,
+  limits: { warmUp: 50, open: 10_000, answer: 5_000, finish: 300 },
+  further: fileURLToPath(new URL('./rivals-for-tests.ts', import.meta.url)),
+}
+const slow = 60_000
+const quietly = { announce() {}, look() {}, begin() {}, trial() {}, ended() {} }
+const forever = new AbortController().signal
+
+describe('a run', () => {
+  test('interleaves the rivals; one that hangs, fails or is missing is shown as such and stops nothing', {
+    timeout: slow,
+  }, async () => {
+    const limits = { ...plan.limits, answer: 1_500 }
+    const rivals = [batonFair, hanging, failing, stuck, noLock, absent]
+    const results = await run({ ...plan, rivals, rounds: 1, limits, url: redisUrl() }, quietly, forever)
+    expect(results.trials.map(({ rival, outcome }) => `${rival} ${outcome}`)).toEqual([
+      'baton-fair measured',
+      'hanging failed',
+      'failing failed',
+      'stuck failed',
+      'no-lock measured',
+      'absent skipped',
+    ])
+    const reasons = Object.fromEntries(results.trials.map(({ rival, reason }) => [rival, reason]))
+    expect(reasons).toMatchObject({
+      hanging: 'nothing was acquired: 2 calls did not return, 0 rejected',
+      failing: expect.stringMatching(
+        /^nothing was acquired: 0 calls did not return, \d+ rejected: Error: it does not work$/,
+      ),
+      stuck: expect.stringMatching(/^no answer to 'loop' within/),
+      absent: 'not installed',
+    })
+    const figures = results.trials.map(trial => trial.figures)
+    expect(figures[0]).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, starved: 0 })
+    expect(figures[4]!.overlaps).toBeGreaterThan(0)
+    expect(results.notes).toContainEqual('absent is not measured: not installed')
+    expect(results.notes).toContainEqual(expect.stringMatching(/^Only one round/))
+
+    const text = tables(results)
+    expect(text).toMatch(/^ *baton-fair /m)
+    expect(text).toContain('stuck: failed: no answer')
+    expect(text).toMatch(/no-lock .* overlaps/)
+  })
+
+  test('leaves nothing on a server that was there before', { timeout: slow }, async () => {
+    const { url } = await ownServer()
+    const redis = plainRedis(url)
+    await redis.set('somebody', 'else')
+    const results = await run({ ...plan, rivals: [batonFair, floorSet], url }, quietly, forever)
+    expect(results.trials.map(({ rival, round }) => `${rival} ${round}`)).toEqual([
+      'baton-fair 1',
+      'floor-set 1',
+      'baton-fair 2',
+      'floor-set 2',
+    ])
+    expect(await redis.keys('*')).toEqual(['somebody'])
+  })
+
+  test('measures a burst, and a crash of waiters', { timeout: slow }, async () => {
+    const burst = { ...scenario, name: 'small-burst', kind: 'burst', processes: 2, waiters: 5 } as const
+    const crash = { ...scenario, name: 'small-crash', kind: 'crash-waiters', processes: 2 } as const
+    const scenarios = [burst, crash]
+    const results = await run({ ...plan, scenarios, rivals: [batonFair], rounds: 1, url: redisUrl() }, quietly, forever)
+    const [first, second] = results.trials.map(trial => trial.figures)
+    const faultless = { overlaps: 0, unfinished: 0, errors: 0, starved: 0 }
+    expect(first).toMatchObject({ ...faultless, acquisitions: 10, drain: expect.any(Number) })
+    expect(first!.inversions).toBeLessThan(0.5)
+    expect(second).toMatchObject({ unfinished: 0, errors: 0 })
+    expect(second!.nextGrant).toBeGreaterThan(0)
+    expect(second!.ordinaryHandoff).toBeGreaterThan(0)
+  })
+
+  test('does not try again who failed or left calls, and expects to end sooner', { timeout: slow }, async () => {
+    const left: number[] = []
+    const listener = {
+      ...quietly,
+      begin: (_rounds: number, all: number) => void left.push(all),
+      ended: (_trial: unknown, rest: number) => void left.push(rest),
+    }
+    // As if it were ours, of which the notes have to tell.
+    const rivals = [noLock, hanging, { ...leaving, kind: 'baton' } as const]
+    const results = await run({ ...plan, rivals, rounds: 3, url: redisUrl() }, listener, forever)
+    expect(results.trials.map(({ rival, round, outcome }) => `${rival} ${round} ${outcome}`)).toEqual([
+      'no-lock 1 measured',
+      'hanging 1 failed',
+      'leaving 1 measured',
+      'no-lock 2 measured',
+      'hanging 2 skipped',
+      'leaving 2 skipped',
+      'no-lock 3 measured',
+      'hanging 3 skipped',
+      'leaving 3 skipped',
+    ])
+    const why = 'nothing was acquired: 2 calls did not return, 0 rejected'
+    const reasons = (name: string) => results.trials.filter(({ rival }) => rival === name).map(({ reason }) => reason)
+    expect(reasons('hanging')).toEqual([why, `failed in round 1: ${why}`, `failed in round 1: ${why}`])
+    const gone = 'left 1 call that did not return in round 1'
+    expect(reasons('leaving')).toEqual([undefined, gone, gone])
+    expect(results.notes).toContainEqual(`leaving was not tried again in tiny: ${gone}`)
+    expect(results.notes.join()).not.toContain('hanging was not')
+
+    const one = expected(scenario, plan.seconds)
+    expect(left.map(ms => Math.round(ms / one))).toEqual([9, 8, 5, 2, 1, 0])
+
+    const text = tables(results)
+    expect(text).toContain(`hanging: failed: ${why} (round 1, not tried again)`)
+    expect(text).toMatch(/^ *leaving .*\n *1 of 3 rounds .* 1 unfinished/m)
+    expect(text).toContain(`leaving: not tried again: ${gone}`)
+    expect(text).not.toContain('skipped')
+  })
+
+  test('ends when it is interrupted; if nothing was measured, with the reason', { timeout: slow }, async () => {
+    const interruption = new AbortController()
+    const listener = { ...quietly, trial: () => interruption.abort(new Error('enough')) }
+    const running = run({ ...plan, rivals: [batonFair], url: redisUrl() }, listener, interruption.signal)
+    await expect(running).rejects.toThrow('enough')
+  })
+
+  test('has what was measured until it was interrupted', { timeout: slow }, async () => {
+    const interruption = new AbortController()
+    const listener = {
+      ...quietly,
+      trial: (rival: string) => void (rival === 'floor-set' && interruption.abort('SIGINT')),
+    }
+    const rivals = [batonFair, failing, absent, floorSet]
+    const elsewhere = { ...scenario, name: 'later', title: 'never begun' }
+    const scenarios = [{ ...scenario, waiters: 1 }, elsewhere]
+    const results = await run({ ...plan, scenarios, rivals, url: redisUrl() }, listener, interruption.signal)
+    expect(results.trials.map(({ rival, outcome }) => `${rival} ${outcome}`)).toEqual([
+      'baton-fair measured',
+      'failing failed',
+      'absent skipped',
+    ])
+    // The second round of who failed would not have been.
+    expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 trials.')
+    expect(tables(results)).toMatch(/baton-fair .*\n *1 of 2 rounds/)
+    expect(tables(results)).toMatch(/never begun\n *nothing was measured$/)
+  })
+
+  test('and leaves nothing of the trial that was interrupted on a server that was there before', {
+    timeout: slow,
+  }, async () => {
+    const { url } = await ownServer()
+    const redis = plainRedis(url)
+    const interruption = new AbortController()
+    const keys = async () => (await redis.keys('*bench-*')).length
+    const inTheMiddle = async () => {
+      await eventually(async () => (await keys()) > 0, slow)
+      interruption.abort(new Error('enough'))
+    }
+    const listener = { ...quietly, trial: () => void inTheMiddle() }
+    const running = run({ ...plan, rivals: [batonFair], seconds: 5, url }, listener, interruption.signal)
+    await expect(running).rejects.toThrow('enough')
+    expect(await keys()).toBe(0)
+  })
+})
+
+test('commands are those that clients send, not those that scripts call', async () => {
+  const { url } = await ownServer()
+  const server = await Server.reach(url, true)
+  onTestFinished(() => server.close())
+  const redis = plainRedis(url)
+  const script = "redis.call('SET', KEYS[1], 1) redis.call('INCR', KEYS[1]) return redis.call('GET', KEYS[1])"
+  const send = async () => {
+    await redis.eval(script, 1, 'key')
+    await redis.pexpire('key', 10_000)
+  }
+  const sighting = await watchCommands(url)
+  await send()
+  await expect.poll(() => sighting.sent()).toBe(2)
+  sighting.stop()
+  const census = sighting.census()
+  const entries = { eval: 1, set: 0, incr: 0, get: 0, pexpire: 1 }
+  expect(Object.fromEntries(census)).toEqual(entries)
+
+  const before = await server.snapshot()
+  for (let i = 0; i < 10; i++) await send()
+  await redis.strlen('key') // not in the census
+  const sent = sentBetween(before, await server.snapshot(), census)
+  expect(sent.commands).toBe(21)
+  expect(sent.usec).toBeGreaterThan(0)
+})
+
+test('the proxy delays each way, in order, and passes on the end', async () => {
+  const proxy = await startDelayProxy(redisUrl(), 20)
+  try {
+    const redis = plainRedis(proxy.url)
+    await redis.ping()
+    const begin = performance.now()
+    await redis.ping()
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(19)
+    const key = `${freshKey()}-${randomUUID()}`
+    const appended = Array.from({ length: 50 }, (_, i) => redis.append(key, String(i % 10)))
+    await Promise.all(appended)
+    expect(await redis.getdel(key)).toBe('0123456789'.repeat(5))
+  } finally {
+    proxy.stop()
+  }
+})

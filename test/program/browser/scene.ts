@@ -1,0 +1,35 @@
+/** What is on the screen in the tests of the page: locks that are held, their queues, and where the page shows them. */
+import type { Page } from 'puppeteer-core'
+import type { Lease, LockClient } from '../../../src/index.ts'
+import { client } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+
+/** Names of the locks, in the list. */
+export const keys = '#rows .key'
+/** Who waits, in the lock that is open. */
+export const queue = '#waiting td:nth-child(2)'
+
+/** Takes these locks. */
+export async function held(locks: LockClient, ...names: readonly string[]): Promise<Lease[]> {
+  const leases: Lease[] = []
+  for (const name of names) leases.push(await locks.lock(name))
+  return leases
+}
+
+/** Joins the queues in this order, each from a client of its own name; what they get is released when asked. */
+export async function joined(key: string, ...labels: readonly string[]): Promise<Map<string, Promise<Lease>>> {
+  const grants = new Map<string, Promise<Lease>>()
+  for (const label of labels) {
+    const locks = client({ label })
+    const grant = locks.lock(key, { fair: true })
+    grant.catch(() => {}) // most tests end before its turn
+    grants.set(label, grant)
+    await eventually(async () => (await locks.inspect(key)).waiters.some(waiter => waiter.label === label))
+  }
+  return grants
+}
+
+/** Pixels by which the page is wider than its window. */
+export async function overflow(page: Page): Promise<number> {
+  return (await page.evaluate('document.documentElement.scrollWidth - innerWidth')) as number
+}

@@ -1,0 +1,271 @@
+/** What cannot be obeyed: one line that says why and what to do, the exit code for it, and no secret in any stream. */
+import { readFileSync } from 'node:fs'
+import { chmod, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { checkedAddress } from '../../../cli/connection.ts'
+import type { Failure } from '../../../cli/failure.ts'
+import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
+import { emptyFolder } from '../../kit/temp.ts'
+import { eventually } from '../../kit/time.ts'
+import { tls } from '../../kit/topologies/tls.ts'
+import { baton, type Ended, STARTUP, start } from './baton.ts'
+
+const SECRET = 's3cret/with?all#of@them%'
+const encoded = encodeURIComponent(SECRET)
+/** Also what is left of it where a URL is taken apart wrongly. */
+const secrets = [SECRET, encoded, 's3cret']
+
+/** Nothing on stdout, one line on stderr, and no secret. */
+function expectRefusal({ code, output, errors }: Ended, expected: number, message: string | RegExp): void {
+  expect({ code, output }).toEqual({ code: expected, output: '' })
+  expect(errors).toMatch(message)
+  expect(errors).toMatch(/^baton: [^\n]*\n$/)
+  for (const secret of secrets) expect(errors).not.toContain(secret)
+}
+
+const ways = { run: ['run', 'k', '--', 'true'], inspect: ['inspect', 'k'], list: ['list'] }
+
+async function refuses(url: string, message: RegExp): Promise<void> {
+  expectRefusal(await baton('list', '--url', url), 69, message)
+}
+
+function thrownBy(work: () => unknown): unknown {
+  try {
+    work()
+  } catch (error) {
+    return error
+  }
+  return undefined
+}
+
+describe('words that mean nothing: 64, and the nearest name that does', () => {
+  test.each([
+    [['runn'], `unknown command 'runn' (Did you mean run?)`],
+    [['zzzzzz'], `unknown command 'zzzzzz'; baton --help says what there is`],
+    [['--fiar'], `unknown option '--fiar'; baton --help says what there is`],
+    [['run', 'k', '--fiar', '--', 'true'], `unknown option '--fiar' (Did you mean --fair?)`],
+    [['release', '--froce', 'k'], `unknown option '--froce' (Did you mean --force?)`],
+    [['release', 'k'], `required option '--force' not specified`],
+    [['top', '--onec'], `unknown option '--onec' (Did you mean --once?)`],
+    [['ui', '--prot', '1'], `unknown option '--prot' (Did you mean --port?)`],
+    [['demo', '--no-lok'], `unknown option '--no-lok' (Did you mean --no-lock?)`],
+    [['completion', 'basch'], `Allowed choices are bash, zsh, fish.`],
+    [['inspect', 'a', 'b'], 'too many arguments'],
+    [['--url', 'redis://127.0.0.1:1', 'lst'], `unknown command 'lst' (Did you mean list?)`],
+    [['--json', 'list'], `unknown option '--json'; baton --help says what there is`],
+    [['--prefix', 'x', 'demo'], `unknown option '--prefix'; baton --help says what there is`],
+  ])('%j', async (args, message) => {
+    const ended = await baton(...args)
+    expect(ended.errors).toContain(message)
+    expectRefusal(ended, 64, '')
+  })
+})
+
+describe('a command line of run that is none', () => {
+  test.each([
+    [['run'], `missing required argument 'key'`],
+    [['run', 'k'], `missing required argument 'command'`],
+    [['run', 'k', 'sleep', '4'], 'put `--` before the command: `baton run k -- sleep 4`'],
+    [
+      ['run', '--fair', 'k', 'ls', '-l'],
+      `unknown option '-l'; put \`--\` before the command: \`baton run --fair k -- ls -l\``,
+    ],
+    [
+      ['run', 'k', 'ls', '--lase'],
+      `unknown option '--lase'; put \`--\` before the command: \`baton run k -- ls --lase\``,
+    ],
+    [['run', 'k', '--lase', '1s', 'ls', '-l'], `unknown option '--lase' (Did you mean --lease?)`],
+    [['run', 'k', 'sh', '-c', `echo "it's"`], `\`baton run k -- sh -c 'echo "it'\\''s"'\``],
+    [['run', 'k', 'git', 'checkout', '--', 'a'], 'put `--` before the command: `baton run k -- git checkout -- a`'],
+    [['--prefix', 'run', 'run', '--timeout', '1s', 'k', 'ls'], '`baton --prefix run run --timeout 1s k -- ls`'],
+    [['run', '--url', 'redis://:s3cret@h', 'k', 'ls'], '`baton run --url redis://h k -- ls`'],
+    [['--url=s3cret@h', 'run', 'k', 'ls'], '`baton --url=… run k -- ls`'],
+    [['run', '--', 'sleep', '4'], 'there is no key; it is: baton run <key> -- <command> [args...]'],
+    [['run', 'k', '--', ''], 'the command behind -- is empty'],
+    [['run', '', '--', 'true'], 'key is ""'],
+  ])('%j', async (args, message) => {
+    const ended = await baton(...args)
+    expect(ended.errors).toContain(message)
+    expectRefusal(ended, 64, '')
+  })
+})
+
+describe('a time that is none', () => {
+  test.each([
+    ['--timeout', '30 parsecs', 'such as 500ms, 30s or 2m'],
+    ['--timeout', '-5s', 'such as 500ms, 30s or 2m'],
+    ['--lease', 'soon', 'such as 500ms, 30s or 2m'],
+    ['--lease', '0s', 'lease is 0'],
+    // A timer that is set for longer goes off at once, and SIGKILL with it.
+    ['--grace', '30d', 'at most 24d'],
+  ])('%s %j', async (option, value, message) => {
+    const ended = await baton('run', 'k', option, value, '--', 'true')
+    expect(ended.errors).toContain(message)
+    expectRefusal(ended, 64, '')
+  })
+})
+
+describe('an address that is none: 69', () => {
+  test.each([
+    `http://:${SECRET}@example`,
+    `redis://:${SECRET}@127.0.0.1:1`,
+    // Half of the password would be taken for the port.
+    'redis://user:1234/s3cret@127.0.0.1:1',
+    'redis://user:1234#s3cret@127.0.0.1:1',
+    'redis://user:1234?s3cret@127.0.0.1:1',
+    'redis://:s3cret%zz@127.0.0.1:1',
+    'redis://:s3cret@',
+    'redis://127.0.0.1:1/s3cret',
+    's3cret@127.0.0.1',
+    'localhost:6379',
+    'redis://127.0.0.1:99999',
+  ])('%s', url => {
+    const refusal = thrownBy(() => checkedAddress(url)) as Failure
+    expect(refusal).toMatchObject({ exitCode: 69 })
+    expect(refusal.message).toMatch(/not of the form redis:\/\/host:port/)
+    for (const secret of [...secrets, '1234']) expect(refusal.message).not.toContain(secret)
+  })
+
+  test.each([['run', 'k', '--', 'true'], ['demo'], ['bench'], ['ui']])('baton %s', async (name, ...rest) => {
+    const url = `redis://:${SECRET}@127.0.0.1:1`
+    expectRefusal(await baton(name!, '--url', url, ...rest), 69, /not of the form redis:\/\/host:port/)
+  })
+
+  test('in the environment', async () => {
+    const { code, errors } = await start(['list'], { REDIS_URL: `redis://:${SECRET}@127.0.0.1:1` }).ended
+    expect(code).toBe(69)
+    expect(errors).not.toContain('s3cret')
+  })
+})
+
+describe('a Redis that cannot be used: 69, and why', () => {
+  test('nobody listens', async () => {
+    const url = `redis://:${encoded}@127.0.0.1:1`
+    await refuses(url, /Redis at 127\.0\.0\.1:1 cannot be used: .*ECONNREFUSED/)
+    for (const [name, ...rest] of [ways.run, ['bench'], ['demo']]) {
+      const { code, output, errors } = await baton(name!, '--url', url, ...rest)
+      // The last two say which Redis they use.
+      expect(output).toMatch(/^(Redis: .*127\.0\.0\.1:1\b.*\n)?$/)
+      expectRefusal({ code, output: '', errors }, 69, /ECONNREFUSED|closed/)
+    }
+  })
+
+  test('nobody listens at any address of the host', () =>
+    refuses(`redis://:${encoded}@localhost:1`, /Redis at localhost:1 cannot be used: .*ECONNREFUSED/))
+
+  test('there is no such host', () =>
+    refuses(
+      `redis://:${encoded}@no-such-host.invalid`,
+      /no-such-host\.invalid:6379 cannot be used: .*(ENOTFOUND|EAI_AGAIN)/,
+    ))
+
+  test('somebody listens and never answers', async () => {
+    const silent = createServer(() => {})
+    await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void silent.close())
+    await refuses(`redis://:${encoded}@127.0.0.1:${(silent.address() as AddressInfo).port}`, /no answer within 5 s/)
+  })
+
+  test('wrong password, wrong user, none, no such database', async () => {
+    const password = 'the right one'
+    const args = ['--requirepass', password, '--user', 'somebody', 'on', `>${password}`, '~*', '&*', '+@all']
+    const { port } = await ownServer(...args)
+    const right = encodeURIComponent(password)
+    await refuses(`redis://:${encoded}@127.0.0.1:${port}`, /WRONGPASS/)
+    await refuses(`redis://somebody:${encoded}@127.0.0.1:${port}`, /WRONGPASS/)
+    await refuses(`redis://127.0.0.1:${port}`, /NOAUTH .*redis:\/\/user:password@host:port/)
+    await refuses(`redis://:${right}@127.0.0.1:${port}/99`, /DB index is out of range/)
+    const { code, output } = await baton('list', '--url', `redis://somebody:${right}@127.0.0.1:${port}/3`)
+    expect({ code, output }).toEqual({ code: 0, output: 'no lock is held\n' })
+  })
+
+  test('TLS where there is none, none where there is, and a certificate that nobody trusts', async () => {
+    const plain = new URL(redisUrl()).port
+    await refuses(`rediss://:${encoded}@127.0.0.1:${plain}`, /no TLS connection came about .*begins with redis:\/\//)
+    const servers = await tls.start()
+    onTestFinished(() => servers.stop())
+    const { port } = servers.client.kind === 'server' ? servers.client.options : {}
+    await refuses(`redis://:${encoded}@127.0.0.1:${port}`, /if it expects TLS, its address begins with rediss:\/\//)
+    await refuses(`rediss://:${encoded}@127.0.0.1:${port}`, /certificate.*NODE_EXTRA_CA_CERTS/)
+  })
+
+  test('a node of a cluster', async () => {
+    const { url } = await ownServer('--cluster-enabled', 'yes')
+    await refuses(url, /it is a node of a cluster/)
+  })
+
+  test('a replica: it can be looked at, but nothing can be locked', async () => {
+    const { url } = await ownServer()
+    await plainRedis(url).replicaof('127.0.0.1', 1)
+    expectRefusal(await baton('run', 'k', '--url', url, '--', 'true'), 69, /READONLY/)
+    expect((await baton('list', '--url', url)).code).toBe(0)
+  })
+
+  test('a user without the rights', async () => {
+    const { port } = await ownServer('--user', 'guest', 'on', `>${SECRET}`, 'allkeys', 'allchannels', '+time')
+    await refuses(`redis://guest:${encoded}@127.0.0.1:${port}`, /NOPERM|lacks/)
+  })
+
+  // It waits for the quarter of a minute that a call rides out.
+  test('one that is loading its data, for too long', { timeout: 60_000 }, async () => {
+    const slowly = ['--key-load-delay', '50000', '--loading-process-events-interval-bytes', '1024']
+    const { url } = await ownServer('--enable-debug-command', 'yes', '--rdbcompression', 'no', ...slowly)
+    const redis = new Redis(url, { enableReadyCheck: false })
+    onTestFinished(() => redis.disconnect())
+    await redis.mset(Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`filler ${i}`, 'x'.repeat(1_000)])))
+    const looking = redis.duplicate()
+    onTestFinished(() => looking.disconnect())
+    redis.call('DEBUG', 'RELOAD').catch(() => {})
+    await eventually(async () => /loading:1/.test(await looking.info('persistence')), 15_000)
+    expectRefusal(await baton('run', 'k', '--url', url, '--', 'true'), 69, /LOADING/)
+  })
+})
+
+test('who may only do what docs/operations.md says can use it', async () => {
+  const { aclRule } = await import('../../../src/redis/rights.ts')
+  const { port } = await ownServer('--user', 'few', 'on', `>${SECRET}`, ...aclRule())
+  const url = `redis://few:${encoded}@127.0.0.1:${port}`
+  for (const [name, ...rest] of Object.values(ways)) {
+    const { code, errors } = await baton(name!, '--url', url, ...rest)
+    expect({ code, errors }).toEqual({ code: 0, errors: '' })
+  }
+})
+
+test('a password in --url is not seen in the list of processes, once it has begun', async () => {
+  const running = start([
+    ...['run', freshKey(), '--url', redisUrl().replace('redis://', `redis://:${encoded}@`), '--', process.execPath],
+    ...['-e', 'console.log(1); setInterval(() => {}, 1000)'],
+  ])
+  await eventually(() => running.output() !== '', STARTUP)
+  const shown = readFileSync(`/proc/${running.child.pid}/cmdline`, 'utf8')
+  expect(shown).toMatch(/^baton run .*--url redis:\/\/127/)
+  for (const secret of secrets) expect(shown).not.toContain(secret)
+  // Ended by SIGKILL, it would leave its command running.
+  running.child.kill('SIGTERM')
+  await running.ended
+})
+
+describe('a command that cannot be started: the lock is free behind it', () => {
+  test.each([
+    [['nosuchcommand'], 127, 'nosuchcommand: there is no such command'],
+    [['/'], 126, '/: '],
+    [['/etc/passwd/x'], 126, '/etc/passwd/x: '],
+  ])('%j', async (command, expected, message) => {
+    const key = freshKey()
+    const ended = await baton('run', key, '--', ...command)
+    expect(ended.errors).toContain(message)
+    expectRefusal(ended, expected, '')
+    expect(await client().isLocked(key)).toBe(false)
+  })
+
+  test('one whose first line names a program that is not there', async () => {
+    const file = join(await emptyFolder(), 'script')
+    await writeFile(file, '#!/no/such/interpreter\n')
+    await chmod(file, 0o755)
+    const ended = await baton('run', freshKey(), '--', file)
+    expectRefusal(ended, 127, /the program that its first line names is not there/)
+  })
+})

@@ -1,0 +1,46 @@
+/** The program as its user has it: built, in a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+import { printedBy } from '../../kit/printed.ts'
+import { redisUrl } from '../../kit/redis.ts'
+
+const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
+
+/** How long a program may take until it does what it is for, on a busy machine, in ms. */
+export const STARTUP = 15_000
+
+export interface Ended {
+  readonly code: number | null
+  readonly output: string
+  readonly errors: string
+}
+
+export interface Running {
+  readonly child: ChildProcess
+  readonly ended: Promise<Ended>
+  /** What it has printed so far. */
+  output(): string
+}
+
+/** Starts `baton`; it is killed after the test if it has not ended, or when `over` says. */
+export function start(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  over: (end: () => void) => void = onTestFinished,
+): Running {
+  const child = spawn(process.execPath, [program, ...args], {
+    env: { ...process.env, REDIS_URL: redisUrl(), NO_COLOR: '1', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const printed = printedBy(child)
+  const ended = new Promise<Ended>(resolve => child.once('close', code => resolve({ code, ...printed })))
+  over(() => {
+    child.kill('SIGKILL')
+  })
+  return { child, ended, output: () => printed.output }
+}
+
+export function baton(...args: readonly string[]): Promise<Ended> {
+  return start(args).ended
+}

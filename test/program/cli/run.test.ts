@@ -1,0 +1,170 @@
+/** `baton run` by its exit codes, what it prints, and what becomes of the lock and of the command. */
+import { describe, expect, test } from 'vitest'
+import { client, freshKey, ownServer } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+import { baton, STARTUP, start } from './baton.ts'
+
+const node = (script: string) => [process.execPath, '-e', script]
+/** Says that it runs, and stays until it is ended. */
+const stays = node(`console.log('runs'); setInterval(() => {}, 1000)`)
+/** The same, but for SIGTERM. */
+const stubborn = node(
+  `process.on('SIGTERM', () => console.log('no')); console.log('runs'); setInterval(() => {}, 1000)`,
+)
+/** Ends by a signal, and says so. */
+const endsAtUsr2 = node(
+  `process.on('SIGUSR2', () => console.log('ends') ?? process.exit(7)); console.log('runs'); setInterval(() => {}, 1000)`,
+)
+
+describe('a command under a lock', () => {
+  test('has the lock, its key and its token; its exit code is that of baton; the lock is free behind it', async () => {
+    const key = freshKey()
+    const locks = client()
+    const running = start([
+      'run',
+      key,
+      '--label',
+      'me',
+      '--',
+      ...node(
+        `console.log(process.env.BATON_KEY, process.env.BATON_FENCING_TOKEN); process.stdin.destroy(); setTimeout(() => process.exit(7), 300)`,
+      ),
+    ])
+    await eventually(() => running.output() !== '', STARTUP)
+    const { locked, label, fencingToken } = await locks.inspect(key)
+    expect({ locked, label }).toEqual({ locked: true, label: 'me' })
+    const { code, output, errors } = await running.ended
+    expect({ code, errors }).toEqual({ code: 7, errors: '' })
+    expect(output.trim()).toBe(`${key} ${fencingToken}`)
+    expect(await locks.isLocked(key)).toBe(false)
+  })
+
+  test('its own options are behind --', async () => {
+    const { code, output } = await baton('run', freshKey(), '--', process.execPath, '--eval', 'console.log("fine")')
+    expect({ code, output }).toEqual({ code: 0, output: 'fine\n' })
+  })
+
+  test('one that a signal ended: 128 and its number', async () => {
+    expect((await baton('run', freshKey(), '--', ...node(`process.kill(process.pid, 'SIGKILL')`))).code).toBe(137)
+  })
+})
+
+describe('waiting', () => {
+  test('two of them take turns', async () => {
+    const key = freshKey()
+    const script = node(`console.log(Date.now()); setTimeout(() => console.log(Date.now()), 400)`)
+    const both = await Promise.all([baton('run', key, '--', ...script), baton('run', key, '--fair', '--', ...script)])
+    const spans = both.map(({ output }) => output.trim().split('\n').map(Number)).sort((a, b) => a[0]! - b[0]!)
+    expect(spans[1]![0]).toBeGreaterThanOrEqual(spans[0]![1]!)
+  })
+
+  test('too long: 124, who has it, and the command was not run', async () => {
+    const key = freshKey()
+    await client({ label: 'somebody' }).lock(key)
+    const { code, output, errors } = await baton('run', key, '--fair', '--timeout', '400ms', '--', ...stays)
+    expect({ code, output }).toEqual({ code: 124, output: '' })
+    expect(errors).toMatch(/was not granted within .*, held by somebody for .*, 1 in the queue/)
+  })
+
+  test('not at all: --timeout 0', async () => {
+    const key = freshKey()
+    await client({ label: 'somebody' }).lock(key)
+    const { code, errors } = await baton('run', key, '--timeout', '0', '--', ...stays)
+    expect(code).toBe(124)
+    expect(errors).toMatch(/was not granted within .*, held by somebody for /)
+  })
+
+  test('a signal ends it, and nothing is left in the queue', async () => {
+    const key = freshKey()
+    const locks = client()
+    await locks.lock(key)
+    const running = start(['run', key, '--fair', '--', ...stays])
+    await eventually(async () => (await locks.inspect(key)).waiters.length === 1, STARTUP)
+    running.child.kill('SIGTERM')
+    expect(await running.ended).toEqual({ code: 143, output: '', errors: '' })
+    expect((await locks.inspect(key)).waiters).toEqual([])
+  })
+})
+
+describe('a limit for how long', () => {
+  test('--fair-after: from then on it has a place in the queue', async () => {
+    const key = freshKey()
+    const locks = client()
+    const lease = await locks.lock(key)
+    const running = start(['run', key, '--fair-after', '300ms', '--', 'true'])
+    await eventually(async () => (await locks.inspect(key)).waiters.length === 1, STARTUP)
+    await lease.release()
+    expect(await running.ended).toEqual({ code: 0, output: '', errors: '' })
+  })
+
+  test('--max-hold: a command that hangs does not keep the lock', async () => {
+    const key = freshKey()
+    const running = start(['run', key, '--lease', '600ms', '--max-hold', '1s', '--', ...stays])
+    await eventually(() => running.output() !== '', STARTUP)
+    expect(await client().tryLock(key, { timeout: 15_000 })).not.toBeNull()
+    const { code, errors } = await running.ended
+    expect(code).toBe(75)
+    expect(errors).toContain('ending the command')
+  })
+})
+
+describe('a Redis that has gone while the command ran does not hold up its end', () => {
+  test.each([
+    ['it has died', (pid: number) => process.kill(pid, 'SIGKILL')],
+    ['it does not answer', (pid: number) => process.kill(pid, 'SIGSTOP')],
+  ])('%s', async (_, breakIt) => {
+    const server = await ownServer()
+    const running = start(['run', freshKey(), '--url', server.url, '--', ...endsAtUsr2])
+    await eventually(() => running.output() !== '', STARTUP)
+    breakIt(server.pid!)
+    running.child.kill('SIGUSR2')
+    await eventually(() => running.output().includes('ends'), STARTUP)
+    const before = performance.now()
+    const { code, errors } = await running.ended
+    // It took 15 s. Mostly it is one or two.
+    expect(performance.now() - before).toBeLessThan(8_000)
+    expect(code).toBe(7)
+    expect(errors).toMatch(/^baton: [^\n]*the lock ends with its lease\n$/)
+  })
+})
+
+describe('while the command runs', () => {
+  test('signals go on to it', async () => {
+    const trap = node(`process.on('SIGUSR2', () => process.exit(5)); console.log('runs'); setInterval(() => {}, 1000)`)
+    const running = start(['run', freshKey(), '--', ...trap])
+    await eventually(() => running.output() !== '', STARTUP)
+    running.child.kill('SIGUSR2')
+    expect((await running.ended).code).toBe(5)
+  })
+
+  test('I8: a lock that is lost ends it by SIGTERM: 75', async () => {
+    const key = freshKey()
+    const running = start(['run', key, '--', ...stays])
+    await eventually(() => running.output() !== '', STARTUP)
+    expect(await client().forceRelease(key)).toBe(true)
+    const { code, errors } = await running.ended
+    expect(code).toBe(75)
+    expect(errors).toContain('ending the command')
+  })
+
+  test('by SIGKILL where that is not enough, after --grace', async () => {
+    const key = freshKey()
+    const running = start(['run', key, '--grace', '300ms', '--', ...stubborn])
+    await eventually(() => running.output() !== '', STARTUP)
+    await client().forceRelease(key)
+    const { code, output } = await running.ended
+    expect({ code, output }).toEqual({ code: 75, output: 'runs\nno\n' })
+  })
+
+  test('the lock is renewed', async () => {
+    const key = freshKey()
+    const locks = client()
+    const running = start(['run', key, '--lease', '900ms', '--', ...stays])
+    await eventually(() => running.output() !== '', STARTUP)
+    const { fencingToken } = await locks.inspect(key)
+    expect(await locks.tryLock(key, { timeout: 2_000 })).toBeNull()
+    expect((await locks.inspect(key)).fencingToken).toBe(fencingToken)
+    running.child.kill('SIGTERM')
+    expect((await running.ended).code).toBe(143)
+  })
+})

@@ -1,0 +1,176 @@
+/** `baton top` without a terminal: what keys do to the view, and what the screen says of it. */
+import { stripVTControlCharacters } from 'node:util'
+import picocolors from 'picocolors'
+import stringWidth from 'string-width'
+import { describe, expect, test } from 'vitest'
+import type { Picture } from '../../../cli/live/picture.ts'
+import type { Watch } from '../../../cli/live/watch.ts'
+import { frame, pageOf } from '../../../cli/top/frame.ts'
+import { firstView, type Pressed, press, type View, visible } from '../../../cli/top/view.ts'
+import { lockSeen, picture } from './locks.ts'
+
+const size = { columns: 79, rows: 24 }
+const many = picture(...Array.from({ length: 50 }, (_, i) => lockSeen(`lock-${String(i).padStart(2, '0')}`)))
+const long = picture(lockSeen('busy', { waits: Array.from({ length: 100 }, (_, i) => 10_000 - i) }))
+
+/** Keys by their names; a single character is typed. */
+function pressed(shown: Picture, keys: readonly string[], from: View = firstView): View {
+  return keys.reduce<View>((view, name) => {
+    const next = pressOne(shown, view, name)
+    if (typeof next === 'string') throw new Error(`${name} is ${next}`)
+    return next
+  }, from)
+}
+
+function pressOne(shown: Picture, view: View, name: string): Pressed {
+  const text = [...name].length === 1 ? name : ''
+  return press(view, { name: text.toLowerCase() || name, ctrl: false, text }, shown, pageOf(view, size))
+}
+
+function selected(view: View, shown: Picture): string | undefined {
+  const { rows, cursor } = visible(view, shown)
+  return rows[cursor]?.key
+}
+
+function shownBy(view: View, shown: Picture | undefined, more: Partial<Watch> & { paused?: boolean } = {}, at = size) {
+  const { paused = false, ...watch } = more
+  const live = { picture: shown, age: 100, took: 10, pace: 1_000, trouble: undefined, surveying: undefined, ...watch }
+  const seen = { view, watch: live as Watch, paused, interval: 1_000, where: 'redis.test:6379' }
+  return frame(seen, at, picocolors.createColors(false)).map(stripVTControlCharacters)
+}
+
+describe('keys', () => {
+  test('move the cursor, and no farther than there are rows', () => {
+    const names = (...keys: string[]) => selected(pressed(many, keys), many)
+    expect(names()).toBe('lock-00')
+    expect(names('down', 'j', 'up')).toBe('lock-01')
+    expect(names('up')).toBe('lock-00')
+    expect(names('pagedown')).toBe('lock-20')
+    expect(names('G')).toBe('lock-49')
+    expect(names('end', 'down', 'k')).toBe('lock-48')
+    expect(names('end', 'g')).toBe('lock-00')
+  })
+
+  test('the cursor stays on its lock when others come and the order changes', () => {
+    const view = pressed(many, ['down', 'down'])
+    expect(selected(view, picture(lockSeen('a'), ...many.locks))).toBe('lock-02')
+    expect(selected({ ...view, reversed: true }, many)).toBe('lock-02')
+    expect(selected(pressed(many, ['g'], view), picture(lockSeen('a'), ...many.locks))).toBe('a')
+    const gone = picture(...many.locks.filter(({ key }) => key !== 'lock-02'))
+    expect(selected(view, gone)).toBe('lock-03')
+  })
+
+  test('sort: by number, by the next column, and around', () => {
+    expect(firstView.order).toBe('waiters')
+    expect(pressed(many, ['s'])).toMatchObject({ order: 'longestWait', reversed: false })
+    expect(pressed(many, ['s', 's'])).toMatchObject({ order: 'key' })
+    expect(pressed(many, ['2'])).toMatchObject({ order: 'heldFor', reversed: false })
+    expect(pressed(many, ['2', '2'])).toMatchObject({ order: 'heldFor', reversed: true })
+    expect(pressed(many, ['2', '2', '2'])).toMatchObject({ reversed: false })
+    expect(pressed(many, ['r'])).toMatchObject({ order: 'waiters', reversed: true })
+  })
+
+  test('a filter is typed, kept, and dropped', () => {
+    const typed = pressed(many, ['/', 'q', '1', 'backspace', 'backspace', '1', '7'])
+    expect(typed).toMatchObject({ filter: '17', typing: true })
+    expect(visible(typed, many).rows.map(({ key }) => key)).toEqual(['lock-17'])
+    const kept = pressed(many, ['return'], typed)
+    expect(kept).toMatchObject({ filter: '17', typing: false })
+    expect(pressed(many, ['escape'], kept)).toMatchObject({ filter: '' })
+    expect(pressed(many, ['escape'], typed)).toMatchObject({ filter: '', typing: false })
+    expect(pressed(many, ['/', '🔒', 'backspace'])).toMatchObject({ filter: '' })
+  })
+
+  test('open a lock, scroll its queue, and close it', () => {
+    const open = pressed(long, ['return'])
+    expect(open.opened).toBe('busy')
+    const page = pageOf(open, size)
+    expect(pressed(long, ['end'], open).place).toBe(100 - page)
+    expect(pressed(long, ['end', 'down', 'up'], open).place).toBe(100 - page - 1)
+    expect(pressed(long, ['escape'], open)).toMatchObject({ opened: undefined, selected: 'busy' })
+    expect(pressed(picture(), ['return']).opened).toBeUndefined()
+  })
+
+  test('the rest', () => {
+    const shown = (name: string, view = firstView) => pressOne(many, view, name)
+    expect(shown('q')).toBe('quit')
+    expect(shown(' ')).toBe('pause')
+    expect(press(firstView, { name: 'c', ctrl: true, text: '' }, many, 20)).toBe('quit')
+    expect(press({ ...firstView, typing: true }, { name: 'c', ctrl: true, text: '' }, many, 20)).toBe('quit')
+    const help = pressed(many, ['?'])
+    expect(help.help).toBe(true)
+    expect(pressed(many, ['x'], help).help).toBe(false)
+    expect(shown('q', help)).toBe('quit')
+  })
+})
+
+describe('the screen', () => {
+  test('says how far it can be believed', () => {
+    const status = (...[shown, more]: [Picture?, Parameters<typeof shownBy>[2]?]) => shownBy(firstView, shown, more)[1]!
+    expect(status(many)).toBe('every 1s')
+    expect(status(many, { took: 400, pace: 2_000 })).toBe('every 2s, because a look takes 400ms')
+    expect(status(many, { paused: true, age: 65_000 })).toBe('paused, as of 1m 5s ago')
+    expect(status(many, { surveying: 5_000, age: 6_000 })).toBe('as of 6s ago: no answer for 5s')
+    expect(status(many, { trouble: new Error('gone\u001b[2J'), age: 6_000 })).toBe('as of 6s ago: gone\\u{1b}[2J')
+    expect(status(undefined)).toBe('looking …')
+    expect(status(undefined, { trouble: new Error('gone') })).toBe('nothing seen yet: gone')
+  })
+
+  test('fits, whatever its size', () => {
+    const view = pressed(long, ['return'])
+    for (const columns of [1, 5, 20, 39, 40, 79, 139, 300]) {
+      for (const rows of [1, 2, 5, 24, 60]) {
+        for (const lines of [
+          shownBy(firstView, many, {}, { columns, rows }),
+          shownBy(view, long, {}, { columns, rows }),
+        ]) {
+          expect(lines).toHaveLength(rows)
+          for (const line of lines)
+            expect(stringWidth(line), `${columns}×${rows}: ${line}`).toBeLessThanOrEqual(columns)
+        }
+      }
+    }
+  })
+
+  test('columns stand below each other, whatever is in them', () => {
+    const names = [
+      'plain',
+      '注文'.repeat(30),
+      '🔒👩‍👩‍👧',
+      'e\u0301'.repeat(40),
+      '\u001b[31m\n',
+      '\u202e',
+      'x'.repeat(1_024),
+    ]
+    const shown = picture(...names.map(name => lockSeen(name, { label: name, waits: [1_000] })))
+    const [, , ...table] = shownBy({ ...firstView, order: 'key' }, shown)
+    const widths = table.slice(0, names.length + 1).map(line => stringWidth(line))
+    expect(new Set(widths)).toEqual(new Set([79]))
+    for (const line of table.slice(1, names.length + 1)) expect(line).toMatch(/ 1s +20s +1 +1s$/)
+  })
+
+  test('a long name is cut in its middle', () => {
+    const [, , , row] = shownBy(firstView, picture(lockSeen(`order:${'9'.repeat(80)}:refund`)))
+    expect(row).toMatch(/> order:9+…9+:refund /)
+  })
+
+  test('a lock that is open, and one that is gone', () => {
+    const view = pressed(long, ['return', 'down'])
+    const [, , name, holder, owner, times, titles, first] = shownBy(view, long)
+    expect(name).toBe('busy')
+    expect(holder).toBe('  holder someone')
+    expect(owner).toBe('  owner  an owner')
+    expect(times).toMatch(/^ {2}held for 1s, 20s left, fencing token \d+$/)
+    expect(titles).toMatch(/^ +# WAITER +OWNER +WAITED EXPIRES$/)
+    expect(first).toMatch(/^ +2 waiter-2 +owner-2 +9\.9s +9s$/)
+    const gone = shownBy(view, many)
+    expect(gone.slice(2, 4)).toEqual(['busy', '  it is free'])
+  })
+
+  test('where there is nothing it says so', () => {
+    expect(shownBy(firstView, picture()).join('\n')).toContain('no lock is held')
+    const text = shownBy({ ...firstView, filter: 'nobody' }, many).join('\n')
+    expect(text).toContain('0 of 50 have “nobody”')
+    expect(text).toContain('no lock has “nobody”; esc shows all 50')
+  })
+})

@@ -1,0 +1,37 @@
+/** The line that tells for whom one waits: it never takes more room than there is, and gives up the names before the rest. */
+import stringWidth from 'string-width'
+import { expect, test } from 'vitest'
+import { waitingLine } from '../../../cli/waiting.ts'
+import type { LockState } from '../../../src/index.ts'
+
+const names = {
+  plain: ['nightly-report', 'web-1:4711'],
+  long: ['k'.repeat(300), 'l'.repeat(300)],
+  wide: [`夜間報告書-${'長'.repeat(30)}`, `机器-${'主'.repeat(40)}`],
+  hostile: [`k\u001b[2J\n${'長'.repeat(20)}`, 'l\u202e\u0007'.repeat(9)],
+} as const
+
+const line = (key: string, label: string, waited: number, columns: number) => {
+  const waiter = { id: 'i', owner: 'me', label: 'mine', position: 1, waited, expiresIn: 1 }
+  const held = { locked: true, owner: 'o', label, holds: 1, fencingToken: 1_000_000, ttl: 1 }
+  const state: LockState = { key, ...held, waiters: [waiter, { ...waiter, owner: 'another', position: 2 }] }
+  return waitingLine(state, { owner: 'me', waited, serverTime: 1_000 + waited }, columns)
+}
+
+test.each(Object.entries(names))('%s names, in every width', (_, [key, label]) => {
+  for (const columns of [...Array.from({ length: 60 }, (_, i) => i + 1), 79, 80, 120, 200]) {
+    for (const waited of [48, 15_000, 100_000_000]) {
+      const text = line(key, label, waited, columns)
+      expect(stringWidth(text), `${columns}: ${text}`).toBeLessThanOrEqual(columns)
+      expect(text).not.toMatch(/\p{Cc}|\p{Cf}/u)
+      if (columns >= 79)
+        expect(text).toMatch(/^waiting \d\S*( \d+m| \d+h)? \(1 of 2\) for \S.*, held by \S.* for \d.*[smh]$/)
+    }
+  }
+})
+
+test('all of it, where there is room', () => {
+  expect(line('nightly-report', 'web-1', 83_000, 100)).toBe(
+    'waiting 1m 23s (1 of 2) for nightly-report, held by web-1 for 1m 23s',
+  )
+})

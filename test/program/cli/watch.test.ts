@@ -1,0 +1,138 @@
+/** Looking at all locks again and again: what it costs Redis, and what becomes of it while Redis is away. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Connected } from '../../../cli/connection.ts'
+import { type Watch, type WatchOptions, watch } from '../../../cli/live/watch.ts'
+import type { LockClient } from '../../../src/index.ts'
+import { FaultProxy } from '../../kit/proxy.ts'
+import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
+import { eventually, sleep } from '../../kit/time.ts'
+
+/** A watch that is closed after the test. */
+function watched(at: Connected, options: Partial<WatchOptions> = {}, changed: (live: Watch) => void = () => {}): Watch {
+  const live: Watch = watch(at, { interval: 20, ...options }, () => changed(live))
+  onTestFinished(() => live.close())
+  return live
+}
+
+function at(url: string, locks: LockClient = client({}, url)): Connected {
+  const redis = plainRedis(url)
+  redis.on('error', () => {})
+  return {
+    locks,
+    where: new URL(url).host,
+    serverTime: async () => Number((await redis.time())[0]) * 1_000,
+  }
+}
+
+/** How many surveys were under way, and at most at a time. */
+function counted(locks: LockClient): { begun: number; atOnce: number } {
+  const count = { begun: 0, atOnce: 0 }
+  const list = locks.list.bind(locks)
+  let now = 0
+  locks.list = async function* (pattern) {
+    count.begun += 1
+    now += 1
+    count.atOnce = Math.max(count.atOnce, now)
+    try {
+      yield* list(pattern)
+    } finally {
+      now -= 1
+    }
+  }
+  return count
+}
+
+test('shows who holds and who waits, anew', async () => {
+  const key = freshKey('watched')
+  const [holder, waiter] = [client({ label: 'the holder' }), client({ label: 'the waiter' })]
+  const live = watched(at(redisUrl()), { pattern: `${key}*` })
+  const lease = await holder.lock(key)
+  const wait = waiter.lock(key, { fair: true })
+  const shown = await eventually(() => live.picture?.locks.find(({ waiters }) => waiters.length === 1))
+  expect(shown).toMatchObject({ key, label: 'the holder', waiters: [{ label: 'the waiter', position: 1 }] })
+  expect(live.picture).toMatchObject({ held: 1, queued: 1, waiters: 1 })
+  await lease.release()
+  await eventually(() => live.picture?.locks[0]?.label === 'the waiter')
+  await (await wait).release()
+  await eventually(() => live.picture?.locks.length === 0)
+})
+
+// Below each has a server of its own: on that of all tests there may be ten thousand locks, which take seconds.
+
+test('rests four times as long as a survey took, and never makes two at a time', async () => {
+  const { url } = await ownServer()
+  const proxy = await FaultProxy.before(url)
+  proxy.delay(20)
+  const here = at(proxy.url)
+  const count = counted(here.locks)
+  const surveys: { ended: number; took: number }[] = []
+  const live = watched(here, { interval: 1 }, ({ took }) => surveys.push({ ended: performance.now(), took }))
+  const impatient = setInterval(() => live.resume(), 10)
+  onTestFinished(() => clearInterval(impatient))
+  await eventually(() => surveys.length >= 4, 15_000)
+  surveys.slice(1).forEach(({ ended, took }, i) => {
+    const before = surveys[i]!
+    // Timers may go off a little early.
+    expect(ended - before.ended).toBeGreaterThan(4 * before.took + took - 5)
+  })
+  expect(surveys[0]!.took).toBeGreaterThan(40)
+  expect(count.atOnce).toBe(1)
+})
+
+test('no survey while it is paused, and none after its end', async () => {
+  const { url } = await ownServer()
+  const here = at(url)
+  const count = counted(here.locks)
+  const live = watched(here)
+  await eventually(() => count.begun > 1)
+  live.pause()
+  await eventually(() => live.surveying === undefined)
+  const paused = count.begun
+  await sleep(100)
+  expect(count.begun).toBe(paused)
+  expect(live.nextIn).toBeUndefined()
+  live.resume()
+  await eventually(() => count.begun > paused)
+  live.close()
+  await eventually(() => live.surveying === undefined)
+  const closed = count.begun
+  await sleep(100)
+  expect(count.begun).toBe(closed)
+})
+
+describe('while Redis is away', () => {
+  test('the last picture stays, with the reason, until there is a newer one', async () => {
+    const server = await ownServer()
+    const here = at(server.url)
+    await here.locks.lock('before')
+    const live = watched(here)
+    await eventually(() => live.picture?.held === 1)
+
+    await server.kill()
+    await eventually(() => live.trouble)
+    expect(live.picture?.held).toBe(1)
+    const { age } = live
+    await eventually(() => live.age > age)
+
+    await server.restart()
+    await eventually(() => !live.trouble && live.picture?.locks.length === 0, 15_000)
+    await here.locks.lock('after')
+    await eventually(() => live.picture?.locks.some(({ key }) => key === 'after'))
+  })
+
+  test('a survey that has waited for it is not taken for a long one', async () => {
+    const { url } = await ownServer()
+    const proxy = await FaultProxy.before(url)
+    const live = watched(at(proxy.url))
+    await eventually(() => live.picture)
+    proxy.refuse()
+    proxy.cut()
+    await eventually(() => live.trouble)
+    await sleep(1_000)
+    proxy.accept()
+    await eventually(() => !live.trouble, 10_000)
+    // Four times the second that it was away would be four.
+    const { picture } = live
+    await eventually(() => live.picture !== picture, 3_000)
+  })
+})

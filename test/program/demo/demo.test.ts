@@ -1,0 +1,159 @@
+/** The whole demo as its user runs it: the built program, the program from source, and what they leave behind. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { constants } from 'node:os'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type LocalRedis, obtainRedis } from '../../../local-redis/index.ts'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const built = ['dist/cli/main.js']
+const source = ['--import', 'tsx', 'cli/main.ts']
+const slow = 90_000
+
+let server: LocalRedis
+let redis: Redis
+/** Left by somebody else, on a server that is not only ours. */
+let before: Set<string>
+
+beforeAll(async () => {
+  server = await obtainRedis()
+  redis = new Redis(server.url)
+  before = new Set(await redis.keys('baton-demo:*'))
+}, slow)
+
+afterAll(async () => {
+  redis?.disconnect()
+  await server?.stop()
+})
+
+function start(program: string[], ...args: string[]): ChildProcess {
+  // Colours are asked for, but this is a pipe.
+  return spawn(process.execPath, [...program, 'demo', ...args], {
+    cwd: root,
+    env: { ...process.env, FORCE_COLOR: '1' },
+  })
+}
+
+async function run(program: string[], ...args: string[]) {
+  const child = start(program, ...args)
+  const [out, err, [code]] = await Promise.all([text(child.stdout!), text(child.stderr!), once(child, 'exit')])
+  return { out, err, code }
+}
+
+async function keysLeft(): Promise<string[]> {
+  return (await redis.keys('baton-demo:*')).filter(key => !before.has(key))
+}
+
+describe('with the lock', () => {
+  test('50 are sold, nothing is violated, and nothing is left', { timeout: slow }, async () => {
+    const startedAt = Date.now()
+    const { out, err, code } = await run(built, '--url', server.url)
+    expect(err).toBe('')
+    expect(out).toContain(
+      '50 sold, 0 oversold, 0 doubles, 0 order inversions, 0 overlapping critical sections.\nPassed in',
+    )
+    expect(code).toBe(0)
+    expect(out).toMatch(/^Redis: .*\nFlash sale: 50 coupons, 400 orders of 300 customers, 4 workers, one fair lock\n/)
+    expect(out).toMatch(/W2 killed \(SIGKILL\) holding the lock/)
+    expect(out).toMatch(/W3 frozen \(SIGSTOP\) holding the lock/)
+    expect(out).toMatch(/late write refused/)
+    expect(out).toMatch(/ok +crash cost +\d\.\d\d s/)
+    expect(out).toMatch(/hand-off p50 \/ p99 +\d+\.\d\d \/ \d+\.\d\d ms/)
+    expect(out).not.toContain('\u001b')
+    expect(out).not.toContain('VIOLATED')
+    expect(Date.now() - startedAt).toBeLessThan(30_000)
+    expect(await keysLeft()).toEqual([])
+  })
+})
+
+describe('without the lock', () => {
+  test('it oversells, sells twice, overlaps, and says so by its exit code', { timeout: slow }, async () => {
+    const { out, code } = await run(source, '--no-lock', '--url', server.url)
+    expect(code).toBe(1)
+    expect(out).toMatch(/VIOLATED +oversold +[1-9]/)
+    expect(out).toMatch(/VIOLATED +doubles +[1-9]/)
+    expect(out).toMatch(/VIOLATED +overlapping sections +[1-9]/)
+    expect(out).toMatch(/VIOLATED +late write +accepted/)
+    expect(out).toContain('It went wrong, as it must without a lock.')
+    expect(out).not.toContain('\u001b')
+    expect(await keysLeft()).toEqual([])
+  })
+})
+
+describe('ended early', () => {
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)(
+    '%s: workers ended, the frozen one too, keys deleted, exit code %i',
+    { timeout: slow },
+    async (signal, expected) => {
+      const child = start(built, '--url', server.url)
+      await untilOutput(child, /frozen \(SIGSTOP\)/)
+      const workers = childrenOf(child.pid!)
+      expect(workers).toHaveLength(4)
+      child.kill(signal)
+      const [code] = await once(child, 'exit')
+      expect(code).toBe(expected)
+      expect(workers.filter(isRunning)).toEqual([])
+      expect(await keysLeft()).toEqual([])
+    },
+  )
+
+  test('a reader that goes away', { timeout: slow }, async () => {
+    const child = start(built, '--url', server.url)
+    await untilOutput(child, /Flash sale/)
+    child.stdout!.destroy()
+    const [code] = await once(child, 'exit')
+    expect(code).toBe(128 + constants.signals.SIGPIPE)
+    expect(await keysLeft()).toEqual([])
+  })
+
+  test('Redis out of reach: exit code 69, and no password in the message', { timeout: slow }, async () => {
+    const { out, err, code } = await run(built, '--url', 'redis://someone:secret@127.0.0.1:1')
+    expect(code).toBe(69)
+    expect(err).toMatch(/^baton: Redis at 127\.0\.0\.1:1 cannot be used: .*ECONNREFUSED/)
+    expect(out + err).not.toContain('secret')
+  })
+
+  test.each([
+    ['an address', ['--url', 'someone:secret@host'], 69],
+    ['an option', ['--bogus'], 64],
+  ] as const)('%s that cannot be used', { timeout: slow }, async (_what, args, expected) => {
+    const { out, err, code } = await run(built, ...args)
+    expect(code).toBe(expected)
+    expect(out + err).not.toContain('secret')
+  })
+})
+
+/** The workers, which are the only children that the demo has when it is given a URL. */
+function childrenOf(parent: number): number[] {
+  const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+  const rows = table
+    .trim()
+    .split('\n')
+    .map(row => row.trim().split(/\s+/).map(Number))
+  return rows.filter(([, ppid]) => ppid === parent).map(([pid]) => pid!)
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** Reads on afterwards: a closed pipe would end the demo. */
+function untilOutput(child: ChildProcess, pattern: RegExp): Promise<void> {
+  return new Promise(resolve => {
+    let seen = ''
+    child.stdout!.setEncoding('utf8').on('data', (chunk: string) => {
+      seen += chunk
+      if (pattern.test(seen)) resolve()
+    })
+  })
+}

@@ -1,0 +1,276 @@
+/**
+ * The witness against histories made by hand: a good one, in which it must find nothing, and the same with one thing
+ * wrong, which it must find.
+ */
+import { describe, expect, test } from 'vitest'
+import type { Order } from '../../../cli/demo/orders.ts'
+import type { Answer } from '../../../cli/demo/shop.ts'
+import { assess, passed } from '../../../cli/demo/verdict.ts'
+import { type History, judge, type Section } from '../../../cli/demo/witness.ts'
+
+const processes = 4
+const perSection = 10
+const gap = 1
+
+/** 60 orders of 60 customers, one section after another, 4 processes in turn, everybody waiting from the start. */
+function goodHistory() {
+  const orders: Order[] = Array.from({ length: 60 }, (_, n) => ({
+    id: `S-${n}`,
+    spelling: `C-${n}`,
+    customer: `c${n}`,
+    coupon: 'X',
+    placedAt: '',
+  }))
+  const sections: Section[] = orders.map((order, n) => ({
+    id: `section ${n}`,
+    order: order.id,
+    pid: 100 + (n % processes),
+    request: Math.floor(n / processes) + 1,
+    requestedAt: n / 100,
+    begin: 10 + n * (perSection + gap),
+    hold: `hold ${n}`,
+    token: 5_000 + n * 7,
+    found: null,
+    end: 10 + n * (perSection + gap) + perSection,
+    how: 'released',
+  }))
+  return {
+    stock: 50,
+    orders,
+    answers: new Map<string, Answer>(orders.map((order, n) => [order.id, n < 50 ? 'sold' : 'sold out'])),
+    stockLeft: 0,
+    sections,
+    snapshots: [0, 20, 40].map(first => sections.slice(first, first + 15).map(section => section.hold!)),
+    killedAt: null as number | null,
+    frozen: null as History['frozen'],
+    lateWrite: 'refused' as const,
+  } satisfies History
+}
+
+/** Moves a section and all that follow. */
+function delay(sections: Section[], from: number, ms: number): void {
+  sections.forEach((section, n) => {
+    if (n < from) return
+    sections[n] = { ...section, begin: section.begin + ms, end: section.end + ms }
+  })
+}
+
+function swapTokens(sections: Section[], a: number, b: number): void {
+  const [first, second] = [sections[a]!, sections[b]!]
+  sections[a] = { ...first, token: second.token }
+  sections[b] = { ...second, token: first.token }
+}
+
+test('nothing is found in a good history', () => {
+  expect(judge(goodHistory())).toEqual({
+    sold: 50,
+    oversold: 0,
+    doubles: 0,
+    refusedDoubles: 0,
+    stockDrift: 0,
+    unanswered: 0,
+    sections: 60,
+    overlapping: 0,
+    inversions: 0,
+    pairs: 3 * ((15 * 14) / 2),
+    handoffs: { count: 59, p50: gap, p99: gap },
+    crashCost: null,
+    freezeCost: null,
+    lateWrite: 'refused',
+  })
+})
+
+describe('the shop', () => {
+  test('one more than the stock is oversold', () => {
+    const history = goodHistory()
+    history.answers.set('S-55', 'sold')
+    expect(judge(history)).toMatchObject({ sold: 51, oversold: 1, stockDrift: 1 })
+  })
+
+  test('a second sale to a customer is a double, however he spells himself', () => {
+    const history = goodHistory()
+    history.orders[7] = { ...history.orders[7]!, spelling: ' ｃ３ ' }
+    expect(judge(history).doubles).toBe(1)
+  })
+
+  test('an answer that says so is no double', () => {
+    const history = goodHistory()
+    history.orders[55] = { ...history.orders[55]!, spelling: 'c 3' }
+    history.answers.set('S-55', 'has one')
+    expect(judge(history)).toMatchObject({ doubles: 0, refusedDoubles: 1 })
+  })
+
+  test('a lost write to the stock is found', () => {
+    expect(judge({ ...goodHistory(), stockLeft: 1 }).stockDrift).toBe(1)
+  })
+
+  test('an order without an answer is found', () => {
+    const history = goodHistory()
+    history.answers.delete('S-59')
+    expect(judge(history).unanswered).toBe(1)
+  })
+})
+
+describe('overlap', () => {
+  test('a section that begins before the one before it has ended', () => {
+    const history = goodHistory()
+    history.sections[20]!.end += gap + 0.001
+    expect(judge(history).overlapping).toBe(2)
+  })
+
+  test('one long section over many short ones', () => {
+    const history = goodHistory()
+    history.sections[20]!.end = history.sections[29]!.begin + 1
+    expect(judge(history).overlapping).toBe(10)
+  })
+
+  test('a section that never ended', () => {
+    const history = goodHistory()
+    Object.assign(history.sections[57]!, { how: 'open', end: Number.POSITIVE_INFINITY })
+    expect(judge(history).overlapping).toBe(3)
+  })
+
+  test('a killed holder whose lock is granted before its lease has ended', () => {
+    const history = goodHistory()
+    const { begin } = history.sections[20]!
+    Object.assign(history.sections[20]!, { how: 'killed', end: begin + 1_500 })
+    delay(history.sections, 21, 1_400)
+    expect(judge(history).overlapping).toBeGreaterThan(1)
+    delay(history.sections, 21, 100)
+    expect(judge(history).overlapping).toBe(0)
+  })
+
+  test('a mark found in the shop, though the clocks say nothing', () => {
+    const history = goodHistory()
+    history.sections[21] = { ...history.sections[21]!, found: 'section 20' }
+    expect(judge(history).overlapping).toBe(2)
+  })
+
+  test('a mark of a section that nobody knows', () => {
+    const history = goodHistory()
+    history.sections[21] = { ...history.sections[21]!, found: 'a stranger' }
+    expect(judge(history).overlapping).toBe(2)
+  })
+
+  test.each(['killed', 'lost'] as const)('the mark of a %s section is no overlap once its lease has ended', how => {
+    const history = goodHistory()
+    history.sections[20]!.how = how
+    history.sections[21] = { ...history.sections[21]!, found: 'section 20' }
+    expect(judge(history).overlapping).toBe(0)
+    history.sections[20]!.end = history.sections[21]!.begin + 1
+    expect(judge(history).overlapping).toBe(2)
+  })
+
+  test('a late write that the shop accepted', () => {
+    const history = goodHistory()
+    history.sections[20]!.end = history.sections[40]!.begin + 5
+    expect(judge(history).overlapping).toBe(21)
+  })
+})
+
+describe('order', () => {
+  test('a neighbour overtaken in a snapshot', () => {
+    const history = goodHistory()
+    swapTokens(history.sections, 5, 6)
+    expect(judge(history).inversions).toBe(1)
+  })
+
+  test('everybody overtaken by the last, counted once each though seen in several snapshots', () => {
+    const history = goodHistory()
+    history.snapshots = [history.snapshots[0]!, history.snapshots[0]!]
+    history.sections[14] = { ...history.sections[14]!, token: 1 }
+    expect(judge(history).inversions).toBe(14)
+  })
+
+  test('requests of one process out of order, without any snapshot', () => {
+    const history = goodHistory()
+    history.snapshots = []
+    swapTokens(history.sections, 0, 4)
+    expect(judge(history).inversions).toBe(1)
+  })
+
+  test('requests that were never granted are left out', () => {
+    const history = goodHistory()
+    history.snapshots[0]!.unshift('of a killed process')
+    expect(judge(history).inversions).toBe(0)
+  })
+
+  test('requests that waited while their process was frozen are left out, the others of that process are not', () => {
+    const history = goodHistory()
+    const late = { ...history.sections[4]!, token: 9_999, begin: 2_000, end: 2_010 }
+    history.sections[4] = late
+    expect(judge(history).inversions).toBeGreaterThan(0)
+    history.frozen = { pid: late.pid, from: 30, to: 1_000 }
+    expect(judge(history).inversions).toBe(0)
+    history.frozen = { pid: late.pid, from: 2_100, to: 3_000 }
+    expect(judge(history).inversions).toBeGreaterThan(0)
+  })
+
+  test('no pairs compared is no proof of order', () => {
+    const found = judge({ ...goodHistory(), snapshots: [] })
+    expect(found.pairs).toBe(0)
+    expect(assess(found, true).find(row => row.what === 'order inversions')?.ok).toBe(false)
+  })
+})
+
+describe('hand-offs and costs', () => {
+  test('only to another process, only if it waited, only from one that released', () => {
+    const history = goodHistory()
+    const before = judge(history).handoffs.count
+    const asked = history.sections[10]!.begin - 1 // while the one before was inside: may have come too late
+    history.sections[10] = { ...history.sections[10]!, requestedAt: asked }
+    history.sections[20]!.how = 'killed'
+    history.sections[30] = { ...history.sections[30]!, pid: history.sections[29]!.pid }
+    expect(judge(history).handoffs.count).toBe(before - 3)
+  })
+
+  test('percentiles are values that occurred', () => {
+    const history = goodHistory()
+    delay(history.sections, 30, 100)
+    expect(judge(history).handoffs).toEqual({ count: 59, p50: gap, p99: 100 + gap })
+  })
+
+  test('a crash costs the time until somebody else is inside', () => {
+    const history = goodHistory()
+    const { begin } = history.sections[20]!
+    Object.assign(history.sections[20]!, { how: 'killed', end: begin + 1_500 })
+    delay(history.sections, 21, 1_600)
+    const killedAt = begin + 5
+    expect(judge({ ...history, killedAt }).crashCost).toBe(history.sections[21]!.begin - killedAt)
+  })
+})
+
+describe('the verdict', () => {
+  const costs = { crashCost: 1_400, freezeCost: 1_400 }
+  const good = { ...judge(goodHistory()), ...costs }
+
+  test('a good history passes', () => {
+    expect(passed(assess(good, true))).toBe(true)
+  })
+
+  test.each([
+    { sold: 49 },
+    { sold: 51 },
+    { oversold: 1 },
+    { doubles: 1 },
+    { stockDrift: 1 },
+    { stockDrift: -1 },
+    { unanswered: 1 },
+    { overlapping: 2 },
+    { inversions: 1 },
+    { lateWrite: 'accepted' as const },
+    { lateWrite: null },
+    { crashCost: null },
+    { crashCost: 5_000 },
+    { freezeCost: null },
+  ])('it fails with %j', wrong => {
+    const rows = assess({ ...good, ...wrong }, true)
+    expect(rows.filter(row => row.ok === false)).toHaveLength(1)
+  })
+
+  test('without a lock, order and costs are no question', () => {
+    const found = { ...good, inversions: 0, pairs: 0, crashCost: null, freezeCost: null }
+    expect(passed(assess(found, false))).toBe(true)
+    expect(passed(assess({ ...found, oversold: 3 }, false))).toBe(false)
+  })
+})

@@ -1,0 +1,13 @@
+/** Starts a server as a child process, prints its port, and then waits for ever, finishes or exits. */
+import { chooseSource } from '../../../../local-redis/choose.ts'
+import { fromDistribution } from '../../../../local-redis/debian.ts'
+import { onPath } from '../../../../local-redis/path.ts'
+
+const deed = process.argv[2]
+
+const source = await chooseSource([onPath(), fromDistribution()])
+const server = await source.start()
+console.log(server.port)
+
+if (deed === 'wait') setInterval(() => {}, 60_000)
+if (deed === 'exit') process.exit(0)

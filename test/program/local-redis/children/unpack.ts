@@ -1,0 +1,8 @@
+/** Uses the distribution's package and nothing else; prints which server that gave. */
+import { chooseSource } from '../../../../local-redis/choose.ts'
+import { fromDistribution } from '../../../../local-redis/debian.ts'
+
+const source = await chooseSource([fromDistribution()])
+const server = await source.start()
+console.log(source.description)
+await server.stop()

@@ -1,0 +1,222 @@
+/** `baton run` as a person has it before him: the line that tells for whom he waits, and a command that is used by hand. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
+import { emptyFolder } from '../../kit/temp.ts'
+import { eventually } from '../../kit/time.ts'
+import { bash, PROMPT } from './shell.ts'
+import { batonInTerminal, type Terminal, type TerminalOptions } from './tmux.ts'
+
+const run = (args: readonly string[], options: TerminalOptions = {}): Promise<Terminal> =>
+  batonInTerminal(['run', ...args], { ...options, env: { REDIS_URL: redisUrl(), ...options.env } })
+
+const node = (script: string) => [process.execPath, '-e', script]
+/** Counts the SIGINTs it gets, and ends when a line is typed. */
+const counting = node(
+  [
+    'let count = 0',
+    'process.on("SIGINT", () => console.log("interrupted", ++count))',
+    'process.stdin.once("data", () => process.exit(count))',
+    'console.log("runs")',
+  ].join('; '),
+)
+
+describe('waiting is visible', () => {
+  test('place, holder and time stand in one line, which follows the queue and goes when the command begins', async () => {
+    const key = freshKey('nightly')
+    const [first, second] = [client({ label: 'web-1' }), client({ label: 'web-2' })]
+    const lease = await first.lock(key)
+    const next = second.lock(key, { fair: true })
+    next.catch(() => {}) // only if the test fails before its turn
+    await eventually(async () => (await first.inspect(key)).waiters.length === 1)
+
+    const terminal = await run(
+      [key, '--fair', '--', ...node(`console.log('started'); process.stdin.once('data', () => process.exit())`)],
+      {
+        columns: 120,
+      },
+    )
+    const line = (place: string, holder: string) =>
+      new RegExp(`^waiting \\d\\S* \\(${place}\\) for ${key}, held by ${holder} for \\d\\S*$`)
+    await terminal.eventually(line('2 of 2', 'web-1'))
+    await lease.release()
+    await terminal.eventually(line('1 of 1', 'web-2'))
+    await (await next).release()
+
+    // Nothing of it is left, and the command has the terminal as it was: the cursor is seen, and stands where it should.
+    expect(await terminal.eventually(/^started$/)).toBe('started')
+    expect(await terminal.cursor()).toEqual({ row: 1, column: 0, visible: true })
+    await terminal.press('Enter')
+    expect(await terminal.exitCode()).toBe(0)
+  })
+
+  test('an unfair waiter sees who has it, and has a place when it has joined the queue', async () => {
+    const key = freshKey()
+    await client({ label: 'web-1' }).lock(key)
+    const terminal = await run([key, '--', 'true'], { columns: 120 })
+    await terminal.eventually(new RegExp(`^waiting \\d\\S* (\\(1 of 1\\) )?for ${key}, held by web-1 for \\d\\S*$`))
+    await terminal.eventually(`(1 of 1) for ${key}`)
+  })
+
+  test('the times go on while Redis is away', async () => {
+    const server = await ownServer()
+    const { url } = server
+    const key = freshKey()
+    const locks = client({ label: 'web-1' }, url)
+    await locks.lock(key)
+    const terminal = await run([key, '--', 'true'], { columns: 120, env: { REDIS_URL: url } })
+    await terminal.eventually('held by web-1')
+    await server.kill()
+    await terminal.eventually(/^waiting ([4-9]|\d\d)s .*held by web-1 for ([4-9]|\d\d)s$/)
+  })
+
+  test('it is one line on a narrow terminal too, whatever stands in it, and after a change of size', async () => {
+    const key = `${freshKey('夜間報告書-レポート')}-\u001b[2J${'長'.repeat(30)}`
+    await client({ label: `机器-${'主'.repeat(40)}\u001b[31m` }).lock(key)
+    const terminal = await run([key, '--fair', '--', 'true'], { columns: 70, rows: 10 })
+    const wide = await terminal.eventually(/^waiting [^\n]*$/)
+    expect(wide).toMatch(/^waiting \S+ \(1 of 1\) for 夜間\S*…\S*, held by 机器-?主*…\S* for \S+$/)
+    expect(width(wide)).toBeLessThan(70)
+    // What the terminal has broken in two at its change of size stays; the next one fits.
+    await terminal.resize(30, 10)
+    await terminal.eventually(screen => /^waiting .*…$/.test(lastOf(screen)) && width(lastOf(screen)) < 30)
+    await terminal.press('C-c')
+    expect(await terminal.exitCode()).toBe(130)
+  })
+
+  test('nothing is shown where there is nothing to wait for', async () => {
+    const terminal = await run([freshKey(), '--', 'echo', 'started'])
+    expect(await terminal.exitCode()).toBe(0)
+    expect(await terminal.output()).toBe('started\r\n')
+  })
+
+  test('Ctrl-C leaves the queue', async () => {
+    const key = freshKey()
+    const locks = client()
+    await locks.lock(key)
+    const terminal = await run([key, '--fair', '--', 'echo', 'started'])
+    await terminal.eventually('waiting')
+    await terminal.press('C-c')
+    expect(await terminal.exitCode()).toBe(130)
+    expect((await locks.inspect(key)).waiters).toEqual([])
+    expect(await terminal.screen()).not.toMatch(/waiting|started/)
+  })
+})
+
+describe('a command that is used by hand is used as without baton', () => {
+  test('it reads what is typed', async () => {
+    const terminal = await run([freshKey(), '--', 'bash', '-c', 'read -rp "Who? " name; echo "Hello, $name"; exit 7'])
+    await terminal.eventually('Who?')
+    await terminal.type('you')
+    await terminal.press('Enter')
+    expect(await terminal.exitCode()).toBe(7)
+    expect(await terminal.screen()).toBe('Who? you\nHello, you')
+  })
+
+  test('Ctrl-C reaches it once', async () => {
+    const terminal = await run([freshKey(), '--', ...counting])
+    await terminal.eventually('runs')
+    await terminal.press('C-c')
+    await terminal.eventually('interrupted 1')
+    await terminal.press('C-c')
+    await terminal.eventually('interrupted 2')
+    await terminal.press('Enter')
+    expect(await terminal.exitCode()).toBe(2)
+  })
+
+  test('so it does where the input of baton is a pipe', async () => {
+    const terminal = await bash()
+    // What feeds the pipe outlives the keys, so that the command is not ended by its end.
+    await terminal.type(`(trap '' INT; sleep 60) | baton run ${freshKey()} -- ${quoted(counting)}`)
+    await terminal.press('Enter')
+    await terminal.eventually(/^runs$/m)
+    await terminal.press('C-c')
+    await terminal.eventually('interrupted 1')
+    await terminal.press('C-c')
+    expect(await terminal.eventually('interrupted 2')).not.toContain('interrupted 3')
+  })
+
+  test('a signal that no key has sent goes on to it', async () => {
+    const terminal = await bash()
+    await terminal.type(`sleep 60 | baton run ${freshKey()} -- ${quoted(counting)} &`)
+    await terminal.press('Enter')
+    await terminal.eventually(/^(ready> )?runs$/m)
+    await terminal.type('kill -INT $!')
+    await terminal.press('Enter')
+    await terminal.eventually('interrupted 1')
+  })
+
+  test('where the input of baton is a pipe, Ctrl-Z stops the command together with baton, which renews its lock', async () => {
+    const terminal = await bash()
+    // No shell: one that is about to start something is not in the state of a stopped process, though it does nothing.
+    const count = node(
+      `const { writeFileSync: write } = require("fs"); write("pid", String(process.pid)); let i = 0; setInterval(() => write("count", String(++i)), 50)`,
+    )
+    const folder = await emptyFolder()
+    await terminal.type(`cd ${folder}; sleep 60 | baton run ${freshKey()} -- ${quoted(count)}`)
+    await terminal.press('Enter')
+    const told = (file: string) => readFile(join(folder, file), 'utf8').catch(() => '')
+    await eventually(async () => (await told('count')) !== '', 15_000)
+    const status = `/proc/${await told('pid')}/status`
+    await terminal.press('C-z')
+    await terminal.eventually(/Stopped/)
+    await eventually(async () => /^State:\s+T/m.test(await readFile(status, 'utf8')))
+    const then = await told('count')
+    await terminal.type('fg')
+    await terminal.press('Enter')
+    await eventually(async () => (await told('count')) !== then, 15_000)
+    await terminal.press('C-c')
+    await terminal.eventually(new RegExp(`\\^C\\n${PROMPT}$`))
+  })
+
+  test('a lock that is lost ends the command only: what it has started is in one group with the shell’s job', async () => {
+    const key = freshKey()
+    const folder = await emptyFolder()
+    const script = `sh -c 'echo $$ >pid; exec sleep 60' & echo runs; wait`
+    const terminal = await run([key, '--', 'sh', '-c', `cd ${folder}; ${script}`])
+    await terminal.eventually('runs')
+    const pid = Number(await eventually(() => readFile(join(folder, 'pid'), 'utf8').catch(() => '')))
+    onTestFinished(() => void process.kill(pid, 'SIGKILL'))
+    expect(await client().forceRelease(key)).toBe(true)
+    expect(await terminal.exitCode()).toBe(75)
+    expect(process.kill(pid, 0)).toBe(true)
+  })
+
+  test('it is stopped by Ctrl-Z, and goes on by fg', async () => {
+    const terminal = await bash()
+    await terminal.type(`baton run ${freshKey()} -- sh -c 'echo runs; exec cat'`)
+    await terminal.press('Enter')
+    // What is typed earlier is for the shell.
+    await terminal.eventually(/^runs$/m)
+    await terminal.type('one')
+    await terminal.press('Enter')
+    await terminal.eventually(/\none\none/)
+    await terminal.press('C-z')
+    await terminal.eventually(new RegExp(`Stopped[^]*\\n${PROMPT}$`))
+    await terminal.type('fg')
+    await terminal.press('Enter')
+    await terminal.eventually(/> fg\nbaton run/)
+    await terminal.type('two')
+    await terminal.press('Enter')
+    await terminal.eventually(/\ntwo\ntwo/)
+    await terminal.press('C-d')
+    await terminal.eventually(new RegExp(`\\n${PROMPT}$`))
+    await terminal.type('echo code $?')
+    await terminal.press('Enter')
+    await terminal.eventually('\ncode 0')
+  })
+})
+
+function quoted(words: readonly string[]): string {
+  return words.map(word => `'${word}'`).join(' ')
+}
+
+function lastOf(screen: string): string {
+  return screen.split('\n').at(-1)!
+}
+
+/** In columns: those of these tests are one or two wide. */
+function width(text: string): number {
+  return [...text].reduce((sum, character) => sum + (character.codePointAt(0)! > 0x2e80 ? 2 : 1), 0)
+}

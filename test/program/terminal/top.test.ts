@@ -1,0 +1,258 @@
+/** `baton top` as a person has it: in a terminal, with keys. */
+import { describe, expect, test } from 'vitest'
+import { FaultProxy } from '../../kit/proxy.ts'
+import { client, freshKey, redisUrl } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+import { batonInTerminal, Terminal } from './tmux.ts'
+
+const environment = { REDIS_URL: redisUrl() }
+
+function top(name: string, ...args: string[]): Promise<Terminal> {
+  return batonInTerminal(['top', `${name}*`, '--interval', '100ms', ...args], { env: environment })
+}
+
+/** `c` has a queue of two, `a` has waited for longest in its queue of one, `b` has none. */
+async function threeLocks(name: string) {
+  const [holder, ...waiters] = ['the holder', 'the first', 'the second', 'the third'].map(label => client({ label }))
+  const leases = new Map()
+  for (const key of ['a', 'b', 'c']) leases.set(key, await holder!.lock(`${name}${key}`))
+  for (const [i, key] of ['a', 'c', 'c'].entries()) {
+    waiters[i]!.lock(`${name}${key}`, { fair: true }).catch(() => {})
+    await eventually(async () =>
+      (await holder!.inspect(`${name}${key}`)).waiters.some(
+        ({ label }) => label === ['the first', 'the second', 'the third'][i],
+      ),
+    )
+  }
+  return { holder: holder!, leases }
+}
+
+/** The keys' last letters, as they stand below each other. */
+function rowsOf(screen: string, name: string): string {
+  const rows = screen.split('\n').map(row => row.slice(2).split(' ')[0]!)
+  return rows
+    .filter(word => word.startsWith(name))
+    .map(word => word.slice(name.length))
+    .join('')
+}
+
+/** Short, so that it is not cut at 80 columns. */
+function freshName(): string {
+  return `${freshKey('t').slice(0, 12)}:`
+}
+
+describe('at 80 × 24', () => {
+  test('every lock, its holder, its times and its queue', async () => {
+    const name = freshName()
+    const { leases } = await threeLocks(name)
+    const terminal = await top(name)
+    const screen = await terminal.eventually('3 waiting')
+    const [figures, status, titles, ...rows] = screen.split('\n')
+    expect(figures).toMatch(/^127\.0\.0\.1:\d+ {2}3 held {2}2 with a queue {2}3 waiting, longest \S+/)
+    expect(status).toMatch(/^every \d/)
+    expect(titles).toMatch(/^ {2}LOCK +HOLDER +HELD +LEFT +QUEUE▾ +LONGEST$/)
+    expect(rows[0]).toMatch(new RegExp(`^> ${name}c +the holder +\\S+ +\\S+ +2 +\\S+$`))
+    expect(rows[2]).toMatch(new RegExp(`^ {2}${name}b +the holder +\\S+ +\\S+$`))
+    expect(screen.split('\n').at(-1)).toMatch(/^↑↓ move .* q quit$/)
+    expect((await terminal.cursor()).visible).toBe(false)
+
+    await leases.get('c').release()
+    await terminal.eventually(new RegExp(`${name}c +the second +\\S+ +\\S+ +1 `))
+  })
+
+  test('sort', async () => {
+    const name = freshName()
+    await threeLocks(name)
+    const terminal = await top(name)
+    const order = (keys: string) => terminal.eventually(screen => rowsOf(screen, name) === keys)
+    await order('cab')
+    await terminal.press('1')
+    await order('abc')
+    await terminal.press('r')
+    await order('cba')
+    await terminal.press('5')
+    expect(await order('acb')).toContain('LONGEST▾')
+    await terminal.press('s')
+    expect(await order('abc')).toContain('LOCK▾')
+  })
+
+  test('filter', async () => {
+    const name = freshName()
+    await threeLocks(name)
+    const terminal = await top(name)
+    await terminal.eventually('3 waiting')
+    await terminal.press('/')
+    await terminal.type('THE Second')
+    const screen = await terminal.eventually(
+      shown => rowsOf(shown, name) === 'c' && shown.includes('filter: THE Second'),
+    )
+    expect(screen).toContain('1 of 3 have “THE Second”')
+    await terminal.press('Enter')
+    await terminal.eventually('q quit')
+    await terminal.press('Escape')
+    await terminal.eventually(shown => rowsOf(shown, name) === 'cab')
+  })
+
+  test('open a lock and see its queue move', async () => {
+    const name = freshName()
+    const { leases } = await threeLocks(name)
+    const terminal = await top(name)
+    await terminal.eventually('3 waiting')
+    await terminal.press('Enter')
+    const open = await terminal.eventually('fencing token')
+    expect(open).toContain(`${name}c\n  holder the holder\n`)
+    expect(open).toContain(`fencing token ${leases.get('c').fencingToken}`)
+    expect(open).toMatch(/^ +1 the second +\S+ +\S+ +\S+$\n^ +2 the third /m)
+    await leases.get('c').release()
+    await terminal.eventually(/holder the second[\s\S]+^ +1 the third/m)
+    await terminal.press('Escape')
+    await terminal.eventually('QUEUE▾')
+  })
+
+  test('pause, and go on', async () => {
+    const name = freshName()
+    const { leases } = await threeLocks(name)
+    const terminal = await top(name)
+    await terminal.eventually('3 held')
+    await terminal.press('Space')
+    await terminal.eventually('paused, as of')
+    await leases.get('b').release()
+    await terminal.eventually(/paused, as of \d+(\.\d)?s ago/)
+    expect(await terminal.screen()).toContain('3 held')
+    await terminal.press('Space')
+    await terminal.eventually('2 held')
+  })
+
+  test('help', async () => {
+    const terminal = await top(freshName())
+    await terminal.eventually('no lock is held')
+    await terminal.press('?')
+    await terminal.eventually('any key goes back')
+    await terminal.press('x')
+    await terminal.eventually('no lock is held')
+  })
+})
+
+test('resize', async () => {
+  const name = freshName()
+  await threeLocks(name)
+  const terminal = await top(name)
+  await terminal.eventually('3 waiting')
+  // The cursor is in the last line then, and a terminal that becomes lower loses its first lines.
+  await terminal.press('/')
+  await terminal.eventually('filter:')
+  await terminal.resize(80, 9)
+  await terminal.eventually(shown => /^ {2}LOCK +HOLDER/.test(shown.split('\n')[2]!) && shown.endsWith('\nfilter:'))
+  await terminal.press('Escape')
+  await terminal.resize(140, 10)
+  const wide = await terminal.eventually(shown => shown.split('\n')[2]!.length > 80)
+  expect(wide.split('\n')).toHaveLength(10)
+  expect(wide.split('\n').at(-1)).toContain('q quit')
+  await terminal.resize(40, 8)
+  const narrow = await terminal.eventually(shown => shown.split('\n').length === 8)
+  expect(narrow).toContain(`> ${name.slice(0, 4)}`)
+})
+
+test('only what changes is written, and never the whole screen', async () => {
+  const name = freshName()
+  const { leases } = await threeLocks(name)
+  const terminal = await top(name, '--interval', '300ms')
+  await terminal.eventually('3 waiting')
+  const before = (await terminal.output()).length
+  await leases.get('b').release()
+  await terminal.eventually('2 held')
+  await terminal.eventually(/every|as of/)
+  const written = (await terminal.output()).slice(before)
+  expect(written).not.toContain('\u001b[2J')
+  expect(written).not.toContain('q quit')
+  expect(written).not.toContain('HOLDER')
+})
+
+describe('leaves the terminal as it was', () => {
+  /** A shell that has printed something, and runs it. */
+  async function inShell(name: string): Promise<Terminal> {
+    const terminal = await Terminal.open(['bash', '--norc', '-i'], { env: { ...environment, PS1: '$ ' } })
+    await terminal.eventually('$')
+    await terminal.type(`echo before; "${process.execPath}" dist/cli/main.js top '${name}*'; echo "ended by $?"`)
+    await terminal.press('Enter')
+    await terminal.eventually('no lock is held')
+    expect(await terminal.screen()).not.toContain('before')
+    return terminal
+  }
+
+  test.each([
+    ['q', 'q', 0],
+    ['Ctrl-C', 'C-c', 0],
+  ])('at %s', async (_, key, code) => {
+    const terminal = await inShell(freshName())
+    await terminal.press(key)
+    const screen = await terminal.eventually(`ended by ${code}`)
+    expect(screen).toContain('before\n')
+    expect(screen).not.toContain('no lock is held')
+    expect((await terminal.cursor()).visible).toBe(true)
+    // It echoes again, and a line that is too long goes on in the next.
+    await terminal.type(`echo ${'x'.repeat(90)}`)
+    await terminal.eventually('x'.repeat(20))
+  })
+
+  test.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+    ['SIGHUP', 129],
+  ] as const)('at %s', async (signal, code) => {
+    const terminal = await batonInTerminal(['top', freshName()], { env: environment })
+    await terminal.eventually('no lock is held')
+    process.kill(await terminal.pid(), signal)
+    expect(await terminal.exitCode()).toBe(code)
+    expect(await terminal.screen()).not.toContain('no lock is held')
+    // The cursor of a pane whose program has ended cannot be asked for.
+    expect(await terminal.output()).toSatisfy((written: string) => written.endsWith('\u001b[?25h\u001b[?1049l'))
+  })
+
+  test('while its shell has stopped it', async () => {
+    const terminal = await inShell(freshName())
+    await terminal.press('C-z')
+    expect(await terminal.eventually('Stopped')).toContain('before')
+    await terminal.type('fg')
+    await terminal.press('Enter')
+    await terminal.eventually('no lock is held')
+    await terminal.press('q')
+    await terminal.eventually('before')
+  })
+
+  test('at an error', async () => {
+    const terminal = await batonInTerminal(['top', '[b-a]'], { env: environment })
+    expect(await terminal.exitCode()).toBe(64)
+    expect(await terminal.screen()).toMatch(/^baton: .*\[b-a\]/)
+  })
+})
+
+test('Redis goes away and comes back', async () => {
+  const name = freshName()
+  const { leases } = await threeLocks(name)
+  const proxy = await FaultProxy.before(redisUrl())
+  const terminal = await top(name, '--url', proxy.url)
+  await terminal.eventually('3 held')
+  proxy.refuse()
+  proxy.cut()
+  expect(await terminal.eventually(/as of \S+ ago: .+/)).toContain('3 held')
+  await leases.get('b').release()
+  proxy.accept()
+  await terminal.eventually(/2 held[^\n]*\nevery/)
+})
+
+test('a hostile name does not reach the terminal', async () => {
+  const name = freshName()
+  const hostile = `${name}\u001b]0;owned\u0007\u001b[2J\u001b[?1049l\r\n\u009b31m\u202e`
+  await client({ label: '\u001b[5m注文\u0007' }).lock(hostile)
+  const terminal = await top(name)
+  const screen = await terminal.eventually('1 held')
+  expect(screen).toMatch(/\\u\{1b\}/)
+  await terminal.press('Enter')
+  await terminal.eventually('\\u{1b}[5m注文\\u{7}')
+  const written = await terminal.output()
+  expect(written).not.toContain('owned\u0007')
+  expect(written).not.toContain('\u001b[5m')
+  expect(written).not.toContain('\u009b')
+  expect(written).not.toContain('\u202e')
+})

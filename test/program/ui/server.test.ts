@@ -1,0 +1,237 @@
+/** The server of `baton ui`: whom it lets in, what it sends, and what that costs. The page itself: test/program/browser. */
+import { networkInterfaces } from 'node:os'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { calls } from '../../kit/command-stats.ts'
+import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
+import { sleep } from '../../kit/time.ts'
+import { ask, openSite, type Site, Stream, told } from './site.ts'
+
+/** For all tests that ask nothing of what is listed. */
+let looking: Site
+let end: (() => void) | undefined
+
+beforeAll(async () => {
+  // A pattern that nothing matches: what other tests have left on their server is not looked at, lock by lock.
+  looking = await openSite([freshKey('nothing')], {}, over => {
+    end = over
+  })
+})
+
+afterAll(() => end?.())
+
+describe('who is let in', () => {
+  test('this machine, by one of its own names and with the whole address', async () => {
+    const { address } = looking
+    expect(address.hostname).toBe('127.0.0.1')
+    expect(await ask(address)).toMatchObject({ status: 200 })
+    for (const host of ['localhost', `LOCALHOST:${address.port}`, '[::1]:1', '127.0.0.1:8080']) {
+      expect(await ask(address, { headers: { host } }), host).toMatchObject({ status: 200 })
+    }
+    const others = [
+      'evil.example',
+      `evil.example:${address.port}`,
+      '127.0.0.1.evil.example',
+      'localhost.evil.example',
+      '0.0.0.0',
+    ]
+    for (const host of others) expect(await ask(address, { headers: { host } }), host).toMatchObject({ status: 421 })
+    const wrong = address.pathname.replace(/.\/$/, last => (last === '0/' ? '1/' : '0/'))
+    for (const path of [
+      '/',
+      '/main.js',
+      '/events',
+      wrong,
+      `${address.pathname}nothing`,
+      `${address.pathname}..%2fserver.js`,
+    ]) {
+      expect(await ask(new URL(path, address)), path).toMatchObject({ status: 404 })
+    }
+  })
+
+  test('nobody by another address of this machine', async () => {
+    const { address } = looking
+    const own = Object.values(networkInterfaces()).flatMap(list => list ?? [])
+    const others = own.filter(({ family, internal }) => family === 'IPv4' && !internal).map(each => each.address)
+    for (const hostname of ['127.0.0.2', ...others]) {
+      const url = new URL(address)
+      url.hostname = hostname
+      await expect(ask(url), hostname).rejects.toThrow('ECONNREFUSED')
+    }
+  })
+
+  test('every answer forbids what the page does not need, and lets no other page read it', async () => {
+    const { address } = looking
+    const origin = 'http://evil.example'
+    for (const path of [address.pathname, `${address.pathname}main.js`, `${address.pathname}style.css`, '/']) {
+      const { headers } = await ask(new URL(path, address), { headers: { origin } })
+      expect(headers['content-security-policy'], path).toBe(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+          "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+      )
+      expect(headers, path).toMatchObject({
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'no-referrer',
+        'cross-origin-resource-policy': 'same-origin',
+        'cache-control': 'no-store',
+      })
+      expect(Object.keys(headers).filter(name => name.startsWith('access-control'))).toEqual([])
+    }
+    const preflight = await ask(address, {
+      method: 'OPTIONS',
+      headers: { origin, 'access-control-request-method': 'POST' },
+    })
+    expect(Object.keys(preflight.headers).filter(name => name.startsWith('access-control'))).toEqual([])
+  })
+})
+
+describe('what is sent', () => {
+  test('locks, holders and queues, as they change', async () => {
+    const key = freshKey('ui')
+    const { address } = await openSite([`${key}*`])
+    const stream = await Stream.open(address, { open: key })
+    await told(() => stream.pictures > 0)
+    expect(stream.table).toEqual({ locks: 0, matching: 0, rows: [] })
+    expect(stream.lock).toMatchObject({ key, token: null, queue: [] })
+
+    const lease = await client({ label: 'first' }).lock(key)
+    const next = client({ label: 'second' }).lock(key, { fair: true })
+    await told(() => stream.lock?.queue.length === 1)
+    expect(stream.table.rows).toMatchObject([{ key, holder: 'first', waiters: '1' }])
+    expect(stream.lock).toMatchObject({ holder: 'first', token: lease.fencingToken, more: 0 })
+    expect(stream.lock?.queue).toMatchObject([{ position: 1, waiter: 'second' }])
+    expect(stream.lock?.share).toBeGreaterThan(0.5)
+    expect(stream.now.totals).toEqual({ held: '1', queued: '1', waiters: '1' })
+    await told(() => stream.now.trend?.longest !== '–' && stream.now.trend?.line !== '')
+
+    await lease.release()
+    const second = await next
+    await told(() => stream.table.rows[0]?.holder === 'second' && stream.lock?.queue.length === 0)
+    await second.release()
+    await told(() => stream.table.rows.length === 0 && stream.lock?.token === null)
+  })
+
+  test('only what is looked at: in its order, through its filter, not more than is asked for', async () => {
+    const name = freshKey('many')
+    const holder = client({ label: 'a holder' })
+    await Promise.all(['c', 'A', 'b'].map(part => holder.lock(`${name}:${part}`)))
+    void client()
+      .lock(`${name}:b`, { fair: true })
+      .catch(() => {}) // it waits until the client is closed
+    const { address } = await openSite([`${name}*`])
+    const seen = async (query: Record<string, string>) => {
+      const stream = await Stream.open(address, query)
+      await told(
+        () => stream.table.locks === 3 && stream.table.rows.some(({ waiters }) => waiters === '1' || query['filter']),
+      )
+      return stream.table.rows.map(({ key }) => key.slice(name.length + 1))
+    }
+    expect(await seen({})).toEqual(['A', 'b', 'c'])
+    expect(await seen({ reversed: 'true' })).toEqual(['c', 'b', 'A'])
+    expect(await seen({ sort: 'waiters' })).toEqual(['b', 'A', 'c'])
+    // Names of what every object has are no orders.
+    expect(await seen({ sort: 'constructor', rows: 'NaN' })).toEqual(['A', 'b', 'c'])
+    expect(await seen({ sort: 'longestWait', rows: '1' })).toEqual(['b'])
+    expect(await seen({ filter: ':a' })).toEqual(['A'])
+    expect(await seen({ filter: 'HOLDER' })).toEqual(['A', 'b', 'c'])
+  })
+
+  test('a part that has not changed is not sent again', async () => {
+    const { address } = await openSite([freshKey('nothing')])
+    const stream = await Stream.open(address)
+    await told(() => stream.pictures > 3)
+    expect(stream.text.match(/"table"/g)).toHaveLength(1)
+  })
+
+  test('a name is data, whatever it is made of, and is shown as what it is', async () => {
+    const begin = freshKey('odd')
+    const names = [
+      `${begin}</script><script>alert(1)</script>`,
+      `${begin}"'\`&amp;<img src=x onerror=alert(1)>`,
+      `${begin}\u202eolleh\u0007\r\n\ndata: {"table":null}\n\n`,
+      `${begin}${'x'.repeat(1_024 - begin.length)}`,
+      `${begin}/../..?open=%00#`,
+    ]
+    for (const name of names) await client({ label: name.slice(0, 200) }).lock(name)
+    const { address } = await openSite([`${begin}*`])
+    for (const name of names) {
+      const stream = await Stream.open(address, { open: name })
+      await told(() => stream.table.rows.length === names.length)
+      expect(stream.table.rows.map(({ key }) => key)).toEqual(names.toSorted((a, b) => (a < b ? -1 : 1)))
+      expect(stream.lock).toMatchObject({ key: name })
+      for (const text of [
+        stream.lock?.name,
+        stream.lock?.holder,
+        ...stream.table.rows.map(row => row.name ?? row.key),
+      ]) {
+        expect(text).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+      }
+    }
+    const { body } = await ask(address)
+    expect(body).not.toContain('alert(')
+  })
+})
+
+describe('what it costs', () => {
+  test('one survey for all who look, and none while nobody does', async () => {
+    const server = await ownServer()
+    const redis = plainRedis(server.url)
+    const { address } = await openSite(['--interval', '100ms'], { REDIS_URL: server.url })
+    // Each survey begins with the server's time, and nobody else asks for it.
+    const surveys = async () => (await calls(redis))['time'] ?? 0
+    const before = await surveys()
+
+    const streams = [await Stream.open(address), await Stream.open(address), await Stream.open(address)]
+    await told(() => streams.every(({ pictures }) => pictures >= 10))
+    const pictures = Math.max(...streams.map(stream => stream.pictures))
+    expect((await surveys()) - before).toBeLessThanOrEqual(pictures + 3)
+
+    for (const stream of streams) stream.close()
+    // Whoever only knocks does not stay.
+    await ask(new URL('events', address), { method: 'HEAD' })
+    for (let ms = 0; ms < 20; ms++) {
+      const leaving = new AbortController()
+      setTimeout(() => leaving.abort(), ms)
+      await fetch(new URL('events', address), { signal: leaving.signal }).then(
+        () => {},
+        () => {},
+      )
+    }
+    // One may be under way.
+    let last = -1
+    await told(async () => {
+      const now = await surveys()
+      const same = now === last
+      last = now
+      if (!same) await sleep(400)
+      return same
+    })
+    const again = await Stream.open(address)
+    await told(() => again.pictures > 0)
+  })
+})
+
+describe('an outage', () => {
+  test('of Redis is told with its reason and the age of the picture, and so is its end', async () => {
+    const server = await ownServer()
+    const { address } = await openSite([], { REDIS_URL: server.url })
+    const locks = client({}, server.url)
+    await locks.lock('before')
+    const stream = await Stream.open(address)
+    await told(() => stream.table.rows.length === 1)
+    expect(stream.now.trouble).toBeNull()
+
+    await server.kill()
+    const trouble = await told(() => stream.now.trouble)
+    expect(trouble).toMatch(/ECONNREFUSED|closed|reset|end/i)
+    expect(stream.table.rows).toMatchObject([{ key: 'before' }])
+    const { age } = stream.now
+    await told(() => (stream.now.age ?? 0) > (age ?? 0))
+    // Who comes now is told, too.
+    const late = await Stream.open(address)
+    await told(() => late.now.trouble)
+
+    await server.restart()
+    await told(() => stream.now.trouble === null && stream.table.rows.length === 0)
+  }, 30_000)
+})

@@ -1,0 +1,169 @@
+/**
+ * Clients of a cluster that contend for locks without a pause, while a test does something to the cluster, and the
+ * verdict of the history checker on what they saw.
+ *
+ * Each key has fair callers of every client, or unfair ones. The queues are read all the time, which is what order is
+ * judged by (I3). Nothing is excused but what a test says itself: neither are lost connections.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Cluster, Command } from 'ioredis'
+import { onTestFinished } from 'vitest'
+import { type ClientOptions, type Lease, LockClient } from '../../../src/index.ts'
+import { check, type Verdict } from '../../history/check.ts'
+import type { Fields, HistoryEvent, Kind } from '../../history/events.ts'
+import { now } from '../../history/recorder.ts'
+import { eventually } from '../../kit/time.ts'
+import { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
+
+/** A manual failover that does not come about holds everybody up for 5 s: live waiters have to last longer. */
+const terms = { waiterTtl: 10_000, lease: 20_000, outageTimeout: 20_000 } satisfies ClientOptions
+/** Between two looks at the queues, in ms. */
+const LOOK = 25
+/** In which an operation on the cluster has to be made up for, in ms. */
+export const SOON = 15_000
+
+export interface Contest {
+  readonly key: string
+  readonly fair: boolean
+}
+
+/** A cluster of the test's own, stopped after it. */
+export async function ownCluster(...args: string[]): Promise<RedisCluster> {
+  const cluster = await RedisCluster.start(args)
+  onTestFinished(() => cluster.stop())
+  return cluster
+}
+
+/** A connection to all of it, closed after the test. */
+export function clusterClient(cluster: RedisCluster): Cluster {
+  const redis = new Cluster(cluster.addresses, { redisOptions: { maxRetriesPerRequest: null } })
+  redis.on('error', () => {})
+  onTestFinished(() => {
+    redis.disconnect()
+  })
+  return redis
+}
+
+/** A lock client, closed after the test. */
+export function clusterLocks(cluster: RedisCluster, options: ClientOptions = {}): LockClient {
+  const source = new Cluster(cluster.addresses, { lazyConnect: true })
+  const locks = new LockClient(source, { ...terms, ...options })
+  onTestFinished(() => locks.close())
+  return locks
+}
+
+export function slotOf(key: string): number {
+  return new Command('get', [lockName(key)]).getSlot()
+}
+
+export class Crowd {
+  readonly #cluster: Cluster
+  readonly #clients: readonly LockClient[]
+  readonly #contests: readonly Contest[]
+  readonly #events: HistoryEvent[] = []
+  readonly #served = new Map<string, number>()
+  readonly #done: Promise<unknown>[] = []
+  #open = true
+
+  /** Each client has `callers` callers of each key. */
+  constructor(cluster: RedisCluster, contests: readonly Contest[], callers = 3) {
+    this.#cluster = clusterClient(cluster)
+    this.#clients = ['one', 'two', 'three'].map(label => clusterLocks(cluster, { label }))
+    this.#contests = contests
+    const { waiterTtl, lease: longestLease, outageTimeout } = terms
+    this.#record('run', { seed: 0, waiterTtl, longestLease, outageTimeout })
+    this.#record('clock', { wall: Date.now() })
+    for (const contest of contests) {
+      for (const locks of this.#clients) {
+        for (let caller = 0; caller < callers; caller++) this.#done.push(this.#call(locks, contest, caller))
+      }
+    }
+    this.#done.push(this.#watch())
+  }
+
+  /** Resolves when callers of every key and every client have been served anew. */
+  async served(limit = SOON): Promise<void> {
+    this.#served.clear()
+    const all = this.#contests.length * this.#clients.length
+    await eventually(() => this.#served.size === all, limit)
+  }
+
+  get now(): number {
+    return now()
+  }
+
+  /** What has happened to the data of the cluster from outside, for the checker. */
+  record<K extends Kind>(kind: K, fields: Fields<K>): void {
+    this.#record(kind, fields)
+  }
+
+  /** Lets everybody finish. */
+  async end(): Promise<Verdict> {
+    this.#open = false
+    this.#record('healed', { bound: SOON })
+    await Promise.all(this.#done)
+    return check(this.#events)
+  }
+
+  async #call(locks: LockClient, { key, fair }: Contest, caller: number): Promise<void> {
+    const worker = String(this.#clients.indexOf(locks))
+    for (let turn = 0; this.#open; turn++) {
+      const attempt = `${key}.${worker}.${caller}.${turn}`
+      const owner = fair ? { owner: attempt } : undefined
+      this.#record('request', { worker, attempt, key, mode: fair ? 'fair' : 'unfair', ...owner })
+      try {
+        const lease = await locks.lock(key, { fair, fairAfter: Number.POSITIVE_INFINITY, ...owner })
+        this.#granted(worker, attempt, lease)
+        this.#served.set(`${key} ${worker}`, now())
+        await sleep(2 + Math.random() * 10)
+        await this.#release(worker, lease)
+      } catch (error) {
+        this.#record('end', { worker, attempt, how: 'failed', error: String(error) })
+        await sleep(50)
+      }
+    }
+  }
+
+  #granted(worker: string, attempt: string, lease: Lease): void {
+    const { key, id, owner, fencingToken: token, via } = lease
+    const deadline = now() + lease.remaining()
+    this.#record('grant', { worker, attempt, key, id, owner, token, via, deadline })
+    lease.signal.addEventListener('abort', () => this.#record('lost', { worker, id }), { once: true })
+  }
+
+  async #release(worker: string, lease: Lease): Promise<void> {
+    const { id } = lease
+    this.#record('release', { worker, id, held: lease.held })
+    const result = await lease.release().catch(String)
+    this.#record('released', { worker, id, result })
+  }
+
+  async #watch(): Promise<void> {
+    while (this.#open) {
+      const looks = this.#contests.filter(({ fair }) => fair).map(({ key }) => this.#look(key))
+      await Promise.all([sleep(LOOK), ...looks])
+    }
+  }
+
+  async #look(key: string): Promise<void> {
+    const from = now()
+    const flat = await this.#cluster.zrange(`${lockName(key)}:queue`, '0', '-1', 'WITHSCORES').catch(() => [])
+    const entries: [id: string, ticket: string, worker: string, owner: string][] = []
+    for (let i = 0; i < flat.length; i += 2) {
+      // lua/include/claim.lua has the form of an entry.
+      const [, id, bytes, rest] = /^(\S+) (\d+) \d+ \d+ \d+ (.*)$/.exec(flat[i]!)!
+      const owner = rest!.slice(0, Number(bytes))
+      entries.push([id!, flat[i + 1]!, owner.split('.')[1]!, owner])
+    }
+    if (entries.length > 1) this.#record('queue', { key, from, entries })
+  }
+
+  #record<K extends Kind>(kind: K, fields: Fields<K>): void {
+    this.#events.push({ t: now(), kind, ...fields } as HistoryEvent)
+  }
+}
+
+/** The name of a lock's key; keys with a hash tag keep it. */
+function lockName(key: string): string {
+  return key.includes('{') ? `lock:${key}` : `lock:{${key}}`
+}

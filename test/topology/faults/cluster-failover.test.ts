@@ -1,0 +1,85 @@
+/** A master of a cluster is replaced by its replica, under contention and with waiters parked. */
+import { describe, expect, test } from 'vitest'
+import { within } from '../../kit/steps.ts'
+import { eventually, sleep } from '../../kit/time.ts'
+import { type Contest, Crowd, clusterLocks, ownCluster, SOON, slotOf } from './cluster-crowd.ts'
+
+const contests: Contest[] = Array.from({ length: 6 }, (_, i) => ({ key: `job-${i}`, fair: i % 2 === 0 }))
+
+describe('CLUSTER FAILOVER', () => {
+  // Break: `if heard == 0 then` to `if false then` in lua/include/promote.lua, `redis.on('moved'` to `redis.on('never'`
+  // in src/redis/shard.ts, `cluster.on('refresh', () => this.#findAll())` away in src/redis/shards.ts: nobody follows
+  // the slot, and who has not followed it is passed over. As a rule they follow before the release comes, or are found
+  // later.
+  test('I3 I4: waiters and leases go on, there and back', { timeout: 60_000 }, async () => {
+    const cluster = await ownCluster()
+    const locks = ['one', 'two'].map(label => clusterLocks(cluster, { label, waiterTtl: 60_000, lease: 60_000 }))
+    const [one, two] = locks as [(typeof locks)[0], (typeof locks)[0]]
+    const [key, loose] = ['parked', '{parked}:loose']
+    const held = await one.lock(key)
+    const free = await two.lock(loose)
+    const order: number[] = []
+    const fair: Promise<void>[] = []
+    for (let i = 0; i < 6; i++) {
+      const wait = (i % 2 ? one : two).lock(key, { fair: true })
+      fair.push(
+        wait.then(async lease => {
+          order.push(i)
+          expect(await lease.release()).toBe(true)
+        }),
+      )
+      await eventually(async () => (await one.inspect(key)).waiters.length === i + 1)
+    }
+    const unfair = locks.map(client => client.lock(loose).then(lease => lease.release()))
+
+    const master = await cluster.masterOf(slotOf(key))
+    const replica = await cluster.replicaOf(master)
+    await cluster.failOver(replica)
+    await cluster.untilWhole()
+    expect([held.held, free.held]).toEqual([true, true])
+    // The master holds writers up for as long as it hands over; then they are faster than those who follow the slot.
+    const back = cluster.failOver(master)
+    await sleep(10)
+    expect(await Promise.all([held.release(), free.release()])).toEqual([true, true])
+    await back
+    await within(SOON, Promise.all([...fair, ...unfair]))
+    expect(order).toEqual([0, 1, 2, 3, 4, 5])
+  })
+})
+
+describe('SIGKILL of a master', () => {
+  // The limit of I1 and I3: what the replica did not have when its master died. So on that master's keys, holds that had
+  // been granted before the promotion may overlap with later ones, and places may be lost; on all other keys nothing may.
+  // Break: `else this.#send(call)` away in src/redis/connection.ts: what was cut off is not asked again.
+  test('I1 to I8: everybody is served again; what was lost is signalled', { timeout: 90_000 }, async () => {
+    const cluster = await ownCluster()
+    const crowd = new Crowd(cluster, contests)
+    const holder = clusterLocks(cluster)
+    const steady = await Promise.all(Array.from({ length: 12 }, (_, i) => holder.lock(`steady-${i}`)))
+    await crowd.served()
+    const master = await cluster.masterOf(slotOf('job-0'))
+    const replica = await cluster.replicaOf(master)
+    const owners = await Promise.all(contests.map(async ({ key }) => (await cluster.masterOf(slotOf(key))) === master))
+    const hit = contests.filter((_, i) => owners[i])
+    for (const [i, { key }] of hit.entries())
+      crowd.record('fault', { fault: i, name: 'crash', phase: 'begin', reach: 'key', key })
+
+    const from = crowd.now
+    await cluster.kill(master)
+    await cluster.untilMaster(replica)
+    for (const { key } of hit) crowd.record('taken', { key, from, how: 'failover' })
+    await crowd.served()
+    await cluster.restart(master)
+    await crowd.served()
+    for (const [i, { key }] of hit.entries())
+      crowd.record('fault', { fault: i, name: 'crash', phase: 'end', reach: 'key', key })
+
+    for (const lease of steady) {
+      const { fencingToken } = await holder.inspect(lease.key)
+      if (fencingToken === lease.fencingToken) expect(lease.held, lease.key).toBe(true)
+      else await eventually(() => lease.signal.aborted)
+    }
+    const { violations } = await crowd.end()
+    expect(violations.map(({ invariant, text }) => `${invariant} ${text}`)).toEqual([])
+  })
+})

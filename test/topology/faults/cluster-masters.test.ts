@@ -1,0 +1,68 @@
+/** What a client does on all masters of a cluster, also while one of them does not answer. */
+import { Socket } from 'node:net'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { collect, heard } from '../../contract/support.ts'
+import { eventually, sleep } from '../../kit/time.ts'
+import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
+
+const keys = Array.from({ length: 30 }, (_, i) => `job-${i}`)
+
+// Break: `AT_ONCE + 1` to `AT_ONCE + 99` in src/redis/writes.ts: thirty writes, in place of two and one for each master.
+test('I9: what is to be renewed at a time takes a few writes, not one for each lock', async () => {
+  const cluster = await ownCluster()
+  const locks = clusterLocks(cluster, { lease: 6_000 })
+  const leases = await Promise.all(keys.map(key => locks.lock(key)))
+  // By then each hold listens to its lock, and has been asked about once for that.
+  await sleep(1_000)
+  const renewed = heard(locks, 'renewed')
+  const writes: Socket[] = []
+  for (const name of ['_write', '_writev'] as const) {
+    const write = Socket.prototype[name] as (...args: unknown[]) => void
+    vi.spyOn(Socket.prototype, name).mockImplementation(function (this: Socket, ...args: unknown[]) {
+      writes.push(this)
+      return write.apply(this, args)
+    })
+  }
+  onTestFinished(() => {
+    vi.restoreAllMocks()
+  })
+  await eventually(() => renewed.length >= leases.length, 10_000)
+  const masters = new Set(cluster.addresses.map(({ port }) => port))
+  expect(writes.filter(({ remotePort }) => masters.has(remotePort ?? 0)).length).toBeLessThan(keys.length / 2)
+  for (const lease of leases) expect(lease.held).toBe(true)
+})
+
+// Break: `return this.#keys.placeOf(key)` to `return ''` in src/kinds/mutex/mutex.ts: one call for all, which a cluster
+// refuses.
+// Break: `if (!mastersOf(redis).includes(master)) return` to `return` in src/kinds/mutex/inspection.ts: the list leaves out
+// what it cannot reach.
+test('I8: renewals elsewhere go on, and `list` waits for the one that is missing', { timeout: 90_000 }, async () => {
+  const cluster = await ownCluster('--cluster-require-full-coverage', 'no')
+  const locks = clusterLocks(cluster, { lease: 4_000, outageTimeout: 15_000 })
+  const leases = await Promise.all(keys.map(key => locks.lock(key)))
+  const listed = async () => (await collect(locks.list('job-*'))).map(({ key }) => key).sort()
+  expect(await listed()).toEqual([...keys].sort())
+
+  const master = await cluster.masterOf(slotOf('job-0'))
+  const replica = await cluster.replicaOf(master)
+  const elsewhere = []
+  for (const lease of leases) if ((await cluster.masterOf(slotOf(lease.key))) !== master) elsewhere.push(lease)
+  expect(elsewhere.length).toBeLessThan(leases.length)
+  await cluster.kill(replica)
+  await cluster.kill(master)
+  // Longer than two leases: nobody can have lived on what was left of the first.
+  await sleep(9_000)
+  for (const lease of leases) expect([lease.key, lease.held]).toEqual([lease.key, elsewhere.includes(lease)])
+  for (const lease of leases) expect(lease.signal.aborted).toBe(!lease.held)
+
+  let settled = false
+  const listing = listed().finally(() => {
+    settled = true
+  })
+  await sleep(1_000)
+  expect(settled).toBe(false)
+  await cluster.restart(master, replica)
+  expect(await listing).toEqual(elsewhere.map(({ key }) => key).sort())
+  const again = await eventually(() => locks.tryLock('job-0', { timeout: 5_000 }), 15_000)
+  expect(again?.held).toBe(true)
+})

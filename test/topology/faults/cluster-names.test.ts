@@ -1,0 +1,41 @@
+/** The addresses of a cluster are names, which have to be looked up. */
+import { lookup } from 'node:dns'
+import { Cluster } from 'ioredis'
+import { expect, onTestFinished, test } from 'vitest'
+import { LockClient } from '../../../src/index.ts'
+import { freshKey } from '../../kit/redis.ts'
+import { within } from '../../kit/steps.ts'
+import { eventually, sleep } from '../../kit/time.ts'
+import { ownCluster } from './cluster-crowd.ts'
+
+/** A connection that is not there after a third of it is given up; the late answer comes after that. */
+const patience = { outageTimeout: 9_000 }
+const LATE = 4_500
+
+// Break: `if (mute) this.#wentDown()` away in src/redis/connection.ts: it never connects again, and the lock is not
+// granted.
+test('I4 I6: one name that is looked up slowly while connecting: the client connects anew', async () => {
+  const { port } = (await ownCluster()).addresses[0]!
+  let asked = 0
+  let late = 0
+  const source = new Cluster([{ host: 'localhost', port }], {
+    lazyConnect: true,
+    dnsLookup: async (name, callback) => {
+      asked += 1
+      if (asked === 1) {
+        await sleep(LATE)
+        late += 1
+      }
+      lookup(name, 4, callback)
+    },
+  })
+  const locks = new LockClient(source, patience)
+  onTestFinished(() => locks.close())
+  const lease = await within(patience.outageTimeout, locks.lock(freshKey()))
+  expect(asked).toBeGreaterThan(1)
+  // The answer that comes after all changes nothing.
+  await eventually(() => late === 1)
+  expect(await lease.release()).toBe(true)
+  const again = await Promise.all(Array.from({ length: 6 }, () => locks.lock(freshKey())))
+  for (const each of again) expect(await each.release()).toBe(true)
+})

@@ -1,0 +1,47 @@
+/** `replicas` on a cluster: confirmations have connections of their own, which follow a slot to its new master. */
+import { expect, test } from 'vitest'
+import { within } from '../../kit/steps.ts'
+import type { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
+import { clusterLocks, ownCluster, SOON, slotOf } from './cluster-crowd.ts'
+
+const key = 'job'
+const slot = slotOf(key)
+
+const ways: [name: string, move: (cluster: RedisCluster) => Promise<void>][] = [
+  [
+    'CLUSTER FAILOVER',
+    async cluster => {
+      await cluster.failOver(await cluster.replicaOf(await cluster.masterOf(slot)))
+      await cluster.untilWhole()
+    },
+  ],
+  [
+    'a slot that moves',
+    async cluster => {
+      const home = await cluster.masterOf(slot)
+      await cluster.moveSlot(slot, cluster.nodes.slice(0, 3).find(node => node !== home)!)
+    },
+  ],
+]
+
+// Break: `(isReply(error) && !this.#connection.passes(error))` to `isReply(error)` in src/redis/replication.ts:
+// MOVED counts as the answer, so each grant is undone and tried again, in vain.
+// Break: `if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})` away in
+// src/redis/replication.ts: the old master is asked again and again.
+test.each(ways)('I2 I4: %s: locks are granted there, and leases go on', { timeout: 60_000 }, async (_, move) => {
+  const cluster = await ownCluster()
+  const locks = clusterLocks(cluster, { replicas: { min: 1, timeout: 2_000 } })
+  const steady = await locks.lock(`{${key}}:steady`)
+  const before = await locks.lock(key)
+  expect(await before.release()).toBe(true)
+  await move(cluster)
+
+  const lease = await within(SOON, locks.lock(key))
+  expect(lease.fencingToken).toBeGreaterThan(before.fencingToken)
+  expect(await locks.tryLock(`{${key}}:steady`)).toBeNull()
+  await steady.renew()
+  expect(await steady.release()).toBe(true)
+  expect(await lease.release()).toBe(true)
+  // Also where there is a single attempt.
+  expect(await (await locks.tryLock(key))?.release()).toBe(true)
+})

@@ -1,0 +1,35 @@
+/** `replicas` on a cluster: each master has replicas of its own, and is asked about those. */
+import { expect, test } from 'vitest'
+import { LockConnectionError } from '../../../src/index.ts'
+import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
+
+// Break: `this.keys.placeOfLock(lock)` to `''` in src/redis/link.ts: a pipeline over nodes, which ioredis refuses.
+test('I1: grants and hand-offs count where the replica is there, and only there', { timeout: 60_000 }, async () => {
+  const cluster = await ownCluster('--cluster-node-timeout', '15000')
+  const make = () => clusterLocks(cluster, { replicas: { min: 1, timeout: 400 }, outageTimeout: 20_000 })
+  const [a, b] = [make(), make()]
+  const keys = Array.from({ length: 12 }, (_, i) => `job-${i}`)
+  const masters = new Map<string, Awaited<ReturnType<typeof cluster.masterOf>>>()
+  for (const key of keys) masters.set(key, await cluster.masterOf(slotOf(key)))
+  expect(new Set(masters.values()).size).toBe(3)
+
+  const leases = await Promise.all(keys.map(key => a.lock(key, { fair: true })))
+  const waits = keys.map(key => b.lock(key, { fair: true }))
+  await Promise.all(leases.map(lease => lease.release()))
+  for (const lease of await Promise.all(waits)) {
+    expect(lease.held).toBe(true)
+    expect(await lease.release()).toBe(true)
+  }
+
+  const alone = masters.get('job-0')!
+  await cluster.kill(await cluster.replicaOf(alone))
+  const outcomes = await Promise.allSettled(keys.map(key => a.tryLock(key)))
+  for (const [i, outcome] of outcomes.entries()) {
+    const expected = masters.get(keys[i]!) === alone ? 'rejected' : 'fulfilled'
+    expect([keys[i], outcome.status]).toEqual([keys[i], expected])
+    if (outcome.status === 'rejected') {
+      expect(outcome.reason).toBeInstanceOf(LockConnectionError)
+      expect(outcome.reason.message).toContain('0 of 1 replicas have it after 400 ms')
+    }
+  }
+})

@@ -1,0 +1,33 @@
+/** A cluster whose nodes take connections, and never say a word. */
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { Cluster } from 'ioredis'
+import { expect, onTestFinished, test } from 'vitest'
+import { LockConnectionError } from '../../../src/index.ts'
+import { client, freshKey } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+
+// Break: `setTimeout(() => probe.disconnect(), 500)` to `setTimeout(() => {}, 500)` in src/redis/clients.ts: the
+// connections that were to find out why nobody answers wait for that for ever.
+test('I6 I7: a call rejects in time, and after close no connection is left', async () => {
+  const sockets = new Set<Socket>()
+  let came = 0
+  const server = createServer(socket => {
+    came += 1
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+    socket.resume()
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const cluster = new Cluster([{ host: '127.0.0.1', port }], { lazyConnect: true, slotsRefreshTimeout: 300 })
+  const locks = client({ outageTimeout: 2_000 }, cluster)
+  await expect(locks.lock(freshKey())).rejects.toThrow(LockConnectionError)
+  expect(came).toBeGreaterThan(2)
+  await locks.close()
+  await eventually(() => sockets.size === 0, 5_000)
+})

@@ -1,0 +1,84 @@
+/** One of a client's subscriber connections in a cluster is gone, or only seems to be there; the others go on. */
+import { Cluster } from 'ioredis'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { LockClient } from '../../../src/index.ts'
+import { FrameProxy } from '../../kit/frame-proxy.ts'
+import { within } from '../../kit/steps.ts'
+import { eventually } from '../../kit/time.ts'
+import type { Node, RedisCluster } from '../../kit/topologies/redis-cluster.ts'
+import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
+
+/** No heartbeat comes to the rescue within a test. */
+const patient = { waiterTtl: 60_000, lease: 60_000, outageTimeout: 3_000 }
+
+describe('a subscriber connection', () => {
+  // Break: `for (const channel of lost) this.#lose(channel)` away in src/redis/shards.ts: nobody subscribes again.
+  // Break: `if (missed || before) this.#ears.heard(channel.name)` away in src/redis/shards.ts: nobody looks for what
+  // was missed.
+  test('I4: that is killed is made anew, and who waits by it looks again', { timeout: 60_000 }, async () => {
+    const cluster = await ownCluster()
+    const [holder, waiter] = [clusterLocks(cluster, patient), clusterLocks(cluster, patient)]
+    const keys = ['a', 'b', 'c', 'd', 'e', 'f']
+    const leases = await Promise.all(keys.map(key => holder.lock(key)))
+    const waits = keys.map((key, i) => waiter.lock(key, { fair: i % 2 === 0 }))
+    await eventually(() => waiter.stats().waiting === keys.length)
+    const { redis } = await cluster.masterOf(slotOf('a'))
+    const channels = async () => ((await redis.call('PUBSUB', 'SHARDCHANNELS')) as string[]).length
+    await eventually(async () => (await channels()) > 0)
+    const events: string[] = []
+    waiter.on('disconnected', () => events.push('disconnected'))
+    waiter.on('reconnected', () => events.push('reconnected'))
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+    await Promise.all(leases.map(lease => lease.release()))
+    await within(8_000, Promise.all(waits.map(wait => wait.then(lease => lease.release()))))
+    await eventually(() => events.length === 2)
+    expect(events).toEqual(['disconnected', 'reconnected'])
+  })
+
+  // Break: `if (this.#listener.busy()) this.#shards.probe()` away in src/redis/link.ts: the messages go into the void
+  // until the next heartbeat, in 20 s.
+  test('I4: that is half-open is found out by asking', { timeout: 60_000 }, async () => {
+    const cluster = await ownCluster()
+    const holder = clusterLocks(cluster, patient)
+    const { waiter, before } = await proxied(cluster)
+    const held = await holder.lock('a')
+    const wait = waiter.lock('a', { fair: true })
+    await eventually(async () => (await holder.inspect('a')).waiters.length === 1)
+    const { noticed } = before(await cluster.masterOf(slotOf('a'))).halfOpen('down', 'messages')
+    expect(await held.release()).toBe(true)
+    await within(12_000, wait)
+    expect(noticed()).toBe(true)
+  })
+})
+
+// Break: `, socketTimeout: silence` away in src/redis/clients.ts: the other nodes' answers hide it, and every call to
+// this one fails.
+test('I6: a half-open connection for commands to one node is found out, while others answer', async () => {
+  const cluster = await ownCluster()
+  const { waiter, before } = await proxied(cluster)
+  const node = await cluster.masterOf(slotOf('a'))
+  const other = await cluster.masterOf(slotOf('b'))
+  expect(other).not.toBe(node)
+  await (await waiter.lock('a')).release()
+  const { noticed } = before(node).halfOpen('down', 'commands')
+  const busy = setInterval(() => waiter.isLocked('b').catch(() => {}), 100)
+  onTestFinished(() => clearInterval(busy))
+  const lease = await within(patient.outageTimeout, waiter.lock('a'))
+  expect(lease.held).toBe(true)
+  expect(noticed()).toBe(true)
+})
+
+/** A client that reaches each node through a proxy. */
+async function proxied(cluster: RedisCluster) {
+  const proxies = new Map<string, FrameProxy>()
+  for (const { server } of cluster.nodes) {
+    const proxy = await FrameProxy.open(server.url)
+    onTestFinished(() => proxy.close())
+    proxies.set(`127.0.0.1:${server.port}`, proxy)
+  }
+  const ways = [...proxies].map(([node, { url }]) => [node, { host: '127.0.0.1', port: Number(new URL(url).port) }])
+  const natMap: Record<string, { host: string; port: number }> = Object.fromEntries(ways)
+  const waiter = new LockClient(new Cluster(Object.values(natMap), { natMap, lazyConnect: true }), patient)
+  onTestFinished(() => waiter.close())
+  return { waiter, before: ({ server }: Node) => proxies.get(`127.0.0.1:${server.port}`) as FrameProxy }
+}

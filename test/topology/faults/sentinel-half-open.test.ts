@@ -1,0 +1,50 @@
+/** Connections to sentinels that end without a word: who only listens to them hears nothing, and cannot tell why. */
+import { expect, test } from 'vitest'
+import { FaultProxy } from '../../kit/proxy.ts'
+import { freshKey } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+import { freeze, patient, scene } from './sentinel-scene.ts'
+
+// Break: `socketTimeout: PROBE,` away in src/redis/sentinels.ts: they stay open for good, and the client at its
+// master.
+// Break: `if (sentinel.status === 'ready')` to `if (false)` in src/redis/sentinels.ts: the same, as nothing is
+// asked.
+test('I1: whose connections to the sentinels are half-open leaves a stale master, too', {
+  timeout: 60_000,
+}, async () => {
+  const { servers, master, make, connections, allAt } = await scene()
+  const proxies = await Promise.all(servers.sentinels.map(({ url }) => FaultProxy.before(url)))
+  const ports = proxies.map(({ url }) => Number(new URL(url).port))
+  const idle = make(
+    patient,
+    servers.sentinels.map((sentinel, i) => ({ ...sentinel, port: ports[i]! })),
+  )
+  const key = freshKey()
+  expect(await idle.isLocked(key)).toBe(false)
+  for (const sentinel of servers.sentinels) {
+    await eventually(async () => String(await servers.direct(sentinel).client('LIST')).includes('sub=1'))
+  }
+  await servers.inSync()
+
+  for (const proxy of proxies) {
+    proxy.refuse()
+    proxy.swallow('up')
+    proxy.swallow('down')
+  }
+  const goOn = freeze(master)
+  const next = await servers.movedFrom(master)
+  // None of them has heard of it. Twice the time in which they show that they are there, and some more.
+  await eventually(() => proxies.every(proxy => proxy.connections === 0), 20_000)
+  for (const proxy of proxies) {
+    proxy.heal()
+    proxy.accept()
+  }
+  await allAt(next)
+  const held = await make().lock(key)
+  await servers.linger(12_000)
+  goOn()
+  await eventually(async () => /role:master/.test(await servers.direct(master).info('replication')))
+  expect(await idle.tryLock(key)).toBeNull()
+  expect(await connections(master)).toBe(0)
+  expect(await held.release()).toBe(true)
+})

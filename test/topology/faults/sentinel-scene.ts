@@ -1,0 +1,103 @@
+/** One set of servers under sentinels for all tests of a file, which leave it whole. */
+import { randomUUID } from 'node:crypto'
+import type { RedisOptions } from 'ioredis'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest'
+import type { RunningServer } from '../../../local-redis/index.ts'
+import type { ClientOptions, Lease, LockClient } from '../../../src/index.ts'
+import { client, freshKey } from '../../kit/redis.ts'
+import { within } from '../../kit/steps.ts'
+import { eventually } from '../../kit/time.ts'
+import { RedisSentinel } from '../../kit/topologies/redis-sentinel.ts'
+
+/** Nothing but the sentinels can lead these away from a master within a test: no renewal, no heartbeat. */
+export const patient = { lease: 60_000, waiterTtl: 30_000 }
+
+let servers: RedisSentinel
+
+beforeAll(async () => {
+  servers = await RedisSentinel.start()
+})
+
+afterAll(() => servers?.stop())
+
+afterEach(() => servers.mend())
+
+export interface Scene {
+  readonly servers: RedisSentinel
+  readonly master: RunningServer
+  /** A lock client; `sentinels`: those that it knows. */
+  make(options?: ClientOptions, sentinels?: readonly RunningServer[]): LockClient
+  /** How many connections the clients of this test have to the server. */
+  connections(server: RunningServer): Promise<number>
+  /** Resolves when they all have both connections to this server, and hear: they have no others. */
+  allAt(server: RunningServer): Promise<void>
+}
+
+export async function scene(): Promise<Scene> {
+  const connectionName = `of-${randomUUID()}`
+  const made: LockClient[] = []
+  const connections = async (server: RunningServer) => {
+    const list = String(await servers.direct(server).client('LIST'))
+    return list.split('\n').filter(line => line.includes(`name=${connectionName}`)).length
+  }
+  return {
+    servers,
+    master: await servers.master(),
+    make(options = patient, sentinels = servers.sentinels) {
+      const known = sentinels.map(({ port }) => ({ host: '127.0.0.1', port }))
+      const locks = client(options, { ...servers.options, sentinels: known, connectionName })
+      made.push(locks)
+      return locks
+    },
+    connections,
+    async allAt(server) {
+      await eventually(async () => (await connections(server)) === 2 * made.length, 8_000)
+      const heard = () => servers.direct(server).pubsub('CHANNELS', '*:inbox:*')
+      await eventually(async () => (await heard()).length === made.length)
+    },
+  }
+}
+
+/** A name by which a sentinel takes a replica for the master, until it is put right. `options`: for a client that asks it. */
+export async function mistaken({ servers, master }: Scene) {
+  const [sentinel] = servers.sentinels
+  const direct = servers.direct(sentinel!)
+  const replica = servers.data.find(server => server !== master)!
+  const name = `mistaken-${freshKey()}`
+  // It needs more voices than there are, so it will not do anything about what it finds.
+  const monitor = (port: number) => direct.call('SENTINEL', 'MONITOR', name, '127.0.0.1', port, 9)
+  const forget = () => direct.call('SENTINEL', 'REMOVE', name)
+  await monitor(replica.port)
+  onTestFinished(async () => {
+    await forget()
+  })
+  return {
+    replica,
+    options: { sentinels: [{ host: '127.0.0.1', port: sentinel!.port }], name } satisfies RedisOptions,
+    async putRight() {
+      await forget()
+      await monitor(master.port)
+    },
+  }
+}
+
+/** Stops a server as a machine that hangs would: its sockets stay open. Returns how it goes on. */
+export function freeze({ pid }: RunningServer): () => void {
+  process.kill(pid as number, 'SIGSTOP')
+  return () => process.kill(pid as number, 'SIGCONT')
+}
+
+/** Releases each lease as it is granted; which of them came when, and with which token. */
+export async function serve(
+  waits: readonly Promise<Lease>[],
+  limit: number,
+): Promise<{ place: number; token: number }[]> {
+  const served: { place: number; token: number }[] = []
+  const all = waits.map(async (wait, place) => {
+    const lease = await wait
+    served.push({ place, token: lease.fencingToken })
+    expect(await lease.release()).toBe(true)
+  })
+  await within(limit, Promise.all(all))
+  return served
+}

@@ -1,0 +1,81 @@
+/** A master that hangs is replaced, and goes on as a master until the sentinels have told it. Nobody may be left with it. */
+import { describe, expect, test } from 'vitest'
+import { freshKey } from '../../kit/redis.ts'
+import { parkOne, within } from '../../kit/steps.ts'
+import { eventually } from '../../kit/time.ts'
+import { freeze, patient, scene, serve } from './sentinel-scene.ts'
+
+/** For how long a master that comes back is one. */
+const LINGER = 12_000
+
+describe('a master is stopped past its failover, and goes on', () => {
+  // Break: `if (name !== this.#name) return` to `return` in src/redis/sentinels.ts: the idle client stays, and is
+  // granted there what others are granted on the new master.
+  test('I1 I4: clients leave it while it is stopped; a lease goes on; what was asked is granted', async () => {
+    const { servers, master, make, connections, allAt } = await scene()
+    const [holder, idle, asking] = [make(), make(), make()]
+    const key = freshKey()
+    const held = await holder.lock(key)
+    const { wait: queued } = await parkOne(asking, key, { fair: true })
+    expect(await idle.isLocked(key)).toBe(true)
+    await servers.inSync()
+    const goOn = freeze(master)
+    const asked = asking.lock(freshKey('asked'))
+    const newcomer = make().lock(freshKey('newcomer'))
+    const next = await servers.movedFrom(master)
+    await allAt(next)
+    await servers.linger(LINGER)
+    goOn()
+    await eventually(async () => /role:master/.test(await servers.direct(master).info('replication')))
+
+    const leases = await within(6_000, Promise.all([asked, newcomer]))
+    expect(await idle.tryLock(key)).toBeNull()
+    const late = await idle.lock(freshKey('late'))
+    for (const lease of [...leases, late]) {
+      expect(await servers.direct(next).exists(`lock:{${lease.key}}`)).toBe(1)
+      expect(await lease.release()).toBe(true)
+    }
+    await held.renew()
+    expect(await held.release()).toBe(true)
+    await serve([queued], 3_000)
+    expect(await connections(master)).toBe(0)
+  })
+
+  // Break: `if (before !== undefined && master !== before) this.#switched()` away in src/redis/sentinels.ts: the switch
+  // was announced when nobody could hear it.
+  test('a client whose sentinels were all away at that moment leaves it when one is back', async () => {
+    const { servers, master, make, connections, allAt } = await scene()
+    const [only] = servers.sentinels
+    const idle = make(patient, [only!])
+    await idle.lock(freshKey())
+    await eventually(async () => (await connections(master)) === 2)
+    await servers.inSync()
+    await only!.kill()
+    const goOn = freeze(master)
+    const next = await servers.movedFrom(master)
+    await servers.linger(LINGER)
+    goOn()
+    expect(await connections(master), 'not told yet').toBe(2)
+    await only!.restart()
+    await allAt(next)
+    expect(await servers.direct(master).info('replication'), 'left of their own accord').toMatch(/role:master/)
+  })
+
+  // Break: `times => Math.min(times * RETRY.first, RETRY.longest)` to `() => null` in src/redis/sentinels.ts: who was
+  // cut off once hears nothing any more.
+  test('all sentinels were restarted before, one after the other', async () => {
+    const { servers, master, make, allAt } = await scene()
+    const idle = make()
+    const held = await idle.lock(freshKey())
+    await servers.inSync()
+    for (const sentinel of servers.sentinels) await servers.restart(sentinel)
+    await servers.settled()
+    const goOn = freeze(master)
+    const next = await servers.movedFrom(master)
+    await allAt(next)
+    await servers.linger(LINGER)
+    goOn()
+    await held.renew()
+    expect(await held.release()).toBe(true)
+  })
+})

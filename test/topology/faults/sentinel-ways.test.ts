@@ -1,0 +1,122 @@
+/** How a client finds the master, and what it does where a sentinel hangs, is gone, or names the wrong server. */
+import type { Redis } from 'ioredis'
+import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../../local-redis/port.ts'
+import { LockClient, LockConnectionError } from '../../../src/index.ts'
+import { Sentinels } from '../../../src/redis/sentinels.ts'
+import { rejection } from '../../contract/support.ts'
+import { FrameProxy } from '../../fault/support/frame-proxy.ts'
+import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
+import { Replication } from '../../kit/replication.ts'
+import { parkOne, within } from '../../kit/steps.ts'
+import { eventually, sleep } from '../../kit/time.ts'
+import { freeze, mistaken, scene } from './sentinel-scene.ts'
+
+// Break: `sentinelCommandTimeout: 1_000,` away in src/redis/clients.ts: the first sentinel is waited for.
+test('I6: a sentinel that hangs is passed over', async () => {
+  const { servers, make } = await scene()
+  const goOn = freeze(servers.sentinels[0]!)
+  onTestFinished(goOn)
+  const lease = await within(4_000, make().lock(freshKey()))
+  expect(await lease.release()).toBe(true)
+})
+
+// Break: `sentinelRetryStrategy: times => (times === 1 ? 0 : null),` away in src/redis/clients.ts: ioredis goes on
+// asking, and the reason is never told.
+test('I6 I7: where no sentinel answers, calls are rejected in time with that as their cause, and nothing stays', async () => {
+  const sentinels = [{ host: '127.0.0.1', port: await freePort() }]
+  const locks = new LockClient({ sentinels, name: 'locks' }, { outageTimeout: 600 })
+  const error = await within(1_500, rejection(locks.lock(freshKey()), LockConnectionError))
+  expect(error.message).toMatch(/All sentinels are unreachable/)
+  expect((error.cause as Error).cause).toMatchObject({ code: 'ECONNREFUSED' })
+  await within(500, locks.close())
+})
+
+// Break: `this.#sentinels?.close()` away in src/redis/link.ts: its connections to the sentinels stay.
+test('I7: a client that is closed leaves no connection at the sentinels, even if its master is away', async () => {
+  const { servers, master } = await scene()
+  const connections = async () => {
+    const lists = servers.sentinels.map(sentinel => servers.direct(sentinel).client('LIST'))
+    return (await Promise.all(lists))
+      .join('')
+      .split('\n')
+      .filter(line => line.includes('sub=1')).length
+  }
+  const before = await connections()
+  for (const away of [false, true]) {
+    const locks = new LockClient(servers.options)
+    await locks.lock(freshKey())
+    await eventually(async () => (await connections()) === before + servers.sentinels.length)
+    if (away) {
+      const down = new Promise(resolve => locks.once('disconnected', resolve))
+      await master.kill()
+      await down
+    }
+    await locks.close()
+    await eventually(async () => (await connections()) === before)
+  }
+})
+
+// Break: `(this.#destination.followsMaster === true && isDemoted(error))` to `false` in src/redis/connection.ts: the calls
+// are refused.
+test('I6: a sentinel that names a replica: calls ride it out, or have READONLY as their cause after outageTimeout', async () => {
+  const at = await scene()
+  const { servers, master } = at
+  const { options, putRight } = await mistaken(at)
+  const [locks, hasty] = [client({}, options), client({ outageTimeout: 1_000 }, options)]
+  const key = freshKey()
+  const asked = locks.lock(key)
+  asked.catch(() => {})
+  const error = await within(2_500, rejection(hasty.lock(freshKey()), LockConnectionError))
+  expect(error.message).toMatch(/READONLY/)
+  await putRight()
+  const lease = await within(3_000, asked)
+  expect(await servers.direct(master).exists(`lock:{${key}}`)).toBe(1)
+  expect(await lease.release()).toBe(true)
+})
+
+// Break: `if (name !== this.#name) return` away in src/redis/sentinels.ts: both messages count.
+test('what sentinels say of other masters is no reason to leave', async () => {
+  // Any server will do that passes on what is published.
+  const { port, url } = await ownServer()
+  let switches = 0
+  const count = () => {
+    switches += 1
+  }
+  const sentinels = new Sentinels({ sentinels: [{ host: '127.0.0.1', port }], name: 'mine' }, count, () => {})
+  onTestFinished(() => sentinels.close())
+  sentinels.open()
+  const redis = plainRedis(url)
+  const say = (text: string) => eventually(async () => (await redis.publish('+switch-master', text)) === 1)
+  await say('others 127.0.0.1 1 127.0.0.1 2')
+  await say('mine 127.0.0.1 1 127.0.0.1 2')
+  await eventually(() => switches > 0)
+  await sleep(50)
+  expect(switches).toBe(1)
+})
+
+// Break: `listeners => this.#counted(listeners)` to `() => {}` in src/redis/link.ts: it goes on listening there, and
+// its own messages come by the replication, so all seems well; but at each release it is passed over, and waits for its
+// heartbeat.
+test('I4: who listens to a replica while its commands go to the master finds that out', async () => {
+  const [master, replica] = [await ownServer(), await ownServer()]
+  const [redis, follower] = [plainRedis(master.url), plainRedis(replica.url)]
+  const replication = await Replication.begin({ url: master.url, redis }, { url: replica.url, redis: follower })
+  onTestFinished(() => replication.close())
+  const proxy = await FrameProxy.before(master.url)
+  const [locks, other] = [client({ waiterTtl: 2_000 }, proxy.url), client({}, master.url)]
+  const channels = async (server: Redis) => Number(/pubsub_channels:(\d+)/.exec(await server.info('stats'))?.[1])
+  await locks.isLocked(freshKey())
+  await eventually(async () => (await channels(redis)) === 2)
+  proxy.switchTo(replica.url, 'messages')
+  await eventually(async () => (await channels(follower)) === 1)
+  proxy.switchTo(master.url, 'none')
+
+  const key = freshKey()
+  const held = await other.lock(key)
+  const { wait } = await parkOne(locks, key, { fair: true })
+  await eventually(async () => (await channels(follower)) === 0)
+  await eventually(async () => (await channels(redis)) === 2)
+  expect(await held.release()).toBe(true)
+  expect((await within(2_000, wait)).via).toBe('handoff')
+})

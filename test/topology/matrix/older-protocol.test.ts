@@ -1,0 +1,99 @@
+/**
+ * A server that lacks what is new: RESP3, by which a client asks with HELLO, and sharded pub/sub. On a single server a
+ * lock needs neither. ioredis asks for RESP3 and goes on with RESP2 where HELLO is not known.
+ */
+import type { Redis, RedisOptions } from 'ioredis'
+import { describe, expect, test } from 'vitest'
+import type { RunningServer } from '../../../local-redis/index.ts'
+import { LockLostError } from '../../../src/index.ts'
+import { heard, park, promptly, queueUp, rejection } from '../../contract/support.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+
+const newer = ['HELLO', 'SSUBSCRIBE', 'SUNSUBSCRIBE', 'SPUBLISH']
+
+async function known(redis: Redis, command: string): Promise<boolean> {
+  const [info] = (await redis.command('INFO', command)) as unknown[]
+  return info !== null
+}
+
+/** A server to which the newer commands are unknown, be it by itself or because they were taken away from it. */
+async function older(): Promise<RunningServer> {
+  const shared = plainRedis()
+  const args: string[] = []
+  for (const command of newer) if (await known(shared, command)) args.push('--rename-command', command, `NO-${command}`)
+  const server = await ownServer(...args)
+  const redis = plainRedis(server.url)
+  for (const command of newer) expect(await known(redis, command)).toBe(false)
+  return server
+}
+
+/** Every way to a lock that needs a message or a script. */
+async function locksAsEver(options: RedisOptions): Promise<void> {
+  const [one, two] = [client({}, options), client({}, options)]
+  const key = freshKey()
+  const first = await promptly(one.lock(key))
+  const fair = await queueUp(two, key, 1)
+  expect(await first.release()).toBe(true)
+  const second = await promptly(fair.lease)
+  expect([second.via, second.fencingToken > first.fencingToken]).toEqual(['handoff', true])
+
+  const unfair = await park(one, key)
+  expect(await second.release()).toBe(true)
+  const third = await promptly(unfair.lease)
+  expect(third.via).toBe('wakeup')
+
+  const lost = heard(one, 'lost')
+  expect(await two.forceRelease(key)).toBe(true)
+  await eventually(() => lost.length === 1)
+  await rejection(third.renew(), LockLostError)
+  expect(await promptly(two.using(key, lease => lease.held))).toBe(true)
+}
+
+describe('without HELLO and sharded pub/sub', () => {
+  test('I1, I3, I4, I8: locks work as ever', { timeout: 40_000 }, async () => {
+    const { port } = await older()
+    await locksAsEver({ host: '127.0.0.1', port })
+  })
+
+  test('I4: a waiter is granted after the server was away', { timeout: 40_000 }, async () => {
+    const server = await older()
+    const key = freshKey()
+    const [holder, waiting] = [client({}, server.url), client({}, server.url)]
+    await holder.lock(key)
+    const queued = await queueUp(waiting, key, 1)
+    await server.restart()
+    expect((await queued.lease).held).toBe(true)
+  })
+
+  test('with a password, where the option says so: before it, Valkey 9 does not tell what it does not know', async () => {
+    const { port, url } = await older()
+    await plainRedis(url).config('SET', 'requirepass', 'open sesame')
+    const locks = client({}, { host: '127.0.0.1', port, password: 'open sesame', protocol: 2 })
+    expect((await promptly(locks.lock(freshKey()))).held).toBe(true)
+  })
+})
+
+describe('RESP2 by the option `protocol` of ioredis', () => {
+  test('I1, I3, I4, I8: locks work as ever', { timeout: 40_000 }, async () => {
+    const { port } = await ownServer()
+    await locksAsEver({ host: '127.0.0.1', port, protocol: 2 })
+    const clients = String(await plainRedis(`redis://127.0.0.1:${port}`).client('LIST')).split('\n')
+    const ours = clients.filter(line => / cmd=(evalsha|subscribe|publish) /.test(line))
+    expect(ours.length).toBeGreaterThanOrEqual(2)
+    // Redis 6 does not say which protocol a client speaks.
+    for (const line of ours) expect(/ resp=(\d)/.exec(line)?.[1] ?? '2').toBe('2')
+  })
+
+  test('for a user without the right to HELLO it is not needed: a greeting is a right of everybody', async () => {
+    const { port, url } = await ownServer()
+    const admin = plainRedis(url)
+    await admin.call('ACL', 'SETUSER', 'limited', 'on', '>pw', 'allkeys', '+@all', '-hello')
+    if (await known(admin, 'SSUBSCRIBE')) await admin.call('ACL', 'SETUSER', 'limited', 'allchannels')
+    const locks = client({}, { host: '127.0.0.1', port, username: 'limited', password: 'pw' })
+    const key = freshKey()
+    const lease = await promptly(locks.lock(key))
+    expect(lease.held).toBe(true)
+    expect(await keysWith(admin, key)).toHaveLength(1)
+  })
+})

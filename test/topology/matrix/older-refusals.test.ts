@@ -1,0 +1,126 @@
+/**
+ * Refusals in the words of any server: before Redis 7 an error inside a script comes in the middle of another one. What
+ * holds is the same: LockConnectionError with the server's error as its cause, and nothing left half done.
+ */
+import { describe, expect, test } from 'vitest'
+import { LockConnectionError } from '../../../src/index.ts'
+import { promptly, queueOf, queueUp, rejection } from '../../contract/support.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
+import { sleep } from '../../kit/time.ts'
+
+async function server(...args: string[]) {
+  const { port, url } = await ownServer(...args)
+  return { port, url, redis: plainRedis(url), locks: client({}, url), other: client({ outageTimeout: 1_000 }, url) }
+}
+
+/** The server's own error has this word. */
+async function refused(call: PromiseLike<unknown>, word: string, key: string): Promise<void> {
+  const error = await promptly(rejection(call, LockConnectionError))
+  const cause = error.cause as Error
+  expect([cause.name, cause.message]).toEqual(['ReplyError', expect.stringMatching(new RegExp(`\\b${word}\\b`))])
+  expect(error.key).toBe(key)
+}
+
+test('OOM: a lock is refused whole, and a fair waiter is; what is held can be renewed, handed on and released', async () => {
+  const { redis, locks, other } = await server()
+  const [held, free] = [freshKey('held'), freshKey('free')]
+  const lease = await locks.lock(held)
+  const queued = await queueUp(other, held, 1)
+  await redis.config('SET', 'maxmemory', '1')
+  await refused(locks.lock(free), 'OOM', free)
+  await refused(locks.lock(held, { fair: true, owner: 'another' }), 'OOM', held)
+  expect(await keysWith(redis, free)).toEqual([])
+  await lease.renew(60_000)
+  expect(await lease.release()).toBe(true)
+  const next = await promptly(queued.lease)
+  expect(await next.release()).toBe(true)
+  await redis.config('SET', 'maxmemory', '0')
+  expect((await promptly(locks.lock(free))).held).toBe(true)
+})
+
+test('READONLY: refused by a replica, and taken when it is the master again', async () => {
+  const { redis, locks } = await server()
+  const key = freshKey()
+  await redis.replicaof('127.0.0.1', 1)
+  await refused(locks.lock(key), 'READONLY', key)
+  await redis.replicaof('NO', 'ONE')
+  expect((await promptly(locks.lock(key))).held).toBe(true)
+})
+
+test('WRONGTYPE: a key that is something else is refused and left alone', async () => {
+  const { redis, locks } = await server()
+  const key = freshKey()
+  await (await locks.lock(key)).release()
+  const [name] = await keysWith(redis, key)
+  await redis.set(name!, 'mine')
+  await refused(locks.lock(key), 'WRONGTYPE', key)
+  expect(await redis.get(name!)).toBe('mine')
+})
+
+test('I6: BUSY is ridden out, or is the cause after outageTimeout', async () => {
+  const { redis, locks, other } = await server('--lua-time-limit', '50')
+  const key = freshKey()
+  await Promise.all([redis.ping(), locks.isLocked(key), other.isLocked(key)])
+  const killer = redis.duplicate()
+  await killer.ping()
+  const busy = redis.eval('for i = 1, 1e11 do end', 0).catch(() => {})
+  await sleep(200)
+  const patient = locks.lock(key)
+  await refused(other.lock(key), 'BUSY', key)
+  await killer.script('KILL')
+  await busy
+  killer.disconnect()
+  expect((await promptly(patient)).held).toBe(true)
+})
+
+describe('NOPERM', () => {
+  /** With all rights on keys and commands but these. Rights on channels are newer. */
+  async function limited(...rules: string[]) {
+    const { port, url, redis, other } = await server()
+    await redis.call('ACL', 'SETUSER', 'limited', 'on', '>pw', '+@all', ...rules)
+    await redis.call('ACL', 'SETUSER', 'limited', 'allchannels').catch(() => {})
+    return { url, redis, other, locks: client({}, { host: '127.0.0.1', port, username: 'limited', password: 'pw' }) }
+  }
+
+  test('to run scripts: every call is refused', async () => {
+    const { redis, locks } = await limited('allkeys', '-evalsha', '-eval')
+    const key = freshKey()
+    await refused(locks.lock(key), 'NOPERM', key)
+    await refused(locks.inspect(key), 'NOPERM', key)
+    expect(await redis.dbsize()).toBe(0)
+  })
+
+  test('on the key: a lock is refused, and nothing is written', async () => {
+    const { redis, locks } = await limited('~others:*')
+    const key = freshKey()
+    await refused(locks.lock(key), 'NOPERM', key)
+    expect(await redis.dbsize()).toBe(0)
+  })
+
+  test('I7: to subscribe: a call that has to wait is refused, and leaves no trace', async () => {
+    const { locks, other } = await limited('allkeys', '-subscribe')
+    const key = freshKey()
+    const lease = await other.lock(key)
+    for (const fair of [true, false]) await refused(locks.lock(key, { fair }), 'NOPERM', key)
+    await queueOf(other, key, 0)
+    await lease.release()
+    expect(await other.isLocked(key)).toBe(false)
+  })
+
+  test('I4: to publish: a release is whole, and the next is granted all the same', async () => {
+    const { url, locks } = await limited('allkeys', '-publish')
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    const queued = await queueUp(client({ waiterTtl: 900 }, url), key, 1)
+    expect(await lease.release()).toBe(true)
+    expect((await promptly(queued.lease)).held).toBe(true)
+  })
+})
+
+test('NOAUTH without the password, WRONGPASS with a wrong one', async () => {
+  const { port, redis } = await server()
+  await redis.config('SET', 'requirepass', 'open sesame')
+  const key = freshKey()
+  await refused(client({}, { host: '127.0.0.1', port }).lock(key), 'NOAUTH', key)
+  await refused(client({}, { host: '127.0.0.1', port, password: 'hunter2' }).lock(key), 'WRONGPASS', key)
+})

@@ -1,0 +1,37 @@
+/** Which server and which Node a run of the tests was on, as they say it themselves; a matrix reads it from the report. */
+import { expect, test } from 'vitest'
+import { ownServer, plainRedis } from '../../kit/redis.ts'
+
+declare module 'vitest' {
+  interface TaskMeta {
+    server?: string
+    node?: string
+  }
+}
+
+/** "Valkey 9.1.2" */
+async function said(url?: string): Promise<string> {
+  const info = await plainRedis(url).info('server')
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1]
+  const valkey = field('valkey_version')
+  return valkey ? `Valkey ${valkey}` : `Redis ${field('redis_version')}`
+}
+
+/** A version begins with what was asked for, as 7.0.15 begins with 7.0. Where nothing was asked for, any will do. */
+function asked(variable: string): RegExp {
+  const value = process.env[variable]
+  return value ? new RegExp(`^${value.replaceAll('.', '\\.')}\\.`) : /^(Redis|Valkey|Node) \d+\.\d+\.\d+/
+}
+
+test('the servers are of the version that was asked for: the shared one, and those of a test', async ({ task }) => {
+  const shared = await said()
+  task.meta.server = shared
+  expect(shared).toMatch(asked('BATON_EXPECT_SERVER'))
+  expect(await said((await ownServer()).url)).toBe(shared)
+})
+
+test('Node is of the version that was asked for', ({ task }) => {
+  const node = `Node ${process.versions.node}`
+  task.meta.node = node
+  expect(node).toMatch(asked('BATON_EXPECT_NODE'))
+})
