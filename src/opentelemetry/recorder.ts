@@ -27,7 +27,7 @@ import { LockTimeoutError } from '../errors.ts'
 import type { ClientEvents } from '../events.ts'
 import type { Lease } from '../lease/lease.ts'
 import type { LockOptions } from '../options.ts'
-import { type Hold, Holds } from './holds.ts'
+import { type HoldSpan, HoldSpans } from './hold-spans.ts'
 import type { Meters, Tally } from './meters.ts'
 import { type CallOutcome, errorType, type HoldOutcome, names, outcomeOf } from './names.ts'
 import { type Ending, type Room, Rooms } from './rooms.ts'
@@ -58,7 +58,7 @@ export class Recorder {
   readonly #means: Means
   readonly #rooms = new Rooms()
   readonly #waits = new Set<Wait>()
-  readonly #holds = new Holds()
+  readonly #holds = new HoldSpans()
   /** Spans of holds that have ended, which their link has not reached yet, and when they ended. */
   readonly #ending = new Map<Span, number>()
   #over = false
@@ -189,7 +189,7 @@ export class Recorder {
     return ending && since <= ending.at ? ending : undefined
   }
 
-  #open({ from, tally, key }: Wait, lease: Lease, since: number, link: Link | undefined): Hold {
+  #open({ from, tally, key }: Wait, lease: Lease, since: number, link: Link | undefined): HoldSpan {
     const { tracer, trail, common } = this.#means
     const attributes: Attributes = {
       ...common,
@@ -202,13 +202,13 @@ export class Recorder {
     // What Redis remembers is exact; what this client remembers may have had another process's hold behind it.
     const links = link && !trail ? [link] : []
     const span = tracer.startSpan('lock.hold', { attributes, links }, from)
-    const hold: Hold = { lease, span, tally, since, releasing: false }
+    const hold: HoldSpan = { lease, span, tally, since, releasing: false }
     this.#holds.add(hold)
     return hold
   }
 
   /** Follows the lease to its end. Every way to release it goes over this method, also those inside the client. */
-  #watch(hold: Hold): void {
+  #watch(hold: HoldSpan): void {
     const { lease } = hold
     const release = lease.release.bind(lease)
     const value = (): Promise<boolean> => {
@@ -226,7 +226,7 @@ export class Recorder {
   }
 
   /** Whoever is granted the lock next follows this hold. */
-  #leaves(hold: Hold, released: boolean): void {
+  #leaves(hold: HoldSpan, released: boolean): void {
     if (hold.releasing) return
     hold.releasing = true
     const { lease, span } = hold
@@ -236,7 +236,7 @@ export class Recorder {
     room.ending = { at: performance.now(), link, released }
   }
 
-  #ended(hold: Hold, outcome: HoldOutcome, error?: unknown): void {
+  #ended(hold: HoldSpan, outcome: HoldOutcome, error?: unknown): void {
     if (!this.#holds.remove(hold)) return
     const { span, tally, since, linked } = hold
     const now = performance.now()

@@ -3,7 +3,7 @@ import type { Span } from '@opentelemetry/api'
 import type { Lease } from '../lease/lease.ts'
 import type { Tally } from './meters.ts'
 
-export interface Hold {
+export interface HoldSpan {
   readonly lease: Lease
   readonly span: Span
   readonly tally: Tally
@@ -15,15 +15,15 @@ export interface Hold {
   linked?: Promise<void> | undefined
 }
 
-export class Holds {
+export class HoldSpans {
   /** By token, because events tell no more; holds of one token are re-entrant, so there are few. */
-  readonly #byToken = new Map<number, Hold[]>()
+  readonly #byToken = new Map<number, HoldSpan[]>()
 
-  get all(): Hold[] {
+  get all(): HoldSpan[] {
     return [...this.#byToken.values()].flat()
   }
 
-  add(hold: Hold): void {
+  add(hold: HoldSpan): void {
     const { fencingToken } = hold.lease
     const siblings = this.#byToken.get(fencingToken)
     if (siblings) siblings.push(hold)
@@ -31,7 +31,7 @@ export class Holds {
   }
 
   /** False: it was not there any more. */
-  remove({ lease }: Hold): boolean {
+  remove({ lease }: HoldSpan): boolean {
     const siblings = this.#byToken.get(lease.fencingToken) ?? []
     const at = siblings.findIndex(hold => hold.lease === lease)
     if (at < 0) return false
@@ -40,12 +40,12 @@ export class Holds {
     return true
   }
 
-  of(lease: Lease): Hold | undefined {
+  of(lease: Lease): HoldSpan | undefined {
     return this.#byToken.get(lease.fencingToken)?.find(hold => hold.lease === lease)
   }
 
   /** The hold that was lost with this error. */
-  lost(key: string, fencingToken: number, error: Error): Hold | undefined {
+  lost(key: string, fencingToken: number, error: Error): HoldSpan | undefined {
     const holds = this.#byToken.get(fencingToken)
     return holds?.find(({ lease }) => lease.key === key && lease.signal.reason === error)
   }
