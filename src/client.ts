@@ -3,7 +3,7 @@ import { EventEmitter } from 'eventemitter3'
 import { about, LockArgumentError, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
 import type { LockState } from './kinds/mutex/state.ts'
-import { inside, Lease } from './lease/lease.ts'
+import { Lease } from './lease/lease.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, Settings } from './options.ts'
@@ -94,8 +94,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     const lease = await this.lock(key, options)
     try {
       const result = await this.#reentry.within(lease, () => fn(lease))
-      await this.#session.releaseQuietly(lease)
-      if (inside.state(lease) === 'lost') throw lease.signal.reason
+      const live = await this.#session.releaseQuietly(lease)
+      if (!live && lease.signal.aborted) throw lease.signal.reason
       return result
     } catch (error) {
       await this.#session.releaseQuietly(lease)

@@ -95,7 +95,8 @@ export interface Released {
   readonly successor?: { readonly id: string; readonly grant: Granted }
 }
 
-export interface Hold {
+/** What Redis knows a hold by. */
+export interface HoldName {
   readonly key: string
   readonly id: string
 }
@@ -105,7 +106,7 @@ export type Heir = Pick<Claim, 'owner' | 'label' | 'lease'>
 
 /** A hold, and the token that it was granted with as far as its client knows. */
 export interface Held {
-  readonly hold: Hold
+  readonly hold: HoldName
   readonly token: number
 }
 
@@ -137,11 +138,11 @@ export interface Kind {
   /** Takes back whatever became of a claim. */
   leave(claim: Claim): Promise<void>
   /** Gives back a grant that came for an id that nobody waits for any more. */
-  giveBack(hold: Hold): Promise<void>
+  giveBack(hold: HoldName): Promise<void>
   /** Ends a hold. `used`: the last token that was issued of its block, the rest of which goes back. */
-  release(hold: Hold, used?: number): Promise<Released>
+  release(hold: HoldName, used?: number): Promise<Released>
   /** Records who holds under `hold` since a hand-off within the client; undefined: that hold is gone. */
-  pass(hold: Hold, heir: Heir, token: number): Promise<Passed | undefined>
+  pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
   /**
    * Where a grant counts only once replicas have it: until when they do, as `renew`. Rejects where too few of them have it.
    */

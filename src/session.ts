@@ -2,7 +2,7 @@
  * The composition root: makes the parts of a client, connects them, and takes a request from its call to its lease.
  *
  *      LockClient ──▶ Session ─┬─▶ Acquirer ─┐
- *                             ├─▶ Holding ──┼─▶ Mutex (Kind) ──▶ Scripts ──▶ Link ──▶ Redis
+ *                             ├─▶ Holds ────┼─▶ Mutex (Kind) ──▶ Scripts ──▶ Link ──▶ Redis
  *                             └─▶ Inspection┘                                      │
  *                                     ▲                     messages, up, down     │
  *                                     └────────────────────────────────────────────┘
@@ -13,9 +13,9 @@ import type { Granted } from './kind.ts'
 import { Inspection } from './kinds/mutex/inspection.ts'
 import { Mutex } from './kinds/mutex/mutex.ts'
 import { Drain } from './lease/drain.ts'
-import { Holding } from './lease/holding.ts'
-import type { Lease } from './lease/lease.ts'
-import { Listening } from './lease/listening.ts'
+import { Holds } from './lease/holds.ts'
+import { Lease } from './lease/lease.ts'
+import { LossNews } from './lease/loss-news.ts'
 import type { Announcer } from './observe/announce.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
 import type { Request, Settings } from './options.ts'
@@ -41,8 +41,8 @@ export class Session {
   readonly #survey: Survey
   readonly #mutex: Mutex
   readonly #acquirer: Acquirer
-  readonly #holding: Holding<Waiter>
-  readonly #listening: Listening | undefined
+  readonly #holding: Holds
+  readonly #lossNews: LossNews | undefined
   readonly #stats = new Stats()
   readonly #announcer: Announcer
   /** From the call of `close` on. */
@@ -56,7 +56,7 @@ export class Session {
         if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)
       },
       lost: (id, token) => {
-        this.#holding.doubtGrant(id)
+        this.#holding.doubt(id)
         this.#acquirer.lost(id, token)
       },
       unlocked: (key, by) => {
@@ -91,17 +91,17 @@ export class Session {
       trouble: () => this.#link.commands.trouble,
       failed: error => this.#failed(error),
     })
-    this.#holding = new Holding(this.#mutex, clock, this.#acquirer, {
-      renewed: ({ key, fencingToken }) => {
+    this.#holding = new Holds(this.#mutex, clock, this.#acquirer, {
+      renewed: ({ key, token: fencingToken }) => {
         this.#stats.renewed += 1
         announcer.tell('renewed', () => ({ key, fencingToken }))
       },
-      released: ({ key, fencingToken }, held) => {
+      released: ({ key, token: fencingToken }, held) => {
         this.#stats.released += 1
         this.#stats.held(held)
         announcer.tell('released', () => ({ key, fencingToken, held }))
       },
-      lost: ({ key, fencingToken }, error, held) => {
+      lost: ({ key, token: fencingToken }, error, held) => {
         this.#stats.lost += 1
         this.#stats.held(held)
         announcer.tell('lost', () => ({ key, fencingToken, error }))
@@ -110,7 +110,7 @@ export class Session {
       idle: () => this.#idle(),
     })
     if (this.#link.inboxPerLock) {
-      this.#listening = new Listening(clock, this.#link, lease => this.#holding.doubtLease(lease))
+      this.#lossNews = new LossNews(clock, this.#link, id => this.#holding.doubt(id))
     }
     this.#acquirer.unconnected()
     this.#link.open()
@@ -178,9 +178,9 @@ export class Session {
     return holder && { label: holder.label, heldFor: Math.max(0, clock.now() - holder.since) }
   }
 
-  /** For releases whose failure must not hide something more important: it becomes an event. */
-  releaseQuietly(lease: Lease): Promise<void> {
-    return this.#holding.releaseQuietly(lease)
+  /** For releases whose failure must not hide something more important: it becomes an event, and resolves false. */
+  releaseQuietly(lease: Lease): Promise<boolean> {
+    return this.#holding.quietly(lease.key, lease.release())
   }
 
   stats(): ClientStats {
@@ -208,7 +208,7 @@ export class Session {
     const { up } = this.#link.commands
     const left = Promise.all([this.#acquirer.close(), this.#holding.releaseAll()])
     if (up) await this.#takenBack(left)
-    this.#listening?.close()
+    this.#lossNews?.close()
     this.#link.close()
     this.#holding.close()
     await left
@@ -234,8 +234,9 @@ export class Session {
   }
 
   #take({ claim, since, handoff, alone }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
-    const lease = this.#holding.take({ claim, since, renew, maxHold, alone }, grant)
-    this.#listening?.add(lease)
+    const hold = this.#holding.take({ claim, since, renew, maxHold, alone }, grant)
+    this.#lossNews?.add(hold)
+    const lease = new Lease(hold, this.#holding)
     const { key, owner, fencingToken, waited, via } = lease
     this.#stats.acquired(via, waited)
     if (handoff !== undefined) this.#stats.handedOff(handoff)

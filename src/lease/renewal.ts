@@ -1,84 +1,57 @@
 /**
- * The leases that a client holds: renews those that are to be renewed, and notices the end of every one. One timer.
+ * Renews the holds of a client that are to be renewed, and notices the end of every one. One timer.
  *
- * A lease wakes the scheduler at the earlier of two times:
+ * A hold wakes the scheduler at the earlier of two times:
  *   due       when to ask Redis again: a third of its length after the request that last proved it. Renewals that are
  *             due at about the same time go out together, many in one script call (in a cluster those of one slot).
  *   deadline  when it is not surely ours any more. Then it is lost, at once and for good: its signal aborts before the
  *             server can grant the lock to another (I1, I8).
  *
  * A renewal has three outcomes: a new deadline; "gone", which is final; or no answer, which proves nothing and is tried
- * again until the deadline. A released lease is not asked about any more, and what a renewal under way says of it is
- * ignored; it stays in the table until its release is answered, so that its deadline can end that wait too.
+ * again until the deadline. A hold that is being released is not asked about any more, and the answer of a renewal under way
+ * is ignored; it stays among the live ones until its release is answered, so that its deadline can end that wait too.
  *
- * Adding and removing a lease is cheap, because that is what an uncontended lock does all day: the timer is only moved
- * to an earlier time, never stopped for one lease; when it fires early, it sleeps again. It looks at those leases only
+ * Adding and removing a hold is cheap, because that is what an uncontended lock does all day: the timer is only moved
+ * to an earlier time, never stopped for one hold; when it fires early, it sleeps again. It looks at those holds only
  * that need something, however many there are.
  */
 import pTimeout from 'p-timeout'
-import { type Clock, surelyUntil, type Timer } from '../clock.ts'
+import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockLostError } from '../errors.ts'
-import type { Held, Kind, Renewed } from '../kind.ts'
+import type { Kind, Renewed } from '../kind.ts'
 import { Agenda } from './agenda.ts'
-import { inside, type Lease, type Loss } from './lease.ts'
+import type { Hold, Loss, Question } from './hold.ts'
+import { LiveHolds } from './live-holds.ts'
 
 export interface RenewalListener {
-  renewed(lease: Lease): void
-  lost(lease: Lease, error: Loss): void
+  renewed(hold: Hold): void
+  lost(hold: Hold, loss: Loss): void
   /**
-   * It is being lost, and Redis may still have its hold: for a moment, or for as long as others renew it, because its time was
-   * over here; or for the lease of a later grant to the same id.
+   * It is being lost, and Redis may still have it: for a moment, or for as long as others renew it, because its time was
+   * over here; or for the hold of a later grant to the same id.
    */
-  remains(lease: Lease): void
+  remains(hold: Hold): void
   /** Nothing is held any more. */
   idle(): void
 }
 
-interface Entry {
-  readonly lease: Lease
-  /** Of leases, in the order in which they were added. */
-  readonly number: number
-  /** When to ask Redis, monotonic ms. */
-  due: number
-  asking: boolean
-  /** How many renewals by its user are unanswered. */
-  renewing: number
-  /** The latest moment for which the lock was asked for. */
-  asked: number
-  /** How often something has said that the hold may be gone: an answer to an older question does not settle that. */
-  doubts: number
-  /** Set while the release is under way: called at the deadline. */
-  overdue?: () => void
-}
-
-interface Question {
-  readonly ms: number
-  readonly doubts: number
-}
-
 /** Renewals that fall due within this part of their lease's length are sent together. */
 const TOGETHER = 1 / 20
-/**
- * A grant that came by message is proven from an older request. If that leaves less than this part of a lease that is
- * not renewed, the rest is fetched by a confirmation this many ms later, if it is still held then.
- */
-const PROVEN = 0.8
-const CONFIRM_AFTER = 25
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
+  /** The holds that have not ended. They are added and removed here only. */
+  readonly live = new LiveHolds()
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #listener: RenewalListener
-  readonly #entries = new Map<string, Entry>()
-  readonly #byKey = new Map<string, Set<Lease>>()
-  /** When each lease is to be looked at: to be asked about, or because it runs out. */
-  readonly #wakes = new Agenda<Entry>()
+  /** When each hold is to be looked at: to be asked about, or because it runs out. */
+  readonly #wakes = new Agenda<Hold>()
   /** From when each may be asked about, if others are. */
-  readonly #ready = new Agenda<Entry>()
-  #added = 0
+  readonly #ready = new Agenda<Hold>()
   #timer: Timer | undefined
   #wakeAt = NEVER
+  #closed = false
 
   constructor(kind: Kind, clock: Clock, listener: RenewalListener) {
     this.#kind = kind
@@ -86,171 +59,109 @@ export class Renewal {
     this.#listener = listener
   }
 
-  get size(): number {
-    return this.#entries.size
+  add(hold: Hold): void {
+    this.live.add(hold)
+    if (hold.via === 'reentry') this.#raiseFirst(hold)
+    this.#plan(hold)
   }
 
-  /** The leases held, oldest first. */
-  get leases(): Lease[] {
-    return [...this.#entries.values()].map(entry => entry.lease)
-  }
-
-  /** The lease under this hold. */
-  find(id: string): Lease | undefined {
-    return this.#entries.get(id)?.lease
-  }
-
-  add(lease: Lease): void {
-    const { lease: length, since } = inside.terms(lease)
-    // Of a grant that is hardly proven nobody here knows when it was made: no later than it was told.
-    const asked = provesEnough(lease) ? inside.deadline(lease) : surelyUntil(since, length)
-    const number = this.#added++
-    const entry: Entry = { lease, number, due: this.#firstDue(lease), asking: false, renewing: 0, asked, doubts: 0 }
-    this.#entries.set(idOf(lease), entry)
-    const siblings = this.#byKey.get(lease.key)
-    if (siblings) siblings.add(lease)
-    else this.#byKey.set(lease.key, new Set([lease]))
-    if (lease.via === 'reentry') this.#raiseFirst(lease)
-    this.#plan(entry)
+  /** It has ended, or is about to. */
+  remove(hold: Hold): void {
+    if (!this.live.has(hold)) return
+    this.#wakes.delete(hold)
+    this.#ready.delete(hold)
+    this.live.delete(hold)
+    if (this.live.size === 0) this.#listener.idle()
   }
 
   /**
-   * Ends a lease that is handed on within the client: nothing is sent. False if that cannot be: it has ended, it is not the
-   * only lease of its key, or something is being asked about it, the answer to which its heir would miss.
+   * Ends a hold by its release, which resolves to whether it was live. Resolves false as soon as the hold has run out by
+   * itself, because from then on there is nothing left to wait for.
    */
-  handOn(lease: Lease): boolean {
-    this.expire(lease)
-    const entry = this.#entryOf(lease)
-    if (!entry || entry.asking || entry.renewing > 0 || entry.doubts > 0) return false
-    if (this.#byKey.get(lease.key)?.size !== 1) return false
-    if (!inside.leave(lease) && inside.state(lease) !== 'releasing') return false
-    inside.finish(lease)
-    this.#remove(lease)
-    return true
-  }
-
-  /** The oldest lease of the key. */
-  ofKey(key: string): Lease | undefined {
-    for (const lease of this.leasesOf(key)) return lease
-    return undefined
-  }
-
-  /** The leases of the key, oldest first. */
-  leasesOf(key: string): Iterable<Lease> {
-    return this.#byKey.get(key) ?? []
-  }
-
-  /** The leases of the same grant: this one, and those that have re-entered. */
-  #siblingsOf(lease: Lease): Lease[] {
-    return [...this.leasesOf(lease.key)].filter(({ fencingToken }) => fencingToken === lease.fencingToken)
-  }
-
-  /**
-   * Ends a lease by its release, which resolves to whether the hold was live. Resolves false as soon as the lease has
-   * run out by itself, because from then on there is nothing left to wait for.
-   */
-  end(lease: Lease, release: () => Promise<boolean>): Promise<boolean> {
-    this.expire(lease)
-    const entry = this.#entryOf(lease)
-    if (!entry || !inside.leave(lease)) return Promise.resolve(false)
+  end(hold: Hold, release: (hold: Hold) => Promise<boolean>): Promise<boolean> {
+    this.expire(hold)
     return new Promise<boolean>((resolve, reject) => {
-      const over = () => {
-        inside.finish(lease)
-        this.#remove(lease)
-      }
-      entry.overdue = () => {
-        over()
-        resolve(false)
-      }
-      release().then(
+      if (!hold.release(resolve)) return resolve(false)
+      release(hold).then(
         live => {
-          if (!live) this.#lose(lease, 'Redis did not know this hold any more when it was released')
-          over()
+          if (!live) this.#lose(hold, 'Redis did not know this hold any more when it was released')
+          this.#end(hold)
           resolve(live)
         },
         error => {
-          over()
+          this.#end(hold)
           reject(error)
         },
       )
     })
   }
 
-  /** Asks Redis about all leases of the grant of this one. Of thousands each may be named: the first name is enough for all. */
-  checkGrant(lease: Lease): void {
-    const entry = this.#entryOf(lease)
-    const aboutToAsk = entry && !entry.asking && entry.doubts > 0 && entry.due <= this.#clock.now()
-    if (!aboutToAsk) this.check(this.#siblingsOf(lease))
+  /**
+   * Asks Redis about the grant of this hold now: about all holds of it, since something said that it may be gone. Of
+   * thousands each may be named: the first name is enough for all.
+   */
+  doubt(hold: Hold): void {
+    if (!hold.isNext(this.#clock.now())) this.doubtAll(this.live.ofGrant(hold))
   }
 
-  /** Asks Redis about these leases now: something said that they may be gone, or a message saying so may have been missed. */
-  check(leases: Iterable<Lease>): void {
-    for (const lease of leases) {
-      const entry = this.#entryOf(lease)
-      if (!entry) continue
-      entry.due = Math.min(entry.due, this.#clock.now())
-      entry.doubts += 1
-      this.#plan(entry)
+  /** Asks Redis about these holds now: a message that one of them is gone may have been missed. */
+  doubtAll(holds: Iterable<Hold>): void {
+    const now = this.#clock.now()
+    for (const hold of holds) {
+      hold.doubt(now)
+      this.#plan(hold)
     }
   }
 
-  /** Prolongs one lease by `ms` from now. Rejects with LockLostError, or with the LockConnectionError of the attempt. */
-  async renew(lease: Lease, ms: number): Promise<void> {
-    this.expire(lease)
-    const entry = this.#entryOf(lease)
-    if (!entry || inside.state(lease) !== 'held') {
-      throw new LockLostError(lease.key, 'it is not held any more', inside.loss(lease))
+  /** Prolongs one hold by `ms` from now. Rejects with LockLostError, or with the LockConnectionError of the attempt. */
+  async renew(hold: Hold, ms: number): Promise<void> {
+    this.expire(hold)
+    const { state } = hold
+    if (state.is !== 'held') {
+      throw new LockLostError(hold.key, 'it is not held any more', state.is === 'lost' ? state.loss : undefined)
     }
-    const question = { ms, doubts: entry.doubts }
-    entry.renewing += 1
-    const asked = this.#kind.renew([{ ...heldBy(lease), ms }]).finally(() => {
-      entry.renewing -= 1
+    const question = hold.renew(ms)
+    const asked = this.#kind.renew([question]).finally(() => hold.renewed())
+    const patience = { milliseconds: Number.POSITIVE_INFINITY, signal: hold.signal }
+    const [renewed] = await pTimeout(asked, patience).catch(error => {
+      throw error instanceof LockClosedError ? new LockLostError(hold.key, 'the client was closed', error) : error
     })
-    const patience = { milliseconds: Number.POSITIVE_INFINITY, signal: lease.signal }
-    const [deadline] = await pTimeout(asked, patience).catch(error => {
-      throw error instanceof LockClosedError ? new LockLostError(lease.key, 'the client was closed', error) : error
-    })
-    this.#learn(entry, deadline, question)
-    if (!lease.held) throw new LockLostError(lease.key, 'it ended while it was being prolonged')
+    this.#learn(hold, question, renewed)
+    if (hold.remaining(this.#clock.now()) === 0) {
+      throw new LockLostError(hold.key, 'it ended while it was being prolonged')
+    }
   }
 
-  /** Declares the lease lost if its deadline has passed. For callers that cannot wait for the timer. */
-  expire(lease: Lease): void {
-    const entry = this.#entryOf(lease)
-    if (entry && this.#clock.now() >= inside.deadline(lease)) this.#runOut(entry)
+  /** Declares the hold lost if its deadline has passed. For callers that cannot wait for the timer. */
+  expire(hold: Hold): void {
+    if (this.live.has(hold) && this.#clock.now() >= hold.deadline) this.#runOut(hold)
   }
 
   /**
-   * Loses a lease because its client is closed. Redis still has its hold, which is for the caller to end. False: it was not
-   * held any more, or it is being released.
+   * Loses a hold because its client is closed. Redis still has it, which is for the caller to end. False: it was not held any
+   * more, or it is being released.
    */
-  forsake(lease: Lease): boolean {
-    this.expire(lease)
-    if (!this.#entryOf(lease) || inside.state(lease) !== 'held') return false
-    this.#declareLost(lease, new LockClosedError(lease.key))
+  forsake(hold: Hold): boolean {
+    this.expire(hold)
+    if (hold.state.is !== 'held') return false
+    this.#declareLost(hold, new LockClosedError(hold.key))
     return true
   }
 
+  /** Nothing is asked or noticed any more. A release under way still ends its hold. */
   close(): void {
+    this.#closed = true
     this.#timer?.cancel()
-    this.#entries.clear()
     this.#wakes.clear()
     this.#ready.clear()
-    this.#byKey.clear()
   }
 
-  #firstDue(lease: Lease): number {
-    const { lease: length, renewUntil, since } = inside.terms(lease)
-    if (renewUntil > since) return inside.deadline(lease) - (length * 2) / 3
-    return provesEnough(lease) ? NEVER : since + CONFIRM_AFTER
-  }
-
-  /** Puts on the agenda what the lease needs next, and wakes in time for it. */
-  #plan(entry: Entry): void {
-    const { lease } = entry
-    const due = entry.asking || entry.overdue ? NEVER : entry.due
-    this.#wakes.set(entry, Math.min(due, inside.deadline(lease)))
-    this.#ready.set(entry, due - inside.terms(lease).lease * TOGETHER)
+  /** Puts on the agenda what the hold needs next, and wakes in time for it. */
+  #plan(hold: Hold): void {
+    if (this.#closed) return
+    const { due } = hold
+    this.#wakes.set(hold, Math.min(due, hold.deadline))
+    this.#ready.set(hold, due - hold.length * TOGETHER)
     this.#sleep()
   }
 
@@ -266,133 +177,84 @@ export class Renewal {
     this.#wakeAt = NEVER
     const now = this.#clock.now()
     const woken = this.#wakes.due(now)
-    for (const entry of woken) {
-      const { lease } = entry
-      if (this.#entryOf(lease) === entry && now >= inside.deadline(lease)) this.#runOut(entry)
-    }
+    for (const hold of woken) if (this.live.has(hold) && now >= hold.deadline) this.#runOut(hold)
     const ready = this.#ready.due(now)
     // Short leases first: they have the least time for what may stand in the way of their answers.
     const due = ready
-      .filter(entry => this.#entryOf(entry.lease) === entry && inside.state(entry.lease) === 'held' && !entry.asking)
-      .sort((a, b) => inside.terms(a.lease).lease - inside.terms(b.lease).lease || a.number - b.number)
+      .filter(hold => this.live.has(hold) && hold.due < NEVER)
+      .sort((a, b) => a.length - b.length || a.number - b.number)
     for (const some of this.#byPlace(due)) this.#ask(some, now)
-    for (const entry of [...woken, ...ready]) if (this.#entryOf(entry.lease) === entry) this.#plan(entry)
+    for (const hold of [...woken, ...ready]) if (this.live.has(hold)) this.#plan(hold)
     this.#sleep()
   }
 
-  #byPlace(entries: readonly Entry[]): Entry[][] {
-    const places = new Map<string, Entry[]>()
-    for (const entry of entries) {
-      const place = this.#kind.placeOf?.(entry.lease.key) ?? ''
+  #byPlace(holds: readonly Hold[]): Hold[][] {
+    const places = new Map<string, Hold[]>()
+    for (const hold of holds) {
+      const place = this.#kind.placeOf?.(hold.key) ?? ''
       const some = places.get(place)
-      if (some) some.push(entry)
-      else places.set(place, [entry])
+      if (some) some.push(hold)
+      else places.set(place, [hold])
     }
     return [...places.values()]
   }
 
-  async #ask(entries: Entry[], now: number): Promise<void> {
-    for (const entry of entries) entry.asking = true
-    const asked = entries.map(({ lease }) => {
-      const { lease: length, renewUntil } = inside.terms(lease)
-      return { ...heldBy(lease), ms: renewUntil > now ? length : 0 }
-    })
-    const questions = entries.map(({ doubts }, i) => ({ ms: asked[i]!.ms, doubts }))
+  async #ask(holds: Hold[], now: number): Promise<void> {
+    const questions = holds.map(hold => hold.ask(now))
     let answers: Renewed[] | undefined
     try {
-      answers = await this.#kind.renew(asked)
+      answers = await this.#kind.renew(questions)
     } catch {
       // Unknown, not lost: asked again soon, until the deadline decides.
     }
-    for (const [i, entry] of entries.entries()) {
-      entry.asking = false
-      if (answers) this.#learn(entry, answers[i], questions[i]!)
-      else entry.due = this.#clock.now() + Math.min(1_000, inside.terms(entry.lease).lease / 10)
-      if (this.#entryOf(entry.lease)) this.#plan(entry)
+    for (const [i, hold] of holds.entries()) {
+      hold.answered(answers ? undefined : this.#clock.now() + Math.min(1_000, hold.length / 10))
+      if (answers) this.#learn(hold, questions[i]!, answers[i])
+      if (this.live.has(hold)) this.#plan(hold)
     }
   }
 
-  /** Takes in what Redis said of a lease, unless it has ended in the meantime. */
-  #learn(entry: Entry, deadline: Renewed, { ms, doubts }: Question): void {
-    const { lease } = entry
-    if (inside.state(lease) !== 'held') return
-    if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')
-    if (deadline === 'anew') return this.#leaveBehind(lease, 'Redis has granted the lock anew')
-    const now = this.#clock.now()
-    if (ms > 0) entry.asked = Math.max(entry.asked, surelyUntil(now, ms))
-    // While the server's clock stands back, the lease seems to last for the step, too; but only until the clock is set right.
-    // So it is believed in for no longer than it was asked for, and asked about within a third of its length.
-    inside.prolong(lease, Math.min(deadline, entry.asked))
-    const { lease: length, renewUntil } = inside.terms(lease)
-    if (doubts === entry.doubts) {
-      const due = Math.min(inside.deadline(lease) - (length * 2) / 3, now + length / 3)
-      entry.due = renewUntil > now ? due : NEVER
-    }
-    if (ms > 0) this.#listener.renewed(lease)
+  /** Takes in what Redis said of a hold, unless it has ended in the meantime. */
+  #learn(hold: Hold, question: Question, renewed: Renewed): void {
+    if (hold.state.is !== 'held') return
+    if (renewed === undefined) return this.#lose(hold, 'Redis does not know this hold any more')
+    if (renewed === 'anew') return this.#leaveBehind(hold, 'Redis has granted the lock anew')
+    hold.confirmed(question, renewed, this.#clock.now())
+    if (question.ms > 0) this.#listener.renewed(hold)
   }
 
   /** What lua/acquire.lua does with the grant of a longer re-entry: the first hold of the same client lasts as long. */
-  #raiseFirst(lease: Lease): void {
-    const first = this.ofKey(lease.key)
-    const entry = first && this.#entryOf(first)
-    if (!first || !entry || first.fencingToken !== lease.fencingToken || first.via === 'reentry') return
-    if (inside.terms(lease).lease <= inside.terms(first).lease) return
-    const deadline = inside.deadline(lease)
-    entry.asked = Math.max(entry.asked, deadline)
-    inside.prolong(first, deadline)
+  #raiseFirst(hold: Hold): void {
+    const first = this.live.oldestOf(hold.key)
+    if (!first || first.token !== hold.token || first.via === 'reentry') return
+    if (hold.length > first.length) first.raise(hold.deadline)
   }
 
-  #runOut(entry: Entry): void {
+  #runOut(hold: Hold): void {
+    const { state } = hold
+    if (state.is !== 'releasing') return this.#leaveBehind(hold, 'its lease ran out')
     // A hold that runs out while its release is unanswered has ended, by the one or the other: nobody has lost it.
-    if (entry.overdue) return entry.overdue()
-    this.#leaveBehind(entry.lease, 'its lease ran out')
+    this.#end(hold)
+    state.resolve(false)
   }
 
-  #lose(lease: Lease, why: string): void {
-    this.#declareLost(lease, new LockLostError(lease.key, why))
+  #end(hold: Hold): void {
+    hold.end()
+    this.remove(hold)
   }
 
-  #declareLost(lease: Lease, error: Loss): void {
-    this.#remove(lease)
-    if (inside.lose(lease, error)) this.#listener.lost(lease, error)
+  #lose(hold: Hold, why: string): void {
+    this.#declareLost(hold, new LockLostError(hold.key, why))
   }
 
-  /** Loses a lease whose hold Redis may still have. That comes first: who is told that it is lost may close the client. */
-  #leaveBehind(lease: Lease, why: string): void {
-    this.#listener.remains(lease)
-    this.#lose(lease, why)
+  #declareLost(hold: Hold, loss: Loss): void {
+    this.remove(hold)
+    if (hold.lose(loss)) this.#listener.lost(hold, loss)
   }
 
-  /** Undefined: it has ended, though another lease may have followed it under the same hold. */
-  #entryOf(lease: Lease): Entry | undefined {
-    const entry = this.#entries.get(idOf(lease))
-    return entry?.lease === lease ? entry : undefined
+  /** Loses a hold that Redis may still have. That comes first: a listener that hears of the loss may close the client. */
+  #leaveBehind(hold: Hold, why: string): void {
+    this.#listener.remains(hold)
+    this.#lose(hold, why)
   }
-
-  #remove(lease: Lease): void {
-    const entry = this.#entryOf(lease)
-    if (!entry) return
-    this.#wakes.delete(entry)
-    this.#ready.delete(entry)
-    this.#entries.delete(idOf(lease))
-    const siblings = this.#byKey.get(lease.key)
-    siblings?.delete(lease)
-    if (siblings?.size === 0) this.#byKey.delete(lease.key)
-    if (this.#entries.size === 0) this.#listener.idle()
-  }
-}
-
-/** A lease is known by its hold, which is what Redis talks about; two that follow each other may have the same. */
-function idOf(lease: Lease): string {
-  return inside.terms(lease).hold.id
-}
-
-/** Whether a lease that has just been granted is known to last for nearly all of its length. */
-function provesEnough(lease: Lease): boolean {
-  const { lease: length, since } = inside.terms(lease)
-  return inside.deadline(lease) - since >= length * PROVEN
-}
-
-function heldBy(lease: Lease): Held {
-  return { hold: inside.terms(lease).hold, token: lease.fencingToken }
 }

@@ -22,7 +22,7 @@
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
-import type { Channel, Granted, Kind, Refused, Via } from '../kind.ts'
+import type { Channel, Claim, Granted, Kind, Refused, Via } from '../kind.ts'
 import { Cleanup } from './cleanup.ts'
 import { type Channels, Ears } from './ears.ts'
 import type { Effects } from './effects.ts'
@@ -174,9 +174,9 @@ export class Acquirer {
     this.#locks.get(key)?.released(others)
   }
 
-  /** The waiter that a lease of this length may be handed to without asking Redis: nobody is ahead of it, here. */
-  heir(key: string, lease: number): Waiter | undefined {
-    return this.#locks.get(key)?.heir(lease)
+  /** The claim of the waiter that a lease of this length may be handed to without asking Redis: nobody is ahead of it, here. */
+  heir(key: string, lease: number): Claim | undefined {
+    return this.#locks.get(key)?.heir(lease)?.claim
   }
 
   /** Whether anybody of this client waits for the key. */
@@ -184,9 +184,10 @@ export class Acquirer {
     return (this.#locks.get(key)?.waiting ?? 0) > 0
   }
 
-  /** Hands the lock to a waiter of this client. */
-  inherit(heir: Waiter, grant: Granted): void {
-    this.#locks.get(heir.claim.key)?.hold(heir, grant)
+  /** Hands the lock to the waiter with this claim. */
+  inherit({ key, id }: Claim, grant: Granted): void {
+    const heir = this.#waiters.get(id)!
+    this.#locks.get(key)?.hold(heir, grant)
   }
 
   /** A grant by message. False: no waiter of this client has that id. */

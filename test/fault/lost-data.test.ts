@@ -35,8 +35,8 @@ describe.each(Object.entries(losses))('%s', (_, lose) => {
   // counted, and begin anew (with unfair ones: a fair one brings a ticket that is larger than the token before it).
   // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
   // before the lease would have ended.
-  // I8. Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() +
-  // ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
+  // I8. Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() +
+  // question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
   test.each(ways)(
     'I2 I4 I5 I8: the next is granted with a larger token, the holder is told and harms nobody (fair: %s)',
     async fair => {
@@ -85,8 +85,8 @@ test('only the queue is lost: I3 I4, waiters join again with the places they had
   expect(await (await second).release()).toBe(true)
 })
 
-// Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms` in
-// src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
+// Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() + question.ms`
+// in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
 test('a restart without data: I2 I4 I8, processes are told, and go on', async () => {
   const server = await ownServer()
   const key = freshKey()
@@ -139,8 +139,8 @@ describe.each(['', ':queue'])('a key of the wrong type is in the place of <lock>
   })
 })
 
-// Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms` in
-// src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
+// Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() + question.ms`
+// in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
 test('a key expires by hand (PEXPIRE): I4 I8, as if it were deleted', async () => {
   const key = freshKey()
   const redis = plainRedis()

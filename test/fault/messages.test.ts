@@ -34,8 +34,8 @@ describe('messages are lost', () => {
     await nothingLeft(plainRedis(), locks, key)
   })
 
-  // Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms`
-  // in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
+  // Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() +
+  // question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
   test('that of a forced release: I8, the holder learns it by its next renewal', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ lease: 1_500 })
@@ -232,7 +232,7 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `entry.doubts += 1` to `this.#lose(lease, '')` in src/lease/renewal.ts: the message alone is believed.
+  // Break: `hold.doubt(now)` to `this.#lose(hold, '')` in src/lease/renewal.ts: the message alone is believed.
   test('saying that a live hold is lost: I5, it is asked about, and goes on', async () => {
     const { key, locks, redis, held, lock, inbox } = await scene()
     const { signal } = held
@@ -272,8 +272,8 @@ describe('messages are forged', () => {
     expect(await (await within(1_000, wait)).release()).toBe(true)
   })
 
-  // Break: `return this.#lose(lease, 'Redis does not know this hold any more')` to `deadline = this.#clock.now() + ms`
-  // in src/lease/renewal.ts: it counts as a renewal, and stays. A limit: `inspect` shows the ids of waiters, so who may
+  // Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() +
+  // question.ms` in src/lease/renewal.ts: it counts as a renewal, and stays. A limit: `inspect` shows the ids of waiters, so who may
   // read the queue *and* publish can make a waiter believe in a grant.
   test('with the true id of a waiter: I8, the forged hold is noticed by its first renewal', async () => {
     const { key, locks, redis, held, lock } = await scene()

@@ -57,8 +57,8 @@ describe('a holder is cut off for longer than its lease', () => {
   )
 })
 
-// Break: `else entry.due = this.#clock.now() + Math.min(1_000, inside.terms(entry.lease).lease / 10)` to
-// `else entry.due = NEVER` in src/lease/renewal.ts: not asked again, and so lost.
+// Break: `this.#clock.now() + Math.min(1_000, hold.length / 10)` to `NEVER` in src/lease/renewal.ts: not asked again, and so
+// lost.
 test('a holder is cut off for less than its lease: I8, it keeps it, and nobody else gets it', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy({ lease: 3_000, outageTimeout: 800 })

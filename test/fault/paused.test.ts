@@ -47,8 +47,7 @@ describe.each([
     },
   )
 
-  // Break: `Math.max(0, this.#deadline - this.#keeper.clock.now())` to `this.#deadline` in src/lease/lease.ts: it believes
-  // what timers say.
+  // Break: `Math.max(0, this.#deadline - now)` to `this.#deadline` in src/lease/hold.ts: it believes what timers say.
   test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
     const key = freshKey()
     const peer = await Peer.start()

@@ -79,7 +79,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, free)
   })
 
-  // Break: `if (answers) this.#learn(entry, answers[i],` to `if (true) this.#learn(entry, answers?.[i],` in
+  // Break: `if (answers) this.#learn(hold, questions[i]!, answers[i])` to `this.#learn(hold, questions[i]!, answers?.[i])` in
   // src/lease/renewal.ts: a renewal that was refused is taken for a lost lock. Break: `if (silence >= this.#patience)` away
   // in src/wait/requests.ts: the waiter gives up at the first heartbeat that is refused.
   test('I1 I4 I8: for less than a lease, holder and fair waiter see it through', async () => {
@@ -96,7 +96,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, key)
   })
 
-  // Break: `this.#leaveBehind(entry.lease, 'its lease ran out')` away in src/lease/renewal.ts: nobody says that the lease has
+  // Break: `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts: nobody says that the lease has
   // ended.
   test('I1 I4 I6 I8: for longer than a lease, the holder is told, and the next is granted when it is over', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()

@@ -61,7 +61,7 @@ describe('with a replica that follows', () => {
     await nothingLeft(redis, clients[0]!, key)
   })
 
-  // Break: `renewUntil > now ? length : 0` to `0` in src/lease/renewal.ts: it is confirmed, not prolonged, and lost.
+  // Break: `this.renewUntil > now ? this.length : 0` to `0` in src/lease/hold.ts: it is confirmed, not prolonged, and lost.
   // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: the grant does not count.
   test('a lease is renewed, and tryLock takes and is refused', async () => {
     const { key, careful } = await scene()

@@ -71,8 +71,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await within(3_000, limited.close())
   })
 
-  // Break: `this.#leaveBehind(entry.lease, 'its lease ran out')` to `this.#remove(entry.lease)` in src/lease/renewal.ts: the
-  // holder is not told. Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: a fair waiter
+  // Break: `this.#leaveBehind(hold, 'its lease ran out')` to `this.remove(hold)` in src/lease/renewal.ts: the holder is not
+  // told. Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: a fair waiter
   // waits for ever.
   test('I1 I6 I8: a holder is told when its lease runs out; its waiters are rejected; the lock goes to others', async () => {
     const { redis, limited, other, key } = await scene()

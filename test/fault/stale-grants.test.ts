@@ -18,7 +18,7 @@ const tellings = ['reply', 'message'] as const
 
 // Break: `if tonumber(token) > known then return -1 end` away in lua/renew.lua: the lease with the old token is confirmed,
 // and renewed, by the grant that came after it.
-// Break: `this.#listener.remains(lease)` away in src/lease/renewal.ts: nobody gives the new grant back.
+// Break: `this.#listener.remains(hold)` away in src/lease/renewal.ts: nobody gives the new grant back.
 // By reply, with the data. Break: `else if (token !== undefined) this.#listener.doubt(id, token)` away in
 // src/wait/acquire.ts: the lease lives until its renewal.
 // By message, with the data. Break: `if (this.#holding.has(id)) this.#holding.doubt(id, token)` to

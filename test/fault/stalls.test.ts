@@ -161,9 +161,9 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `this.#leaveBehind(entry.lease, 'its lease ran out')` away in src/lease/renewal.ts and
-  // `if (deadline === undefined) return this.#lose(lease, 'Redis does not know this hold any more')` to
-  // `if (deadline === undefined) return` in src/lease/renewal.ts: nobody says that the lease has ended. With the first
+  // Break: `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and
+  // `if (renewed === undefined) return this.#lose(hold, 'Redis does not know this hold any more')` to
+  // `if (renewed === undefined) return` in src/lease/renewal.ts: nobody says that the lease has ended. With the first
   // alone, Redis says so when it has read its data, which may be in time for this test.
   test('I1 I4 I8: a lease that runs out meanwhile is lost, and the next is granted when it is over', async () => {
     const { url, redis, reload } = await scene()

@@ -4,7 +4,8 @@
  * I1 is checked in its strongest form: whatever a client believes to hold, the server records as held by it; then no two
  * owners can. Exempt are holds that were taken away on the server (force-release, lost data), until they are granted anew.
  */
-import { inside, type Lease, type Loss } from '../../src/lease/lease.ts'
+import type { Hold, Loss } from '../../src/lease/hold.ts'
+import type { Lease } from '../../src/lease/lease.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
 import { isHeld, liveHolds } from './lock-state.ts'
 import type { Plan } from './plan.ts'
@@ -13,7 +14,7 @@ import type { Server } from './server.ts'
 import type { Grant, Watcher } from './witness.ts'
 
 interface Open {
-  readonly lease: Lease
+  readonly hold: Hold
   readonly client: SimulatedClient
   readonly lock: string
   /** Its grant was under way for longer than its lease: nobody ever believed in it, and the timer will say so. */
@@ -23,7 +24,9 @@ interface Open {
 export class Checks implements Watcher, ClientWatcher {
   readonly #plan: Plan
   readonly #failed: (invariant: string, what: string) => void
-  /** Leases that are neither released nor lost. */
+  /** Every hold that there has been. */
+  readonly #holds = new Map<string, Hold>()
+  /** Those that are neither released nor lost. */
   readonly #open = new Map<string, Open>()
   readonly #taken = new Set<string>()
   readonly #dropped = new Set<string>()
@@ -59,7 +62,7 @@ export class Checks implements Watcher, ClientWatcher {
 
   /** Whether somebody has taken its hold from it on the server; its id may have been granted the lock anew since. */
   tookAway(lease: Lease): boolean {
-    const { id } = inside.terms(lease).hold
+    const { id } = this.#holdOf(lease).name
     return this.#taken.has(id) || [...(this.#tokens.get(id) ?? [])].some(token => token > lease.fencingToken)
   }
 
@@ -75,7 +78,7 @@ export class Checks implements Watcher, ClientWatcher {
     this.#issued(id, token)
     this.#runs.granted(id, lock, token, lastToken)
     for (const open of this.#open.values()) {
-      if (open.lock === lock && open.lease.owner !== owner) this.#mayEnd(open, id)
+      if (open.lock === lock && open.hold.owner !== owner) this.#mayEnd(open, id)
     }
     this.#inOrder(lock, grant)
     this.#queued.get(lock)?.delete(id)
@@ -117,54 +120,57 @@ export class Checks implements Watcher, ClientWatcher {
     for (const queue of this.#queued.values()) queue.delete(id)
   }
 
-  acquired(client: SimulatedClient, lease: Lease, alone: boolean): void {
-    const lock = client.lockOf(lease.key)
-    const { id, fencingToken } = lease
-    const hold = inside.terms(lease).hold.id
-    const stillborn = !lease.held
-    if (hold !== id) {
-      this.#runs.inherited(client, lease, this.#fairWaitersOf(client, lock), this.#now())
-      if (!this.#taken.has(hold)) {
-        this.#follows(lock, fencingToken)
+  acquired(client: SimulatedClient, hold: Hold, alone: boolean): void {
+    const lock = client.lockOf(hold.key)
+    const { claim, name, token } = hold
+    const { id } = claim
+    this.#holds.set(id, hold)
+    const stillborn = remaining(hold, client) === 0
+    if (name.id !== id) {
+      this.#runs.inherited(client, hold, this.#fairWaitersOf(client, lock), this.#now())
+      if (!this.#taken.has(name.id)) {
+        this.#follows(lock, token)
         for (const other of this.#open.values()) if (other.lock === lock) this.#mayEnd(other, id)
       }
-    } else if (this.#tokens.get(id)?.has(fencingToken)) this.#runs.began(lease, this.#now(), alone)
-    else this.#failed('I2', `${id} has the token ${fencingToken}, which it was never granted`)
-    this.#open.set(id, { lease, client, lock, stillborn })
+    } else if (this.#tokens.get(id)?.has(token)) this.#runs.began(hold, this.#now(), alone)
+    else this.#failed('I2', `${id} has the token ${token}, which it was never granted`)
+    this.#open.set(id, { hold, client, lock, stillborn })
   }
 
-  ended(lease: Lease): void {
-    if (inside.state(lease) === 'released') this.#open.delete(lease.id)
+  ended({ claim, state }: Hold): void {
+    if (state.is === 'released') this.#open.delete(claim.id)
   }
 
-  lost(lease: Lease, error: Loss): void {
-    if (lease.signal.reason !== error) this.#failed('I8', `${lease.id} is lost and its signal has not aborted`)
-    this.#open.delete(lease.id)
+  lost({ claim, signal }: Hold, loss: Loss): void {
+    if (signal.reason !== loss) this.#failed('I8', `${claim.id} is lost and its signal has not aborted`)
+    this.#open.delete(claim.id)
   }
 
   /** The answer of a release. */
   released(lease: Lease, live: boolean): void {
-    const hold = inside.terms(lease).hold.id
-    if (live && !this.#runs.handedOn(lease) && !this.#dropped.has(hold) && !this.#taken.has(hold)) {
+    const hold = this.#holdOf(lease)
+    const { id } = hold.name
+    if (live && !this.#runs.handedOn(hold) && !this.#dropped.has(id) && !this.#taken.has(id)) {
       this.#failed('I5', `the release of ${lease.id} says that it ended it; it did not`)
     }
   }
 
   /** A release that failed, or whose answer did not matter any more: what the server has ends with its lease. */
   abandoned(lease: Lease): void {
-    this.#abandoned.add(inside.terms(lease).hold.id)
+    this.#abandoned.add(this.#holdOf(lease).name.id)
   }
 
   /** After each event: no client believes in a hold that the server does not know, and the reverse not for long. */
   look(now: number, server: Server, refusing: boolean): void {
     this.#lookForOrphans(now, server, refusing)
-    for (const [id, { lease, client, lock }] of this.#open) {
-      const state = inside.state(lease)
-      if (client.process.dead || state === 'released' || state === 'lost') this.#open.delete(id)
+    for (const [id, { hold, client, lock }] of this.#open) {
+      const { is } = hold.state
+      if (client.process.dead || is === 'released' || is === 'lost') this.#open.delete(id)
       else {
-        const hold = inside.terms(lease).hold.id
-        if (!lease.held || this.#taken.has(hold) || isHeld(server.lock(lock).holds, hold, server.now)) continue
-        this.#failed('I1', `${id} believes to hold for ${lease.remaining().toFixed(3)} ms, unknown to the server`)
+        const { name } = hold
+        const left = remaining(hold, client)
+        if (left === 0 || this.#taken.has(name.id) || isHeld(server.lock(lock).holds, name.id, server.now)) continue
+        this.#failed('I1', `${id} believes to hold for ${left.toFixed(3)} ms, unknown to the server`)
       }
     }
   }
@@ -189,12 +195,13 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /** Another owner is granted the lock. */
-  #mayEnd({ lease, client, stillborn }: Open, id: string): void {
-    if (client.process.dead || stillborn || this.#taken.has(inside.terms(lease).hold.id)) return
-    if (lease.held)
-      this.#failed('I1', `${id} is granted while ${lease.id} holds for ${lease.remaining().toFixed(3)} ms`)
-    if (inside.state(lease) === 'held' && client.process.settled && !client.closed) {
-      this.#failed('I8', `${id} is granted before the loss of ${lease.id} was told`)
+  #mayEnd({ hold, client, stillborn }: Open, id: string): void {
+    if (client.process.dead || stillborn || this.#taken.has(hold.name.id)) return
+    const left = remaining(hold, client)
+    const holder = hold.claim.id
+    if (left > 0) this.#failed('I1', `${id} is granted while ${holder} holds for ${left.toFixed(3)} ms`)
+    if (hold.state.is === 'held' && client.process.settled && !client.closed) {
+      this.#failed('I8', `${id} is granted before the loss of ${holder} was told`)
     }
   }
 
@@ -237,4 +244,13 @@ export class Checks implements Watcher, ClientWatcher {
     if (tokens) tokens.add(token)
     else this.#tokens.set(id, new Set([token]))
   }
+
+  #holdOf({ id }: Lease): Hold {
+    return this.#holds.get(id)!
+  }
+}
+
+/** For how many ms a client believes to hold, by its own clock. */
+function remaining(hold: Hold, { process }: SimulatedClient): number {
+  return hold.remaining(process.now())
 }

@@ -1,16 +1,17 @@
 /**
  * A client as src/client.ts and src/session.ts make it, on a simulated process: everything below is the library's own
- * (Link, Mutex, Acquirer, Holding, Lease), and what stands here is the engine's wiring, without its events and counters.
+ * (Link, Mutex, Acquirer, Holds, Lease), and what stands here is the engine's wiring, without its events and counters.
  */
 import type { Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
 import type { Timer } from '../../src/clock.ts'
 import { LockClosedError } from '../../src/errors.ts'
-import type { Channel, Granted, Heir, Hold, Passed } from '../../src/kind.ts'
+import type { Channel, Granted, Heir, HoldName, Passed } from '../../src/kind.ts'
 import { Inspection } from '../../src/kinds/mutex/inspection.ts'
 import { Mutex } from '../../src/kinds/mutex/mutex.ts'
-import { Holding } from '../../src/lease/holding.ts'
-import { inside, type Lease, type Loss } from '../../src/lease/lease.ts'
+import type { Hold, Loss } from '../../src/lease/hold.ts'
+import { Holds } from '../../src/lease/holds.ts'
+import { Lease } from '../../src/lease/lease.ts'
 import type { Request, Settings } from '../../src/options.ts'
 import { Link } from '../../src/redis/link.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
@@ -22,12 +23,11 @@ import type { Process } from './timeline.ts'
 const CLOSE_PATIENCE = 2_000
 
 export interface ClientWatcher {
-  /** A lease has been made. */
-  /** `alone`: its client believed that nobody else waits. */
-  acquired(client: SimulatedClient, lease: Lease, alone: boolean): void
-  /** A lease has ended by its release. */
-  ended(lease: Lease): void
-  lost(lease: Lease, error: Loss): void
+  /** A hold has begun. `alone`: its client believed that nobody else waits. */
+  acquired(client: SimulatedClient, hold: Hold, alone: boolean): void
+  /** A hold has ended by its release. */
+  ended(hold: Hold): void
+  lost(hold: Hold, loss: Loss): void
   /** The client was told, about this hold, that fair waiters are queued. */
   told(hold: string): void
 }
@@ -36,7 +36,7 @@ export interface ClientWatcher {
 class WatchedMutex extends Mutex {
   queued: (hold: string) => void = () => {}
 
-  override async pass(hold: Hold, heir: Heir, token: number): Promise<Passed | undefined> {
+  override async pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
     const passed = await super.pass(hold, heir, token)
     if (passed?.queued) this.queued(hold.id)
     return passed
@@ -48,9 +48,9 @@ export class SimulatedClient {
   readonly commands: SimulatedRedis
   readonly messages: SimulatedRedis
   readonly acquirer: Acquirer
-  readonly holding: Holding<Waiter>
-  /** Leases that are neither released nor lost, by their own ids. */
-  readonly leases = new Map<string, Lease>()
+  readonly holding: Holds
+  /** Holds that are neither released nor lost, by their own ids. */
+  readonly holds = new Map<string, Hold>()
   /** Channels heard, less those dropped, by name. */
   readonly heard = new Map<string, number>()
   /** Calls that have not settled, by their ids. */
@@ -83,7 +83,7 @@ export class SimulatedClient {
         if (!this.acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)
       },
       lost: (id, token) => {
-        this.holding.doubtGrant(id)
+        this.holding.doubt(id)
         this.acquirer.lost(id, token)
       },
       unlocked: (key, by) => {
@@ -126,16 +126,16 @@ export class SimulatedClient {
       trouble: () => undefined,
       failed: error => net.trace.note(process.name, () => `failed: ${error}`),
     })
-    this.holding = new Holding(this.#mutex, process, this.acquirer, {
+    this.holding = new Holds(this.#mutex, process, this.acquirer, {
       renewed: () => {},
-      released: lease => {
-        this.leases.delete(lease.id)
-        watcher.ended(lease)
+      released: hold => {
+        this.holds.delete(hold.claim.id)
+        watcher.ended(hold)
       },
-      lost: (lease, error) => {
-        net.trace.note(process.name, () => `lost ${lease.id}: ${error.message}`)
-        this.leases.delete(lease.id)
-        watcher.lost(lease, error)
+      lost: (hold, loss) => {
+        net.trace.note(process.name, () => `lost ${hold.claim.id}: ${loss.message}`)
+        this.holds.delete(hold.claim.id)
+        watcher.lost(hold, loss)
       },
       failed: error => net.trace.note(process.name, () => `failed: ${error}`),
       idle: () => {},
@@ -229,12 +229,11 @@ export class SimulatedClient {
   }
 
   #take({ claim, since, alone }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
-    const lease = this.holding.take({ claim, since, renew, maxHold, alone }, grant)
-    const { hold } = inside.terms(lease)
-    this.leases.set(lease.id, lease)
-    this.#net.trace.note(this.process.name, () => `holds ${claim.id} ${grant.via} ${grant.token} by ${hold.id}`)
-    this.#watcher.acquired(this, lease, alone)
-    return lease
+    const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant)
+    this.holds.set(claim.id, hold)
+    this.#net.trace.note(this.process.name, () => `holds ${claim.id} ${grant.via} ${grant.token} by ${hold.name.id}`)
+    this.#watcher.acquired(this, hold, alone)
+    return new Lease(hold, this.holding)
   }
 
   #strayGrant(id: string, token: number, lock: string): void {

@@ -1,5 +1,4 @@
 /** What goes wrong, one function for each kind; each puts right again what it broke, or `heal` does. */
-import { inside } from '../../src/lease/lease.ts'
 import type { SimulatedClient } from './client.ts'
 import type { Net } from './network.ts'
 import type { Fault, FaultKind } from './plan.ts'
@@ -103,14 +102,14 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)
     const inbox = `${client.process.name}:`.padEnd(12, '_')
-    const ids = [...clients].flatMap(({ leases }) => [...leases.values()].map(lease => inside.terms(lease).hold.id))
+    const ids = [...clients].flatMap(({ holds }) => [...holds.values()].map(({ name }) => name.id))
     const grant = (id: string) => server.publish(`lock:inbox:${inbox}`, `handoff ${id} 1 ${lock}`)
     if (variant < 2) server.publish(`${lock}:unlock`, 'free')
     else if (variant < 4) for (const id of ids) server.publish(`lock:inbox:${inbox}`, `lost ${id} 1 ${lock}`)
     else if (variant < 5) grant(`${inbox}________nobody__`)
     else {
       for (const [id, { fair, fairAfter }] of client.calling) if (!fair && fairAfter === undefined) grant(id)
-      for (const id of client.leases.keys()) grant(id)
+      for (const id of client.holds.keys()) grant(id)
     }
   },
 

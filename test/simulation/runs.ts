@@ -5,7 +5,7 @@
  * Allowed is what API.md says: a run passes no fair waiter that was there when it began, none that its client has itself
  * or was told of, and goes on for a few ms.
  */
-import { inside, type Lease } from '../../src/lease/lease.ts'
+import type { Hold } from '../../src/lease/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
 /** The longest run, ms, by a clock that may be 0.1 % slow: with others, and where none were known. */
@@ -21,7 +21,7 @@ interface Run {
   /** When its first lease was made, virtual ms. */
   begun: number | undefined
   longest: number
-  holder: Lease | undefined
+  holder: Hold | undefined
   issued: number
   /** Whether its client was told that a fair waiter is queued. */
   told: boolean
@@ -60,8 +60,8 @@ export class Runs {
     if (run) run.told = true
   }
 
-  handedOn(lease: Lease): boolean {
-    return this.#passed.has(lease.id)
+  handedOn(hold: Hold): boolean {
+    return this.#passed.has(hold.claim.id)
   }
 
   /** The last token of the hold that its client has issued. */
@@ -69,28 +69,29 @@ export class Runs {
     return this.#runs.get(hold)?.issued ?? 0
   }
 
-  /** A lease was made of a grant by the server. */
-  began(lease: Lease, now: number, alone: boolean): void {
-    const run = this.#runs.get(inside.terms(lease).hold.id)
-    if (!run || run.issued !== lease.fencingToken) return
+  /** A hold was made of a grant by the server. */
+  began(hold: Hold, now: number, alone: boolean): void {
+    const run = this.#runs.get(hold.name.id)
+    if (!run || run.issued !== hold.token) return
     run.begun ??= now
     if (alone) run.longest = LONGEST_ALONE
-    run.holder = lease
+    run.holder = hold
   }
 
-  /** A lease was made of another lease's hold. `fair`: the client's own fair waiters of its key. */
-  inherited(client: SimulatedClient, lease: Lease, fair: readonly string[], now: number): void {
-    const { hold } = inside.terms(lease)
-    const { id, fencingToken: token } = lease
-    const run = this.#runs.get(hold.id)
+  /** A hold was made of another one of its client. `fair`: the client's own fair waiters of its key. */
+  inherited(client: SimulatedClient, hold: Hold, fair: readonly string[], now: number): void {
+    const { token } = hold
+    const { id } = hold.claim
+    const run = this.#runs.get(hold.name.id)
     this.count += 1
     if (!run?.holder || run.begun === undefined) return this.#failed('I1', `${id} has the lock from nobody`)
     const { holder } = run
-    if (inside.state(holder) !== 'released') this.#failed('I1', `${id} has the lock from ${holder.id}, which holds`)
-    const left = lease.remaining()
-    if (left < inside.terms(lease).lease / 2) this.#failed('I1', `${id} was handed a lock for ${left.toFixed(3)} ms`)
-    if (inside.deadline(lease) > inside.deadline(holder)) {
-      this.#failed('I1', `${id} believes to hold for longer than ${holder.id}, from which it has the lock`)
+    const from = holder.claim.id
+    if (holder.state.is !== 'released') this.#failed('I1', `${id} has the lock from ${from}, which holds`)
+    const left = hold.remaining(client.process.now())
+    if (left < hold.length / 2) this.#failed('I1', `${id} was handed a lock for ${left.toFixed(3)} ms`)
+    if (hold.deadline > holder.deadline) {
+      this.#failed('I1', `${id} believes to hold for longer than ${from}, from which it has the lock`)
     }
     if (token <= run.issued) this.#failed('I2', `${id} has the token ${token}, after ${run.issued}`)
     if (token > run.last) this.#failed('I2', `${id} has the token ${token}, of those up to ${run.last}`)
@@ -98,8 +99,8 @@ export class Runs {
     if (run.told)
       this.#failed('I3', `${client.process.name} knows that fair waiters are queued, and goes on with ${id}`)
     if (now - run.begun > run.longest) this.#failed('I3', `${id} has the lock from a run of ${now - run.begun} ms`)
-    this.#passed.add(holder.id)
-    run.holder = lease
+    this.#passed.add(from)
+    run.holder = hold
     run.issued = token
   }
 }

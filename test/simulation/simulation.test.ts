@@ -14,16 +14,16 @@
  *   src/wait/heartbeat.ts  no timer (I4)
  *   src/wait/waiter.ts    `find` blind until the waiter's request is answered (I1)
  *   src/wait/outage.ts     no end of patience (I6)
- *   src/lease/renewal.ts   the deadline ignored (I8); siblings with another token prolonged (I1); `ranOut` not told (I7)
+ *   src/lease/renewal.ts   the deadline ignored (I8); siblings with another token prolonged (I1); `remains` not told (I7)
  *   src/clock.ts           no margin in `surelyUntil` (I1)
  *   src/kinds/mutex/mutex.ts     a renewal counted from 5 ms after it was sent (I1)
  *   src/wait/line.ts       no attempt after `TURN` (I4)
- *   src/lease/tenure.ts    a token twice (I2); nothing of a block counted as used (I2); a run of 40 ms (I3)
- *   src/lease/passing.ts   handed on with less than half of the lease left, or with a new deadline (I1); after Redis has said
- *                          that fair waiters are queued (I3); a record that a nested call does not wait for (re-entry)
- *   src/lease/renewal.ts   handed on while the owner holds it twice (I8)
- *   src/lease/holding.ts   the release of another id than that of the run's hold (I5, I7); named owners hand on (I1); the
- *                          line not told of an own release (I4)
+ *   src/lease/run.ts       a token twice (I2); nothing of a block counted as used (I2); a run of 40 ms (I3)
+ *   src/lease/local-hand-off.ts  handed on with less than half of the lease left, or with a new deadline (I1); after Redis has
+ *                          said that fair waiters are queued (I3); while the owner holds it twice (I8); by an owner with a name
+ *                          (I1); a record that a nested call does not wait for (re-entry)
+ *   src/lease/holds.ts     the release of another id than that of the run's hold (I5, I7); the line not told of an own
+ *                          release (I4)
  *   src/wait/acquire.ts    an heir while a fair waiter of the same client is queued (I3)
  *   lua/acquire.lua        a lease that counts as lapsed 20 ms early (I1); a re-entry that is not recorded (I2)
  *   lua/include/clock.lua  a clock that does not move on (I2)

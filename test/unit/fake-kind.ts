@@ -5,7 +5,7 @@ import type {
   Granted,
   Heir,
   Held,
-  Hold,
+  HoldName,
   Kind,
   Passed,
   Prolonging,
@@ -77,9 +77,9 @@ export class FakeKind implements Kind {
   readonly attempts = new Calls<[claim: Claim, mode: 'queue' | number | undefined], Granted | Refused>()
   readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
   readonly leaves = new Calls<[claim: Claim], void>()
-  readonly returns = new Calls<[hold: Hold], void>()
-  readonly releases = new Calls<[hold: Hold, used: number | undefined], Released>()
-  readonly passes = new Calls<[hold: Hold, heir: Heir, token: number], Passed | undefined>()
+  readonly returns = new Calls<[hold: HoldName], void>()
+  readonly releases = new Calls<[hold: HoldName, used: number | undefined], Released>()
+  readonly passes = new Calls<[hold: HoldName, heir: Heir, token: number], Passed | undefined>()
   readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
   readonly confirmations = new Calls<[held: Held], Renewed>()
 
@@ -95,15 +95,15 @@ export class FakeKind implements Kind {
     return this.leaves.make(claim)
   }
 
-  giveBack(hold: Hold): Promise<void> {
+  giveBack(hold: HoldName): Promise<void> {
     return this.returns.make(hold)
   }
 
-  release(hold: Hold, used?: number): Promise<Released> {
+  release(hold: HoldName, used?: number): Promise<Released> {
     return this.releases.make(hold, used)
   }
 
-  pass(hold: Hold, heir: Heir, token: number): Promise<Passed | undefined> {
+  pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
     return this.passes.make(hold, heir, token)
   }
 

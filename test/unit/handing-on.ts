@@ -1,8 +1,8 @@
 /** What waits and what holds in one client, wired as the engine does it, with everything around in the test's hands. */
 import { surelyUntil } from '../../src/clock.ts'
 import type { Claim, Granted, Refused } from '../../src/kind.ts'
-import { Holding } from '../../src/lease/holding.ts'
-import type { Lease } from '../../src/lease/lease.ts'
+import { Holds } from '../../src/lease/holds.ts'
+import { Lease } from '../../src/lease/lease.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
 import type { Waiter, Wish } from '../../src/wait/waiter.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -39,7 +39,7 @@ export class HandingOn {
   readonly kind = new FakeKind()
   readonly channels = new FakeChannels()
   readonly acquirer: Acquirer
-  readonly holding: Holding<Waiter>
+  readonly holding: Holds
   /** What was told, as "<what> <lease>", in its order. */
   readonly told: string[] = []
   readonly failures: unknown[] = []
@@ -57,10 +57,10 @@ export class HandingOn {
       trouble: () => undefined,
       failed: error => this.failures.push(error),
     })
-    this.holding = new Holding(kind, clock, this.acquirer, {
-      renewed: ({ id }) => this.#tell('renewed', id),
-      released: ({ id }) => this.#tell('released', id),
-      lost: ({ id }) => this.#tell('lost', id),
+    this.holding = new Holds(kind, clock, this.acquirer, {
+      renewed: ({ claim }) => this.#tell('renewed', claim.id),
+      released: ({ claim }) => this.#tell('released', claim.id),
+      lost: ({ claim }) => this.#tell('lost', claim.id),
       failed: error => this.failures.push(error),
       idle: () => {},
     })
@@ -89,7 +89,8 @@ export class HandingOn {
         asker.end = end ?? 'quit'
         return
       }
-      asker.lease = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY, alone }, end)
+      const hold = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY, alone }, end)
+      asker.lease = new Lease(hold, this.holding)
       this.#tell('acquired', id)
     })
     return asker

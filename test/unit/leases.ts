@@ -1,7 +1,8 @@
-/** A `Renewal` with its leases, and everything around it in the test's hands. */
+/** A `Renewal` with its holds and their leases, and everything around it in the test's hands. */
 import { surelyUntil } from '../../src/clock.ts'
 import type { Granted } from '../../src/kind.ts'
-import { type Keeper, Lease } from '../../src/lease/lease.ts'
+import { Hold } from '../../src/lease/hold.ts'
+import { Lease } from '../../src/lease/lease.ts'
 import { Renewal } from '../../src/lease/renewal.ts'
 import { FakeClock } from './fake-clock.ts'
 import { FakeKind } from './fake-kind.ts'
@@ -26,23 +27,17 @@ export class Leases {
   readonly lost: string[] = []
   readonly remaining: string[] = []
   readonly renewal: Renewal
-  readonly #keeper: Keeper
+  readonly #holds = new Map<Lease, Hold>()
   #granted = 0
 
   constructor() {
     const { kind, clock } = this
     this.renewal = new Renewal(kind, clock, {
-      renewed: lease => this.renewed.push(lease.id),
-      lost: lease => this.lost.push(lease.id),
-      remains: lease => this.remaining.push(lease.id),
+      renewed: hold => this.renewed.push(hold.claim.id),
+      lost: hold => this.lost.push(hold.claim.id),
+      remains: hold => this.remaining.push(hold.claim.id),
       idle: () => {},
     })
-    this.#keeper = {
-      clock,
-      release: lease =>
-        this.renewal.end(lease, async () => (await kind.release({ key: lease.key, id: lease.id })).ended),
-      renew: (lease, ms) => this.renewal.renew(lease, ms),
-    }
   }
 
   /** A lease that has just been granted, by a request that was answered in no time. */
@@ -53,11 +48,23 @@ export class Leases {
     const { maxHold = Number.POSITIVE_INFINITY, token = number, via = 'immediate' } = grant
     const since = this.clock.now()
     const { deadline = surelyUntil(since, length) } = grant
-    const renewUntil = renew ? since + maxHold : since
-    const terms = { id, hold: { key, id }, owner, label: '', lease: length, renewUntil, since, waited: 0 }
-    const lease = new Lease(terms, { granted: true, token, deadline, via }, this.#keeper)
-    this.renewal.add(lease)
+    const claim = { key, id, owner, label: '', lease: length, headStart: 0 }
+    const asked = { claim, since, renew, maxHold, alone: false }
+    const hold = new Hold(asked, { granted: true, token, deadline, via }, undefined, since, number)
+    const { kind, renewal, clock } = this
+    const lease = new Lease(hold, {
+      remaining: hold => hold.remaining(clock.now()),
+      release: hold => renewal.end(hold, async ({ name }) => (await kind.release(name)).ended),
+      renew: (hold, ms) => renewal.renew(hold, ms),
+    })
+    this.#holds.set(lease, hold)
+    renewal.add(hold)
     return lease
+  }
+
+  /** Something says that these may be gone. */
+  doubt(...leases: Lease[]): void {
+    this.renewal.doubtAll(leases.map(lease => this.#holds.get(lease)!))
   }
 
   /** What each request for renewal asked for, as pairs of hold and ms. */

@@ -131,7 +131,7 @@ describe('a renewal without an answer', () => {
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH])
     expect([lease.held, lease.remaining()]).toEqual([false, 0])
     expect(at.renewed).toEqual([])
-    expect(at.renewal.size).toBe(0)
+    expect(at.renewal.live.size).toBe(0)
   })
 
   test('is not asked for a second time while it is under way', async () => {
@@ -169,7 +169,7 @@ describe('I8 "gone" is final', () => {
   test('a loss that is told of is asked about at once, also of a fixed lease', async () => {
     const at = new Leases()
     const leases = [at.grant(), at.grant({ renew: false })]
-    at.renewal.check(leases)
+    at.doubt(...leases)
     await at.clock.advance(0)
     expect(at.asked).toEqual([
       [
@@ -184,7 +184,7 @@ describe('I8 "gone" is final', () => {
   test('a doubt that proves wrong leaves a fixed lease as it was', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false })
-    at.renewal.check([lease])
+    at.doubt(lease)
     await at.clock.advance(0)
     await at.kind.renewals.next.answer([at.clock.now() + 10])
     expect(lease.remaining()).toBe(LENGTH - MARGIN)
@@ -200,7 +200,7 @@ describe('I8 "gone" is final', () => {
       const lease = at.grant({ renew, via: 'handoff', deadline: at.clock.now() + LENGTH * 0.7 })
       await at.clock.advance(THIRD)
       expect(at.asked.length).toBe(1)
-      at.renewal.check([lease])
+      at.doubt(lease)
       await at.kind.renewals.next.answer([at.clock.now() + LENGTH])
       await at.clock.advance(100)
       expect(at.asked.length).toBe(2)
@@ -241,7 +241,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     const at = new Leases()
     const lease = at.grant({ renew })
     await at.clock.advance(1_000)
-    at.renewal.check([lease])
+    at.doubt(lease)
     await at.clock.advance(0)
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
     expect(lease.remaining()).toBe(left)
@@ -250,7 +250,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
   test('a confirmation of one that was told late: its time began when the request left, not when its reply was there', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, deadline: at.clock.now() + LENGTH - 1_500 })
-    at.renewal.check([lease])
+    at.doubt(lease)
     await at.clock.advance(0)
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
     expect(lease.remaining()).toBe(LENGTH - 1_500)
@@ -264,7 +264,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     await renewed
     const left = surelyUntil(0, 2 * LENGTH)
     expect(lease.remaining()).toBe(left)
-    at.renewal.check([lease])
+    at.doubt(lease)
     await at.clock.advance(1)
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
     expect(lease.remaining()).toBe(left - 1)
@@ -274,7 +274,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     const at = new Leases()
     const lease = at.grant({ renew: false, owner: 'somebody' })
     const left = lease.remaining()
-    at.renewal.check([lease])
+    at.doubt(lease)
     await at.clock.advance(0)
     await at.kind.renewals.next.answer([at.clock.now() + 2 * LENGTH])
     expect(lease.remaining()).toBe(left)
@@ -285,7 +285,7 @@ test('I7 only a hold that ran out here is told as such: Redis may still have it,
   const at = new Leases()
   const [out, gone, releasing] = [at.grant({ renew: false, lease: 500 }), at.grant(), at.grant()]
   void releasing.release()
-  at.renewal.check([gone])
+  at.doubt(gone)
   await at.clock.advance(0)
   await at.kind.renewals.next.answer([undefined])
   await at.clock.advance(2 * LENGTH)
@@ -342,7 +342,7 @@ describe('I7 nothing is left', () => {
     await done
     await at.clock.advance(THIRD)
     await at.kind.renewals.next.answer([undefined])
-    expect([at.renewal.size, at.renewal.leases]).toEqual([0, []])
+    expect([at.renewal.live.size, at.renewal.live.all]).toEqual([0, []])
   })
 
   test('armed after close', async () => {

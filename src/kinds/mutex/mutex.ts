@@ -7,7 +7,7 @@ import type {
   Granted,
   Heir,
   Held,
-  Hold,
+  HoldName,
   Kind,
   Passed,
   Prolonging,
@@ -113,7 +113,7 @@ export class Mutex implements Kind {
     await this.#leave(claim.key, claim.id, this.#text(claim))
   }
 
-  async giveBack({ key, id }: Hold): Promise<void> {
+  async giveBack({ key, id }: HoldName): Promise<void> {
     await this.#leave(key, id, undefined)
   }
 
@@ -138,7 +138,7 @@ export class Mutex implements Kind {
     return swept.then(noResult, noResult)
   }
 
-  release(hold: Hold, used?: number): Promise<Released> {
+  release(hold: HoldName, used?: number): Promise<Released> {
     const names = this.#keys.of(hold.key)
     const args = {
       id: hold.id,
@@ -158,7 +158,7 @@ export class Mutex implements Kind {
     })
   }
 
-  async pass({ key, id }: Hold, heir: Heir, token: number): Promise<Passed | undefined> {
+  async pass({ key, id }: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
     const { lease } = heir
     const { status, values, sent } = await this.#scripts.run(
       'pass',

@@ -145,6 +145,17 @@ describe('listeners that act at once', () => {
     expect(closed).toBe(true)
   })
 
+  test('I1 on "released", by naming its owner: Redis, which may let it re-enter, decides who is next', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    at.heard = what => {
+      if (what === 'released') at.begin({ id: 'N', owner: 'A', mode: 'once' })
+    }
+    void leaseOf(a!).release()
+    await settled()
+    expect([b!.lease, at.asking, at.ended]).toEqual([undefined, ['N'], [['A', 0]]])
+  })
+
   test('on "released", by asking for more: who waited longest has the lock', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })

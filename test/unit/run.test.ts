@@ -1,21 +1,21 @@
 /** The bounds of a run of hand-offs within a client, and its tokens. */
 import { describe, expect, test } from 'vitest'
-import { Tenure } from '../../src/lease/tenure.ts'
+import { Run } from '../../src/lease/run.ts'
 
-const hold = { key: 'key', id: 'hold' }
+const claim = { key: 'key', id: 'hold', owner: 'hold', label: '', lease: 30_000, headStart: 0 }
 
-function tenure({ block = 1_000, now = 0, alone = false } = {}): Tenure {
-  return new Tenure(hold, { granted: true, token: 500, deadline: 30_000, via: 'wakeup', block }, now, alone)
+function begin({ block = 1_000, now = 0, alone = false } = {}): Run {
+  return new Run(claim, { granted: true, token: 500, deadline: 30_000, via: 'wakeup', block }, now, alone)
 }
 
 test('I2 tokens are those after the grant’s own, each once, in their order', () => {
-  const run = tenure()
+  const run = begin()
   const issued = Array.from({ length: 1_000 }, () => run.issue())
   expect(issued).toEqual(Array.from({ length: 1_000 }, (_, i) => 501 + i))
 })
 
 test('I2 the last token that was issued is named, so that the rest of the block goes back', () => {
-  const run = tenure()
+  const run = begin()
   expect(run.last).toBe(500)
   for (let i = 0; i < 3; i++) run.issue()
   expect(run.last).toBe(503)
@@ -23,18 +23,18 @@ test('I2 the last token that was issued is named, so that the rest of the block 
 
 describe('I4 a run is over', () => {
   test('4 ms after it began, and says how long it may go on until then', () => {
-    const run = tenure({ now: 100 })
+    const run = begin({ now: 100 })
     expect([100, 101.5, 103.9].map(now => Math.round(run.left(now) * 10))).toEqual([40, 25, 1])
     expect([104, 104.1, 5_000].map(now => run.left(now))).toEqual([0, 0, 0])
   })
 
   test('25 ms after it began, where nobody else is known to wait', () => {
-    const run = tenure({ now: 100, alone: true })
+    const run = begin({ now: 100, alone: true })
     expect([run.left(100), run.left(124), run.left(125), run.left(5_000)]).toEqual([25, 1, 0, 0])
   })
 
   test('with the last token of its block', () => {
-    const run = tenure({ block: 3 })
+    const run = begin({ block: 3 })
     for (let i = 0; i < 3; i++) {
       expect(run.left(0)).toBeGreaterThan(0)
       run.issue()
@@ -44,17 +44,17 @@ describe('I4 a run is over', () => {
 
   test('at once where no tokens were reserved', () => {
     const grant = { granted: true, token: 500, deadline: 30_000, via: 'wakeup' } as const
-    expect(new Tenure(hold, grant, 0, true).left(0)).toBe(0)
+    expect(new Run(claim, grant, 0, true).left(0)).toBe(0)
   })
 
   test('when a fair waiter is known to be queued', () => {
-    const run = tenure()
+    const run = begin()
     run.queued = true
     expect(run.left(0)).toBe(0)
   })
 
   test('when it was ended', () => {
-    const run = tenure()
+    const run = begin()
     run.end()
     expect(run.left(0)).toBe(0)
   })

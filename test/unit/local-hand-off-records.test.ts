@@ -18,7 +18,7 @@ describe('Redis is told of who holds', () => {
     expect(at.records).toEqual([])
     await at.clock.advance(0.1)
     expect(at.records).toEqual([['C', FIRST + 2]])
-    expect(at.kind.passes.next.args[0]).toEqual({ key: KEY, id: 'A' })
+    expect(at.kind.passes.next.args[0]).toMatchObject({ key: KEY, id: 'A' })
     await at.clock.advance(100)
     expect(at.records.length).toBe(1)
   })
@@ -155,5 +155,45 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     await at.recorded()
     await settled()
     expect([at.asking, at.left]).toEqual([[], []])
+  })
+
+  test('is looked up, however often it has entered: none of its other holds is looked at', async () => {
+    const { at, lease } = await handedOn()
+    const deadline = at.clock.now() + 10_000
+    let looks = 0
+    for (let i = 0; i < 1_000; i++) {
+      const claim = {
+        key: KEY,
+        id: `N${i}`,
+        get owner() {
+          looks += 1
+          return lease.owner
+        },
+        label: '',
+        lease: 30_000,
+        headStart: 0,
+      }
+      const asked = { claim, since: 0, renew: true, maxHold: 30_000, alone: false }
+      at.holding.take(asked, { granted: true, token: lease.fencingToken, deadline, via: 'reentry' })
+    }
+    looks = 0
+    for (let i = 0; i < 1_000; i++) void at.holding.record(KEY, lease.owner)
+    expect([looks, at.records]).toEqual([0, [['B', FIRST + 1]]])
+    await at.recorded()
+  })
+
+  test('I1 is not taken for one that holds another key', async () => {
+    const { at, lease, behind } = await handedOn()
+    void at.holding.record('another key', lease.owner)
+    void lease.release()
+    expect([leaseOf(behind).via, at.records]).toEqual(['handoff', []])
+  })
+
+  test('I1 of the holder before has the new one recorded, too: Redis would let it re-enter', async () => {
+    const { at } = await handedOn()
+    await at.ask({ id: 'N', owner: 'A', mode: 'once' })
+    expect([at.records, at.asking]).toEqual([[['B', FIRST + 1]], []])
+    await at.recorded()
+    expect(at.asking).toEqual(['N'])
   })
 })

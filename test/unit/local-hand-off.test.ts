@@ -43,7 +43,7 @@ describe('a release hands the lock on', () => {
     for (const asker of askers) void leaseOf(asker).release()
     await settled()
     expect(askers.map(asker => leaseOf(asker).fencingToken)).toEqual([FIRST, FIRST + 1, FIRST + 2])
-    expect(at.kind.releases.next.args).toEqual([{ key: KEY, id: 'A' }, FIRST + 2])
+    expect(at.kind.releases.next.args).toMatchObject([{ key: KEY, id: 'A' }, FIRST + 2])
   })
 
   test('I7 and leaves nothing behind when all are done', async () => {
@@ -145,7 +145,7 @@ describe('I4 a run ends, and the lock goes back to Redis,', () => {
 async function expectNotHandedOn(at: HandingOn, [a, b]: Awaited<ReturnType<HandingOn['run']>>): Promise<void> {
   const released = leaseOf(a!).release()
   expect(b!.lease).toBeUndefined()
-  expect(at.kind.releases.next.args[0]).toEqual({ key: KEY, id: 'A' })
+  expect(at.kind.releases.next.args[0]).toMatchObject({ key: KEY, id: 'A' })
   await at.released()
   expect(await released).toBe(true)
   expect(at.told.filter(told => told === 'released A').length).toBe(1)

@@ -1,5 +1,5 @@
 /**
- * The time for which a client has a lock, from the grant by Redis to the release there. In between, its unfair leases may
+ * A run of hand-offs within a client: from the grant by Redis to the release there. In between, its unfair holds may
  * hand the lock on from one to the next without asking Redis: at once, because the hold that Redis knows stays where it
  * is, and so does the exclusion.
  *
@@ -13,22 +13,29 @@
  *                   queued: then Redis decides who is next. It is for the others that runs are so short: where the last
  *                   release has found none, it may go on for `LONGEST_ALONE`.
  */
-import type { Granted, Hold } from '../kind.ts'
+import type { Timer } from '../clock.ts'
+import type { Claim, Granted, HoldName } from '../kind.ts'
 
 /** No hand-off later than this many ms after the grant by Redis. */
 const LONGEST_RUN = 4
 /** The same, where the last release has found that no other client listens. */
 const LONGEST_ALONE = 25
 
-/** A grant by another lease of this client. */
+/** A grant by another hold of this client. */
 export interface Inherited extends Granted {
-  readonly tenure: Tenure
+  readonly run: Run
 }
 
-export class Tenure {
-  readonly hold: Hold
+export class Run {
+  /** The hold in Redis. */
+  readonly name: HoldName
   /** The token of the grant that Redis knows of. */
   recorded: number
+  /** The record that is to be made, or the one that is under way. */
+  timer: Timer | undefined
+  recording: Promise<void> | undefined
+  /** Who has the lock now: the unguessable id of one hold. */
+  owner: string
   /** A fair waiter is queued: the lock has to go back. */
   queued = false
   readonly #first: number
@@ -38,8 +45,9 @@ export class Tenure {
   #over = false
 
   /** `grant` came with a block of tokens. `alone`: nobody outside this client is known to wait. */
-  constructor(hold: Hold, grant: Granted, now: number, alone: boolean) {
-    this.hold = hold
+  constructor(claim: Claim, grant: Granted, now: number, alone: boolean) {
+    this.name = claim
+    this.owner = claim.owner
     this.recorded = grant.token
     this.#first = grant.token
     this.#size = grant.block ?? 0

@@ -1,12 +1,12 @@
 /**
  * Where each lock has an inbox of its own (in a cluster), a holder does not hear by itself that its lock is taken away:
  * it would learn it by its next renewal, or not at all if its lease is not renewed (I8). So a hold that lasts subscribes to
- * the inbox of its lock, behind the back of its caller, unless it is renewed so often, and without end, that this would
+ * the inbox of its lock, without its caller's doing, unless it is renewed so often, and without end, that this would
  * bring nothing; a short one ends before, and costs nothing. What happened before it is known to be heard is found by
  * asking once.
  */
 import type { Clock, Timer } from '../clock.ts'
-import { inside, type Lease } from './lease.ts'
+import type { Hold } from './hold.ts'
 
 /** A hold lasts from this age on, in ms. */
 const LASTING = 100
@@ -20,25 +20,25 @@ export interface Inboxes {
   drop(key: string, channel: 'inbox'): void
 }
 
-export class Listening {
+export class LossNews {
   readonly #clock: Clock
   readonly #inboxes: Inboxes
-  readonly #doubt: (lease: Lease) => void
+  readonly #doubt: (id: string) => void
   /** Not old enough yet, oldest first. */
-  #young: Lease[] = []
-  #listening: Lease[] = []
+  #young: Hold[] = []
+  #listening: Hold[] = []
   #timer: Timer | undefined
 
-  /** `doubt`: the hold of this lease may be gone. */
-  constructor(clock: Clock, inboxes: Inboxes, doubt: (lease: Lease) => void) {
+  /** `doubt`: the hold that Redis knows by this id may be gone. */
+  constructor(clock: Clock, inboxes: Inboxes, doubt: (id: string) => void) {
     this.#clock = clock
     this.#inboxes = inboxes
     this.#doubt = doubt
   }
 
-  add(lease: Lease): void {
-    if (isRenewed(lease) && inside.terms(lease).lease / 3 <= PROMPT) return
-    this.#young.push(lease)
+  add(hold: Hold): void {
+    if (isRenewed(hold) && hold.length / 3 <= PROMPT) return
+    this.#young.push(hold)
     if (this.#young.length === 1) this.#arm(LASTING)
   }
 
@@ -55,35 +55,35 @@ export class Listening {
 
   #look(): void {
     const now = this.#clock.now()
-    this.#listening = this.#listening.filter(lease => {
-      if (isHeld(lease)) return true
-      this.#inboxes.drop(lease.key, 'inbox')
+    this.#listening = this.#listening.filter(hold => {
+      if (isHeld(hold)) return true
+      this.#inboxes.drop(hold.key, 'inbox')
       return false
     })
     const young = this.#young.filter(isHeld)
-    const old = young.filter(lease => now - inside.terms(lease).since >= LASTING)
+    const old = young.filter(hold => now - hold.since >= LASTING)
     this.#young = young.slice(old.length)
-    for (const lease of old) this.#listen(lease)
+    for (const hold of old) this.#listen(hold)
     if (this.#young.length > 0) this.#arm(LASTING)
     else if (this.#listening.length > 0) this.#arm(SWEEP)
   }
 
-  #listen(lease: Lease): void {
-    this.#listening.push(lease)
+  #listen(hold: Hold): void {
+    this.#listening.push(hold)
     // One that cannot be heard, for now or for want of rights, is noticed by renewals only.
     // Also where somebody else of this client hears it: since when, is not known.
-    const hearing = this.#inboxes.hear(lease.key, 'inbox') ?? Promise.resolve()
+    const hearing = this.#inboxes.hear(hold.key, 'inbox') ?? Promise.resolve()
     hearing.then(
-      () => this.#doubt(lease),
+      () => this.#doubt(hold.name.id),
       () => {},
     )
   }
 }
 
-function isRenewed(lease: Lease): boolean {
-  return inside.terms(lease).renewUntil === Number.POSITIVE_INFINITY
+function isRenewed(hold: Hold): boolean {
+  return hold.renewUntil === Number.POSITIVE_INFINITY
 }
 
-function isHeld(lease: Lease): boolean {
-  return inside.state(lease) === 'held'
+function isHeld(hold: Hold): boolean {
+  return hold.state.is === 'held'
 }
