@@ -28,20 +28,25 @@
 --   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), bytes of the holder's owner, its owner and label
 --   unfinished  neither yet: so many waiters were passed over that the server had to do something else first; ask again
 -- Invariants: I1 I2 I3 I4 I5
+-- Constants
+--   NO_TICKET = '0'   in a refusal: it is not queued
+--   NOT_QUEUED = 0    the same, as its position
+--   LIFE_UNKNOWN = 0  `queued`: there is a queue, but the record of how long its keys live was lost
+--
 -- include: state
 -- include: holder
 -- include: time
 
 -- The usual case stands before everything that it does not need.
-if not holder and not queued and clock > 0 then
-  local claimed, length, block = claim, lease, tonumber(mode)
+if not holder and not queued and clock ~= NO_CLOCK then
+  local block = tonumber(mode)
   -- include: token
   token = string.format('%.0f', clock)
   -- include: grant
   return 'granted ' .. token .. ' ' .. lease .. (block and ' ' .. block or '')
 end
 
-local id = string.sub(claim, 1, 28)
+local id = string.sub(claim, 1, ID_END)
 local held = holder and ends >= now
 if held then
   -- include: live
@@ -51,28 +56,27 @@ if held then
   end
 end
 
-if held and string.sub(claim, 29, 31) ~= ' 0 ' then
+if held and string.sub(claim, TERMS_AT, NAMELESS_END) ~= NAMELESS then
   -- include: claim
-  local size, rest = string.match(claim, '^ (%d+) %d+ %d+ %d+ (.*)$', 29)
+  local size, rest = string.match(claim, NAMES, TERMS_AT)
   local self, owner = string.sub(rest, 1, size), bytes == '0' and hold or string.sub(names, 1, bytes)
-  local ours, theirs = string.sub(hold, 1, 12), string.sub(owner, 1, 12)
-  if self == owner and (string.sub(id, 1, 12) == ours or theirs ~= ours) then
+  local ours, theirs = string.sub(hold, 1, CLIENT_END), string.sub(owner, 1, CLIENT_END)
+  if self == owner and (string.sub(id, 1, CLIENT_END) == ours or theirs ~= ours) then
     local all = lock .. ':holds'
     if holds then
-      local timetable = all
-      -- include: trim
+      -- include: trim { timetable = all }
     else
       redis.call('ZADD', all, ends, hold)
       redis.call('HSET', lock, 'holds', 1)
     end
     local deadline = now + lease
     redis.call('ZADD', all, deadline, id)
-    if string.sub(id, 1, 12) == ours and tonumber(lease) > tonumber(string.match(holder, '^ %d+ (%d+)', 60)) then
+    if string.sub(id, 1, CLIENT_END) == ours and tonumber(lease) > tonumber(string.match(holder, LEASE, HELD_TERMS_AT)) then
       local first = tonumber(redis.call('ZSCORE', all, hold) or nil)
       if first and first >= now and first < deadline then redis.call('ZADD', all, deadline, hold) end
     end
     if deadline > ends then
-      holder = string.sub(holder, 1, 17) .. deadline .. string.sub(holder, 31)
+      holder = token .. ' ' .. deadline .. string.sub(holder, AFTER_UNTIL)
       redis.call('HSET', lock, 'holder', holder)
     end
     -- include: life
@@ -87,24 +91,22 @@ if held and string.sub(claim, 29, 31) ~= ' 0 ' then
   end
 end
 
-local leftBehind = clock == 0 and redis.call('EXISTS', queue) == 1
-if leftBehind then queued = 0 end
+local leftBehind = clock == NO_CLOCK and redis.call('EXISTS', queue) == 1
+if leftBehind then queued = LIFE_UNKNOWN end
 
-local ticket, position = '0', 0
+local ticket, position = NO_TICKET, NOT_QUEUED
 if mode == 'queue' and (held or queued) then
-  local ttl, headStart = string.match(claim, '^ %d+ %d+ (%d+) (%d+) ', 29)
+  local ttl, headStart = string.match(claim, WAITING, TERMS_AT)
   -- include: clock
   ticket = string.format('%.0f', clock - headStart)
   local joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
   position = redis.call('ZRANK', queue, claim) + 1
-  local fresh = position == 1
-  -- include: enqueue
+  -- include: enqueue { fresh = position == 1 }
   if not joined then
     ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
     redis.call('ZADD', expiry, now + ttl, id)
     redis.call('PEXPIREAT', expiry, queued)
   end
-  local who = string.sub(id, 1, 12)
   -- include: place
 end
 
@@ -112,15 +114,14 @@ if not held then
   local taken, reservation = holder and 'succeeded ' or 'granted ', ''
   -- include: forget
   if queued then
-    local reason, mine = holder and 'expiry' or 'handoff', id
-    -- include: promote
+    -- include: promote { reason = holder and 'expiry' or 'handoff', mine = id }
     if unfinished then return 'unfinished' end
     holder = successor and holder
   else
     holder = false
   end
   if not holder then
-    local claimed, length, block = claim, lease, tonumber(mode)
+    local block = tonumber(mode)
     -- include: token
     token = string.format('%.0f', clock)
     -- include: grant

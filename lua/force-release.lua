@@ -18,6 +18,9 @@
 --   unfinished  the same; who follows is found by lua/sweep.lua, because so many waiters were passed over
 --   free        nobody held it
 -- Invariants: I4 I5 I8
+-- Constants
+--   MOST_TOLD = 1000  holds, by one call
+--
 -- include: state
 -- include: holder
 -- include: time
@@ -26,11 +29,10 @@ if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
 if not holder or ends < now then return 'free' end
 
 local ended, lost = token, { hold }
-if holds then lost = redis.call('ZRANGE', lock .. ':holds', -1000, -1) end
-local mine
--- include: open
+if holds then lost = redis.call('ZRANGE', lock .. ':holds', -MOST_TOLD, -1) end
+-- include: open { mine = nil }
 redis.call('HSET', lock, 'forced', request)
 for _, id in ipairs(lost) do
-  redis.pcall('PUBLISH', inbox .. string.sub(id, 1, 12), 'lost ' .. id .. ' ' .. ended .. ' ' .. lock)
+  redis.pcall('PUBLISH', inbox .. string.sub(id, 1, CLIENT_END), 'lost ' .. id .. ' ' .. ended .. ' ' .. lock)
 end
-return more and 'unfinished' or 'released'
+return unfinished and 'unfinished' or 'released'

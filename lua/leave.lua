@@ -30,7 +30,6 @@ end
 if hold ~= id and not holds then return outcome end
 
 -- include: time
-local mine, used
--- include: drop
-if sweeping then return 'unfinished' end
+-- include: drop { mine = nil, used = nil }
+if unfinished then return 'unfinished' end
 return dropped and 'returned' or outcome

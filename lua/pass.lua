@@ -25,9 +25,8 @@
 if hold ~= id or not lives or lives < now then return 'gone' end
 
 if not holds and tonumber(issued) > tonumber(token) then
-  local deadline = math.max(ends, now + lease)
-  ends = deadline
-  -- include: life
+  ends = math.max(ends, now + lease)
+  -- include: life { deadline = ends }
   redis.call('PEXPIREAT', lock, keep)
   redis.call('HSET', lock, 'holder', issued .. ' ' .. ends .. ' ' .. claim, 'keep', keep)
 end

@@ -22,10 +22,10 @@
 -- Invariants: I2 I3 I4 I5 I7
 -- include: state
 
-local client = string.sub(id, 1, 12)
+local client = string.sub(id, 1, CLIENT_END)
 
 -- The usual case stands before everything that it does not need.
-if holder and not queued and not holds and string.sub(holder, 32, 59) == id then
+if holder and not queued and not holds and string.sub(holder, HELD_ID_AT, HELD_ID_END) == id then
   if used then
     redis.call('HDEL', lock, 'holder', 'reserved')
     if clock < tonumber(used) then redis.call('HSET', lock, 'clock', used) end
@@ -37,9 +37,10 @@ end
 
 -- include: holder
 -- include: time
-local mine = client
--- include: drop
+-- include: drop { mine = client }
 if not dropped then return 'ended' end
-if heir and string.sub(heir, 1, 12) == client then return 'passed ' .. heir .. ' ' .. token .. ' ' .. ends - now end
-if sweeping then return 'unfinished' end
-return 'released ' .. told
+if successor and string.sub(successor, 1, CLIENT_END) == client then
+  return 'passed ' .. successor .. ' ' .. token .. ' ' .. ends - now
+end
+if unfinished then return 'unfinished' end
+return 'released ' .. heard

@@ -17,6 +17,9 @@
 -- Replies
 --   renewed   for each hold: ttl ms; nil if it is gone; -1 if its id has been granted the lock anew
 -- Invariants: I1 I2 I5 I8
+-- Constants
+--   GRANTED_ANEW = -1  in the place of a ttl
+--
 -- include: time
 
 local function renew(lock, id, known, lease)
@@ -30,7 +33,7 @@ local function renew(lock, id, known, lease)
   -- include: holder
   -- include: live
   if not lives or lives < now then return false end
-  if tonumber(token) > known then return -1 end
+  if tonumber(token) > known then return GRANTED_ANEW end
   if lives >= now + lease then return lives - now end
 
   local deadline = now + lease
@@ -41,7 +44,7 @@ local function renew(lock, id, known, lease)
     redis.call('PEXPIREAT', lock .. ':holds', keep)
   end
   ends = math.max(ends, deadline)
-  redis.call('HSET', lock, 'holder', token .. ' ' .. ends .. string.sub(holder, 31), 'keep', keep)
+  redis.call('HSET', lock, 'holder', token .. ' ' .. ends .. string.sub(holder, AFTER_UNTIL), 'keep', keep)
   return lease
 end
 

@@ -19,6 +19,5 @@
 -- include: time
 
 if holder and ends >= now or not queued then return 'swept' end
-local mine
--- include: open
-return more and 'unfinished' or 'swept'
+-- include: open { mine = nil }
+return unfinished and 'unfinished' or 'swept'

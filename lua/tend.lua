@@ -23,13 +23,12 @@
 -- include: holder
 -- include: time
 
-local timetable = expiry
--- include: trim
+-- include: trim { timetable = expiry }
 
 local joins, deadlines, heldUntil = {}, {}, {}
 for i = 1, #waiters, 2 do
   local claim, ticket = waiters[i], waiters[i + 1]
-  local id = string.sub(claim, 1, 28)
+  local id = string.sub(claim, 1, ID_END)
   -- include: live
   if lives and lives >= now then
     heldUntil[i] = lives
@@ -44,19 +43,16 @@ end
 if #joins > 0 then
   redis.call('ZADD', queue, 'NX', unpack(joins))
   redis.call('ZADD', expiry, unpack(deadlines))
-  local fresh = true
-  -- include: enqueue
+  -- include: enqueue { fresh = true }
   redis.call('PEXPIREAT', expiry, queued)
-  local who = string.sub(waiters[1], 1, 12)
-  -- include: place
+  -- include: place { id = waiters[1] }
 end
 
 local how, granted = 'handoff', nil
 if queued and not (holder and ends >= now) then
   how = holder and 'expiry' or 'handoff'
   -- include: forget
-  local reason, mine = how, string.sub(waiters[1], 1, 12)
-  -- include: promote
+  -- include: promote { reason = how, mine = string.sub(waiters[1], 1, CLIENT_END) }
   if unfinished then return { 'unfinished' } end
   granted = successor
 end
@@ -65,7 +61,7 @@ local since, known = math.max(0, now - math.floor(token / 1000)), string.format(
 -- include: claim
 local reply = { 'tended', ends - now, since, known, tonumber(bytes), names }
 for i = 1, #waiters, 2 do
-  local id = string.sub(waiters[i], 1, 28)
+  local id = string.sub(waiters[i], 1, ID_END)
   if heldUntil[i] then
     reply[#reply + 1] = { token, heldUntil[i] - now, hold == id and how or 'reentry' }
   elseif granted == id then

@@ -1,6 +1,24 @@
+-- claim: the names in the holder's claim.
+--
 -- A claim is everything that a grant needs, in one text: what `acquire` is given, what waits in the queue, and what
 -- stands behind token and end in `holder`:
 --   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
--- An id has 28 characters. 0 owner bytes: the caller has no name, its owner is the id itself.
--- Sets `names` to the holder's owner and label, of which the first `bytes` are the owner.
-local bytes, names = string.match(holder, '^ (%d+) %d+ %d+ %d+ (.*)$', 60)
+-- An id has 28 characters, of which the first 12 name its client's inbox. 0 owner bytes: the caller has no name, and its
+-- owner is the id itself. Clients write and read it by src/kinds/mutex/claim.ts, scripts by these constants.
+--
+-- Takes
+--   holder   string  include/state.lua; somebody holds
+-- Gives
+--   bytes    string  how many bytes of `names` are the owner
+--   names    string  the holder's owner and label
+-- Constants
+--   CLIENT_END = 12                                 where the client's part of an id ends
+--   ID_END = 28                                     where the id ends, with which a claim begins
+--   TERMS_AT = 29                                   what follows the id: the patterns below begin here
+--   NAMELESS = ' 0 '                                how the terms begin where the caller has no name
+--   NAMELESS_END = 31                               where that ends
+--   NAMES = '^ (%d+) %d+ %d+ %d+ (.*)$'             owner bytes; owner and label
+--   LEASE = '^ %d+ (%d+)'                           lease
+--   WAITING = '^ %d+ %d+ (%d+) (%d+) '              waiterTtl, headStart
+--   LEASE_AND_WAITING = '^ %d+ (%d+) (%d+) (%d+) '  all three
+bytes, names = string.match(holder, NAMES, HELD_TERMS_AT)

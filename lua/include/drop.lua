@@ -1,23 +1,46 @@
--- Ends the hold `id`; with the last live hold of the holder, the holder. Expects `mine`, as include/promote.lua, and `used`, or
--- nil: the last token that was issued of those that its client had reserved. Sets `dropped` to whether there was such a hold; if
--- the lock has gone on, `heir` to the id of the new holder; `sweeping`, if that is still to be found (include/promote.lua); and
--- `told` to how many heard that it is open.
+-- drop: ends one hold; with the last live hold of the holder, the holder.
+--
 -- ZREM and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET.
-local heir, sweeping
-local told = 0
-local dropped = hold == id
+--
+-- Takes
+--   id          string   the hold that ends
+--   used?       string   µs: the last token that was issued of those that its client had reserved
+--   mine?       string   ids that need no message (include/promote.lua)
+--   lock        HASH     the lock
+--   queue       ZSET     fair waiters by ticket
+--   expiry      ZSET     waiters' deadlines
+--   inbox       string   prefix of the grant channels
+--   memory      ms       how long a free lock's clock is kept
+--   now         ms       the server's time
+--   micros      µs       the same
+-- Changes
+--   holder      string   the next one, once the lock has gone on
+--   token       string   its token
+--   ends        ms       the end of its lease
+--   hold        string   its id
+--   holds       string   absent as soon as the holder has ended
+--   queued      ms       absent where nobody was left
+--   clock       µs       up to what was used or is granted
+--   keep        ms       the lock's key may live longer
+--   reserved    µs       what was reserved and not used has gone back
+-- Gives
+--   dropped     boolean  there was such a hold
+--   successor?  string   the id of the new holder
+--   unfinished? boolean  who follows is still to be found (include/promote.lua)
+--   heard       number   how many were told that the lock is free
+heard = 0
+dropped = hold == id
 local latest
 if holds then
   dropped = redis.call('ZREM', lock .. ':holds', id) == 1
   latest = tonumber(redis.call('ZRANGE', lock .. ':holds', -1, -1, 'WITHSCORES')[2] or nil)
 end
 if dropped and latest and latest >= now then
-  redis.call('HSET', lock, 'holder', token .. ' ' .. latest .. string.sub(holder, 31))
+  redis.call('HSET', lock, 'holder', token .. ' ' .. latest .. string.sub(holder, AFTER_UNTIL))
 elseif dropped then
   if used then
     clock, reserved = math.max(clock, tonumber(used)), 0
     redis.call('HDEL', lock, 'reserved')
   end
   -- include: open
-  heir, sweeping, told = next, more, heard
 end

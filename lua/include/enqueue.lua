@@ -1,12 +1,24 @@
--- Records that somebody is queued until `now + ttl` at least, and lets the queue's keys live that long (I7). Expects `ttl`
--- and `fresh`: a queue that was empty is a new key, which has no life yet.
+-- enqueue: records that somebody is queued until `now + ttl` at least, and lets the queue's keys live that long (I7).
+--
 -- The life moves on in steps of `ttl`, so that most joins need no command for it.
+--
+-- Takes
+--   ttl       ms       the waiter's own expiry
+--   fresh     boolean  the queue was empty: a new key, which has no life yet
+--   lock      HASH     the lock
+--   queue     ZSET     fair waiters by ticket
+--   memory    ms       how long a free lock's clock is kept
+--   now       ms       the server's time
+--   clock     µs       the last ticket
+--   reserved  µs       the last token that a holder may issue by itself
+-- Changes
+--   queued    ms       until when the queue's keys live
+--   keep      ms       the lock's key may live longer
 if queued and queued >= now + ttl and not fresh then
   redis.call('HSET', lock, 'clock', string.format('%.0f', clock))
 else
   queued = math.max(queued or 0, now + 2 * ttl)
-  local deadline = queued
-  -- include: life
+  -- include: life { deadline = queued }
   redis.call('HSET', lock, 'clock', string.format('%.0f', clock), 'queued', queued, 'keep', keep)
   redis.call('PEXPIREAT', queue, queued)
   if life then redis.call('PEXPIREAT', lock, life) end

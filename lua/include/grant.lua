@@ -1,12 +1,26 @@
--- Writes a new holder: its claim, a token, the lease counted from now. Whoever held before must have been ended.
--- Expects `claimed`, `length` (its lease, ms) and `token`, the text of what include/token.lua has just made; and `block`, or
--- nil: so many tokens after this one are reserved for hand-offs within its client.
+-- grant: writes a new holder: its claim, a token, the lease counted from now. Whoever held before must have been ended.
+--
 -- An owner with a name may wait elsewhere, too: its other waiters are told, and re-enter.
-ends, hold = now + length, string.sub(claimed, 1, 28)
-holder = token .. ' ' .. ends .. ' ' .. claimed
+--
+-- Takes
+--   claim     string  of the new holder (include/claim.lua)
+--   lease     ms      as in the claim
+--   token     string  what include/token.lua has just made
+--   block?    number  so many tokens after this one are reserved for hand-offs within its client
+--   lock      HASH    the lock
+--   memory    ms      how long a free lock's clock is kept
+--   now       ms      the server's time
+--   clock     µs      the token as a number
+-- Changes
+--   holder    string  the new one
+--   ends      ms      the end of its lease
+--   hold      string  its id
+--   keep      ms      the lock's key may live longer
+--   reserved  µs      the last token of the block
+ends, hold = now + lease, string.sub(claim, 1, ID_END)
+holder = token .. ' ' .. ends .. ' ' .. claim
 if block then reserved = clock + block end
-local deadline = ends
--- include: life
+-- include: life { deadline = ends }
 if block then
   redis.call('HSET', lock, 'holder', holder, 'clock', token, 'keep', keep, 'reserved', string.format('%.0f', reserved))
 elseif life then
@@ -15,7 +29,7 @@ else
   redis.call('HSET', lock, 'holder', holder, 'clock', token)
 end
 if life then redis.call('PEXPIREAT', lock, life) end
-if string.sub(claimed, 29, 31) ~= ' 0 ' then
-  local size, rest = string.match(claimed, '^ (%d+) %d+ %d+ %d+ (.*)$', 29)
+if string.sub(claim, TERMS_AT, NAMELESS_END) ~= NAMELESS then
+  local size, rest = string.match(claim, NAMES, TERMS_AT)
   redis.pcall('PUBLISH', lock .. ':unlock', 'entered ' .. string.sub(rest, 1, size))
 end

@@ -1,15 +1,36 @@
--- The end of a holder: the lock goes to the next fair waiter, or is opened and the unfair ones are woken. Expects `mine`,
--- as include/promote.lua. Sets `next` to the id of the new holder, or nil; `more` as include/promote.lua, and then the lock is
--- neither handed on nor opened yet; and `heard` to how many were told that the lock is free.
-local next, more, heard
+-- open: the end of a holder: the lock goes to the next fair waiter, or is opened and the unfair ones are woken.
+--
+-- Takes
+--   mine?       string   ids that need no message (include/promote.lua)
+--   lock        HASH     the lock
+--   queue       ZSET     fair waiters by ticket
+--   expiry      ZSET     waiters' deadlines
+--   inbox       string   prefix of the grant channels
+--   memory      ms       how long a free lock's clock is kept
+--   now         ms       the server's time
+--   micros      µs       the same
+-- Changes
+--   holder      string   the next one, once the lock has gone on
+--   token       string   its token
+--   ends        ms       the end of its lease
+--   hold        string   its id
+--   holds       string   absent from here on
+--   queued      ms       absent where nobody was left
+--   clock       µs       up to the token
+--   keep        ms       the lock's key may live longer
+--   reserved    µs       below the token: the new holder has no block
+-- Gives
+--   successor?  string   the id of the new holder
+--   unfinished? boolean  who follows is still to be found (include/promote.lua): the lock is neither handed on nor opened
+--   heard       number   how many were told that the lock is free
 -- include: forget
+heard = 0
 if queued then
-  local reason = 'handoff'
-  -- include: promote
-  next, more = successor, unfinished
+  -- include: promote { reason = 'handoff' }
 end
-if not next then
+if not successor then
   redis.call('HDEL', lock, 'holder')
-  if not more then heard = redis.pcall('PUBLISH', lock .. ':unlock', mine and 'free ' .. mine or 'free') end
+  if not unfinished then
+    heard = tonumber(redis.pcall('PUBLISH', lock .. ':unlock', mine and 'free ' .. mine or 'free')) or 0
+  end
 end
-heard = tonumber(heard) or 0

@@ -1,7 +1,7 @@
--- Makes the first live waiter of the fair queue the holder (I3, I4) and tells its inbox. Expects `reason`, the first word
--- of the message, and `mine`. Sets `successor` to the id of the new holder, or to nil: nobody was left, and `queued` is cleared;
--- or `unfinished` is set, because so many were passed over that the server would be held up for too long. Then the next call
--- goes on where this one has ended: nobody holds the lock, and whoever asks for it has to do that first.
+-- promote: makes the first live waiter of the fair queue the holder (I3, I4) and tells its inbox.
+--
+-- So many may be passed over that the server would be held up for too long. Then the next call goes on where this one has
+-- ended: nobody holds the lock, and whoever asks for it has to do that first.
 --
 -- A queue entry is the waiter's claim, and an id begins with the 12 characters that name its client's inbox. The score
 -- is the ticket.
@@ -14,18 +14,42 @@
 --     In a cluster nobody may be subscribed because the slot has just come to this node, and the waiter has not followed it
 --     yet. If it lost its place for that, a failover would change the order. So there it is passed over only if it has been
 --     heard on this very node (include/place.lua); else it is granted the lock, and finds it by a heartbeat.
--- A waiter whose id begins with `mine` needs no message: the reply of this script tells its client. nil: nobody's does.
 --
 -- The message stands between the end of the old hold and the write of the new one because its count decides; ZPOPMIN is
 -- the first write, and frees memory, so a server at maxmemory still lets the rest through.
 -- A PUBLISH that the server refuses (ACL) does not undo the choice: the waiter learns of it by its next heartbeat.
-local successor, unfinished, deaf
-local left = 250
+--
+-- Takes
+--   reason      string   the first word of the message
+--   mine?       string   how ids begin that need no message: the reply of this script tells their client; absent: none does
+--   lock        HASH     the lock
+--   queue       ZSET     fair waiters by ticket
+--   expiry      ZSET     waiters' deadlines
+--   inbox       string   prefix of the grant channels
+--   memory      ms       how long a free lock's clock is kept
+--   now         ms       the server's time
+--   micros      µs       the same
+-- Changes
+--   holder      string   the new one, if there is a successor
+--   token       string   its token
+--   ends        ms       the end of its lease
+--   hold        string   its id
+--   queued      ms       absent where nobody was left
+--   clock       µs       up to the token
+--   keep        ms       the lock's key may live longer
+--   reserved    µs       below the token: the new holder has no block
+-- Gives
+--   successor?  string   the id of the new holder; absent: nobody was left, or it is unfinished
+--   unfinished? boolean  so many were passed over that the next call has to go on
+-- Constants
+--   MOST_PASSED_OVER = 250  waiters, by one call
+local deaf
+local left = MOST_PASSED_OVER
 repeat
   left = left - 1
   local first = redis.call('ZPOPMIN', queue)
-  local claimed = first[1]
-  if not claimed then
+  local claim = first[1]
+  if not claim then
     redis.call('HDEL', lock, 'queued')
     queued = nil
     --[[cluster
@@ -33,8 +57,8 @@ repeat
     --]]
     break
   end
-  local waiter, client = string.sub(claimed, 1, 28), string.sub(claimed, 1, 12)
-  local length, ttl, headStart = string.match(claimed, '^ %d+ (%d+) (%d+) (%d+) ', 29)
+  local waiter, client = string.sub(claim, 1, ID_END), string.sub(claim, 1, CLIENT_END)
+  local lease, ttl, headStart = string.match(claim, LEASE_AND_WAITING, TERMS_AT)
   local live = client ~= deaf and (first[2] + headStart) / 1000 + ttl >= now
   if not live and client ~= deaf then
     local deadline = redis.call('ZSCORE', expiry, waiter)
@@ -56,8 +80,7 @@ repeat
     end
     if heard ~= 0 then
       successor, token = waiter, offered
-      local block
-      -- include: grant
+      -- include: grant { block = nil }
     else
       deaf = client
     end

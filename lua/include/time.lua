@@ -1,6 +1,8 @@
--- The server's clock: the only clock that decides anything (a client's may be wrong, stepped or stopped).
--- `now` is in whole ms, rounded down; `micros` is the same instant in µs.
--- A lease that ends at `ends` is live while ends >= now, so rounding down never ends one early (I1).
+-- time: the server's clock: the only clock that decides anything (a client's may be wrong, stepped or stopped).
+--
+-- Gives
+--   now     ms  whole, rounded down: a lease that ends at `ends` is live while ends >= now, so none ends early (I1)
+--   micros  µs  the same instant
 local time = redis.call('TIME')
-local micros = time[1] * 1000000 + time[2]
-local now = math.floor(micros / 1000)
+micros = time[1] * 1000000 + time[2]
+now = math.floor(micros / 1000)

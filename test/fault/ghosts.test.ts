@@ -12,7 +12,7 @@ const gone = new Error('no longer')
 
 describe('a request arrives after its client has gone on', () => {
   // Break: `-- include: live` to `local lives = ends` in lua/renew.lua and
-  // `if tonumber(token) > known then return -1 end` away in lua/renew.lua: whoever holds is prolonged.
+  // `tonumber(token) > known` to `false` in lua/renew.lua: whoever holds is prolonged.
   test('a renewal, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -30,8 +30,8 @@ describe('a request arrives after its client has gone on', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `and string.sub(holder, 32, 59) == id` away in lua/release.lua: the hold of another is ended.
-  // Break: `local dropped = hold == id` to `local dropped = hold ~= nil` in lua/include/drop.lua: the same.
+  // Break: `and string.sub(holder, HELD_ID_AT, HELD_ID_END) == id` away in lua/release.lua: the hold of another is ended.
+  // Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/include/drop.lua: the same.
   test('a release, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -69,7 +69,7 @@ describe('a request arrives after its client has gone on', () => {
     await nothingLeft(plainRedis(), next, key)
   })
 
-  // Break: `now + length` to `now + 9 * length` in lua/include/grant.lua: it lasts for longer than its lease. A limit:
+  // Break: `now + lease` to `now + 9 * lease` in lua/include/grant.lua: it lasts for longer than its lease. A limit:
   // until its lease has run out, nobody can tell such a hold from a live one. (The time that it cannot exceed is what is
   // tested.)
   test('an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease', async () => {

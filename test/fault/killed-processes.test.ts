@@ -80,7 +80,8 @@ test('of a process that holds, with twenty fair waiters between those of others:
   await nothingLeft(redis, others[0]!, key)
 })
 
-// Break: `redis.call('PEXPIREAT', queue, queued)` away in lua/include/enqueue.lua: the queue of the dead stays for ever.
+// Break: `redis.call('PEXPIREAT', queue, queued)` to `redis.call('EXISTS', queue)` in lua/include/enqueue.lua: the queue of the
+// dead stays for ever.
 test('of everybody: I7, nothing at all is left in Redis after what they had has expired', async () => {
   const key = freshKey()
   const terms = { lease: 600, waiterTtl: 500, tokenMemory: 200 }

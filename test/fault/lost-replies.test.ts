@@ -80,8 +80,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/leave.lua and `local dropped = hold == id` to
-  // `local dropped = hold ~= nil` in lua/include/drop.lua: a repeated leave ends the hold of the next. Either check suffices.
+  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/leave.lua and `dropped = hold == id` to
+  // `dropped = hold ~= nil` in lua/include/drop.lua: a repeated leave ends the hold of the next. Either check suffices.
   test('of a leave that gave a grant back: I5 I7, the lock goes on once', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)

@@ -67,8 +67,8 @@ describe.each([
 })
 
 // Break: `-- include: live` to `local lives = ends` in lua/renew.lua and
-// `if tonumber(token) > known then return -1 end` away in lua/renew.lua: the lease of another is prolonged. Break:
-// `local dropped = hold == id` to `local dropped = true` in lua/include/drop.lua: the hold of another is ended.
+// `tonumber(token) > known` to `false` in lua/renew.lua: the lease of another is prolonged. Break:
+// `dropped = hold == id` to `dropped = true` in lua/include/drop.lua: the hold of another is ended.
 test('requests of a stopped holder were on their way, and arrive when another holds: I5, they change nothing', async () => {
   const key = freshKey()
   const proxy = await FrameProxy.before(redisUrl())

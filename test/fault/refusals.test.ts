@@ -140,8 +140,8 @@ describe('maxmemory is reached', () => {
     expect(await held.release()).toBe(true)
   })
 
-  // Break: `local dropped = hold == id` to
-  // `local dropped = hold == id; redis.call('HSET', lock, 'keep', keep)` in lua/include/drop.lua: the first write is HSET, so the release is refused as a whole.
+  // Break: `dropped = hold == id` to
+  // `dropped = hold == id; redis.call('HSET', lock, 'keep', keep)` in lua/include/drop.lua: the first write is HSET, so the release is refused as a whole.
   test('I4: a release works, hands on to fair waiters in order, and wakes unfair ones', async () => {
     const { redis, key, holder, queuing, parking } = await scene()
     const held = await holder.lock(key)
@@ -158,7 +158,7 @@ describe('maxmemory is reached', () => {
     expect(await holder.isLocked(key)).toBe(false)
   })
 
-  // Break: `-- include: trim` away in lua/tend.lua: heartbeats are refused, and
+  // Break: `-- include: trim { timetable = expiry }` away in lua/tend.lua: heartbeats are refused, and
   // the waiter is passed over.
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
     const { redis, key, holder, queuing } = await scene()

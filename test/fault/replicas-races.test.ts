@@ -8,7 +8,7 @@ import { FrameProxy } from './support/frame-proxy.ts'
 import { outcomeOf, reasonOf, warm, ways, within } from './support/steps.ts'
 
 // Break: ` && grant.token === waiter.latest` away in src/wait/local-lock.ts and
-// `if tonumber(token) > known then return -1 end` away in lua/renew.lua: the lease has the token of the first grant.
+// `tonumber(token) > known` to `false` in lua/renew.lua: the lease has the token of the first grant.
 test('I2: a confirmation of another grant to the same waiter does not count', async () => {
   const master = await ownServer('--repl-diskless-sync-delay', '0')
   await ownServer('--replicaof', '127.0.0.1', String(master.port))

@@ -136,7 +136,7 @@ describe('a right that only speed depends on is revoked', () => {
     },
   )
 
-  // Break: `mine = how, string.sub(waiters[1], 1, 12)` to `mine = how, nil` in lua/tend.lua: a waiter whose inbox is
+  // Break: `mine = string.sub(waiters[1], 1, CLIENT_END)` to `mine = nil` in lua/tend.lua: a waiter whose inbox is
   // not heard is passed over each time.
   test.each([
     ['the command', ['-subscribe']],

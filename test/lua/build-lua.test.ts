@@ -1,15 +1,16 @@
 /** scripts/build-lua.ts: the header of a script is its interface, and is checked against the body. */
-import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import luaparse from 'luaparse'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { moduleOf } from '../../scripts/lua/module.ts'
 import { scripts } from '../../src/redis/scripts.generated.ts'
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
-const files = readdirSync(join(project, 'lua')).filter(file => file.endsWith('.lua'))
+const filesIn = (folder: string) => readdirSync(join(project, folder)).filter(file => file.endsWith('.lua'))
+const [files, includes] = [filesIn('lua'), filesIn('lua/include')]
 
 function topLevelLocals(lua: string): string[] {
   return luaparse.parse(lua, { luaVersion: '5.1' }).body.flatMap(statement => {
@@ -18,23 +19,19 @@ function topLevelLocals(lua: string): string[] {
   })
 }
 
-/** Builds a copy of lua/ in which one file was changed. */
-function buildWith(file: string, change: (source: string) => string) {
+/** What a copy of lua/ is built to, in which these files were changed. */
+function builtWith(...changes: readonly [file: string, change: (source: string) => string][]): string {
   const copy = mkdtempSync(join(tmpdir(), 'baton-lua-'))
   onTestFinished(() => rmSync(copy, { recursive: true }))
-  for (const part of ['lua', 'scripts', 'package.json'])
-    cpSync(join(project, part), join(copy, part), { recursive: true })
-  mkdirSync(join(copy, 'src/redis'), { recursive: true })
-  symlinkSync(join(project, 'node_modules'), join(copy, 'node_modules'))
-  const path = join(copy, 'lua', file)
-  writeFileSync(path, change(readFileSync(path, 'utf8')))
-
-  const { status, stderr } = spawnSync(process.execPath, ['--import', 'tsx', 'scripts/build-lua.ts'], {
-    cwd: copy,
-    encoding: 'utf8',
-  })
-  const generated = () => readFileSync(join(copy, 'src/redis/scripts.generated.ts'), 'utf8')
-  return { status, stderr, generated }
+  cpSync(join(project, 'lua'), copy, { recursive: true })
+  for (const [file, change] of changes) {
+    const path = join(copy, `${file}.lua`)
+    const source = readFileSync(path, { encoding: 'utf8', flag: 'a+' })
+    const changed = change(source)
+    if (changed === source) throw new Error(`nothing has changed in ${file}`)
+    writeFileSync(path, changed)
+  }
+  return moduleOf(pathToFileURL(`${copy}/`))
 }
 
 describe('the generated scripts', () => {
@@ -46,49 +43,295 @@ describe('the generated scripts', () => {
     for (const name of names) expect(locals.filter(local => local === name)).toEqual([name])
   })
 
+  test.each(Object.entries(scripts))('%s: what an include makes for itself stays in it', (_, { lua }) => {
+    const inside = ['state', 'time', 'needed', 'latest', 'deaf', 'left', 'many', 'far']
+    expect(topLevelLocals(lua).filter(name => inside.includes(name))).toEqual([])
+  })
+
   test.each(files)('%s opens with its purpose, KEYS, ARGV and every reply', file => {
     const header = readFileSync(join(project, 'lua', file), 'utf8').split(/\n(?!--)/, 1)[0]!
     expect(header).toMatch(new RegExp(`^-- ${file.replace('.lua', '')}: \\S`))
     for (const title of ['KEYS', 'ARGV', 'Replies']) expect(header).toMatch(new RegExp(`^-- ${title}\\n--   \\w`, 'm'))
   })
+
+  test.each(includes)('include/%s opens with its purpose', file => {
+    const header = readFileSync(join(project, 'lua/include', file), 'utf8')
+    expect(header).toMatch(new RegExp(`^-- ${file.replace('.lua', '')}: \\S`))
+  })
 })
+
+/** Replaces what is there once. */
+function put(from: string, to: string): (source: string) => string {
+  return source => {
+    expect(source.split(from), from).toHaveLength(2)
+    return source.replace(from, () => to)
+  }
+}
 
 describe('the build', () => {
   test('of lua/ as it is gives the module that is in use', () => {
-    const { status, generated } = buildWith('inspect.lua', source => source)
-    expect(status).toBe(0)
-    expect(generated()).toBe(readFileSync(join(project, 'src/redis/scripts.generated.ts'), 'utf8'))
+    expect(builtWith()).toBe(readFileSync(join(project, 'src/redis/scripts.generated.ts'), 'utf8'))
   })
 
   test.each([
-    {
-      what: 'a name in the header that the body does not use',
-      change: (source: string) => source.replace('-- ARGV\n', '-- ARGV\n--   spare  string\n'),
-      problem: 'the header\'s "spare" is not used',
+    [
+      'a name in the header that the body does not use',
+      '-- ARGV\n',
+      '-- ARGV\n--   spare  string\n',
+      'the header\'s "spare" is not used',
+    ],
+    [
+      'a reply that the header does not list',
+      "{ 'state',",
+      "{ 'status',",
+      'replies "status", which the header does not list',
+    ],
+    [
+      'a reply in the header that is never given',
+      '-- Replies\n',
+      '-- Replies\n--   gone  never\n',
+      'the header\'s reply "gone" is never given',
+    ],
+    ['a global that is written', 'local lockState', 'lockState', '"lockState" is a global'],
+    ['a global that is read', 'if most', 'if least and most', '"least" is a global'],
+    [
+      'a name in the header that is written',
+      'if most',
+      'most = 1\nif most',
+      'writes "most", which it neither changes nor gives',
+    ],
+    [
+      'KEYS or ARGV by position',
+      'if most',
+      'if ARGV[1] and most',
+      'KEYS and ARGV are read through the names of the header',
+    ],
+  ])('refuses %s', (_, from, to, problem) => {
+    expect(() => builtWith(['inspect', put(from, to)])).toThrow(`lua/inspect.lua: ${problem}`)
+  })
+
+  // Each stands for what its body or its includer could do unseen, while an include was but text in its place.
+  test.each([
+    [
+      'reads what its includers have and it does not take',
+      'include/life',
+      '+ memory',
+      '+ memory + now',
+      'reads "now", which it does not take',
+    ],
+    [
+      'reads what an include of its own makes for itself',
+      'include/drop',
+      'heard = 0',
+      'heard = #deaf',
+      'reads "deaf", which it does not take',
+    ],
+    [
+      'reads for a single server what it makes for a cluster',
+      'include/place',
+      '--]]',
+      '--]]\nredis.call(who)',
+      'reads "who", which it does not take',
+    ],
+    [
+      'writes what it takes',
+      'include/clock',
+      '\nclock = ',
+      '\nmicros = 0\nclock = ',
+      'writes "micros", which it neither changes nor gives',
+    ],
+    [
+      'writes what its includers have',
+      'include/forget',
+      'holds = nil',
+      'holds, hold = nil',
+      'writes "hold", which it neither changes nor gives',
+    ],
+    [
+      'does not take what its include takes',
+      'include/enqueue',
+      "--   memory    ms       how long a free lock's clock is kept\n",
+      '',
+      'its include "life" takes "memory", which is neither made here nor declared',
+    ],
+    [
+      'does not change what its include changes',
+      'include/enqueue',
+      "--   keep      ms       the lock's key may live longer\n",
+      '',
+      'its include "life" changes "keep", which is neither made here nor declared',
+    ],
+    [
+      'declares that it takes what it does not read',
+      'include/token',
+      '--   micros ',
+      '--   spare     ms  nothing\n--   micros ',
+      'takes "spare" and does not read it',
+    ],
+    [
+      'declares that it changes what it does not write',
+      'include/token',
+      '-- Changes\n',
+      '-- Changes\n--   spare     ms  nothing\n',
+      'changes "spare" and does not write it',
+    ],
+    [
+      'declares that it gives what it does not write',
+      'include/live',
+      '-- Gives\n',
+      '-- Gives\n--   spare  ms  nothing\n',
+      'gives "spare" and does not write it',
+    ],
+    [
+      'makes a local of what it gives',
+      'include/clock',
+      '\nclock = ',
+      '\nlocal clock = ',
+      'changes "clock" and does not write it',
+    ],
+    [
+      'gives what nobody reads',
+      'include/live',
+      '-- Gives\n',
+      '-- Gives\n--   spare  ms  nothing\n',
+      'nobody reads "spare", which it gives',
+      (source: string) => `${source}spare = 0\n`,
+    ],
+    [
+      'declares a name and nothing else',
+      'include/clock',
+      "micros  µs  the server's time",
+      'micros',
+      'cannot read "micros"',
+    ],
+    ['says no type', 'include/clock', 'micros  µs', 'micros  time', '"micros" has no type or unit, but "time"'],
+    [
+      'says nothing about a name',
+      'include/clock',
+      "micros  µs  the server's time",
+      'micros  µs',
+      '"micros" is not explained',
+    ],
+    [
+      'has another unit than another include',
+      'include/clock',
+      'micros  µs',
+      'micros  ms',
+      '"micros" is ms here and µs elsewhere',
+    ],
+    ['includes itself', 'include/clock', '\nclock = ', '\n-- include: token\nclock = ', '"token" includes itself'],
+    [
+      'includes what is not there',
+      'include/token',
+      '-- include: clock',
+      '-- include: watch',
+      'there is no include "watch"',
+    ],
+    [
+      'declares a constant that nobody uses',
+      'include/trim',
+      '-- Constants\n',
+      '-- Constants\n--   SPARE = 1  nothing\n',
+      'nobody uses the constant "SPARE"',
+    ],
+    [
+      'declares a constant that is one already',
+      'include/trim',
+      '-- Constants\n',
+      '-- Constants\n--   ID_END = 1  nothing\n',
+      'the constant "ID_END" has a value already',
+    ],
+    [
+      'says nothing about a constant',
+      'include/trim',
+      '-- Constants\n',
+      '-- Constants\n--   SPARE = 1\n',
+      'cannot read the constant "SPARE = 1"',
+    ],
+    [
+      'uses a constant that is none',
+      'include/promote',
+      'left = MOST_PASSED_OVER',
+      'left = MOST_PASSED + MOST_PASSED_OVER',
+      'reads "MOST_PASSED", which it does not take',
+    ],
+  ] as [string, string, string, string, string, ((source: string) => string)?][])(
+    'refuses an include that %s',
+    (_, file, from, to, problem, more = source => source) => {
+      expect(() => builtWith([file, source => more(put(from, to)(source))])).toThrow(`.lua: ${problem}`)
     },
-    {
-      what: 'a reply that the header does not list',
-      change: (source: string) => source.replace("{ 'state',", "{ 'status',"),
-      problem: 'replies "status", which the header does not list',
-    },
-    {
-      what: 'a reply in the header that is never given',
-      change: (source: string) => source.replace('-- Replies\n', '-- Replies\n--   gone  never\n'),
-      problem: 'the header\'s reply "gone" is never given',
-    },
-    {
-      what: 'a global',
-      change: (source: string) => source.replace('local lockState', 'lockState'),
-      problem: '"lockState" is a global',
-    },
-    {
-      what: 'KEYS or ARGV by position',
-      change: (source: string) => source.replace('if most', 'if ARGV[1] and most'),
-      problem: 'KEYS and ARGV are read through the names of the header',
-    },
-  ])('refuses $what', ({ change, problem }) => {
-    const { status, stderr } = buildWith('inspect.lua', change)
-    expect(status).not.toBe(0)
-    expect(stderr).toContain(`lua/inspect.lua: ${problem}`)
+  )
+
+  test('refuses an include that nobody includes', () => {
+    const spare = '-- spare: nothing.\n--\n-- Takes\n--   now  ms  nothing\nredis.call(now)\n'
+    expect(() => builtWith(['include/spare', () => spare])).toThrow('lua/include/spare.lua: nobody includes it')
+  })
+
+  test.each([
+    [
+      'has not what its include takes',
+      'leave',
+      ', used = nil',
+      '',
+      'its include "drop" takes "used", which is neither made here nor declared',
+    ],
+    [
+      'has not what its include changes',
+      'sweep',
+      '-- include: state\n',
+      "local holder, queued = '', 0\n",
+      'its include "open" changes "holds", which is neither made here nor declared',
+    ],
+    [
+      'does not include what gives to another',
+      'pass',
+      '-- include: state\n',
+      '',
+      'its include "holder" takes "holder", which is neither made here nor declared',
+    ],
+    [
+      'reads what an include makes for itself',
+      'leave',
+      'return dropped and',
+      'return latest and dropped and',
+      '"latest" is a global',
+    ],
+    [
+      'binds what its include does not take',
+      'leave',
+      'used = nil',
+      'used = nil, spare = 1',
+      'binds "spare" for its include "drop", which does not take it',
+    ],
+    [
+      'binds nothing to what its include has to have',
+      'tend',
+      'reason = how',
+      'reason = nil',
+      'its include "promote" has to have "reason"',
+    ],
+    [
+      'binds something to no name',
+      'release',
+      '{ mine = client }',
+      '{ client }',
+      'an include is given names: { client }',
+    ],
+    [
+      'binds what its include gives',
+      'release',
+      'mine = client',
+      'mine = heard',
+      'its include "drop" is given "heard", which it gives itself',
+    ],
+    [
+      'has another type than its include',
+      'sweep',
+      'memory      ms',
+      'memory      s',
+      'its include "open" takes ms as "memory", which is s here',
+    ],
+  ])('refuses a script that %s', (_, file, from, to, problem) => {
+    expect(() => builtWith([file, put(from, to)])).toThrow(`lua/${file}.lua: ${problem}`)
   })
 })

@@ -1,0 +1,71 @@
+/** What the header of a file in lua/ declares. */
+
+/** A key, an argument, or a name that an include takes, changes or gives. */
+export interface Declared {
+  readonly name: string
+  /** May be absent, which is nil in Lua. */
+  readonly optional: boolean
+  /** The rest of the list. */
+  readonly rest: boolean
+  /** Its type in Redis, its type, or its unit. */
+  readonly type: string
+}
+
+export interface Header {
+  readonly keys: readonly Declared[]
+  readonly args: readonly Declared[]
+  /** The first words of the replies. */
+  readonly replies: readonly string[]
+  readonly takes: readonly Declared[]
+  readonly changes: readonly Declared[]
+  readonly gives: readonly Declared[]
+  /** What stands for each name. */
+  readonly constants: ReadonlyMap<string, string>
+}
+
+/** Of what an include takes, changes or gives. */
+const types = new Set(['HASH', 'ZSET', 'string', 'number', 'boolean', 'ms', 'µs'])
+
+/** Of a script, or of an include, which has no KEYS, ARGV or Replies. */
+export function headerOf(source: string): Header {
+  const lines = source
+    .split('\n')
+    .filter(line => line.startsWith('--'))
+    .map(line => line.slice('-- '.length))
+  const typed = (title: string) => section(lines, title).map(typedName)
+  return {
+    keys: section(lines, 'KEYS').map(declared),
+    args: section(lines, 'ARGV').map(declared),
+    replies: section(lines, 'Replies').map(line => line.split(/\s/, 1)[0]!),
+    takes: typed('Takes'),
+    changes: typed('Changes'),
+    gives: typed('Gives'),
+    constants: new Map(section(lines, 'Constants').map(constant)),
+  }
+}
+
+function section(header: readonly string[], title: string): string[] {
+  const start = header.indexOf(title) + 1
+  if (start === 0) return []
+  const end = header.findIndex((line, i) => i >= start && !line.startsWith('  '))
+  return header.slice(start, end < 0 ? undefined : end).map(line => line.trim())
+}
+
+function declared(line: string): Declared {
+  const [, name, mark, type] = /^(\w+)(\?|\.\.\.)?\s+(\S+)/.exec(line) ?? []
+  if (name === undefined || type === undefined) throw new Error(`cannot read "${line}"`)
+  return { name, optional: mark === '?', rest: mark === '...', type }
+}
+
+function typedName(line: string): Declared {
+  const known = declared(line)
+  if (!types.has(known.type)) throw new Error(`"${known.name}" has no type or unit, but "${known.type}"`)
+  if (!/^\S+\s+\S+\s+\S/.test(line)) throw new Error(`"${known.name}" is not explained`)
+  return known
+}
+
+function constant(line: string): [name: string, value: string] {
+  const [, name, value] = /^([A-Z][A-Z_]*) = ('[^']*'|-?\d+)\s+\S/.exec(line) ?? []
+  if (name === undefined || value === undefined) throw new Error(`cannot read the constant "${line}"`)
+  return [name, value]
+}

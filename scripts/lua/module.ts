@@ -1,0 +1,162 @@
+/** What scripts/build-lua.ts makes of lua/: its rules stand there. */
+import luaparse from 'luaparse'
+import type { Declared } from './header.ts'
+import { checkAgreement, checkNames, firstAssigned, hasLocals, newNames } from './names.ts'
+import { type Inclusion, outsideStrings, type Source, Sources } from './source.ts'
+
+function preamble(table: 'KEYS' | 'ARGV', list: readonly Declared[]): string[] {
+  const fixed = list.filter(p => !p.rest)
+  const lines = fixed.length
+    ? [`local ${fixed.map(p => p.name).join(', ')} = ${fixed.map((_, i) => `${table}[${i + 1}]`).join(', ')}`]
+    : []
+  const rest = list.find(p => p.rest)
+  if (!rest) return lines
+  if (fixed.length === 0) return [...lines, `local ${rest.name} = ${table}`]
+  return [
+    ...lines,
+    `local ${rest.name} = {}`,
+    `for i = ${fixed.length + 1}, #${table} do ${rest.name}[i - ${fixed.length}] = ${table}[i] end`,
+  ]
+}
+
+/** A line of code, or the include that stands in its place. */
+type Piece = string | Source
+
+/** The code of a script or an include. */
+function pieces(source: Source): Piece[] {
+  return source.lines.flatMap(line => (typeof line === 'string' ? [line] : placed(line, source)))
+}
+
+/** An include in its place: what it gives are locals of the includer, what it takes and makes besides are its own. */
+function placed(inclusion: Inclusion, includer: Source): Piece[] {
+  const { source, bound } = inclusion
+  const made = newNames(inclusion, includer)
+  const scoped = bound.size > 0 || hasLocals(source)
+  const first = new Set(firstAssigned(source))
+  const atOnce = !scoped && made.length > 0 && made.length === first.size && made.every(name => first.has(name))
+  if (atOnce) return ['local', source]
+  return [
+    ...(made.length > 0 ? [`local ${made.join(', ')}`] : []),
+    ...(scoped ? ['do'] : []),
+    ...(bound.size > 0 ? [`local ${[...bound.keys()].join(', ')} = ${[...bound.values()].join(', ')}`] : []),
+    source,
+    ...(scoped ? ['end'] : []),
+  ]
+}
+
+function whole(list: readonly Piece[]): string {
+  return list.map(piece => (typeof piece === 'string' ? piece : whole(pieces(piece)))).join('\n')
+}
+
+/** As TypeScript: an expression of the text, in which includes are constants. */
+function expression(list: readonly Piece[]): string {
+  const parts: string[] = []
+  let run: string[] = []
+  for (const piece of [...list, undefined]) {
+    if (typeof piece === 'string') {
+      run.push(piece)
+      continue
+    }
+    if (run.length > 0) parts.push(JSON.stringify(run.map(short).join('\n')))
+    run = []
+    if (piece) parts.push(constant(piece))
+  }
+  return parts.length === 1 ? parts[0]! : `[${parts.join(', ')}].join('\\n')`
+}
+
+/** Without the spaces that only people need. */
+function short(code: string): string {
+  if (code.startsWith('--')) return code
+  return outsideStrings(code, part => part.replace(/ *([^\w\s]) */g, '$1').replace(/(\d)\.\./g, '$1 ..'))
+}
+
+/** Walks the syntax tree: the first words of tables, and of returned texts, at the top level of the script. */
+function replyWords(node: unknown, words = new Set<string>()): Set<string> {
+  if (Array.isArray(node)) {
+    for (const item of node) replyWords(item, words)
+  } else if (node && typeof node === 'object') {
+    const it = node as Record<string, unknown> & { type?: string }
+    if (it.type === 'FunctionDeclaration') return words
+    if (it.type === 'TableConstructorExpression') {
+      const first = (it['fields'] as { value?: Record<string, unknown> }[])[0]?.value
+      for (const word of literals(first)) words.add(word)
+    } else if (it.type === 'ReturnStatement') {
+      for (const text of it['arguments'] as Record<string, unknown>[])
+        for (const word of literals(text)) words.add(word)
+    }
+    for (const value of Object.values(it)) replyWords(value, words)
+  }
+  return words
+}
+
+/** The words that the texts which an expression may evaluate to begin with, as far as they are written there. */
+function literals(node: Record<string, unknown> | undefined): string[] {
+  if (node?.['type'] === 'StringLiteral') return [String(node['raw']).slice(1, -1).split(' ', 1)[0]!]
+  if (node?.['type'] === 'BinaryExpression') return literals(node['left'] as Record<string, unknown>)
+  if (node?.['type'] === 'LogicalExpression') {
+    const sides = [node['left'], node['right']] as Record<string, unknown>[]
+    return sides.flatMap(literals)
+  }
+  return []
+}
+
+function camel(name: string): string {
+  return name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function constant({ name }: Source): string {
+  return `${camel(name)}Part`
+}
+
+function compile(source: Source) {
+  const { file, name, header } = source
+  const { keys, args, replies } = header
+  const code = pieces(source)
+  const list = [...preamble('KEYS', keys), ...preamble('ARGV', args), ...code]
+  const tree = luaparse.parse(whole(list), { luaVersion: '5.1' })
+  const text = whole(code)
+
+  const fail = (problem: string) => {
+    throw new Error(`${file}: ${problem}`)
+  }
+  const known = new Set(replies)
+  for (const word of replyWords(tree.body))
+    if (!known.has(word)) fail(`replies "${word}", which the header does not list`)
+  for (const word of replies)
+    if (!text.includes(`'${word}'`) && !text.includes(`'${word} `)) fail(`the header's reply "${word}" is never given`)
+
+  const everywhere = text.replace(/^--\[\[cluster$[\s\S]*?^--\]\]$/gm, '')
+  const commands = new Set([...everywhere.matchAll(/redis\.p?call\('(\w+)'/g)].map(match => match[1]!))
+  return { name, list, keys, args, replies, commands: [...commands].sort() }
+}
+
+/** The TypeScript module of the scripts in this folder; throws where a file of it does not hold what its header says. */
+export function moduleOf(folder: URL): string {
+  const { scripts, includes } = new Sources(folder)
+  // What an include declares wrongly is its own fault, and not its includers'.
+  for (const source of [...includes, ...scripts]) checkNames(source)
+  checkAgreement([...scripts, ...includes])
+  return [
+    '// Generated by scripts/build-lua.ts from lua/*.lua. Do not edit.',
+    '',
+    ...includes.map(each => `const ${constant(each)} = ${expression(pieces(each))}`),
+    '',
+    'export const scripts = {',
+    ...scripts.map(compile).map(entry),
+    '} as const',
+    '',
+  ].join('\n')
+}
+
+function entry({ name, keys, args, replies, commands, list }: ReturnType<typeof compile>): string {
+  const quoted = (words: readonly string[]) => `[${words.map(word => `'${word}'`).join(', ')}]`
+  return [
+    `  ${camel(name)}: {`,
+    `    keys: ${quoted(keys.map(key => key.name))},`,
+    `    args: ${quoted(args.map(arg => arg.name))},`,
+    `    replies: ${quoted(replies)},`,
+    `    commands: ${quoted(commands)},`,
+    `    lua: ${expression(list)},`,
+    '  },',
+  ].join('\n')
+}

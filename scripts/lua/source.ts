@@ -1,0 +1,142 @@
+/** The files of lua/: what each declares, and its code, in which the constants have been put in their places. */
+import { readdirSync, readFileSync } from 'node:fs'
+import luaparse from 'luaparse'
+import { type Header, headerOf } from './header.ts'
+
+export interface Source {
+  /** Beginning with `lua/`, for messages. */
+  readonly file: string
+  readonly name: string
+  readonly header: Header
+  /** Without comments and indentation. */
+  readonly lines: readonly Line[]
+}
+
+/** A line of code, or an include that stands in its place. */
+export type Line = string | Inclusion
+
+export interface Inclusion {
+  readonly source: Source
+  /** What it takes under other names than those of its includer: Lua's expressions by its own names. */
+  readonly bound: ReadonlyMap<string, string>
+}
+
+/** The code, as if for a cluster, or for a single server; each include by what stands for it. */
+export function codeOf(lines: readonly Line[], cluster: boolean, shown: (inclusion: Inclusion) => string): string {
+  const text = lines.map(line => (typeof line === 'string' ? line : shown(line))).join('\n')
+  return text.replace(/^--\[\[cluster$([\s\S]*?)^--\]\]$/gm, cluster ? '$1' : '')
+}
+
+export class Sources {
+  readonly scripts: readonly Source[]
+  /** Each behind those that it includes itself. */
+  readonly includes: readonly Source[]
+  readonly #root: URL
+  readonly #headers = new Map<string, Header>()
+  readonly #constants = new Map<string, string>()
+  readonly #used = new Set<string>()
+  /** By their names; undefined while they are being read. */
+  readonly #read = new Map<string, Source | undefined>()
+
+  constructor(root: URL) {
+    this.#root = root
+    const scripts = this.#namesIn('')
+    for (const path of [...scripts, ...this.#namesIn('include/')]) this.#headers.set(path, this.#headerOf(path))
+    this.scripts = scripts.map(path => this.#sourceOf(path, path))
+    this.includes = [...this.#read.values()].filter(source => source !== undefined)
+    for (const [path, { constants }] of this.#headers) {
+      const [, include] = /^include\/(.*)/.exec(path) ?? []
+      if (include !== undefined && !this.#read.has(include)) fail(path, 'nobody includes it')
+      for (const name of constants.keys()) if (!this.#used.has(name)) fail(path, `nobody uses the constant "${name}"`)
+    }
+  }
+
+  #namesIn(folder: string): string[] {
+    const files = readdirSync(new URL(folder, this.#root)).filter(file => file.endsWith('.lua'))
+    return files.map(file => folder + file.slice(0, -'.lua'.length)).sort()
+  }
+
+  #text(path: string): string {
+    return readFileSync(new URL(`${path}.lua`, this.#root), 'utf8')
+  }
+
+  #headerOf(path: string): Header {
+    const header = tried(path, () => headerOf(this.#text(path)))
+    for (const [name, value] of header.constants) {
+      if (this.#constants.has(name)) fail(path, `the constant "${name}" has a value already`)
+      this.#constants.set(name, value)
+    }
+    return header
+  }
+
+  #sourceOf(path: string, name: string): Source {
+    const lines = this.#text(path)
+      .split('\n')
+      .flatMap((line): Line[] => {
+        const [, included, bound] = /^\s*-- include: (\S+)(?: (\{.*\}))?$/.exec(line) ?? []
+        if (included !== undefined) return [{ source: this.#include(path, included), bound: this.#bound(path, bound) }]
+        const code = line.replace(/(^|\s)--(\s.*)?$/, '').trim()
+        return code ? [this.#withConstants(code)] : []
+      })
+    return { file: `lua/${path}.lua`, name, header: this.#headers.get(path)!, lines }
+  }
+
+  #include(by: string, name: string): Source {
+    const known = this.#read.get(name)
+    if (known) return known
+    if (this.#read.has(name)) fail(by, `"${name}" includes itself`)
+    const path = `include/${name}`
+    if (!this.#headers.has(path)) fail(by, `there is no include "${name}"`)
+    this.#read.set(name, undefined)
+    const source = this.#sourceOf(path, name)
+    // Behind those that it includes.
+    this.#read.delete(name)
+    this.#read.set(name, source)
+    return source
+  }
+
+  /** `{ name = expression, … }` */
+  #bound(path: string, table = '{}'): Map<string, string> {
+    const text = `f${this.#withConstants(table)}`
+    const { body } = tried(path, () => luaparse.parse(text, { luaVersion: '5.1', ranges: true }))
+    const call = (body[0] as luaparse.CallStatement).expression as luaparse.TableCallExpression
+    const { fields } = call.arguments as unknown as luaparse.TableConstructorExpression
+    return new Map(
+      fields.map(field => {
+        if (field.type !== 'TableKeyString') return fail(path, `an include is given names: ${table}`)
+        const { range } = field.value as unknown as { range: [number, number] }
+        return [field.key.name, text.slice(...range)]
+      }),
+    )
+  }
+
+  #withConstants(code: string): string {
+    const replaced = (word: string) => {
+      const value = this.#constants.get(word)
+      if (value === undefined) return word
+      this.#used.add(word)
+      return value
+    }
+    return outsideStrings(code, part => part.replace(/\b[A-Z][A-Z_]*\b/g, replaced))
+  }
+}
+
+/** A line of code with everything but its strings changed. */
+export function outsideStrings(code: string, change: (part: string) => string): string {
+  return code
+    .split(/('[^']*')/)
+    .map((part, i) => (i % 2 === 0 ? change(part) : part))
+    .join('')
+}
+
+export function fail(path: string, problem: string): never {
+  throw new Error(`lua/${path}.lua: ${problem}`)
+}
+
+function tried<T>(path: string, action: () => T): T {
+  try {
+    return action()
+  } catch (error) {
+    return fail(path, (error as Error).message)
+  }
+}
