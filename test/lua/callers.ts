@@ -1,4 +1,5 @@
 /** Who asks for a lock in these tests. */
+import { encodeClaim } from '../../src/kinds/mutex/claim.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
 
 export interface Caller {
@@ -32,10 +33,9 @@ export function anonymous(name: string, traits: Partial<Caller> = {}): Caller {
   return { ...who, owner: who.id }
 }
 
-/** Its claim: everything that a grant needs (lua/include/claim.lua). */
-export function claimOf({ id, lease, ttl, headStart, owner, name }: Caller): string {
-  const bytes = owner === id ? 0 : Buffer.byteLength(owner)
-  return `${id} ${bytes} ${lease} ${ttl} ${headStart} ${owner === id ? '' : owner}${name}`
+/** Its claim: everything that a grant needs. */
+export function claimOf({ id, lease, ttl, headStart, owner, name: label }: Caller): string {
+  return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000 }, ttl)
 }
 
 /** Another hold of the same owner, by the same client. */

@@ -1,7 +1,8 @@
 /** One lock on a real server: its state before, its scripts by name, its state after, and the messages in between. */
 import type { Redis } from 'ioredis'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
+import { decodeHolder, decodeNames } from '../../src/kinds/mutex/claim.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
@@ -117,17 +118,8 @@ export class TestLock {
     if (status === 'unfinished') return { status }
     if (status !== 'refused') return { status, token: Number(values[0]), ttl: Number(values[1]) }
     const [ttl, position, ticket, heldFor, clock, bytes] = values.slice(0, 6).map(Number)
-    const names = Buffer.from(values.slice(6).join(' '))
-    return {
-      status,
-      ttl,
-      position,
-      ticket,
-      owner: names.toString('utf8', 0, bytes),
-      label: names.toString('utf8', bytes),
-      heldFor,
-      clock,
-    }
+    const { owner, label } = decodeNames(values.slice(6).join(' '), bytes!)
+    return { status, ttl, position, ticket, owner, label, heldFor, clock }
   }
 
   /** For callers that surely get the lock. */
@@ -184,8 +176,7 @@ export class TestLock {
       string,
       ...Place[],
     ]
-    const names = Buffer.from(text)
-    const [owner, label] = [names.toString('utf8', 0, bytes), names.toString('utf8', bytes)]
+    const { owner, label } = decodeNames(text, bytes)
     return { ttl: left, owner, label, heldFor, clock: Number(clock), places }
   }
 
@@ -222,13 +213,13 @@ export class TestLock {
   async hash(): Promise<Record<string, string>> {
     const { holder, ...fields } = await this.redis.hgetall(this.names.lock)
     if (holder === undefined) return fields
-    const form = /^(?<token>\d{16}) (?<until>\d{13}) (?<hold>\S{28}) (?<bytes>\d+) \d+ \d+ \d+ (?<names>[\s\S]*)$/
-    const { hold, bytes, names, ...parts } = form.exec(holder)!.groups as Record<string, string>
-    const [text, length] = [Buffer.from(names!), Number(bytes)]
-    const owner = length === 0 ? hold! : text.toString('utf8', 0, length)
-    const left = 'holds' in fields && (await this.redis.zscore(this.names.holds, hold!)) === null
-    const live = left ? {} : { hold: hold! }
-    return { ...fields, ...parts, ...live, owner, label: text.toString('utf8', length) }
+    // The scripts find the parts at their places.
+    expect(holder).toMatch(/^\d{16} \d{13} \S{28} /)
+    const { token, until, claim } = decodeHolder(holder)!
+    const left = 'holds' in fields && (await this.redis.zscore(this.names.holds, claim.id)) === null
+    const live = left ? {} : { hold: claim.id }
+    const { owner, label } = claim
+    return { ...fields, token: String(token), until: String(until), ...live, owner, label }
   }
 
   /** Changes the holder's token, or the end of its lease. */

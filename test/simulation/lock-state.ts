@@ -1,25 +1,23 @@
 /**
  * Reads the state of a lock from its keys, for the checks. Only this file of the simulation knows how lua/ lays a lock out;
- * src/kinds/mutex/state.ts knows the form of a claim.
+ * src/kinds/mutex/claim.ts knows the forms of a claim and a holder.
  */
-import { decodeClaim } from '../../src/kinds/mutex/state.ts'
+import { type DecodedClaim, decodeClaim, decodeHolder } from '../../src/kinds/mutex/claim.ts'
 import { namesOf } from '../../src/redis/keys.ts'
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
-
-export type Claim = NonNullable<ReturnType<typeof decodeClaim>>
 
 /** Who holds the lock, or held it until its lease lapsed. */
 export interface Holder {
   readonly token: number
   /** The last token of this grant: the tokens after its own are reserved for hand-offs within the client. */
   readonly lastToken: number
-  readonly claim: Claim
+  readonly claim: DecodedClaim
 }
 
 /** A waiter of the fair queue. */
 export interface Place {
-  readonly claim: Claim
+  readonly claim: DecodedClaim
   readonly ticket: number
   /** ms by the server's clock; until then a grant does not pass the waiter over. */
   readonly liveUntil: number
@@ -53,7 +51,7 @@ export function readLock(keys: Keyspace, lock: string): LockState {
   const deadlines = keys.sortedSet(names.expiry)
   const places = keys.sortedSet(names.queue)?.members.map(({ member, score: ticket }): Place => {
     const claim = claimOf(member)
-    const own = (ticket + claim.headStart) / 1000 + claim.ttl
+    const own = (ticket + claim.headStart) / 1000 + claim.waiterTtl
     return { claim, ticket, liveUntil: Math.max(own, deadlines?.score(claim.id) ?? own) }
   })
   const lives = Object.values(names).map(name => keys.livesUntil(name) ?? Number.POSITIVE_INFINITY)
@@ -69,7 +67,7 @@ export function isHeld(holds: ReadonlyMap<string, number>, id: string, now: numb
   return (holds.get(id) ?? Number.NEGATIVE_INFINITY) >= now
 }
 
-export function claimOf(bytes: string): Claim {
+export function claimOf(bytes: string): DecodedClaim {
   const claim = decodeClaim(textOf(bytes))
   if (!claim) throw new Error(`not a claim: ${bytes}`)
   return claim
@@ -79,11 +77,11 @@ function readHolder(keys: Keyspace, lock: string): Pick<LockState, 'holder' | 'h
   const hash = keys.hash(lock)
   const text = hash?.get('holder')
   if (!hash || text === undefined) return nothing
-  const [, digits, end, rest] = /^(\d{16}) (\d{13}) ([\s\S]*)$/.exec(text) ?? []
-  if (rest === undefined) throw new Error(`not a holder: ${text}`)
-  const [token, claim] = [Number(digits), claimOf(rest)]
+  const known = decodeHolder(textOf(text))
+  if (!known) throw new Error(`not a holder: ${text}`)
+  const { token, until, claim } = known
   const holder = { token, lastToken: Math.max(token, Number(hash.get('reserved') ?? 0)), claim }
-  if (!hash.has('holds')) return { holder, holds: new Map([[claim.id, Number(end)]]) }
+  if (!hash.has('holds')) return { holder, holds: new Map([[claim.id, until]]) }
   const all = keys.sortedSet(namesOf(lock).holds)?.members ?? []
   return { holder, holds: new Map(all.map(({ member, score }) => [member, score])) }
 }

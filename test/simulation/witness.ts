@@ -2,9 +2,11 @@
  * Tells a watcher what a script has decided. A script reports only its reply, so its decisions are derived from its
  * arguments, from the lock before and after the run, and from the waiters that joined the queue during the run.
  */
+
+import type { DecodedClaim } from '../../src/kinds/mutex/claim.ts'
 import { scripts } from '../../src/redis/scripts.generated.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
-import { type Claim, claimOf, isHeld, type LockState } from './lock-state.ts'
+import { claimOf, isHeld, type LockState } from './lock-state.ts'
 
 /** Hears of each decision of a script, and changes nothing. */
 export interface Watcher {
@@ -25,7 +27,7 @@ export interface Watcher {
 }
 
 export interface Grant {
-  readonly claim: Claim
+  readonly claim: DecodedClaim
   readonly token: number
   /** The tokens after `token`, up to this one, belong to the holder's client. */
   readonly lastToken: number

@@ -20,6 +20,7 @@ import type {
 } from '../../kind.ts'
 import type { Keys } from '../../redis/keys.ts'
 import type { Runner } from '../../redis/scripts.ts'
+import { decodeNames, encodeClaim } from './claim.ts'
 
 export interface MutexSettings {
   /** ms */
@@ -94,7 +95,7 @@ export class Mutex implements Kind {
     type Place = number | [token: string, ttl: number, via: Via]
     type Values = [ttl: number, heldFor: number, clock: string, bytes: number, names: string, ...Place[]]
     const [ttl, heldFor, clock, bytes, text, ...places] = values as Values
-    const { owner, label } = namesIn(text, bytes)
+    const { owner, label } = decodeNames(text, bytes)
     return {
       sent,
       ttl,
@@ -202,7 +203,7 @@ export class Mutex implements Kind {
 
   #refused(values: readonly string[], sent: number): Refused {
     const [ttl, position, ticket, heldFor, clock, bytes] = values as [string, string, string, string, string, string]
-    const { owner, label } = namesIn(values.slice(6).join(' '), Number(bytes))
+    const { owner, label } = decodeNames(values.slice(6).join(' '), Number(bytes))
     if (label !== this.#holder) this.#holder = label
     return {
       granted: false,
@@ -217,19 +218,9 @@ export class Mutex implements Kind {
     }
   }
 
-  /** A claim as Redis has it, in the queue and of the holder: lua/include/claim.lua has its form. */
-  #text({ id, owner, label, lease, headStart }: Claim): string {
-    const { waiterTtl } = this.#settings
-    const terms = `${lease} ${waiterTtl} ${headStart && micros(headStart)}`
-    return owner !== id ? `${id} ${Buffer.byteLength(owner)} ${terms} ${owner}${label}` : `${id} 0 ${terms} ${label}`
+  #text(claim: Claim): string {
+    return encodeClaim(claim, this.#settings.waiterTtl)
   }
-}
-
-/** The owner and the label of a claim, which stand in one text; undefined: the owner has no name. */
-function namesIn(text: string, bytes: number): { owner: string | undefined; label: string } {
-  if (bytes === 0) return { owner: undefined, label: text }
-  const names = Buffer.from(text)
-  return { owner: names.toString('utf8', 0, bytes), label: names.toString('utf8', bytes) }
 }
 
 const noResult = () => {}
@@ -238,8 +229,4 @@ const grantedVia = { granted: 'immediate', succeeded: 'expiry', reentered: 'reen
 
 function grantedUntil(token: unknown, deadline: number, via: Via): Granted {
   return { granted: true, token: Number(token), deadline, via }
-}
-
-function micros(ms: number): number {
-  return Math.round(ms * 1000)
 }

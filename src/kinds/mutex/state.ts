@@ -1,4 +1,5 @@
 /** The state of a lock as anyone may see it, and how it is read from the reply of lua/inspect.lua. */
+import { decodeClaim, decodeHolder } from './claim.ts'
 
 /**
  * A waiter of the fair queue.
@@ -68,20 +69,18 @@ export function decodeState(key: string, values: unknown[]): StatePage {
   const nowMicros = Number(nowText)
   const [claim, ticket] = queue.slice(-2)
   return {
-    state: decodeHolder(key, holder ?? '', holds ?? 1, Math.floor(nowMicros / 1000)),
+    state: stateOf(key, holder ?? '', holds ?? 1, Math.floor(nowMicros / 1000)),
     waiters: decodeQueue(queue, new Map(pairs(deadlines)), nowMicros),
     size: queue.length / 2,
     last: claim === undefined || ticket === undefined ? undefined : { claim, ticket },
   }
 }
 
-function decodeHolder(key: string, holder: string, holds: number, now: number): StatePage['state'] {
-  const [, token, until, text] = /^(\d+) (\d+) ([\s\S]*)$/.exec(holder) ?? []
-  const ttl = Number(until) - now
-  const claim = text === undefined || ttl < 0 ? undefined : decodeClaim(text)
-  if (!claim) return { key, locked: false, holds: 0 }
-  const { owner, label } = claim
-  return { key, locked: true, owner, label, holds, fencingToken: Number(token), ttl }
+function stateOf(key: string, holder: string, holds: number, now: number): StatePage['state'] {
+  const known = decodeHolder(holder)
+  if (!known || known.until < now) return { key, locked: false, holds: 0 }
+  const { token, until, claim } = known
+  return { key, locked: true, owner: claim.owner, label: claim.label, holds, fencingToken: token, ttl: until - now }
 }
 
 /** Takes the claims apart, and leaves out those that would be passed over. */
@@ -90,31 +89,15 @@ function decodeQueue(queue: string[], deadlines: Map<string, string>, nowMicros:
   for (const [text, ticket] of pairs(queue)) {
     const claim = decodeClaim(text)
     if (!claim) continue
-    const { id, ttl, headStart, owner, label } = claim
+    const { id, waiterTtl, headStart, owner, label } = claim
     const joined = Number(ticket) + headStart
-    const deadline = Math.max(joined / 1000 + ttl, Number(deadlines.get(id) ?? 0))
+    const deadline = Math.max(joined / 1000 + waiterTtl, Number(deadlines.get(id) ?? 0))
     const expiresIn = Math.floor(deadline - nowMicros / 1000)
     if (expiresIn < 0) continue
     const waited = Math.max(0, Math.floor((nowMicros - joined) / 1000))
     waiters.push({ id, owner, label, position: waiters.length + 1, waited, expiresIn })
   }
   return waiters
-}
-
-/** lua/include/claim.lua has its form. */
-export function decodeClaim(text: string) {
-  const parts = /^(\S+) (\d+) \d+ (\d+) (\d+) ([\s\S]*)$/.exec(text)
-  if (!parts) return undefined
-  const [, id, bytes, ttl, headStart, rest] = parts as unknown as string[]
-  const names = Buffer.from(rest!)
-  const length = Number(bytes)
-  return {
-    id: id!,
-    ttl: Number(ttl),
-    headStart: Number(headStart),
-    owner: length === 0 ? id! : names.toString('utf8', 0, length),
-    label: names.toString('utf8', length),
-  }
 }
 
 function pairs(flat: string[]): [string, string][] {

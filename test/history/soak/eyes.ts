@@ -1,4 +1,5 @@
 /** Looks at the fair queues in Redis all the time, and at its own event loop, through which all proxies go. */
+import { decodeClaim } from '../../../src/kinds/mutex/claim.ts'
 import { now } from '../recorder.ts'
 import type { Stage } from './stage.ts'
 import { lockName } from './terms.ts'
@@ -73,9 +74,8 @@ export class Eyes {
     this.#seen.set(key, { text, t })
     const entries: [id: string, ticket: string, worker: string, owner: string][] = []
     for (let i = 0; i < flat.length; i += 2) {
-      // lua/include/claim.lua has the form of an entry. Owners and labels of a soak are plain ASCII.
-      const [, id, bytes, rest] = /^(\S+) (\d+) \d+ \d+ \d+ (.*)$/.exec(flat[i]!)!
-      entries.push([id!, flat[i + 1]!, rest!.slice(Number(bytes)), rest!.slice(0, Number(bytes)) || id!])
+      const { id, owner, label: worker } = decodeClaim(flat[i]!)!
+      entries.push([id, flat[i + 1]!, worker, owner])
     }
     this.#stage.recorder.record('queue', { key, from, entries }, t)
   }

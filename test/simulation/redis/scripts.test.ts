@@ -5,6 +5,7 @@
  */
 import type { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
+import { encodeClaim } from '../../../src/kinds/mutex/claim.ts'
 import { Keys } from '../../../src/redis/keys.ts'
 import { scripts } from '../../../src/redis/scripts.generated.ts'
 import type { ArgsOf, ScriptName } from '../../../src/redis/scripts.ts'
@@ -132,8 +133,8 @@ class Sequence {
       const id = `${clients[i % clients.length]}${String(i).padStart(16, '_')}`
       const owner = random.pick(['', '', 'x', 'x', 'é', `${clients[0]}${'0'.padStart(16, '_')}`])
       const lease = random.pick([50, 400, 2_000])
-      const headStart = random.chance(0.2) ? 300_000 : 0
-      return { id, lease, claim: `${id} ${Buffer.byteLength(owner)} ${lease} ${TTL} ${headStart} ${owner}a label` }
+      const headStart = random.chance(0.2) ? 300 : 0
+      return { id, lease, claim: encodeClaim({ id, owner: owner || id, label: 'a label', lease, headStart }, TTL) }
     })
   }
 
@@ -248,7 +249,7 @@ test('they do so with more dead waiters than one call passes over', async () => 
   const ear = plainRedis()
   const memory = MEMORY
   const [holder, heir] = heardOf.map(client => `${client}${'1'.padStart(16, '_')}`) as [string, string]
-  const claimOf = (id: string) => `${id} 0 400 ${TTL} 0 a label`
+  const claimOf = (id: string) => encodeClaim({ id, owner: id, label: 'a label', lease: 400, headStart: 0 }, TTL)
   const crowd = Array.from({ length: 500 }, (_, i) => clients[2]! + String(i).padStart(16, '_'))
   const finders: Record<string, (pair: Pair, ticket: string) => Promise<unknown>> = {
     release: ({ inbox, run }) => run('release', { id: holder, memory, inbox, used: undefined }),

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Command } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { type ClientOptions, type Lease, LockClient } from '../../../src/index.ts'
+import { decodeClaim } from '../../../src/kinds/mutex/claim.ts'
 import { check, type Verdict } from '../../history/check.ts'
 import type { Fields, HistoryEvent, Kind } from '../../history/events.ts'
 import { now } from '../../history/recorder.ts'
@@ -150,10 +151,8 @@ export class Crowd {
     const flat = await this.#cluster.zrange(`${lockName(key)}:queue`, '0', '-1', 'WITHSCORES').catch(() => [])
     const entries: [id: string, ticket: string, worker: string, owner: string][] = []
     for (let i = 0; i < flat.length; i += 2) {
-      // lua/include/claim.lua has the form of an entry.
-      const [, id, bytes, rest] = /^(\S+) (\d+) \d+ \d+ \d+ (.*)$/.exec(flat[i]!)!
-      const owner = rest!.slice(0, Number(bytes))
-      entries.push([id!, flat[i + 1]!, owner.split('.')[1]!, owner])
+      const { id, owner } = decodeClaim(flat[i]!)!
+      entries.push([id, flat[i + 1]!, owner.split('.')[1]!, owner])
     }
     if (entries.length > 1) this.#record('queue', { key, from, entries })
   }

@@ -1,0 +1,61 @@
+/**
+ * A claim as Redis has it: everything that a grant needs, in one text.
+ *
+ *   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
+ *
+ * A client sends it with its request; it waits in the queue, and stands in the lock's `holder` afterwards. The owner is
+ * measured in bytes, because it may contain whatever a string may, and so may the label, which is the rest. 0 bytes: the
+ * caller has no name, and its owner is the id. Scripts read it by the constants of lua/include/claim.lua.
+ */
+import type { Claim } from '../../kind.ts'
+
+export type Claimed = Pick<Claim, 'id' | 'owner' | 'label' | 'lease' | 'headStart'>
+
+export interface DecodedClaim {
+  readonly id: string
+  /** The id itself, if the caller has no name. */
+  readonly owner: string
+  readonly label: string
+  /** ms */
+  readonly lease: number
+  /** ms */
+  readonly waiterTtl: number
+  /** µs, as tickets are. */
+  readonly headStart: number
+}
+
+export interface DecodedHolder {
+  readonly token: number
+  /** ms by the server's clock: the end of the holder's lease. */
+  readonly until: number
+  readonly claim: DecodedClaim
+}
+
+/** `waiterTtl`: ms. */
+export function encodeClaim({ id, owner, label, lease, headStart }: Claimed, waiterTtl: number): string {
+  const terms = `${lease} ${waiterTtl} ${headStart && Math.round(headStart * 1000)}`
+  return owner !== id ? `${id} ${Buffer.byteLength(owner)} ${terms} ${owner}${label}` : `${id} 0 ${terms} ${label}`
+}
+
+/** Undefined: the text is no claim. */
+export function decodeClaim(text: string): DecodedClaim | undefined {
+  const parts = /^(\S+) (\d+) (\d+) (\d+) (\d+) ([\s\S]*)$/.exec(text)
+  if (!parts) return undefined
+  const [, id, bytes, lease, waiterTtl, headStart, names] = parts as unknown as string[] & { 1: string; 6: string }
+  const { owner = id, label } = decodeNames(names, Number(bytes))
+  return { id, owner, label, lease: Number(lease), waiterTtl: Number(waiterTtl), headStart: Number(headStart) }
+}
+
+/** The owner and the label, which end a claim; undefined: the owner has no name. */
+export function decodeNames(text: string, bytes: number): { owner: string | undefined; label: string } {
+  if (bytes === 0) return { owner: undefined, label: text }
+  const names = Buffer.from(text)
+  return { owner: names.toString('utf8', 0, bytes), label: names.toString('utf8', bytes) }
+}
+
+/** The text of a lock's `holder`, which is `<token> <until> <claim>`. Undefined: it is none. */
+export function decodeHolder(text: string): DecodedHolder | undefined {
+  const [, token, until, rest] = /^(\d+) (\d+) ([\s\S]*)$/.exec(text) ?? []
+  const claim = rest === undefined ? undefined : decodeClaim(rest)
+  return claim && { token: Number(token), until: Number(until), claim }
+}

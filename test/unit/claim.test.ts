@@ -1,0 +1,73 @@
+/** src/kinds/mutex/claim.ts: what is written is what is read, whatever callers call themselves. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { decodeClaim, decodeHolder, decodeNames, encodeClaim } from '../../src/kinds/mutex/claim.ts'
+
+const id = 'client-name_0123456789abcdef'
+const terms = { id, lease: 30_000, headStart: 0 }
+
+test('the form that scripts and other clients read', () => {
+  expect(encodeClaim({ ...terms, owner: 'ann', label: 'a label' }, 15_000)).toBe(`${id} 3 30000 15000 0 anna label`)
+  expect(encodeClaim({ ...terms, owner: id, label: 'a label', headStart: 1.5 }, 900)).toBe(
+    `${id} 0 30000 900 1500 a label`,
+  )
+})
+
+test.each([
+  ['of several bytes a character', 'Zoë 🔒 李', 'naïve ☕'],
+  ['with spaces, at their ends too', ' a  b ', '  c '],
+  ['with line ends', 'a\nb\r\n', '\n\nc\u2028'],
+  ['that look like terms', '3 30000 15000 0 ', ' 0 '],
+  ['with no label', 'ann', ''],
+  ['like an id of another', id.replace('c', 'd'), id],
+  ['with a NUL', '\0', 'a\0b'],
+])('owners and labels %s', (_, owner, label) => {
+  expect(decodeClaim(encodeClaim({ ...terms, owner, label }, 15_000))).toEqual({
+    ...terms,
+    owner,
+    label,
+    waiterTtl: 15_000,
+  })
+})
+
+test.each(['a label', '', '\n', ' ☕ '])('a caller without a name, labelled %j: its owner is the id', label => {
+  expect(decodeClaim(encodeClaim({ ...terms, owner: id, label }, 15_000))).toMatchObject({ id, owner: id, label })
+})
+
+test('any claim', () => {
+  const text = fc.string({ unit: 'grapheme' })
+  const claim = fc.record({
+    owner: fc.oneof(
+      fc.constant(id),
+      text.filter(owner => owner !== ''),
+    ),
+    label: text,
+    lease: fc.nat(),
+    headStart: fc.nat().map(micros => micros / 1000),
+  })
+  fc.assert(
+    fc.property(claim, fc.nat(), (given, waiterTtl) => {
+      const headStart = Math.round(given.headStart * 1000)
+      expect(decodeClaim(encodeClaim({ id, ...given }, waiterTtl))).toEqual({ id, ...given, waiterTtl, headStart })
+    }),
+  )
+})
+
+describe('the names at the end of a claim', () => {
+  test('are told apart by the bytes of the owner', () => {
+    expect(decodeNames('Zoë🔒', Buffer.byteLength('Zoë'))).toEqual({ owner: 'Zoë', label: '🔒' })
+    expect(decodeNames('a label', 0)).toEqual({ owner: undefined, label: 'a label' })
+  })
+})
+
+test('a holder is a token, the end of its lease, and a claim', () => {
+  const claim = encodeClaim({ ...terms, owner: 'Zoë', label: 'a\nlabel' }, 15_000)
+  const expected = { token: 1795269405034888, until: 1795269435034, claim: decodeClaim(claim) }
+  expect(decodeHolder(`1795269405034888 1795269435034 ${claim}`)).toEqual(expected)
+})
+
+test.each(['', 'free', `${id}`, `${id} 0 30000`, `${id} x 30000 15000 0 a label`])('%j is neither', text => {
+  expect(decodeClaim(text)).toBeUndefined()
+  expect(decodeHolder(text)).toBeUndefined()
+  expect(decodeHolder(`1795269405034888 1795269435034 ${text}`)).toBeUndefined()
+})
