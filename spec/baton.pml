@@ -172,7 +172,7 @@ byte unwritten;        /* grants that have been published, and not been written 
 
 /* ---- clients ----------------------------------------------------------------------------------------------------- */
 
-/* Of each round, as in src/wait/states.ts: waiting in any of its places, holding, over. idle: not begun; quit: where a mutant
+/* Of each round, as in src/local/states.ts: waiting in any of its places, holding, over. idle: not begun; quit: where a mutant
  * has to know. */
 mtype st[IDS] = idle;
 mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply; stale: refused, but too late as a proof */
@@ -509,7 +509,7 @@ inline next() {
 
 /*
  * The waiter was told of a grant that may have lapsed: a look, with which the timer has nothing to do. If one is under
- * way it may have run before the grant; then another follows (`told` in src/wait/states.ts, `tendAgain` in src/wait/local-lock.ts).
+ * way it may have run before the grant; then another follows (`told` in src/local/states.ts, `tendAgain` in src/local/local-lock.ts).
  */
 inline lookFirst(i) {
   if

@@ -4,6 +4,7 @@ import { about, LockArgumentError, LockClosedError, LockTimeoutError, named } fr
 import type { ClientEventMap } from './events.ts'
 import type { LockState } from './kinds/mutex/state.ts'
 import { Lease } from './lease/lease.ts'
+import type { Waiter } from './local/waiter.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, Settings } from './options.ts'
@@ -11,7 +12,6 @@ import { checkKey, checkOwner, drainOf, type Request, requestOf, settingsOf } fr
 import type { RedisSource } from './redis/clients.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
-import type { Waiter } from './wait/waiter.ts'
 
 /**
  * Locks of one Redis. One client serves a whole process: any number of keys, waiters and leases share its two

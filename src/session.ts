@@ -16,6 +16,8 @@ import { Drain } from './lease/drain.ts'
 import { Holds } from './lease/holds.ts'
 import { Lease } from './lease/lease.ts'
 import { LossNews } from './lease/loss-news.ts'
+import { LocalLocks } from './local/local-locks.ts'
+import type { Waiter, Wish } from './local/waiter.ts'
 import type { Announcer } from './observe/announce.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
 import type { Request, Settings } from './options.ts'
@@ -25,7 +27,7 @@ import { Link } from './redis/link.ts'
 import { Survey } from './redis/survey.ts'
 import { Acquirer } from './wait/acquire.ts'
 import { limited, patiently } from './wait/patience.ts'
-import type { Waiter, Wish } from './wait/waiter.ts'
+import { Turns } from './wait/turns.ts'
 
 /**
  * How long `close` waits for Redis to take what is given back, in ms, and goes on waiting while it takes more of it. What it did
@@ -40,6 +42,7 @@ export class Session {
   readonly #link: Link
   readonly #survey: Survey
   readonly #mutex: Mutex
+  readonly #locks: LocalLocks
   readonly #acquirer: Acquirer
   readonly #holding: Holds
   readonly #lossNews: LossNews | undefined
@@ -76,22 +79,26 @@ export class Session {
       disconnected: error => announcer.tell('disconnected', () => ({ error })),
       reconnected: () => announcer.tell('reconnected', () => ({})),
       warned: error => this.#failed(error),
-      busy: () => this.#acquirer.waiting > 0 || this.#holding.size > 0,
+      busy: () => this.#locks.waiting > 0 || this.#locks.holding > 0,
     })
     const { commands, keys, clientId } = this.#link
     this.#survey = new Survey(commands.redis, keys, clientId, settings, error => this.#failed(error))
     this.#mutex = new Mutex(this.#link.scripts, this.#link.keys, settings, this.#link.replicated)
     this.inspection = new Inspection(this.#link, this.#mutex, settings.tokenMemory)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
-    this.#acquirer = new Acquirer(this.#mutex, this.#link, clock, patience, {
+    const turns = new Turns(
+      clock,
+      key => this.#link.hears(key, 'unlock'),
+      key => (this.#locks.get(key)?.waiting ?? 0) > 0,
+    )
+    this.#locks = new LocalLocks(turns, settings.outageTimeout)
+    this.#acquirer = new Acquirer(this.#mutex, this.#link, clock, patience, this.#locks, {
       waiting: waiter => this.#waiting(waiter),
-      holds: id => this.#holding.has(id),
-      ours: key => this.#holding.ours(key),
       doubt: (id, token) => this.#holding.doubt(id, token),
       trouble: () => this.#link.commands.trouble,
       failed: error => this.#failed(error),
     })
-    this.#holding = new Holds(this.#mutex, clock, this.#acquirer, {
+    this.#holding = new Holds(this.#mutex, clock, this.#locks, {
       renewed: ({ key, token: fencingToken }) => {
         this.#stats.renewed += 1
         announcer.tell('renewed', () => ({ key, fencingToken }))
@@ -184,7 +191,7 @@ export class Session {
   }
 
   stats(): ClientStats {
-    return this.#stats.snapshot(this.#acquirer.waiting, this.#holding.size)
+    return this.#stats.snapshot(this.#locks.waiting, this.#locks.holding)
   }
 
   /** For `drain` ms what is held is left to its users. Called again, it is the soonest end that counts. */
@@ -201,7 +208,7 @@ export class Session {
 
   /** Nothing is held. */
   #idle(): void {
-    if (this.closed && this.#holding.size === 0) this.#drain.finish()
+    if (this.closed && this.#locks.holding === 0) this.#drain.finish()
   }
 
   async #close(): Promise<void> {
@@ -250,7 +257,7 @@ export class Session {
    */
   #strayGrant(id: string, token: number, lock: string): void {
     const key = this.#link.keys.keyOf(lock)
-    if (this.#holding.has(id)) this.#holding.doubt(id, token)
+    if (this.#locks.hold(id)) this.#holding.doubt(id, token)
     else if (key !== undefined) this.#mutex.giveBack({ key, id }).catch(error => this.#failed(error))
   }
 

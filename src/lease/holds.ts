@@ -2,18 +2,22 @@
  * Everything that a client holds: makes a hold of each grant, and ends it.
  *
  *      grant ──▶ Hold ─┬─ Renewal   prolongs it, and notices that it is lost
- *                      └─ release ─▶ LocalHandOff: to a waiter of this client, without asking Redis
+ *                      └─ release ─▶ LocalLock.handOn: to a waiter of this client, without asking Redis
  *                                 └▶ Redis: to the next fair waiter there, or open
  *
- * The waiters are on the other side of `LocalWaiters`, which is told what becomes of the locks that they wait for.
+ * A release that finds nobody waiting, of a hold that might go on, is sent when the turn of the event loop is over. Two
+ * callers who take turns at a lock come back at the same time: the reply of one's release and the grant of the other
+ * arrive together, and the caller that releases is often ahead of the one that asks by a few microtasks.
  */
 import type { Clock, Timer } from '../clock.ts'
 import { about, LockClosedError, LockConnectionError, named } from '../errors.ts'
-import type { Granted, Holder, HoldName, Kind, Refused } from '../kind.ts'
-import { type Asked, Hold, type Loss } from './hold.ts'
-import { type Heirs, LocalHandOff } from './local-hand-off.ts'
+import type { Granted, Holder, HoldName, Kind } from '../kind.ts'
+import { type Asked, Hold } from '../local/hold.ts'
+import type { LocalLocks } from '../local/local-locks.ts'
+import type { Inherited } from '../local/run.ts'
+import type { Loss } from '../local/states.ts'
+import { Records } from './records.ts'
 import { Renewal } from './renewal.ts'
-import type { Inherited } from './run.ts'
 
 /** A hold that ran out here is ended in Redis this many ms later, and 0.1 % of its lease. */
 const AFTER_LAPSE = 30
@@ -22,18 +26,6 @@ const yes = Promise.resolve(true)
 
 /** Resolves when all that runs now without waiting for anything has run. */
 const endOfTurn = () => new Promise<void>(resolve => process.nextTick(resolve))
-
-/** The waiters of this client. */
-export interface LocalWaiters extends Heirs {
-  /** A hold of this key is being released. */
-  releasing(key: string): void
-  /** It has been released in Redis, and so many clients were told that the lock is free, this one included if it listens. */
-  released(key: string, heard: number): void
-  /** It may be free. */
-  unlocked(key: string): void
-  /** A release has made this waiter the holder. False: nobody waits by that id any more. */
-  grantedByReply(id: string, grant: Granted): boolean
-}
 
 export interface HoldListener {
   renewed(hold: Hold): void
@@ -50,10 +42,10 @@ export interface HoldListener {
 export class Holds {
   readonly #kind: Kind
   readonly #clock: Clock
-  readonly #waiters: LocalWaiters
+  readonly #locks: LocalLocks
   readonly #listener: HoldListener
   readonly #renewal: Renewal
-  readonly #handOff: LocalHandOff
+  readonly #records: Records
   /** How many holds there have been. */
   #count = 0
   /** Holds that ran out and are still to be ended in Redis. */
@@ -65,17 +57,17 @@ export class Holds {
   /** Set while `releaseAll` waits for the releases under way. */
   #allEnded: (() => void) | undefined
 
-  constructor(kind: Kind, clock: Clock, waiters: LocalWaiters, listener: HoldListener) {
+  constructor(kind: Kind, clock: Clock, locks: LocalLocks, listener: HoldListener) {
     this.#kind = kind
     this.#clock = clock
-    this.#waiters = waiters
+    this.#locks = locks
     this.#listener = listener
-    this.#renewal = new Renewal(kind, clock, {
+    this.#renewal = new Renewal(kind, clock, locks, {
       renewed: hold => listener.renewed(hold),
       lost: (hold, loss) => {
         listener.lost(hold, loss, this.#heldFor(hold))
-        this.#handOff.end(hold)
-        waiters.unlocked(hold.key)
+        this.#endRun(hold)
+        locks.get(hold.key)?.line.wake()
       },
       remains: hold => this.#endLater(hold),
       idle: () => {
@@ -83,27 +75,25 @@ export class Holds {
         listener.idle()
       },
     })
-    this.#handOff = new LocalHandOff(kind, clock, this.#renewal, waiters, {
-      handedOn: hold => this.#released(hold),
-      abandoned: ({ name, last }) => this.#endInBackground(name, last),
+    this.#records = new Records(kind, clock, locks, {
+      doubt: hold => this.#renewal.doubt(hold),
       failed: error => listener.failed(error),
     })
-  }
-
-  /** How many there are. */
-  get size(): number {
-    return this.#renewal.live.size
-  }
-
-  /** Whether there is a live one that Redis knows by this id. */
-  has(id: string): boolean {
-    return this.#renewal.live.find(id) !== undefined
+    locks.holdEffects = {
+      handedOn: hold => {
+        this.#renewal.remove(hold)
+        this.#released(hold)
+      },
+      recordLater: run => this.#records.later(run),
+      forget: run => this.#records.forget(run),
+      abandoned: ({ name, last }) => this.#endInBackground(name, last),
+    }
   }
 
   /** The hold of a grant. */
   take(asked: Asked, grant: Granted | Inherited): Hold {
     const now = this.#clock.now()
-    const run = this.#handOff.runOf(asked.claim, grant, now, asked.alone)
+    const run = this.#locks.of(asked.claim.key).tenancy.runOf(asked.claim, grant, now, asked.alone)
     const hold = new Hold(asked, grant, run, now, this.#count++)
     this.#renewal.add(hold)
     return hold
@@ -121,9 +111,11 @@ export class Holds {
 
   /** Ends the hold; whether that ended a live one. Rejects with LockConnectionError. */
   release(hold: Hold): Promise<boolean> {
-    this.#waiters.releasing(hold.key)
-    if (this.#handOff.pass(hold)) return yes
-    const release = this.#handOff.wantsHeir(hold) ? this.#passOrRelease : this.#releaseInRedis
+    // Where there is none, the hold has ended.
+    const lock = this.#locks.get(hold.key)
+    lock?.releasing()
+    if (lock?.handOn(hold)) return yes
+    const release = lock?.wantsHeir(hold) ? this.#handOnOrRelease : this.#releaseInRedis
     return about(hold.key, this.#renewal.end(hold, release))
   }
 
@@ -140,35 +132,37 @@ export class Holds {
    * token: that the lock was granted anew with that.
    */
   doubt(id: string, token = Number.POSITIVE_INFINITY): void {
-    const hold = this.#renewal.live.find(id)
+    const hold = this.#locks.hold(id)
     if (hold && hold.token < token) this.#renewal.doubt(hold)
   }
 
   /** A message that says so may have been missed, of any hold or of those of one key. */
   doubtAll(key?: string): void {
-    this.#renewal.doubtAll(key === undefined ? this.#renewal.live.all : this.#renewal.live.ofKey(key))
+    this.#renewal.doubtAll(key === undefined ? this.#locks.holds : (this.#locks.get(key)?.tenancy.holds ?? []))
   }
 
-  /** As `LocalHandOff.record`. */
+  /**
+   * A caller is about to name this owner to Redis, which has to know by then who has the lock: when this resolves. Undefined: it
+   * does.
+   */
   record(key: string, owner: string): Promise<void> | undefined {
-    return this.#handOff.record(key, owner)
-  }
-
-  /** As `LocalHandOff.refusal`. */
-  ours(key: string): Refused | undefined {
-    return this.#handOff.refusal(key)
+    const run = this.#locks.get(key)?.tenancy.naming(owner)
+    const recording = run && this.#records.now(run)
+    // Whoever waits for it may give up before.
+    recording?.catch(() => {})
+    return recording
   }
 
   /** The hold of this client that has the lock, if it was granted after `then`: who was known to hold until then does not. */
   holder(key: string, then: number): Holder | undefined {
-    const hold = this.#renewal.live.oldestOf(key)
+    const hold = this.#locks.get(key)?.tenancy.oldest
     if (!hold || this.remaining(hold) === 0 || hold.via === 'reentry') return undefined
     return hold.since > then ? { label: hold.claim.label, since: hold.since } : undefined
   }
 
   /** The client is closed: everything that is held is lost, and told so. It is held on in Redis until `releaseAll`. */
   loseAll(): void {
-    for (const hold of this.#renewal.live.all) if (this.#renewal.forsake(hold)) this.#forsaken.push(hold)
+    for (const hold of this.#locks.holds) if (this.#renewal.forsake(hold)) this.#forsaken.push(hold)
   }
 
   /** Called once. Ends everything, what is held after `loseAll`; resolves when Redis has answered to all. */
@@ -180,7 +174,7 @@ export class Holds {
     for (const hold of this.#lapsed.keys()) this.#endLapsed(hold)
     // What is left is being released. A listener of a release may have called, so this goes on after it.
     await new Promise<void>(resolve => {
-      if (this.size > 0) this.#allEnded = resolve
+      if (this.#locks.holding > 0) this.#allEnded = resolve
       else resolve()
     })
     while (this.#ending.size > 0) await Promise.all(this.#ending)
@@ -192,14 +186,21 @@ export class Holds {
   }
 
   readonly #releaseInRedis = (hold: Hold): Promise<boolean> => {
-    this.#handOff.end(hold)
+    this.#endRun(hold)
     return this.#end(hold.name, hold.run?.last, hold)
   }
 
   /** A run that may go on waits for the end of the turn: a caller that has just got its reply may be about to ask. */
-  readonly #passOrRelease = async (hold: Hold): Promise<boolean> => {
+  readonly #handOnOrRelease = async (hold: Hold): Promise<boolean> => {
     await endOfTurn()
-    return this.#handOff.pass(hold) || this.#releaseInRedis(hold)
+    return this.#locks.get(hold.key)?.handOn(hold) || this.#releaseInRedis(hold)
+  }
+
+  #endRun({ run, key }: Hold): void {
+    if (!run) return
+    this.#locks.get(key)?.tenancy.endRun(run)
+    run.end()
+    this.#records.forget(run)
   }
 
   #released(hold: Hold): void {
@@ -249,15 +250,15 @@ export class Holds {
     return this.#kind.release(name, used).then(
       ({ ended, heard, successor }) => {
         const { key } = name
-        if (successor && !this.#waiters.grantedByReply(successor.id, successor.grant)) {
+        if (successor && !this.#locks.grantedByReply(successor.id, successor.grant)) {
           this.#kind.giveBack({ key, id: successor.id }).catch(error => this.#listener.failed(error))
         }
-        this.#waiters.released(key, heard)
+        this.#locks.released(key, heard)
         if (ended && released) this.#released(released)
         return ended
       },
       error => {
-        this.#waiters.unlocked(name.key)
+        this.#locks.get(name.key)?.line.wake()
         throw error
       },
     )

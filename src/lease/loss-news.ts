@@ -6,7 +6,7 @@
  * asking once.
  */
 import type { Clock, Timer } from '../clock.ts'
-import type { Hold } from './hold.ts'
+import type { Hold } from '../local/hold.ts'
 
 /** A hold lasts from this age on, in ms. */
 const LASTING = 100

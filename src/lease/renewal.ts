@@ -19,9 +19,10 @@ import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockLostError } from '../errors.ts'
 import type { Kind, Renewed } from '../kind.ts'
+import type { Hold, Question } from '../local/hold.ts'
+import type { LocalLocks } from '../local/local-locks.ts'
+import type { Loss } from '../local/states.ts'
 import { Agenda } from './agenda.ts'
-import type { Hold, Loss, Question } from './hold.ts'
-import { LiveHolds } from './live-holds.ts'
 
 export interface RenewalListener {
   renewed(hold: Hold): void
@@ -40,8 +41,8 @@ const TOGETHER = 1 / 20
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
-  /** The holds that have not ended. They are added and removed here only. */
-  readonly live = new LiveHolds()
+  /** Their holds are added and removed here only. */
+  readonly #locks: LocalLocks
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #listener: RenewalListener
@@ -53,25 +54,26 @@ export class Renewal {
   #wakeAt = NEVER
   #closed = false
 
-  constructor(kind: Kind, clock: Clock, listener: RenewalListener) {
+  constructor(kind: Kind, clock: Clock, locks: LocalLocks, listener: RenewalListener) {
+    this.#locks = locks
     this.#kind = kind
     this.#clock = clock
     this.#listener = listener
   }
 
   add(hold: Hold): void {
-    this.live.add(hold)
+    this.#locks.addHold(hold)
     if (hold.via === 'reentry') this.#raiseFirst(hold)
     this.#plan(hold)
   }
 
   /** It has ended, or is about to. */
   remove(hold: Hold): void {
-    if (!this.live.has(hold)) return
+    if (!this.#locks.has(hold)) return
     this.#wakes.delete(hold)
     this.#ready.delete(hold)
-    this.live.delete(hold)
-    if (this.live.size === 0) this.#listener.idle()
+    this.#locks.dropHold(hold)
+    if (this.#locks.holding === 0) this.#listener.idle()
   }
 
   /**
@@ -101,7 +103,7 @@ export class Renewal {
    * thousands each may be named: the first name is enough for all.
    */
   doubt(hold: Hold): void {
-    if (!hold.isNext(this.#clock.now())) this.doubtAll(this.live.ofGrant(hold))
+    if (!hold.isNext(this.#clock.now())) this.doubtAll(this.#locks.get(hold.key)?.tenancy.ofGrant(hold) ?? [])
   }
 
   /** Asks Redis about these holds now: a message that one of them is gone may have been missed. */
@@ -134,7 +136,7 @@ export class Renewal {
 
   /** Declares the hold lost if its deadline has passed. For callers that cannot wait for the timer. */
   expire(hold: Hold): void {
-    if (this.live.has(hold) && this.#clock.now() >= hold.deadline) this.#runOut(hold)
+    if (this.#locks.has(hold) && this.#clock.now() >= hold.deadline) this.#runOut(hold)
   }
 
   /**
@@ -177,14 +179,14 @@ export class Renewal {
     this.#wakeAt = NEVER
     const now = this.#clock.now()
     const woken = this.#wakes.due(now)
-    for (const hold of woken) if (this.live.has(hold) && now >= hold.deadline) this.#runOut(hold)
+    for (const hold of woken) if (this.#locks.has(hold) && now >= hold.deadline) this.#runOut(hold)
     const ready = this.#ready.due(now)
     // Short leases first: they have the least time for what may stand in the way of their answers.
     const due = ready
-      .filter(hold => this.live.has(hold) && hold.due < NEVER)
+      .filter(hold => this.#locks.has(hold) && hold.due < NEVER)
       .sort((a, b) => a.length - b.length || a.number - b.number)
     for (const some of this.#byPlace(due)) this.#ask(some, now)
-    for (const hold of [...woken, ...ready]) if (this.live.has(hold)) this.#plan(hold)
+    for (const hold of [...woken, ...ready]) if (this.#locks.has(hold)) this.#plan(hold)
     this.#sleep()
   }
 
@@ -210,7 +212,7 @@ export class Renewal {
     for (const [i, hold] of holds.entries()) {
       hold.answered(answers ? undefined : this.#clock.now() + Math.min(1_000, hold.length / 10))
       if (answers) this.#learn(hold, questions[i]!, answers[i])
-      if (this.live.has(hold)) this.#plan(hold)
+      if (this.#locks.has(hold)) this.#plan(hold)
     }
   }
 
@@ -225,7 +227,7 @@ export class Renewal {
 
   /** What lua/acquire.lua does with the grant of a longer re-entry: the first hold of the same client lasts as long. */
   #raiseFirst(hold: Hold): void {
-    const first = this.live.oldestOf(hold.key)
+    const first = this.#locks.get(hold.key)?.tenancy.oldest
     if (!first || first.token !== hold.token || first.via === 'reentry') return
     if (hold.length > first.length) first.raise(hold.deadline)
   }

@@ -1,5 +1,6 @@
 /**
- * Waiting for a lock: carries out what the locks of this client ask for (local-lock.ts), for every kind of lock and both modes.
+ * Waiting for a lock: carries out what the locks of this client ask for (local/local-lock.ts), for every kind of lock and both
+ * modes. What can happen to a waiter is in local/states.ts.
  *
  * A waiter parks. What un-parks it is a message (a grant to its inbox, or "unlocked"), a reply (a grant that a heartbeat
  * found, or that this client's own release made), or the end of its patience. Messages are hints: each may be lost, late,
@@ -11,30 +12,30 @@
  *   3. asks, to be queued if refused
  *   4. is refused, and parks
  *
- * For an unfair one see local-lock.ts. The order is "announce, re-check, park" in both. A lost wake-up would need a release
+ * For an unfair one see local/line.ts. The order is "announce, re-check, park" in both. A lost wake-up would need a release
  * between the re-check and the park: but that release finds the waiter announced (its entry in the queue; its subscription),
  * so the message is on its way, and the message finds the waiter in the table, because that was written before the request
  * left: message and reply come over two connections and in any order.
  *
- * Beside this: states.ts (what can happen to a waiter), ears.ts (channels), heartbeat.ts (the slow timer), turns.ts (among
+ * Beside this: requests.ts (what is sent, and late answers), ears.ts (channels), heartbeat.ts (the slow timer), turns.ts (among
  * clients), fair-after.ts (unfair waiters that join the queue), cleanup.ts (what is taken back in the background), outage.ts (the end of
  * patience without Redis), single.ts (that of single attempts), patience.ts (that of the caller).
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
-import type { Channel, Claim, Granted, Kind, Refused, Via } from '../kind.ts'
+import type { Channel, Kind, Via } from '../kind.ts'
+import type { WaitEffects } from '../local/effects.ts'
+import type { Line } from '../local/line.ts'
+import type { LocalLock } from '../local/local-lock.ts'
+import type { LocalLocks } from '../local/local-locks.ts'
+import { type Settle, type Waiter, WaiterRecord, type Wish } from '../local/waiter.ts'
 import { Cleanup } from './cleanup.ts'
 import { type Channels, Ears } from './ears.ts'
-import type { Effects } from './effects.ts'
 import { FairAfter } from './fair-after.ts'
 import { Heartbeat } from './heartbeat.ts'
-import type { Line } from './line.ts'
-import { LocalLock } from './local-lock.ts'
 import { Outage } from './outage.ts'
 import { Requests } from './requests.ts'
 import { SingleAttempts } from './single.ts'
-import { Turns } from './turns.ts'
-import { type Settle, type Waiter, WaiterRecord, type Wish } from './waiter.ts'
 
 export interface Patience {
   /** Expiry of a queued waiter, in ms. */
@@ -47,13 +48,6 @@ export interface Patience {
 export interface WaitListener {
   /** The waiter goes on waiting: it was refused, or stands behind one that was. */
   waiting(waiter: Waiter): void
-  /** Whether the client has a lease under this hold, and it has not ended. */
-  holds(id: string): boolean
-  /**
-   * What Redis would say of a lock that this client holds itself and may hand on without asking, with the time for which
-   * that is so in place of the ttl; undefined: it is not so.
-   */
-  ours(key: string): Refused | undefined
   /** Something said that the hold of this id may be gone; with a token: that it was granted anew with that. */
   doubt(id: string, token?: number): void
   /** Why nothing is answered, although there is a connection; undefined: nothing has said so. */
@@ -70,15 +64,9 @@ export class Acquirer {
   readonly #awake: Clock
   readonly #patience: number
   readonly #listener: WaitListener
-  /** By key: those that somebody waits for. */
-  readonly #locks = new Map<string, LocalLock>()
-  /** By id: messages and replies name a waiter by that. */
-  readonly #waiters = new Map<string, WaiterRecord>()
-  readonly #terms
-  readonly #effects: Effects
+  readonly #locks: LocalLocks
   readonly #ears: Ears
   readonly #heartbeat: Heartbeat
-  readonly #turns: Turns
   /** When the heads go on that leave the lock to other clients. */
   readonly #turnTimers = new Map<Line, Timer>()
   readonly #fairAfter: FairAfter
@@ -87,36 +75,31 @@ export class Acquirer {
   readonly #single: SingleAttempts
   readonly #requests: Requests
 
-  constructor(kind: Kind, channels: Channels, clock: Clock, patience: Patience, listener: WaitListener) {
+  constructor(
+    kind: Kind,
+    channels: Channels,
+    clock: Clock,
+    patience: Patience,
+    locks: LocalLocks,
+    listener: WaitListener,
+  ) {
     this.#clock = clock
     this.#awake = awake(clock)
     this.#patience = patience.outage
     this.#listener = listener
     this.#ears = new Ears(channels, clock)
     this.#heartbeat = new Heartbeat(clock, patience.waiterTtl)
-    this.#turns = new Turns(
-      clock,
-      key => channels.hears(key, 'unlock'),
-      key => this.awaited(key),
-    )
-    this.#terms = { turns: this.#turns, patience: patience.outage, closed: false }
+    this.#locks = locks
     this.#fairAfter = new FairAfter(clock, waiter => this.#queue(waiter))
     this.#cleanup = new Cleanup(kind, clock, patience.waiterTtl, error => listener.failed(error))
-    this.#outage = new Outage(() => this.#locks.values(), clock, patience.outage)
+    this.#outage = new Outage(locks, clock, patience.outage)
     this.#single = new SingleAttempts(clock, patience.outage, (waiter, limit) =>
       this.#end(waiter, this.#unreached(limit)),
     )
     // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
-    const freed = (key: string) => this.#locks.get(key)?.line.wake()
+    const freed = (key: string) => locks.get(key)?.line.wake()
     this.#requests = new Requests(kind, clock, patience.outage, this.#outage, this.#single, this.#cleanup, freed)
-    this.#effects = this.#carryOut()
-  }
-
-  /** Waiters parked or on their way. */
-  get waiting(): number {
-    let waiting = 0
-    for (const lock of this.#locks.values()) waiting += lock.waiting
-    return waiting
+    locks.waitEffects = this.#carryOut()
   }
 
   /** Why Redis is out of reach, while it is. */
@@ -136,9 +119,7 @@ export class Acquirer {
   /** Begins to wait; `settle` receives the end, once and in the moment when it happens. */
   start(wish: Wish, settle: Settle): Waiter {
     const waiter = new WaiterRecord(wish, this.#clock.now(), this.#awake.now(), settle)
-    this.#waiters.set(wish.claim.id, waiter)
-    const lock = this.#lockOf(wish.claim.key)
-    lock.arrive()
+    const lock = this.#locks.arrive(waiter)
     if (wish.mode === 'queue') this.#queue(waiter)
     else if (wish.mode === 'once') this.#tryOnce(lock, waiter)
     else if (wish.mayReenter) this.#tryAlone(lock, waiter)
@@ -153,7 +134,7 @@ export class Acquirer {
 
   /** "The lock is free", said by another client, if it has named itself: the head of the line tries when it is its turn. */
   unlocked(key: string, by?: string): void {
-    if (by !== undefined) this.#turns.freed(key, by)
+    if (by !== undefined) this.#locks.turns.freed(key, by)
     this.#locks.get(key)?.unlocked()
   }
 
@@ -162,53 +143,18 @@ export class Acquirer {
     this.#locks.get(key)?.entered(owner)
   }
 
-  /** This client releases the lock now: the next grant of it is a hand-off. */
-  releasing(key: string): void {
-    this.#turns.releasing(key)
-    this.#locks.get(key)?.releasing()
-  }
-
-  /** This client has released the lock, and so many clients were told, this one included if it listens. */
-  released(key: string, heard: number): void {
-    const others = this.#turns.released(key, heard)
-    this.#locks.get(key)?.released(others)
-  }
-
-  /** The claim of the waiter that a lease of this length may be handed to without asking Redis: nobody is ahead of it, here. */
-  heir(key: string, lease: number): Claim | undefined {
-    return this.#locks.get(key)?.heir(lease)?.claim
-  }
-
-  /** Whether anybody of this client waits for the key. */
-  awaited(key: string): boolean {
-    return (this.#locks.get(key)?.waiting ?? 0) > 0
-  }
-
-  /** Hands the lock to the waiter with this claim. */
-  inherit({ key, id }: Claim, grant: Granted): void {
-    const heir = this.#waiters.get(id)!
-    this.#locks.get(key)?.hold(heir, grant)
-  }
-
   /** A grant by message. False: no waiter of this client has that id. */
   grantedByMessage(id: string, token: number, via: Via): boolean {
-    const waiter = this.#waiters.get(id)
+    const waiter = this.#locks.waiter(id)
     if (!waiter) return false
-    this.#lockOf(waiter.claim.key).granted(waiter, token, via)
+    this.#locks.of(waiter.claim.key).granted(waiter, token, via)
     return true
   }
 
   /** A grant has been taken away, of which the waiter may not have heard: its reply is under way. */
   lost(id: string, token: number): void {
-    const waiter = this.#waiters.get(id)
-    if (waiter) this.#lockOf(waiter.claim.key).lost(waiter, token)
-  }
-
-  /** A grant by the reply of this client's own release. False: no waiter has that id any more. */
-  grantedByReply(id: string, grant: Granted): boolean {
-    const waiter = this.#waiters.get(id)
-    if (waiter) this.#lockOf(waiter.claim.key).found(waiter, grant)
-    return waiter !== undefined
+    const waiter = this.#locks.waiter(id)
+    if (waiter) this.#locks.of(waiter.claim.key).lost(waiter, token)
   }
 
   /**
@@ -216,7 +162,7 @@ export class Acquirer {
    * or gives up in time.
    */
   disconnected(error: Error): void {
-    if (!this.#terms.closed && this.#outage.begin(error, true)) this.lookAgain()
+    if (!this.#locks.closed && this.#outage.begin(error, true)) this.lookAgain()
   }
 
   /** The first connection has not been made yet. That is no news, but uses up patience. */
@@ -231,19 +177,19 @@ export class Acquirer {
 
   /** Messages may have been missed: looks at the truth of every lock, or of that of one key. */
   lookAgain(key?: string): void {
-    const locks = key === undefined ? [...this.#locks.values()] : [this.#locks.get(key)]
+    const locks = key === undefined ? [...this.#locks.all] : [this.#locks.get(key)]
     for (const lock of locks) if (lock && lock.waiting > 0) this.#heartbeat.beat(lock)
   }
 
   /** Rejects every waiter with LockClosedError, and makes no more grants. What has to be taken back for that, is. */
   refuse(): void {
-    this.#terms.closed = true
+    this.#locks.closed = true
     this.#outage.close()
     this.#single.close()
-    this.#turns.close()
+    this.#locks.turns.close()
     // One for all: each caller gets its own from it, and there may be very many.
     const closed = new LockClosedError()
-    for (const waiter of [...this.#waiters.values()]) this.#end(waiter, closed)
+    for (const waiter of this.#locks.waiters) this.#end(waiter, closed)
   }
 
   /** Refuses, and resolves when all have left, as far as Redis answers. */
@@ -252,18 +198,9 @@ export class Acquirer {
     await this.#cleanup.close()
   }
 
-  #lockOf(key: string): LocalLock {
-    let lock = this.#locks.get(key)
-    if (!lock) {
-      lock = new LocalLock(key, this.#terms, this.#effects)
-      this.#locks.set(key, lock)
-    }
-    return lock
-  }
-
   #end(waiter: Waiter, error: Error | undefined): void {
     // One that does not wait any more may have been the last of its lock.
-    if (waiter.waits) this.#lockOf(waiter.claim.key).end(waiter, error)
+    if (waiter.waits) this.#locks.of(waiter.claim.key).end(waiter, error)
   }
 
   /** Where there is no connection, none is waited for: but the first one is about to be there. */
@@ -285,7 +222,7 @@ export class Acquirer {
   }
 
   #queue(waiter: Waiter): void {
-    const lock = this.#lockOf(waiter.claim.key)
+    const lock = this.#locks.of(waiter.claim.key)
     lock.announce(waiter)
     this.#join(lock, waiter).catch(error => this.#end(waiter, error))
   }
@@ -308,7 +245,7 @@ export class Acquirer {
     lock.join(waiter)
   }
 
-  #carryOut(): Effects {
+  #carryOut(): WaitEffects {
     const requests = this.#requests
     return {
       now: () => this.#clock.now(),
@@ -319,7 +256,7 @@ export class Acquirer {
       leave: waiter => requests.leave(waiter),
       check: (waiter, token) => {
         const { id } = waiter.claim
-        if (!this.#listener.holds(id)) requests.leave(waiter)
+        if (!this.#locks.hold(id)) requests.leave(waiter)
         else if (token !== undefined) this.#listener.doubt(id, token)
       },
       doubt: ({ claim }) => this.#listener.doubt(claim.id),
@@ -329,22 +266,20 @@ export class Acquirer {
       hearUnlock: (line, head) => this.#hearUnlock(line, head),
       leaveTurn: (line, ms) => this.#leaveTurn(line, ms),
       endTurn: line => this.#endTurn(line),
-      ours: key => this.#listener.ours(key),
       parked: waiter => {
         this.#fairAfter.add(waiter)
         this.#listener.waiting(waiter)
       },
       settled: waiter => {
-        this.#waiters.delete(waiter.claim.id)
+        this.#locks.settled(waiter)
         this.#fairAfter.delete(waiter)
         if (waiter.wish.mode === 'once') this.#single.answered(waiter)
       },
-      empty: (lock, idle) => {
+      empty: lock => {
         this.#heartbeat.stop(lock)
         this.#endTurn(lock.line)
         this.#ears.drop(lock.key)
         this.#outage.answered(lock)
-        if (idle && this.#locks.get(lock.key) === lock) this.#locks.delete(lock.key)
       },
     }
   }
@@ -357,7 +292,7 @@ export class Acquirer {
       () => line.heard(),
       error => {
         this.#end(head, error)
-        this.#requests.headFailed(this.#lockOf(line.key), begun, error)
+        this.#requests.headFailed(this.#locks.of(line.key), begun, error)
       },
     )
   }
@@ -366,7 +301,7 @@ export class Acquirer {
     this.#ears.hear(line.key, 'unlock')?.catch(() => {})
     this.#endTurn(line)
     const timer = this.#clock.after(ms, () => {
-      this.#turns.waited(line.key)
+      this.#locks.turns.waited(line.key)
       line.tryNow()
     })
     this.#turnTimers.set(line, timer)

@@ -6,7 +6,7 @@
  * whose first answer took longer than that of others has parked behind them, and joins the queue later by so much.)
  */
 import type { Clock, Timer } from '../clock.ts'
-import type { Waiter } from './waiter.ts'
+import type { Waiter } from '../local/waiter.ts'
 
 interface Generation {
   readonly waiters: Set<Waiter>

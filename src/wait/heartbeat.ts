@@ -5,7 +5,7 @@
  * never moves to a later time than it has, so a busy lock cannot starve its heartbeat.
  */
 import type { Clock, Timer } from '../clock.ts'
-import type { Asker } from './effects.ts'
+import type { Asker } from '../local/effects.ts'
 
 /** A lapsed lease is looked at this many ms after its end: the server counts whole ms. */
 const AFTER_LAPSE = 2

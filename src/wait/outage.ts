@@ -5,7 +5,7 @@
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
-import type { Asker } from './effects.ts'
+import type { Asker } from '../local/effects.ts'
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -16,7 +16,7 @@ interface Silence {
 }
 
 export class Outage {
-  readonly #locks: () => Iterable<Asker>
+  readonly #locks: { readonly all: Iterable<Asker> }
   readonly #clock: Clock
   readonly #patience: number
   /** Locks whose lines ask, and are not answered. */
@@ -27,7 +27,7 @@ export class Outage {
   #timer: Timer | undefined
   #wakeAt = NEVER
 
-  constructor(locks: () => Iterable<Asker>, clock: Clock, patience: number) {
+  constructor(locks: { readonly all: Iterable<Asker> }, clock: Clock, patience: number) {
     this.#locks = locks
     this.#clock = awake(clock)
     this.#patience = patience
@@ -95,7 +95,8 @@ export class Outage {
   #loseHope(): void {
     // Who comes later has more time than that.
     let next = this.#now ? this.#clock.now() + this.#patience : NEVER
-    for (const lock of [...(this.#now ? this.#locks() : this.#silent.keys())]) next = Math.min(next, this.#judge(lock))
+    for (const lock of [...(this.#now ? this.#locks.all : this.#silent.keys())])
+      next = Math.min(next, this.#judge(lock))
     this.#wakeBy(next)
   }
 
@@ -103,7 +104,7 @@ export class Outage {
   #judge(lock: Asker): number {
     const now = this.#clock.now()
     let next = now + this.#patience
-    for (const waiter of [...lock.line.waiters, ...lock.queued]) {
+    for (const waiter of [...lock.line.waiters, ...lock.queue.waiters]) {
       // What the line asks says nothing of the queue, which has its heartbeats.
       const silence = lock.line.waiters.has(waiter) ? this.#silent.get(lock) : undefined
       const since = Math.min(this.#now?.since ?? NEVER, silence?.since ?? NEVER)

@@ -1,19 +1,19 @@
 /** What waiting sends to Redis, and what the answers mean where they are late or missing. */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Granted, Kind, Refused } from '../kind.ts'
+import { type Asker, type Attempt, UNDO_PAUSE, type WaitEffects } from '../local/effects.ts'
+import type { Place } from '../local/states.ts'
+import type { Waiter } from '../local/waiter.ts'
 import type { Cleanup } from './cleanup.ts'
-import { type Asker, type Attempt, type Effects, UNDO_PAUSE } from './effects.ts'
 import type { Outage } from './outage.ts'
 import type { SingleAttempts } from './single.ts'
-import type { Place } from './states.ts'
-import type { Waiter } from './waiter.ts'
 
 /** Tokens reserved for hand-offs within the client, by an attempt that finds others behind it: the longest run of them. */
 const BLOCK = 1_000
 
 export class Requests {
   /** Undefined: a grant counts at once. */
-  readonly confirm: Effects['confirm']
+  readonly confirm: WaitEffects['confirm']
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #awake: Clock
@@ -95,14 +95,14 @@ export class Requests {
   tend(lock: Asker, waiters: readonly Waiter[]): void {
     const queued = waiters.map(({ claim, place }) => ({ claim, ticket: ticketAt(place) }))
     this.#kind.tend(lock.key, queued).then(
-      answer => lock.tended(waiters, answer),
+      answer => lock.queue.tended(waiters, answer),
       error => {
         // A heartbeat that fails is repeated; a server that refuses them all is as good as out of reach.
         for (const waiter of waiters) {
           const silence = this.#clock.now() - (waiter.seen ?? waiter.since)
           if (silence >= this.#patience) lock.end(waiter, error)
         }
-        lock.tended(waiters, undefined)
+        lock.queue.tended(waiters, undefined)
       },
     )
   }

@@ -2,7 +2,7 @@
  * Single attempts, none of which rides out an outage: whoever asks for one wants to know now. One timer for all of them.
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
-import type { Waiter } from './waiter.ts'
+import type { Waiter } from '../local/waiter.ts'
 
 /** How long an attempt may go without an answer, in ms. */
 const LIMIT = 1_000

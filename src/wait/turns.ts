@@ -15,9 +15,8 @@
  * a turn or a few ms, never the lock, because whoever leaves a turn to others has a timer (I4).
  */
 import type { Clock, Timer } from '../clock.ts'
+import { TURN, type TurnTaking } from '../local/line.ts'
 
-/** How long a client that takes turns is given for its own, in ms. */
-export const TURN = 7
 /** A client that has missed so many of its turns does not take turns any more. */
 const MISSED = 3
 /** How much of all time may be lost by waiting for clients that missed their turns: beyond `CREDIT` ms, this share. */
@@ -129,7 +128,7 @@ class Others {
   }
 }
 
-export class Turns {
+export class Turns implements TurnTaking {
   readonly #clock: Clock
   readonly #hears: (key: string) => boolean
   readonly #awaited: (key: string) => boolean

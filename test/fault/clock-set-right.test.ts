@@ -11,7 +11,7 @@ import { outcomeOf } from './support/steps.ts'
 // While the clock stands back by a minute, a lease seems to last for a minute more. A holder that planned its next
 // renewal by that would ask long after the clock was right again and its lease had lapsed.
 // Break: `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` to
-// `this.#deadline - (this.length * 2) / 3` in src/lease/hold.ts: then both hold, for as long as the step.
+// `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts: then both hold, for as long as the step.
 // (Seen with a name. Without one, the deadline itself is bounded.)
 test.each([undefined, 'somebody'])(
   'a holder that is renewed asks at its own pace, and keeps the lock: %s',
@@ -32,7 +32,7 @@ test.each([undefined, 'somebody'])(
 describe('a holder believes in its lease for no longer than it has asked for', () => {
   // While the clock stands back, Redis says of every lease that it lasts for the step, too. Who believes that holds beside
   // the next one, once the clock is right again.
-  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/lease/hold.ts: it believes for a minute.
+  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: it believes for a minute.
   test('that is not renewed, but was asked about: it has lost the lock when the next one gets it', async () => {
     const { url, step } = await steppedServer()
     const lease = 2_500
@@ -49,7 +49,7 @@ describe('a holder believes in its lease for no longer than it has asked for', (
     await eventually(() => held.signal.aborted)
   })
 
-  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/lease/hold.ts: its leases seem to last for a minute.
+  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: its leases seem to last for a minute.
   test('that enters once more, inside: it has lost the lock when the next one gets it', async () => {
     const { url, step } = await steppedServer()
     const lease = 2_500
@@ -67,7 +67,7 @@ describe('a holder believes in its lease for no longer than it has asked for', (
     expect(outcome.error).toBeInstanceOf(LockLostError)
   })
 
-  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/lease/hold.ts: it believes for a minute. The limit of
+  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: it believes for a minute. The limit of
   // I1: for as long as the clock stood back, and not longer than a lease, both may hold.
   test('that is renewed, and then cut off: it has lost the lock a lease later', async () => {
     const { url, step } = await steppedServer()

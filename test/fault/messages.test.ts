@@ -49,7 +49,7 @@ describe('messages are lost', () => {
 })
 
 describe('every message comes twice', () => {
-  // Break: `if (this.#holding.has(id)) this.#holding.doubt(id, token)` to `if (false) return` in src/session.ts: the second telling
+  // Break: `if (this.#locks.hold(id)) this.#holding.doubt(id, token)` to `if (false) return` in src/session.ts: the second telling
   // gives back what is held. (Unfair: each message may be doubled and only costs a request.)
   test.each(ways)('I1 I5: it is one grant (fair: %s)', async fair => {
     const key = freshKey()
@@ -119,7 +119,7 @@ describe('a grant comes late', () => {
     await nothingLeft(plainRedis(), next, key)
   })
 
-  // Break: `token > (waiter.refusal?.clock ?? 0)` to `true` in src/wait/local-lock.ts: two hold.
+  // Break: `token > (waiter.refusal?.clock ?? 0)` to `true` in src/local/local-lock.ts: two hold.
   test('after it has lapsed, another holds, and its waiter has joined again: I1, it is not believed', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
@@ -201,8 +201,8 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `this.#waiters.set(wish.claim.id, waiter)` away in src/wait/acquire.ts: the grant that is under way is given back.
-  // Break: `if (!place || atPlace[place.is].message === 'ignore') return` away in src/wait/local-lock.ts: the message is
+  // Break: `this.#waiters.set(id, waiter)` away in src/local/local-locks.ts: the grant that is under way is given back.
+  // Break: `if (!place || atPlace[place.is].message === 'ignore') return` away in src/local/local-lock.ts: the message is
   // believed.
   test.each([
     ['once', { timeout: 0 }],
@@ -247,7 +247,7 @@ describe('messages are forged', () => {
 
   // Break: `this.#locks.get(key)?.unlocked()` to `const lock = this.#locks.get(key); lock?.hold(lock.line.head!, { granted:
   // true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the message alone is believed.
-  // Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/wait/line.ts: each message costs
+  // Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/local/line.ts: each message costs
   // a request.
   test('saying that the lock is free: I1, nobody takes it, and a storm of them costs a few requests', async () => {
     const { key, redis, held, lock } = await scene()

@@ -41,7 +41,7 @@ async function scene() {
 
 describe('with a replica that follows', () => {
   // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: no grant counts, and nobody gets the
-  // lock. Break: `?.hold(heir, grant)` to `?.found(heir, grant)` in src/wait/acquire.ts: a
+  // lock. Break: `this.hold(heir, grant)` to `this.found(heir, grant)` in src/local/local-lock.ts: a
   // hand-off within the client is to be confirmed under an id that Redis does not know, and never counts (unfair).
   test.each(ways)('I1 I2 I7: a lock goes from hand to hand as ever (fair: %s)', async fair => {
     const { key, redis, careful } = await scene()
@@ -61,7 +61,7 @@ describe('with a replica that follows', () => {
     await nothingLeft(redis, clients[0]!, key)
   })
 
-  // Break: `this.renewUntil > now ? this.length : 0` to `0` in src/lease/hold.ts: it is confirmed, not prolonged, and lost.
+  // Break: `this.renewUntil > now ? this.length : 0` to `0` in src/local/hold.ts: it is confirmed, not prolonged, and lost.
   // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: the grant does not count.
   test('a lease is renewed, and tryLock takes and is refused', async () => {
     const { key, careful } = await scene()
@@ -74,7 +74,7 @@ describe('with a replica that follows', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // Break: `if (this.#effects.confirm)` to `if (false)` in src/wait/local-lock.ts: the replica is the master before it has the
+  // Break: `if (this.#effects.confirm)` to `if (false)` in src/local/local-lock.ts: the replica is the master before it has the
   // grant, and grants the lock again. (A race: on a machine that has much to do, now and then it has the grant.)
   test('I1: what was granted survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
@@ -87,8 +87,8 @@ describe('with a replica that follows', () => {
 })
 
 describe('with a replica that does not get what is written', () => {
-  // Break: `if (this.#effects.confirm)` to `if (false)` in src/wait/local-lock.ts: the attempt has the lock, though no replica
-  // knows. Break: `'confirm-newest', queued: 'wait', end: 'leave' }` to `'confirm-newest', queued: 'wait', end: 'leave-asked' }` in src/wait/states.ts: the lock is not free until its lease is over.
+  // Break: `if (this.#effects.confirm)` to `if (false)` in src/local/local-lock.ts: the attempt has the lock, though no replica
+  // knows. Break: `'confirm-newest', queued: 'wait', end: 'leave' }` to `'confirm-newest', queued: 'wait', end: 'leave-asked' }` in src/local/states.ts: the lock is not free until its lease is over.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
     const [locks, other] = [careful(), careless()]
@@ -100,7 +100,7 @@ describe('with a replica that does not get what is written', () => {
     expect(free.held).toBe(true)
   })
 
-  // Break: `waited >= this.#terms.patience` to `true` in src/wait/local-lock.ts: it rejects at once.
+  // Break: `waited >= this.#common.patience` to `true` in src/local/local-lock.ts: it rejects at once.
   // Break: `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` to `{}` in src/wait/requests.ts: it
   // does not ask again, and no later grant reaches it.
   test.each(ways)('I4: a call goes on waiting, and is granted when the replica is back (fair: %s)', async fair => {
@@ -117,8 +117,8 @@ describe('with a replica that does not get what is written', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince = begun` in src/wait/local-lock.ts: its patience
-  // begins anew each time, and it waits for ever. Break: `'confirm-newest', queued: 'wait', end: 'leave' }` to `'confirm-newest', queued: 'wait', end: 'leave-asked' }` in src/wait/states.ts: the last
+  // Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince = begun` in src/local/local-lock.ts: its patience
+  // begins anew each time, and it waits for ever. Break: `'confirm-newest', queued: 'wait', end: 'leave' }` to `'confirm-newest', queued: 'wait', end: 'leave-asked' }` in src/local/states.ts: the last
   // grant is not taken back (unfair).
   test.each(ways)('I6: without an end in sight it rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
@@ -131,7 +131,7 @@ describe('with a replica that does not get what is written', () => {
 
   // Break: `clock.after(timeout, ` to `clock.after(2 ** 30, ` in src/wait/patience.ts: one waits on.
   // Break: `audience.add(tell)` away in src/wait/patience.ts: the other waits on.
-  // Break: `'confirm-newest', queued: 'wait', end: 'leave' }` to `'confirm-newest', queued: 'wait', end: 'leave-asked' }` in src/wait/states.ts: the grant of who gave up is not taken back (unfair).
+  // Break: `'confirm-newest', queued: 'wait', end: 'leave' }` to `'confirm-newest', queued: 'wait', end: 'leave-asked' }` in src/local/states.ts: the grant of who gave up is not taken back (unfair).
   test.each(ways)('I6 I7: time-out and abort end the wait while it is being confirmed (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ replicas: { min: 1, timeout: 2_000 } })
@@ -149,8 +149,8 @@ describe('with a replica that does not get what is written', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `if (this.#effects.confirm)` to `if (false)` in src/wait/local-lock.ts: the first has the lock, though no replica
-  // knows. Break: `this.#effects.undo(this, waiter)` to `this.undone(waiter)` in src/wait/local-lock.ts: the hand-off is not taken back, and
+  // Break: `if (this.#effects.confirm)` to `if (false)` in src/local/local-lock.ts: the first has the lock, though no replica
+  // knows. Break: `this.#effects.undo(this, waiter)` to `this.undone(waiter)` in src/local/local-lock.ts: the hand-off is not taken back, and
   // the next waiter goes without. Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in
   // lua/tend.lua: with a ticket of a minute later the first joins behind who comes next. (With one of that very moment
   // it would be ahead: it joins again as soon as the hand-off is undone.)
@@ -219,7 +219,7 @@ test('the right to WAIT: it is in the rule, and named where it is missing', asyn
   expect(errors.map(({ message }) => message)).toEqual(['the user of Redis lacks +wait'])
 })
 
-// Break: `waiter.wish.mode === 'once' || ` away in src/wait/local-lock.ts: it joins the line, and waits for the holder.
+// Break: `waiter.wish.mode === 'once' || ` away in src/local/local-lock.ts: it joins the line, and waits for the holder.
 test('a grant that lapses while it is confirmed: I6, a single attempt ends without it, and says why', async () => {
   const { key, replica, careful, careless } = await scene()
   const [locks, other] = [careful(patient), careless()]

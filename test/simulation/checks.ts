@@ -4,8 +4,10 @@
  * I1 is checked in its strongest form: whatever a client believes to hold, the server records as held by it; then no two
  * owners can. Exempt are holds that were taken away on the server (force-release, lost data), until they are granted anew.
  */
-import type { Hold, Loss } from '../../src/lease/hold.ts'
+
 import type { Lease } from '../../src/lease/lease.ts'
+import type { Hold } from '../../src/local/hold.ts'
+import type { Loss } from '../../src/local/states.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
 import { isHeld, liveHolds } from './lock-state.ts'
 import type { Plan } from './plan.ts'

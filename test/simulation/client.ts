@@ -9,14 +9,17 @@ import { LockClosedError } from '../../src/errors.ts'
 import type { Channel, Granted, Heir, HoldName, Passed } from '../../src/kind.ts'
 import { Inspection } from '../../src/kinds/mutex/inspection.ts'
 import { Mutex } from '../../src/kinds/mutex/mutex.ts'
-import type { Hold, Loss } from '../../src/lease/hold.ts'
 import { Holds } from '../../src/lease/holds.ts'
 import { Lease } from '../../src/lease/lease.ts'
+import type { Hold } from '../../src/local/hold.ts'
+import { LocalLocks } from '../../src/local/local-locks.ts'
+import type { Loss } from '../../src/local/states.ts'
+import type { Waiter, Wish } from '../../src/local/waiter.ts'
 import type { Request, Settings } from '../../src/options.ts'
 import { Link } from '../../src/redis/link.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
 import { limited, patiently } from '../../src/wait/patience.ts'
-import type { Waiter, Wish } from '../../src/wait/waiter.ts'
+import { Turns } from '../../src/wait/turns.ts'
 import { type Net, SimulatedRedis } from './network.ts'
 import type { Process } from './timeline.ts'
 
@@ -47,6 +50,7 @@ export class SimulatedClient {
   readonly process: Process
   readonly commands: SimulatedRedis
   readonly messages: SimulatedRedis
+  readonly locks: LocalLocks
   readonly acquirer: Acquirer
   readonly holding: Holds
   /** Holds that are neither released nor lost, by their own ids. */
@@ -98,7 +102,7 @@ export class SimulatedClient {
       },
       disconnected: () => {},
       reconnected: () => {},
-      busy: () => this.acquirer.waiting > 0 || this.holding.size > 0,
+      busy: () => this.locks.waiting > 0 || this.locks.holding > 0,
     })
     ;[this.commands, this.messages] = made as [SimulatedRedis, SimulatedRedis]
     // Ids are random; here they follow from the seed, and can be read in a trace.
@@ -118,15 +122,19 @@ export class SimulatedClient {
       },
       hears: (key: string, channel: Channel) => this.#link.hears(key, channel),
     }
-    this.acquirer = new Acquirer(this.#mutex, channels, process, patience, {
+    const turns = new Turns(
+      process,
+      key => this.#link.hears(key, 'unlock'),
+      key => (this.locks.get(key)?.waiting ?? 0) > 0,
+    )
+    this.locks = new LocalLocks(turns, settings.outageTimeout)
+    this.acquirer = new Acquirer(this.#mutex, channels, process, patience, this.locks, {
       waiting: () => {},
-      holds: id => this.holding.has(id),
-      ours: key => this.holding.ours(key),
       doubt: (id, token) => this.holding.doubt(id, token),
       trouble: () => undefined,
       failed: error => net.trace.note(process.name, () => `failed: ${error}`),
     })
-    this.holding = new Holds(this.#mutex, process, this.acquirer, {
+    this.holding = new Holds(this.#mutex, process, this.locks, {
       renewed: () => {},
       released: hold => {
         this.holds.delete(hold.claim.id)
@@ -208,7 +216,7 @@ export class SimulatedClient {
 
   /** Whether anybody in this process wants what the server has under this id. */
   wants(id: string): boolean {
-    return this.calling.has(id) || this.holding.has(id)
+    return this.calling.has(id) || this.locks.hold(id) !== undefined
   }
 
   /** The process is killed. */
@@ -238,7 +246,7 @@ export class SimulatedClient {
 
   #strayGrant(id: string, token: number, lock: string): void {
     const key = this.#link.keys.keyOf(lock)
-    if (this.holding.has(id)) return this.holding.doubt(id, token)
+    if (this.locks.hold(id)) return this.holding.doubt(id, token)
     if (key === undefined) return
     this.#net.trace.note(this.process.name, () => `gives back ${id}`)
     this.#mutex.giveBack({ key, id }).catch(() => {})

@@ -5,7 +5,7 @@
  * Allowed is what API.md says: a run passes no fair waiter that was there when it began, none that its client has itself
  * or was told of, and goes on for a few ms.
  */
-import type { Hold } from '../../src/lease/hold.ts'
+import type { Hold } from '../../src/local/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
 /** The longest run, ms, by a clock that may be 0.1 % slow: with others, and where none were known. */

@@ -259,8 +259,8 @@ export class World implements Stage {
 }
 
 /** What a client that does nothing keeps all the same. One timer is in order while it is open: that of the beat. */
-function residueOf({ acquirer, holding, heard, process }: SimulatedClient): string | undefined {
-  const residue = { waiting: acquirer.waiting, leases: holding.size, channels: heard.size, timers: process.armed - 1 }
+function residueOf({ locks, heard, process }: SimulatedClient): string | undefined {
+  const residue = { waiting: locks.waiting, leases: locks.holding, channels: heard.size, timers: process.armed - 1 }
   const nothing = Object.values(residue).every(count => count <= 0)
   return nothing ? undefined : `${process.name} ${JSON.stringify(residue)}`
 }

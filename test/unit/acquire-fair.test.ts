@@ -159,7 +159,7 @@ test('a grant in the answer of an own release needs no message', async () => {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A' })
   const grant = at.granted({ token: 9, via: 'handoff' })
-  expect(at.acquirer.grantedByReply('A', grant)).toBe(true)
+  expect(at.locks.grantedByReply('A', grant)).toBe(true)
   expect(await now(waiter.outcome)).toEqual(grant)
   expect(at.residue).toEqual(NOTHING)
 })
@@ -168,7 +168,7 @@ test('I1 a grant in a late answer is looked at before it is used; once, for a le
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A' })
   const late = () => at.granted({ token: 100, via: 'handoff', deadline: at.clock.now() })
-  expect(at.acquirer.grantedByReply('A', late())).toBe(true)
+  expect(at.locks.grantedByReply('A', late())).toBe(true)
   expect(await now(waiter.outcome)).toBe('pending')
   expect(at.kind.tends.count).toBe(1)
   await at.kind.tends.next.answer(at.tended([late()]))
@@ -182,7 +182,7 @@ test('I7 a refusal of a request that was sent again after the release of what it
   const waiter = await at.start({ id: 'A', mode: 'queue' })
   at.acquirer.grantedByMessage('A', 100, 'handoff')
   expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
-  at.held.delete('A')
+  at.ended('A')
   await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
   expect(at.left).toEqual(['A'])
 })
@@ -191,7 +191,7 @@ test('a grant for an id that does not wait is nobody’s, and the caller is told
   const at = new Waiting()
   await at.parkedFair({ id: 'A' })
   expect(at.acquirer.grantedByMessage('B', 2, 'handoff')).toBe(false)
-  expect(at.acquirer.grantedByReply('B', at.granted())).toBe(false)
+  expect(at.locks.grantedByReply('B', at.granted())).toBe(false)
 })
 
 test('I5 an unfair waiter is not granted by message: none was asked for', async () => {
@@ -256,7 +256,7 @@ describe('I5 a grant that is told again never gives the live lease back:', () =>
     'but a heartbeat that ran after the release, and has it %s anew, is undone',
     async how => {
       const at = await grantedMeanwhile()
-      at.held.delete('A')
+      at.ended('A')
       await at.kind.tends.next.answer(at.tended([how === 'queued' ? 1 : at.granted({ token: 101 })]))
       await at.clock.advance(100)
       expect(at.left).toEqual(['A'])

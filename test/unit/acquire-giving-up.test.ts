@@ -116,7 +116,7 @@ describe('I7 taking back', () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
     at.acquirer.grantedByMessage('A', 100, 'handoff')
-    expect([...at.held]).toEqual(['A'])
+    expect(at.locks.hold('A')).toBeDefined()
     at.acquirer.quit(waiter)
     await settled()
     expect(at.left).toEqual([])
@@ -127,7 +127,7 @@ describe('I7 taking back', () => {
     const at = new Waiting()
     at.acquirer.quit(await at.parkedFair({ id: 'A' }))
     expect(at.acquirer.grantedByMessage('A', 100, 'handoff')).toBe(false)
-    expect(at.acquirer.grantedByReply('A', at.granted())).toBe(false)
+    expect(at.locks.grantedByReply('A', at.granted())).toBe(false)
   })
 
   test('is not stopped by a second giving up, nor done twice for it', async () => {

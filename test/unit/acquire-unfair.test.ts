@@ -300,11 +300,11 @@ describe('how a grant is said to have come about', () => {
   test('a grant after an own release says how long the hand-off took; one after nobody’s says nothing', async () => {
     const at = new Waiting()
     const [first, second] = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
-    at.acquirer.releasing(KEY)
+    at.locks.get(KEY)?.releasing()
     await at.clock.advance(3)
     at.acquirer.grantedByMessage('A', 100, 'handoff')
     await at.clock.advance(3)
-    at.acquirer.grantedByReply('B', at.granted({ deadline: at.clock.now() + LEASE }))
+    at.locks.grantedByReply('B', at.granted({ deadline: at.clock.now() + LEASE }))
     expect([first.handoff, second.handoff]).toEqual([3, undefined])
   })
 })

@@ -1,7 +1,7 @@
 /** Unfair waiters that come due: in their order, with one timer for all that wait for equally long. */
 import { expect, test } from 'vitest'
+import { WaiterRecord } from '../../src/local/waiter.ts'
 import { FairAfter } from '../../src/wait/fair-after.ts'
-import { WaiterRecord } from '../../src/wait/waiter.ts'
 import { FakeClock } from './fake-clock.ts'
 
 function setUp() {

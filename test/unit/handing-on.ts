@@ -3,12 +3,13 @@ import { surelyUntil } from '../../src/clock.ts'
 import type { Claim, Granted, Refused } from '../../src/kind.ts'
 import { Holds } from '../../src/lease/holds.ts'
 import { Lease } from '../../src/lease/lease.ts'
+import type { LocalLocks } from '../../src/local/local-locks.ts'
+import type { Waiter, Wish } from '../../src/local/waiter.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
-import type { Waiter, Wish } from '../../src/wait/waiter.ts'
 import { FakeClock } from './fake-clock.ts'
 import { type Call, FakeChannels, FakeKind } from './fake-kind.ts'
 import { settled } from './promises.ts'
-import { KEY, LEASE, OUTAGE, WAITER_TTL } from './waiting.ts'
+import { KEY, LEASE, localLocks, OUTAGE, WAITER_TTL } from './waiting.ts'
 
 /** Tokens that the line asks to be reserved. */
 export const BLOCK = 1_000
@@ -38,6 +39,7 @@ export class HandingOn {
   readonly clock = new FakeClock()
   readonly kind = new FakeKind()
   readonly channels = new FakeChannels()
+  readonly locks: LocalLocks
   readonly acquirer: Acquirer
   readonly holding: Holds
   /** What was told, as "<what> <lease>", in its order. */
@@ -49,15 +51,14 @@ export class HandingOn {
   constructor() {
     const { kind, clock, channels } = this
     const patience = { waiterTtl: WAITER_TTL, outage: OUTAGE }
-    this.acquirer = new Acquirer(kind, channels, clock, patience, {
+    this.locks = localLocks(clock, channels)
+    this.acquirer = new Acquirer(kind, channels, clock, patience, this.locks, {
       waiting: ({ claim }) => this.#tell('waiting', claim.id),
-      holds: id => this.holding.has(id),
-      ours: key => this.holding.ours(key),
       doubt: (id, token) => this.holding.doubt(id, token),
       trouble: () => undefined,
       failed: error => this.failures.push(error),
     })
-    this.holding = new Holds(kind, clock, this.acquirer, {
+    this.holding = new Holds(kind, clock, this.locks, {
       renewed: ({ claim }) => this.#tell('renewed', claim.id),
       released: ({ claim }) => this.#tell('released', claim.id),
       lost: ({ claim }) => this.#tell('lost', claim.id),
@@ -160,8 +161,8 @@ export class HandingOn {
   }
 
   get residue() {
-    const { acquirer, holding, clock, channels } = this
-    return { waiting: acquirer.waiting, leases: holding.size, timers: clock.armed, channels: channels.users }
+    const { locks, clock, channels } = this
+    return { waiting: locks.waiting, leases: locks.holding, timers: clock.armed, channels: channels.users }
   }
 
   #tell(what: string, id: string): void {

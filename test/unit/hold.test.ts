@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/errors.ts'
 import type { Granted } from '../../src/kind.ts'
-import { Hold } from '../../src/lease/hold.ts'
+import { Hold } from '../../src/local/hold.ts'
 
 const claim = { key: 'key', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
 const loss = new LockLostError('key', 'gone')

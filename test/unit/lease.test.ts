@@ -69,7 +69,7 @@ describe('release', () => {
     const [first, second] = [quiet(lease.release()), lease.release()]
     await at.kind.releases.next.fail(unreachable)
     expect([await now(first), await second, await lease.release()]).toEqual([unreachable, false, false])
-    expect(at.renewal.live.size).toBe(0)
+    expect(at.locks.holding).toBe(0)
   })
 
   test('I6 that is unanswered at the deadline resolves false; the hold has ended, and is not lost', async () => {
@@ -81,7 +81,7 @@ describe('release', () => {
     await at.clock.advance(1)
     expect(await now(released)).toBe(false)
     await at.kind.releases.next.answer({ ended: false, heard: 0 })
-    expect([lease.held, at.lost, at.renewal.live.size]).toEqual([false, [], 0])
+    expect([lease.held, at.lost, at.locks.holding]).toEqual([false, [], 0])
   })
 
   test('is what the end of an `await using` block does', async () => {

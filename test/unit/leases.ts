@@ -1,11 +1,13 @@
 /** A `Renewal` with its holds and their leases, and everything around it in the test's hands. */
 import { surelyUntil } from '../../src/clock.ts'
 import type { Granted } from '../../src/kind.ts'
-import { Hold } from '../../src/lease/hold.ts'
 import { Lease } from '../../src/lease/lease.ts'
 import { Renewal } from '../../src/lease/renewal.ts'
+import { Hold } from '../../src/local/hold.ts'
+import type { LocalLocks } from '../../src/local/local-locks.ts'
 import { FakeClock } from './fake-clock.ts'
 import { FakeKind } from './fake-kind.ts'
+import { localLocks } from './waiting.ts'
 
 export const LENGTH = 30_000
 
@@ -26,13 +28,15 @@ export class Leases {
   readonly renewed: string[] = []
   readonly lost: string[] = []
   readonly remaining: string[] = []
+  readonly locks: LocalLocks
   readonly renewal: Renewal
   readonly #holds = new Map<Lease, Hold>()
   #granted = 0
 
   constructor() {
     const { kind, clock } = this
-    this.renewal = new Renewal(kind, clock, {
+    this.locks = localLocks(clock)
+    this.renewal = new Renewal(kind, clock, this.locks, {
       renewed: hold => this.renewed.push(hold.claim.id),
       lost: hold => this.lost.push(hold.claim.id),
       remains: hold => this.remaining.push(hold.claim.id),

@@ -188,7 +188,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
   test('I9 asks nothing either when an older hold of the client has ended in Redis', async () => {
     const { at } = await unheard()
     await at.ask({ id: 'C' })
-    at.acquirer.released(KEY, 0)
+    at.locks.released(KEY, 0)
     await settled()
     expect(at.asking).toEqual([])
   })

@@ -30,7 +30,7 @@ describe('an answer that comes when its waiter has been handed the lock already'
     const { at, lease } = await askedMeanwhile()
     await at.grantNext(FIRST + 5_000)
     expect(at.left).toEqual(['B'])
-    expect([lease.held, lease.fencingToken, at.holding.size]).toEqual([true, FIRST + 1, 1])
+    expect([lease.held, lease.fencingToken, at.locks.holding]).toEqual([true, FIRST + 1, 1])
     expect(at.told.filter(told => told === 'acquired B').length).toBe(1)
   })
 

@@ -2,10 +2,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Granted, Refused, Tended } from '../../src/kind.ts'
-import type { Attempt, Effects } from '../../src/wait/effects.ts'
-import { LocalLock } from '../../src/wait/local-lock.ts'
+import type { Attempt, WaitEffects } from '../../src/local/effects.ts'
+import { LocalLock } from '../../src/local/local-lock.ts'
+import { LocalLocks } from '../../src/local/local-locks.ts'
+import { WaiterRecord, type Wish } from '../../src/local/waiter.ts'
 import { Turns } from '../../src/wait/turns.ts'
-import { WaiterRecord, type Wish } from '../../src/wait/waiter.ts'
 
 const LEASE = 1_000
 const modes = ['once', 'line', 'queue'] as const
@@ -27,10 +28,10 @@ class Scene {
   readonly ends = new Map<WaiterRecord, (Granted | Error | undefined)[]>()
   /** For whom everything was taken back, and how many of its attempts were under way then. */
   readonly left = new Map<WaiterRecord, number>()
-  idle = true
   #token = 0
   #hearing = false
-  readonly lock: LocalLock
+  readonly #locks: LocalLocks
+  #latest: LocalLock
 
   constructor(replicated: boolean) {
     const clock = { now: () => this.now, after: () => ({ cancel() {} }) }
@@ -39,7 +40,10 @@ class Scene {
       () => true,
       () => false,
     )
-    const effects: Effects = {
+    const locks = new LocalLocks(turns, 10_000)
+    this.#locks = locks
+    this.#latest = new LocalLock('key', locks)
+    locks.waitEffects = {
       now: clock.now,
       ask: (_, waiter, attempt, join) => this.asks.push({ waiter, attempt, join }),
       look: lock => lock.look(),
@@ -58,13 +62,17 @@ class Scene {
       check: waiter => this.left.set(waiter, this.underWay(waiter)),
       doubt() {},
       parked() {},
-      settled() {},
-      ours: () => undefined,
-      empty: (_, idle) => {
-        this.idle = idle
-      },
-    }
-    this.lock = new LocalLock('key', { turns, patience: 10_000, closed: false }, effects)
+      settled: waiter => locks.settled(waiter),
+      empty() {},
+    } satisfies WaitEffects
+  }
+
+  get lock(): LocalLock {
+    return this.#locks.get('key') ?? this.#latest
+  }
+
+  get forgotten(): boolean {
+    return this.#locks.get('key') === undefined
   }
 
   underWay(waiter: WaiterRecord): number {
@@ -78,13 +86,13 @@ class Scene {
     const waiter: WaiterRecord = new WaiterRecord(wish, this.now, this.now, end => this.ends.get(waiter)?.push(end))
     this.ends.set(waiter, [])
     this.waiters.push(waiter)
-    this.idle = false
-    this.lock.arrive()
+    const lock = this.#locks.arrive(waiter)
+    this.#latest = lock
     if (mode === 'queue') {
-      this.lock.announce(waiter)
-      this.lock.join(waiter)
-    } else if (mode === 'once' || owner) this.lock.tryAlone(waiter)
-    else this.lock.stand(waiter)
+      lock.announce(waiter)
+      lock.join(waiter)
+    } else if (mode === 'once' || owner) lock.tryAlone(waiter)
+    else lock.stand(waiter)
   }
 
   grant(): Granted {
@@ -109,7 +117,7 @@ class Scene {
     const { sent, ttl, holder, clock } = this.refusal()
     const places = waiters.map((_, i) => (granted && i === 0 ? this.grant() : i + 1))
     const answer: Tended = { sent, ttl, holder: holder!, clock, waiters: places }
-    this.lock.tended(waiters, answer)
+    this.lock.queue.tended(waiters, answer)
   }
 
   /** What has to be so at any time. */
@@ -118,7 +126,7 @@ class Scene {
     expect(this.asks.filter(({ attempt }) => attempt === 'as-head').length, 'I9').toBeLessThanOrEqual(1)
     expect(this.tends.length).toBeLessThanOrEqual(1)
     const standing = this.waiters.filter(({ place }) => place && place.is !== 'arriving')
-    expect(this.lock.waiting).toBe(standing.length)
+    expect(this.#locks.waiting).toBe(standing.length)
   }
 }
 
@@ -193,8 +201,7 @@ test('I7 I9 each wait ends once, one head asks at a time, and nothing is left wh
       for (let ask = at.asks.pop(); ask; ask = at.asks.pop()) at.answer(ask, true)
       for (let waiters = at.tends.pop(); waiters; waiters = at.tends.pop()) at.tended(waiters, false)
       at.check()
-      expect(at.lock.waiting).toBe(0)
-      expect(at.idle).toBe(true)
+      expect(at.forgotten).toBe(true)
     }),
     { numRuns: 1_000 },
   )

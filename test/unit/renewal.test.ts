@@ -131,7 +131,7 @@ describe('a renewal without an answer', () => {
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH])
     expect([lease.held, lease.remaining()]).toEqual([false, 0])
     expect(at.renewed).toEqual([])
-    expect(at.renewal.live.size).toBe(0)
+    expect(at.locks.holding).toBe(0)
   })
 
   test('is not asked for a second time while it is under way', async () => {
@@ -342,7 +342,7 @@ describe('I7 nothing is left', () => {
     await done
     await at.clock.advance(THIRD)
     await at.kind.renewals.next.answer([undefined])
-    expect([at.renewal.live.size, at.renewal.live.all]).toEqual([0, []])
+    expect([at.locks.holding, at.locks.holds]).toEqual([0, []])
   })
 
   test('armed after close', async () => {

@@ -1,6 +1,6 @@
 /** The bounds of a run of hand-offs within a client, and its tokens. */
 import { describe, expect, test } from 'vitest'
-import { Run } from '../../src/lease/run.ts'
+import { Run } from '../../src/local/run.ts'
 
 const claim = { key: 'key', id: 'hold', owner: 'hold', label: '', lease: 30_000, headStart: 0 }
 

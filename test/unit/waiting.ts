@@ -1,8 +1,11 @@
 /** An `Acquirer` with everything around it in the test's hands. */
-import { surelyUntil } from '../../src/clock.ts'
-import type { Granted, Refused, Tended } from '../../src/kind.ts'
+import { type Clock, surelyUntil } from '../../src/clock.ts'
+import type { Claim, Granted, Refused, Tended } from '../../src/kind.ts'
+import { Hold } from '../../src/local/hold.ts'
+import { LocalLocks } from '../../src/local/local-locks.ts'
+import type { Waiter, Wish } from '../../src/local/waiter.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
-import type { Waiter, Wish } from '../../src/wait/waiter.ts'
+import { Turns } from '../../src/wait/turns.ts'
 import { FakeClock } from './fake-clock.ts'
 import { FakeChannels, FakeKind } from './fake-kind.ts'
 import { quiet, settled } from './promises.ts'
@@ -30,32 +33,39 @@ interface Ask {
   mayReenter?: boolean
 }
 
+export function localLocks(clock: Clock, channels?: FakeChannels): LocalLocks {
+  const turns = new Turns(
+    clock,
+    key => channels?.hears(key, 'unlock') ?? false,
+    key => (locks.get(key)?.waiting ?? 0) > 0,
+  )
+  const locks: LocalLocks = new LocalLocks(turns, OUTAGE)
+  return locks
+}
+
 export class Waiting {
   readonly clock = new FakeClock()
   readonly kind: FakeKind
   readonly channels = new FakeChannels()
   /** Ids of the waiters of which "waiting" was told. */
   readonly told: string[] = []
-  /** Ids of which there is a live lease. */
-  readonly held = new Set<string>()
   /** Ids that are to be asked about. */
   readonly doubted: string[] = []
   readonly failures: unknown[] = []
-  /** What a request would be told while a lease of this client may still hand the lock on. */
-  ours: Refused | undefined
+  readonly locks: LocalLocks
   readonly acquirer: Acquirer
 
   constructor(kind = new FakeKind()) {
     this.kind = kind
+    this.locks = localLocks(this.clock, this.channels)
     this.acquirer = new Acquirer(
       this.kind,
       this.channels,
       this.clock,
       { waiterTtl: WAITER_TTL, outage: OUTAGE },
+      this.locks,
       {
         waiting: waiter => this.told.push(waiter.claim.id),
-        holds: id => this.held.has(id),
-        ours: () => this.ours,
         doubt: id => this.doubted.push(id),
         trouble: () => undefined,
         failed: error => this.failures.push(error),
@@ -71,13 +81,25 @@ export class Waiting {
     const outcome = new Promise<Granted | undefined>((resolve, reject) => {
       waiter = this.acquirer.start({ claim, mode, fairAfter, mayReenter }, end => {
         if (end instanceof Error) return reject(end)
-        if (end) this.held.add(id)
+        if (end) this.#hold(claim, end)
         resolve(end)
       })
     })
     quiet(outcome)
     await settled()
     return Object.assign(waiter, { outcome })
+  }
+
+  #hold(claim: Claim, grant: Granted): void {
+    const now = this.clock.now()
+    const asked = { claim, since: now, renew: false, maxHold: 0, alone: false }
+    this.locks.addHold(new Hold(asked, grant, undefined, now, 1))
+  }
+
+  /** The hold of this id has been released. */
+  ended(id: string): void {
+    const hold = this.locks.hold(id)
+    if (hold) this.locks.dropHold(hold)
   }
 
   /** A fair waiter that has been refused and is parked. */
@@ -136,7 +158,7 @@ export class Waiting {
 
   /** What the acquirer still keeps: all zero and empty when nobody waits. */
   get residue() {
-    return { waiting: this.acquirer.waiting, timers: this.clock.armed, channels: this.channels.users }
+    return { waiting: this.locks.waiting, timers: this.clock.armed, channels: this.channels.users }
   }
 }
 

@@ -1,7 +1,8 @@
 /** The holds that have not ended, by what they are looked for. */
 import { expect, test } from 'vitest'
-import { Hold } from '../../src/lease/hold.ts'
-import { LiveHolds } from '../../src/lease/live-holds.ts'
+import { Hold } from '../../src/local/hold.ts'
+import { FakeClock } from './fake-clock.ts'
+import { localLocks } from './waiting.ts'
 
 let granted = 0
 
@@ -17,45 +18,39 @@ test('I7 each is found by its id and its key until it is deleted, in any order, 
     [3, 2, 1, 0],
     [1, 0, 3, 2],
   ]) {
-    const live = new LiveHolds()
+    const live = localLocks(new FakeClock())
     const holds = [grant('a', 1), grant('a', 1), grant('b', 2), grant('a', 3)]
-    for (const hold of holds) live.add(hold)
+    for (const hold of holds) live.addHold(hold)
     const left = new Set(holds)
     for (const i of [-1, ...order]) {
       if (i >= 0) {
-        live.delete(holds[i]!)
+        live.dropHold(holds[i]!)
         left.delete(holds[i]!)
       }
       const ofA = [...left].filter(({ key }) => key === 'a')
-      expect([live.size, live.all]).toEqual([left.size, [...left]])
-      expect([...live.ofKey('a')]).toEqual(ofA)
-      expect(live.oldestOf('a')).toBe(ofA[0])
+      expect([live.holding, live.holds]).toEqual([left.size, [...left]])
+      expect([...(live.get('a')?.tenancy.holds ?? [])]).toEqual(ofA)
+      expect(live.get('a')?.tenancy.oldest).toBe(ofA[0])
       for (const hold of holds) {
-        expect([live.has(hold), live.find(hold.name.id)]).toEqual([left.has(hold), left.has(hold) ? hold : undefined])
-        const sole = left.has(hold) && [...left].every(other => other === hold || other.key !== hold.key)
-        expect(live.isAlone(hold)).toBe(sole)
+        expect([live.has(hold), live.hold(hold.name.id)]).toEqual([left.has(hold), left.has(hold) ? hold : undefined])
       }
     }
+    expect([...live.all]).toEqual([])
   }
 })
 
 test('one that has ended is not taken for another one by the same name', () => {
-  const live = new LiveHolds()
+  const live = localLocks(new FakeClock())
   const [first, second] = [grant('a', 1, 'same'), grant('a', 2, 'same')]
-  live.add(first)
-  live.delete(first)
-  live.add(second)
-  expect([live.has(first), live.has(second), live.isAlone(first), live.isAlone(second)]).toEqual([
-    false,
-    true,
-    false,
-    true,
-  ])
+  live.addHold(first)
+  live.dropHold(first)
+  live.addHold(second)
+  expect([live.has(first), live.has(second)]).toEqual([false, true])
 })
 
 test('those of one grant are those with its token', () => {
-  const live = new LiveHolds()
+  const live = localLocks(new FakeClock())
   const holds = [grant('a', 1), grant('a', 1), grant('a', 2), grant('b', 1)]
-  for (const hold of holds) live.add(hold)
-  expect(live.ofGrant(holds[1]!)).toEqual(holds.slice(0, 2))
+  for (const hold of holds) live.addHold(hold)
+  expect(live.get('a')?.tenancy.ofGrant(holds[1]!)).toEqual(holds.slice(0, 2))
 })

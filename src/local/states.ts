@@ -1,6 +1,7 @@
 /**
- * The life of a waiter, on one screen: its states, and what each thing that can happen means in each of them. There is no
- * I/O and no time here; local-lock.ts takes the steps, and acquire.ts carries out what they ask for.
+ * Waiting and holding on one screen: the states of a waiter and of the hold that it becomes, and what each thing that can happen
+ * means in each of them. There is no I/O and no time here; local-lock.ts takes the steps, and wait/ and lease/ carry out
+ * what they ask for.
  *
  *     arriving ──▶ standing ──▶ announced ──▶ joining ──▶ queued        places: where a waiter waits
  *         └────────────┴───────────┬─────────────┴───────────┘
@@ -9,11 +10,19 @@
  *                                  │           └──┬──────┬──┘
  *                                  ▼              │      └──▶ back to its place, if too few of them do
  *                          holding, or over ◀─────┘
+ *                             │
+ *                             ▼
+ *                           held ──▶ releasing ──▶ released           a hold
+ *                             └───────────┴──────▶ lost
  *
  * A wait ends once, as `holding` or as `over`. What arrives after that is taken back: at once for a waiter that is over; for
  * one that holds only if its hold has ended, because most likely it is the same grant, told twice. spec/baton.pml has the
  * same states, with all places but `arriving` as one: `waiting`.
  */
+import type { LockClosedError, LockLostError } from '../errors.ts'
+
+/** Why a hold was lost: by itself, or because its client was closed. */
+export type Loss = LockLostError | LockClosedError
 
 /** Where a waiter waits. */
 export type Place =
@@ -72,6 +81,22 @@ export const inState = {
 export function placeOf(state: State): Place | undefined {
   if (state.is === 'confirming') return state.place
   return state.is === 'holding' || state.is === 'over' ? undefined : state
+}
+
+export type HoldState =
+  | { readonly is: 'held' }
+  /** `resolve`: of the promise of the release, which resolves false if the deadline comes before the answer. */
+  | { readonly is: 'releasing'; readonly resolve: (live: boolean) => void }
+  | { readonly is: 'released' }
+  /** Its deadline passed, Redis did not know it, or the client was closed. */
+  | { readonly is: 'lost'; readonly loss: Loss }
+
+/** Which states may follow each of a hold. From `held` to `released`: where it is handed on within the client. */
+export const mayFollow: Readonly<Record<HoldState['is'], readonly HoldState['is'][]>> = {
+  held: ['releasing', 'released', 'lost'],
+  releasing: ['released', 'lost'],
+  released: [],
+  lost: [],
 }
 
 export const arriving: State = { is: 'arriving' }

@@ -13,7 +13,6 @@
  *                   queued: then Redis decides who is next. It is for the others that runs are so short: where the last
  *                   release has found none, it may go on for `LONGEST_ALONE`.
  */
-import type { Timer } from '../clock.ts'
 import type { Claim, Granted, HoldName } from '../kind.ts'
 
 /** No hand-off later than this many ms after the grant by Redis. */
@@ -31,9 +30,6 @@ export class Run {
   readonly name: HoldName
   /** The token of the grant that Redis knows of. */
   recorded: number
-  /** The record that is to be made, or the one that is under way. */
-  timer: Timer | undefined
-  recording: Promise<void> | undefined
   /** Who has the lock now: the unguessable id of one hold. */
   owner: string
   /** A fair waiter is queued: the lock has to go back. */

@@ -1,59 +1,52 @@
 /**
- * What this client has of one lock: who waits for it here, and what was heard of it. There is no I/O and no timer in this
- * file. Each public method is something that has happened; what has to be done about it is asked of `Effects`, which
- * acquire.ts carries out.
+ * What this client has of one lock: its waiters, its holds, and what was heard of it. There is no I/O and no timer in this file.
+ * Each public method is something that has happened; what has to be done about it is asked of `WaitEffects` and `HoldEffects`,
+ * which wait/acquire.ts and lease/holds.ts carry out.
  *
  *      line    unfair waiters, first come first; only the head asks    A ─ B ─ C     line.ts
- *      queued  fair waiters, whose order is that of Redis            { D, E }
+ *      queue   fair waiters, whose order is that of Redis            { D, E }        queue.ts
+ *      tenancy the holds, mostly one, and the run of hand-offs       { F }           tenancy.ts, hold.ts, run.ts
  *
  * A grant can come by a reply, by a message or by a look, more than once, and too late; and the caller can give up in
  * between. Whichever is first settles the waiter; states.ts says what becomes of the others.
  */
 import { surelyUntil } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
-import type { Granted, Holder, Refused, Renewed, Tended, Via } from '../kind.ts'
-import { type Asker, type Attempt, type Effects, type Terms, UNDO_PAUSE } from './effects.ts'
+import type { Granted, Holder, Refused, Renewed, Via } from '../kind.ts'
+import { type Asker, type Attempt, type Common, UNDO_PAUSE } from './effects.ts'
+import type { Hold } from './hold.ts'
 import { Line, type LineOwner } from './line.ts'
+import { Queue, type QueueOwner } from './queue.ts'
+import type { Inherited } from './run.ts'
 import { announced, atPlace, holding, inState, over, type Place, type State, standing } from './states.ts'
-import type { Waiter, WaiterRecord } from './waiter.ts'
+import { goesOn, Tenancy } from './tenancy.ts'
+import type { WaiterRecord } from './waiter.ts'
 
-const nobody: ReadonlySet<WaiterRecord> = new Set()
 const tooLate = new Error('its lease ended before enough replicas had it')
 
-export class LocalLock implements Asker, LineOwner {
+export class LocalLock implements Asker, LineOwner, QueueOwner {
   readonly key: string
   readonly line: Line
-  readonly #terms: Terms
-  readonly #effects: Effects
-  /** Made when it is needed. */
-  #queued: Set<WaiterRecord> | undefined
+  readonly queue: Queue
+  readonly tenancy = new Tenancy()
+  readonly #common: Common
+  /** Single attempts and the like, which stand nowhere yet. */
   #arriving = 0
-  #tending = false
-  /** A look was asked for that has to be newer than the one under way. */
-  #tendAgain = false
   /** Who holds, by the last that was heard, whichever waiter received it. Undefined: nothing was heard. */
   #holder: Holder | 'released' | undefined
+  /** A waiter is about to become a hold. */
+  #granting = false
 
-  constructor(key: string, terms: Terms, effects: Effects) {
+  constructor(key: string, common: Common) {
     this.key = key
-    this.#terms = terms
-    this.#effects = effects
-    this.line = new Line(this, terms.turns, effects)
-  }
-
-  get queued(): ReadonlySet<Waiter> {
-    return this.#queued ?? nobody
+    this.#common = common
+    this.line = new Line(this, common.turns, common.waitEffects)
+    this.queue = new Queue(this)
   }
 
   /** How many wait here. */
   get waiting(): number {
-    return this.line.size + (this.#queued?.size ?? 0)
-  }
-
-  /** The waiter that a lease of this length may be handed to without asking Redis: nobody is ahead of it, here. */
-  heir(lease: number): Waiter | undefined {
-    const head = this.queued.size === 0 ? this.line.head : undefined
-    return head && !head.wish.mayReenter && head.claim.lease === lease ? head : undefined
+    return this.line.size + this.queue.size
   }
 
   // A waiter comes.
@@ -64,7 +57,7 @@ export class LocalLock implements Asker, LineOwner {
 
   /** It asks before it stands anywhere; unless the lock is for others to take now: then its owner re-enters a few ms later. */
   tryAlone(waiter: WaiterRecord): void {
-    if (waiter.wish.mode !== 'once' && this.#terms.turns.wait(this.key) > 0) this.stand(waiter)
+    if (waiter.wish.mode !== 'once' && this.#common.turns.wait(this.key) > 0) this.stand(waiter)
     else this.ask(waiter, 'alone')
   }
 
@@ -78,8 +71,7 @@ export class LocalLock implements Asker, LineOwner {
   announce(waiter: WaiterRecord): void {
     this.#moveTo(waiter, announced)
     this.line.leave(waiter)
-    this.#queued ??= new Set()
-    this.#queued.add(waiter)
+    this.queue.add(waiter)
   }
 
   /** It is known as a fair waiter, and hears its inbox. */
@@ -100,16 +92,6 @@ export class LocalLock implements Asker, LineOwner {
     else if (attempt !== 'alone') return
     else if (waiter.wish.mode === 'once') this.end(waiter, undefined)
     else this.stand(waiter)
-  }
-
-  /** The heartbeat of these waiters was answered; undefined: it was not. */
-  tended(waiters: readonly WaiterRecord[], answer: Tended | undefined): void {
-    if (answer) this.#learn(waiters, answer)
-    this.#tending = false
-    const again = this.#tendAgain && this.queued.size > 0
-    this.#tendAgain = false
-    if (again) this.#tend()
-    else this.rested()
   }
 
   /** Replicas were asked at `begun` about this grant, and have it until then, by the server’s clock; not a number: it is gone. */
@@ -150,6 +132,7 @@ export class LocalLock implements Asker, LineOwner {
 
   /** This client releases the lock now: the next grant of it is a hand-off. */
   releasing(): void {
+    this.#common.turns.releasing(this.key)
     if (this.#inUse) this.line.releasedAt = this.#effects.now()
   }
 
@@ -161,7 +144,7 @@ export class LocalLock implements Asker, LineOwner {
 
   /** The owner of this name holds the lock. Each of its waiters asks by a request of its own: a release has one id for each hold. */
   entered(owner: string): void {
-    for (const waiter of [...this.line.waiters, ...(this.#queued ?? nobody)]) {
+    for (const waiter of [...this.line.waiters, ...this.queue.waiters]) {
       if (waiter.claim.owner === owner && waiter.wish.mayReenter && !waiter.confirming) this.ask(waiter, 'to-re-enter')
     }
   }
@@ -200,8 +183,7 @@ export class LocalLock implements Asker, LineOwner {
 
   /** It is time for a look at the truth: by a heartbeat in the queue, by an attempt in the line. Its refusal says who holds. */
   look(): void {
-    if (this.#tending) this.#tendAgain = true
-    else if (this.queued.size > 0) this.#tend()
+    this.queue.look()
     this.line.look()
   }
 
@@ -222,9 +204,12 @@ export class LocalLock implements Asker, LineOwner {
     waiter.alone = line.alone
     if (line.releasedAt !== undefined) waiter.handoff = this.#effects.now() - line.releasedAt
     line.releasedAt = undefined
-    this.#terms.turns.taken(this.key, grant.via === 'immediate' || grant.via === 'wakeup')
+    this.#common.turns.taken(this.key, grant.via === 'immediate' || grant.via === 'wakeup')
+    this.#granting = true
     this.#settle(waiter, holding)
     waiter.settle(grant, waiter)
+    this.#granting = false
+    this.#forgetIfIdle()
   }
 
   #settle(waiter: WaiterRecord, state: State): void {
@@ -232,7 +217,7 @@ export class LocalLock implements Asker, LineOwner {
     this.#moveTo(waiter, state)
     this.#effects.settled(waiter)
     this.line.leave(waiter)
-    this.#queued?.delete(waiter)
+    this.queue.leave(waiter)
     // In the line, the head's answers are for everybody; the newest says best why the wait ended without a grant.
     const { refusal } = this.line
     if (refusal && !inQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
@@ -244,7 +229,7 @@ export class LocalLock implements Asker, LineOwner {
     const { grant: meaning } = inState[waiter.state.is]
     if (meaning === 'take-back') return this.#effects.leave(waiter)
     if (meaning === 'check') return this.#effects.check(waiter, grant.token)
-    if (this.#terms.closed) {
+    if (this.#common.closed) {
       this.#settle(waiter, over)
       this.#effects.leave(waiter)
       return waiter.settle(new LockClosedError(), waiter)
@@ -273,7 +258,7 @@ export class LocalLock implements Asker, LineOwner {
   #outOfPatience(waiter: WaiterRecord, begun: number, error: Error): boolean {
     waiter.unconfirmedSince ??= begun
     const waited = this.#effects.now() + UNDO_PAUSE - waiter.unconfirmedSince
-    const ended = waiter.wish.mode === 'once' || waited >= this.#terms.patience
+    const ended = waiter.wish.mode === 'once' || waited >= this.#common.patience
     if (ended) this.end(waiter, error)
     return ended
   }
@@ -290,7 +275,7 @@ export class LocalLock implements Asker, LineOwner {
   #refused(waiter: WaiterRecord, join: boolean, refusal: Refused): void {
     const { place } = waiter
     if (!place) {
-      if (join) this.#takeBack(waiter)
+      if (join) this.takeBack(waiter)
     } else if (join || atPlace[place.is].refused === 'wait') {
       waiter.refusal = refusal
       this.#holder = refusal.holder
@@ -299,7 +284,7 @@ export class LocalLock implements Asker, LineOwner {
   }
 
   /** It was queued by a request that was sent again, although its wait is over. */
-  #takeBack(waiter: WaiterRecord): void {
+  takeBack(waiter: WaiterRecord): void {
     if (inState[waiter.state.is].queued === 'take-back') this.#effects.leave(waiter)
     else this.#effects.check(waiter)
   }
@@ -319,33 +304,58 @@ export class LocalLock implements Asker, LineOwner {
     this.#effects.look(this)
   }
 
-  #tend(): void {
-    const waiters = [...this.queued].filter(waiter => waiter.place?.is === 'queued')
-    if (waiters.length === 0) return
-    this.#tending = true
-    this.#effects.tend(this, waiters)
+  // Handing on within the client.
+
+  /** Ends the hold by handing the lock on to the next waiter here. False: it has to be released in Redis. */
+  handOn(hold: Hold): boolean {
+    const { run } = hold
+    if (!run || !this.#heir(hold) || !this.tenancy.end(hold, this.#effects.now())) return false
+    const { holdEffects } = this.#common
+    holdEffects.handedOn(hold)
+    // A listener may have ended the wait of the heir, and of all others, by closing the client; or be about to re-enter.
+    const heir = this.#heir(hold)
+    if (heir && run.left(this.#effects.now()) > 0) {
+      holdEffects.recordLater(run)
+      const grant: Inherited = { granted: true, token: run.issue(), deadline: hold.deadline, via: 'handoff', run }
+      this.hold(heir, grant)
+    } else {
+      this.tenancy.endRun(run)
+      holdEffects.forget(run)
+      holdEffects.abandoned(run)
+    }
+    return true
   }
 
-  #learn(waiters: readonly WaiterRecord[], { sent, ttl, holder, owner, clock, waiters: places }: Tended): void {
-    this.#holder = holder
-    for (const [i, place] of places.entries()) {
-      const waiter = waiters[i] as WaiterRecord
-      if (typeof place !== 'number') this.found(waiter, place)
-      else if (!waiter.waits) this.#takeBack(waiter)
-      else {
-        waiter.seen = sent
-        waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position: place, holder, owner, clock }
-      }
-    }
-    if (owner !== undefined) this.entered(owner)
-    this.#effects.lookWithin(this, ttl)
+  /** Whether all that is missing for handing it on is somebody who waits. */
+  wantsHeir(hold: Hold): boolean {
+    return this.waiting === 0 && goesOn(hold, this.#effects.now())
+  }
+
+  /** What a request would be told while a hold of this client may hand the lock on, and for how long; undefined: none may. */
+  ours(): Refused | undefined {
+    return this.tenancy.refusal(this.#effects.now())
+  }
+
+  addHold(hold: Hold): void {
+    this.tenancy.add(hold)
+  }
+
+  dropHold(hold: Hold): void {
+    this.tenancy.drop(hold)
+    this.#forgetIfIdle()
+  }
+
+  /** The waiter that may have a lease of this length without asking Redis: nobody is ahead of it, here. */
+  #heir({ length }: Hold): WaiterRecord | undefined {
+    const head = this.queue.size === 0 ? this.line.head : undefined
+    return head && !head.wish.mayReenter && head.claim.lease === length ? head : undefined
   }
 
   // All of them.
 
   /** Whether anybody waits, or an answer is under way for somebody who did. */
   get #inUse(): boolean {
-    return this.waiting > 0 || this.line.asking || this.#tending
+    return this.waiting > 0 || this.line.asking || this.queue.tending
   }
 
   ask(waiter: WaiterRecord, attempt: Attempt, reserve = false): void {
@@ -374,8 +384,12 @@ export class LocalLock implements Asker, LineOwner {
     this.#effects.lookWithin(this, ttl)
   }
 
-  learn(refusal: Refused): void {
-    this.#holder = refusal.holder
+  tend(waiters: readonly WaiterRecord[]): void {
+    this.#effects.tend(this, waiters)
+  }
+
+  learn(holder: Holder | undefined): void {
+    this.#holder = holder
   }
 
   /** The refusal with the newest that is known of who holds. */
@@ -389,7 +403,16 @@ export class LocalLock implements Asker, LineOwner {
     if (this.#inUse) return
     this.#holder = undefined
     this.line.forget()
-    this.#effects.empty(this, this.#arriving === 0)
+    this.#effects.empty(this)
+    this.#forgetIfIdle()
+  }
+
+  #forgetIfIdle(): void {
+    if (this.tenancy.empty && !this.#granting && this.#arriving === 0 && !this.#inUse) this.#common.forget(this)
+  }
+
+  get #effects() {
+    return this.#common.waitEffects
   }
 }
 

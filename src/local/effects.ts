@@ -1,7 +1,9 @@
-/** What a lock of this client (local-lock.ts) asks to have done: everything that is I/O or takes time. acquire.ts carries it out. */
-import type { Granted, Refused, Renewed, Tended } from '../kind.ts'
-import type { Line, LineEffects } from './line.ts'
-import type { Turns } from './turns.ts'
+/** What a lock of this client (local-lock.ts) asks to have done: everything that is I/O or takes time. */
+import type { Granted, Refused, Renewed } from '../kind.ts'
+import type { Hold } from './hold.ts'
+import type { Line, LineEffects, TurnTaking } from './line.ts'
+import type { Queue } from './queue.ts'
+import type { Run } from './run.ts'
 import type { Waiter } from './waiter.ts'
 
 /** What an attempt is for. */
@@ -19,12 +21,10 @@ export type Attempt =
 export interface Asker {
   readonly key: string
   readonly line: Line
-  readonly queued: ReadonlySet<Waiter>
+  readonly queue: Queue
   /** How many wait here. */
   readonly waiting: number
   answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused): void
-  /** The heartbeat of these waiters was answered; undefined: it was not. */
-  tended(waiters: readonly Waiter[], answer: Tended | undefined): void
   /** Replicas were asked at `begun`, and have the grant until `deadline`; not a number: it is gone. */
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed): void
   /** Too few replicas have the grant. */
@@ -37,8 +37,8 @@ export interface Asker {
   end(waiter: Waiter, error: Error | undefined): void
 }
 
-/** What has to be done about what has happened to a lock. */
-export interface Effects extends LineEffects {
+/** Of waiters; wait/acquire.ts carries it out. */
+export interface WaitEffects extends LineEffects {
   /**
    * Sends an attempt, which is answered by `answered`; where it fails, the waiter is ended, and after a head the next one is
    * called by `Line.heard`. `join`: to be queued if it is refused. `reserve`: with tokens for hand-offs within this client.
@@ -48,7 +48,7 @@ export interface Effects extends LineEffects {
   look(lock: Asker): void
   /** The holder's lease ends in so many ms: looks then, or when it is time for a look anyway. */
   lookWithin(lock: Asker, ttl: number): void
-  /** Sends a heartbeat of these waiters, which is answered by `tended`. */
+  /** Sends a heartbeat of these waiters, which is answered by `Queue.tended`. */
   tend(lock: Asker, waiters: readonly Waiter[]): void
   /** Asks replicas, which is answered by `confirmed` or `unconfirmed`. Undefined: a grant counts at once. */
   readonly confirm: ((lock: Asker, waiter: Waiter, grant: Granted) => void) | undefined
@@ -64,17 +64,33 @@ export interface Effects extends LineEffects {
   parked(waiter: Waiter): void
   /** Its wait is over; its caller is not told yet. */
   settled(waiter: Waiter): void
-  /** Nobody waits in this lock any more. `idle`: nor is anybody about to. */
-  empty(lock: Asker, idle: boolean): void
+  /** Nobody waits for this lock any more. */
+  empty(lock: Asker): void
+}
+
+/** Of holds; lease/holds.ts carries it out. */
+export interface HoldEffects {
+  /** The hold has ended: the lock is being handed on. */
+  handedOn(hold: Hold): void
+  /** Redis is to be told who has the lock, if that lasts. */
+  recordLater(run: Run): void
+  /** The run is over: nothing of it is to be recorded any more. */
+  forget(run: Run): void
+  /** Nobody was left to hand the lock to: it has to be released in Redis. */
+  abandoned(run: Run): void
 }
 
 /** What all locks of a client have in common. */
-export interface Terms {
-  readonly turns: Turns
+export interface Common {
+  readonly turns: TurnTaking
   /** For how long a waiter whose grants are not confirmed goes on, in ms. */
   readonly patience: number
   /** The client is closed: no more grants. */
-  closed: boolean
+  readonly closed: boolean
+  readonly waitEffects: WaitEffects
+  readonly holdEffects: HoldEffects
+  /** Nobody waits for this lock, nor holds it, nor is about to. */
+  forget(lock: Asker): void
 }
 
 /** Between the end of a grant that did not count and the next attempt, in ms. */

@@ -9,24 +9,41 @@
  *
  * A wake-up belongs to the line, not to the head: if the head gives up, the next head uses it.
  *
- * While a lease of this client may still hand the lock on to the head, nobody has to ask or to listen, because the end of
- * that lease is known here first. That takes a few ms; then the slow timer makes the head ask.
+ * While a hold of this client may still hand the lock on to the head, nobody has to ask or to listen, because the end of
+ * that hold is known here first. That takes a few ms; then the slow timer makes the head ask.
  *
  * Among clients the heads take turns, so a head may have to leave the lock to others for a moment before it tries (turns.ts).
  * Meanwhile it stands here like any other, hears the unlock channel, and has a timer in case it hears nothing (I4). A call
  * that is to end soon is asked for in time to be refused. Where no other client heard a release, the line is `alone` until
  * anything shows another one; then lease/run.ts has another bound for its runs.
  */
-import type { Granted, Refused } from '../kind.ts'
-import { TURN, type Turns } from './turns.ts'
+import type { Granted, Holder, Refused } from '../kind.ts'
 import type { Waiter, WaiterRecord } from './waiter.ts'
+
+/** How long a client that takes turns is given for its own, in ms. */
+export const TURN = 7
+
+/** Among clients, as wait/turns.ts has it. */
+export interface TurnTaking {
+  /** For how many ms this client leaves the lock to others. */
+  wait(key: string): number
+  /** This client has the lock; `free`: it was free when it tried. */
+  taken(key: string, free: boolean): void
+  /** This client releases the lock now. */
+  releasing(key: string): void
+  /** It has, and so many clients were told, this one included if it listens. Returns how many of them are others. */
+  released(key: string, heard: number): number
+  /** Another client has released the lock. */
+  freed(key: string, by: string): void
+  /** This client has left the lock to others for that long, and tries now. */
+  waited(key: string): void
+  close(): void
+}
 
 /** What the line asks to have done. */
 export interface LineEffects {
   /** Monotonic ms. */
   now(): number
-  /** What a request would be told while a lease of this client may hand the lock on; undefined: none may. */
-  ours(key: string): Refused | undefined
   /** Whether this client has heard the unlock channel, for the waiters of this line. */
   hearsUnlock(line: Line): boolean
   /** Subscribes to the unlock channel; calls `heard` when that is done, or has taken too long. */
@@ -46,8 +63,10 @@ export interface LineOwner {
   lookWithin(ttl: number): void
   /** The owner of this name holds the lock. */
   entered(owner: string): void
-  /** Who holds, by this refusal. */
-  learn(refusal: Refused): void
+  /** Who holds, by the last that was heard. */
+  learn(holder: Holder | undefined): void
+  /** What a request would be told while a hold of this client may hand the lock on; undefined: none may. */
+  ours(): Refused | undefined
   /** The refusal with the newest that is known of who holds. */
   upToDate(refusal: Refused): Refused
   /** Nothing of the line is under way. */
@@ -66,7 +85,7 @@ export class Line {
   /** Whether the head's attempt is under way. */
   asking = false
   readonly #owner: LineOwner
-  readonly #turns: Turns
+  readonly #turns: TurnTaking
   readonly #effects: LineEffects
   /** Made when it is needed: a lock whose waiters are fair needs none. */
   #waiters: Set<WaiterRecord> | undefined
@@ -75,7 +94,7 @@ export class Line {
   /** Whether the unlock channel was heard before the attempt under way was sent. */
   #heardBefore = false
 
-  constructor(owner: LineOwner, turns: Turns, effects: LineEffects) {
+  constructor(owner: LineOwner, turns: TurnTaking, effects: LineEffects) {
     this.#owner = owner
     this.#turns = turns
     this.#effects = effects
@@ -200,7 +219,7 @@ export class Line {
 
   /** Where this client may hand the lock on to its own there is nothing to ask, nor to listen for. */
   #behindOurselves(): boolean {
-    const refusal = this.#effects.ours(this.key)
+    const refusal = this.#owner.ours()
     if (!refusal) return false
     this.#share(refusal)
     this.#owner.lookWithin(refusal.ttl)
@@ -211,7 +230,7 @@ export class Line {
   #share(refusal: Refused): void {
     const first = this.refusal === undefined
     this.refusal = refusal
-    this.#owner.learn(refusal)
+    this.#owner.learn(refusal.holder)
     if (!first) return
     for (const waiter of this.waiters) {
       waiter.refusal ??= refusal

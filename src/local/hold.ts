@@ -1,38 +1,16 @@
 /**
  * A client's hold of a lock, from its grant to its end: what it is, which state it is in, and what Redis has said of it.
  *
- *      held ──release──▶ releasing ──end──▶ released
- *       ├────────────────────┼──────end───────▲        'held' ends at once where the lock is handed on within the client
- *       └────────────────────┴──────lose────▶ lost     its deadline passed, Redis did not know it, or the client was closed
- *
- * A record without timers and I/O: renewal.ts asks Redis, holds.ts and local-hand-off.ts release, and each writes what came
- * of it by the methods here. What users see of the record is the `Lease` (lease.ts).
+ * A record without timers and I/O, whose states are in states.ts: lease/renewal.ts asks Redis, lease/holds.ts releases, its lock
+ * hands it on, and each writes what came of it by the methods here. What users see of the record is the `Lease`.
  *
  * Whether a hold is surely ours is read from the clock at each look, so that is true to the moment even where timers cannot
  * run (a blocked event loop, a process that was stopped). Losing it is a separate step, because its loss has to be reported.
  */
 import { surelyUntil } from '../clock.ts'
-import type { LockClosedError, LockLostError } from '../errors.ts'
 import type { Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
 import type { Run } from './run.ts'
-
-/** Why a hold was lost: by itself, or because its client was closed. */
-export type Loss = LockLostError | LockClosedError
-
-export type HoldState =
-  | { readonly is: 'held' }
-  /** `resolve`: of the promise of the release, which resolves false if the deadline comes before the answer. */
-  | { readonly is: 'releasing'; readonly resolve: (live: boolean) => void }
-  | { readonly is: 'released' }
-  | { readonly is: 'lost'; readonly loss: Loss }
-
-/** Which states may follow each. */
-const transitions: Readonly<Record<HoldState['is'], readonly HoldState['is'][]>> = {
-  held: ['releasing', 'released', 'lost'],
-  releasing: ['released', 'lost'],
-  released: [],
-  lost: [],
-}
+import { type HoldState, type Loss, mayFollow } from './states.ts'
 
 const HELD: HoldState = { is: 'held' }
 const RELEASED: HoldState = { is: 'released' }
@@ -240,7 +218,7 @@ export class Hold {
   }
 
   #enter(state: HoldState): boolean {
-    if (!transitions[this.#state.is].includes(state.is)) return false
+    if (!mayFollow[this.#state.is].includes(state.is)) return false
     this.#state = state
     return true
   }

@@ -1,0 +1,85 @@
+/**
+ * Tells Redis who has a lock that was handed on within this client: for `inspect`, and so that the new lease has its full length.
+ *
+ * What Redis is told, it is told late and seldom. A run of hand-offs is over in a few milliseconds, so only a holder that
+ * still holds then is recorded; most never are. A record that comes late or twice changes nothing, because the hold is the
+ * same and an older token never replaces a newer one.
+ */
+import type { Clock, Timer } from '../clock.ts'
+import type { Kind } from '../kind.ts'
+import type { Hold } from '../local/hold.ts'
+import type { LocalLocks } from '../local/local-locks.ts'
+import type { Run } from '../local/run.ts'
+
+/** Redis is told of a new holder that still holds after this many ms. */
+const RECORD_AFTER = 1
+
+export interface RecordListener {
+  /** Redis does not know the hold any more. */
+  doubt(hold: Hold): void
+  /** Something failed that no promise reports. */
+  failed(error: unknown): void
+}
+
+export class Records {
+  readonly #kind: Kind
+  readonly #clock: Clock
+  readonly #locks: LocalLocks
+  readonly #listener: RecordListener
+  /** Those that are to be made. */
+  readonly #timers = new Map<Run, Timer>()
+  /** Those that are under way. */
+  readonly #underWay = new Map<Run, Promise<void>>()
+
+  constructor(kind: Kind, clock: Clock, locks: LocalLocks, listener: RecordListener) {
+    this.#kind = kind
+    this.#clock = clock
+    this.#locks = locks
+    this.#listener = listener
+  }
+
+  /** The lock was handed on. */
+  later(run: Run): void {
+    if (this.#timers.has(run)) return
+    const timer = this.#clock.after(RECORD_AFTER, () => this.now(run)?.catch(this.#listener.failed))
+    this.#timers.set(run, timer)
+  }
+
+  /** Resolves when Redis knows who has the lock; undefined: it does. */
+  now(run: Run): Promise<void> | undefined {
+    this.forget(run)
+    const hold = this.#locks.hold(run.name.id)
+    if (hold && hold.token > run.recorded) {
+      // One that fails is repeated when somebody needs it, or after the next hand-off.
+      const recording = this.#tell(run, hold).finally(() => {
+        if (this.#underWay.get(run) === recording) this.#underWay.delete(run)
+      })
+      this.#underWay.set(run, recording)
+    }
+    return this.#underWay.get(run)
+  }
+
+  /** The lock goes back to Redis, or is lost. */
+  forget(run: Run): void {
+    if (this.#timers.size === 0) return
+    this.#timers.get(run)?.cancel()
+    this.#timers.delete(run)
+  }
+
+  async #tell(run: Run, { claim, token }: Hold): Promise<void> {
+    const { recorded } = run
+    run.recorded = token
+    try {
+      const passed = await this.#kind.pass(run.name, claim, token)
+      const holder = this.#locks.hold(run.name.id)
+      if (!holder) return
+      if (!passed) return this.#listener.doubt(holder)
+      run.queued ||= passed.queued
+      // Where replicas have to know it, they do not: the next renewal counts, and is waited for.
+      if (!this.#kind.confirm) holder.prolong(passed.deadline)
+    } catch (error) {
+      if (run.recorded === token) run.recorded = recorded
+      throw error
+    }
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * The fair waiters of one key, of this client. Their order is that of the queue in Redis, so here they are a set; what is
+ * theirs alone is the heartbeat (tend), which keeps their places, and finds the grants whose messages were lost. As in
+ * local-lock.ts, there is no I/O and no timer here.
+ */
+import type { Granted, Holder, Refused, Tended } from '../kind.ts'
+import type { WaiterRecord } from './waiter.ts'
+
+/** The lock to which the queue belongs. */
+export interface QueueOwner {
+  /** Sends a heartbeat of these waiters, which comes back as `tended`. */
+  tend(waiters: readonly WaiterRecord[]): void
+  /** A grant, in the answer to a look. */
+  found(waiter: WaiterRecord, grant: Granted): void
+  /** A request that was sent again has queued the waiter, although its wait is over. */
+  takeBack(waiter: WaiterRecord): void
+  /** Who holds, by the last that was heard. */
+  learn(holder: Holder | undefined): void
+  /** The owner of this name holds the lock. */
+  entered(owner: string): void
+  /** The holder's lease ends in so many ms. */
+  lookWithin(ttl: number): void
+  /** No heartbeat is under way. */
+  rested(): void
+}
+
+const nobody: ReadonlySet<WaiterRecord> = new Set()
+
+export class Queue {
+  /** Whether a heartbeat is under way. */
+  tending = false
+  readonly #owner: QueueOwner
+  /** Made when it is needed. */
+  #waiters: Set<WaiterRecord> | undefined
+  /** A look was asked for that has to be newer than the one under way. */
+  #again = false
+
+  constructor(owner: QueueOwner) {
+    this.#owner = owner
+  }
+
+  get waiters(): ReadonlySet<WaiterRecord> {
+    return this.#waiters ?? nobody
+  }
+
+  get size(): number {
+    return this.#waiters?.size ?? 0
+  }
+
+  add(waiter: WaiterRecord): void {
+    this.#waiters ??= new Set()
+    this.#waiters.add(waiter)
+  }
+
+  leave(waiter: WaiterRecord): void {
+    this.#waiters?.delete(waiter)
+  }
+
+  /** It is time for a look at the truth. */
+  look(): void {
+    if (this.tending) this.#again = true
+    else if (this.size > 0) this.#tend()
+  }
+
+  /** The heartbeat of these waiters was answered; undefined: it was not. */
+  tended(waiters: readonly WaiterRecord[], answer: Tended | undefined): void {
+    if (answer) this.#learn(waiters, answer)
+    this.tending = false
+    const again = this.#again && this.size > 0
+    this.#again = false
+    if (again) this.#tend()
+    else this.#owner.rested()
+  }
+
+  #tend(): void {
+    const waiters = [...this.waiters].filter(waiter => waiter.place?.is === 'queued')
+    if (waiters.length === 0) return
+    this.tending = true
+    this.#owner.tend(waiters)
+  }
+
+  #learn(waiters: readonly WaiterRecord[], { sent, ttl, holder, owner, clock, waiters: places }: Tended): void {
+    this.#owner.learn(holder)
+    for (const [i, place] of places.entries()) {
+      const waiter = waiters[i] as WaiterRecord
+      if (typeof place !== 'number') this.#owner.found(waiter, place)
+      else if (!waiter.waits) this.#owner.takeBack(waiter)
+      else {
+        waiter.seen = sent
+        waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position: place, holder, owner, clock }
+      }
+    }
+    if (owner !== undefined) this.#owner.entered(owner)
+    this.#owner.lookWithin(ttl)
+  }
+}
