@@ -10,7 +10,6 @@
  * A grant can come by a reply, by a message or by a look, more than once, and too late; and the caller can give up in
  * between. Whichever is first settles the waiter; states.ts says what becomes of the others.
  */
-import { surelyUntil } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Granted, Holder, Refused, Renewed, Via } from '../kind.ts'
 import { type Asker, type Attempt, type Common, UNDO_PAUSE } from './effects.ts'
@@ -84,7 +83,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   answered(waiter: WaiterRecord, attempt: Attempt, join: boolean, answer: Granted | Refused): void {
     waiter.unanswered -= 1
-    if (answer.granted) this.#granted(waiter, asWaited(answer, waiter.parked))
+    if (answer.granted) this.#granted(waiter, waiter.asSeen(answer))
     else this.#refused(waiter, join, answer)
     if (attempt === 'as-head') this.line.answered(waiter, answer)
     else if (answer.granted || !waiter.waits) return
@@ -97,9 +96,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   /** Replicas were asked at `begun` about this grant, and have it until then, by the server’s clock; not a number: it is gone. */
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return
-    // The answer may be older than a newer grant that was heard of meanwhile.
-    const proven = typeof deadline === 'number' && grant.token === waiter.latest
-    const until = proven ? Math.max(Math.min(deadline, begun + waiter.claim.lease), grant.deadline) : 0
+    const until = waiter.confirmedUntil(grant, begun, deadline)
     if (until > this.#effects.now()) {
       this.hold(waiter, { ...grant, deadline: until })
       // Waiters that came to stand behind it in the meantime look for themselves.
@@ -153,16 +150,9 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   granted(waiter: WaiterRecord, token: number, via: Via): void {
     const { place } = waiter
     if (!place || atPlace[place.is].message === 'ignore') return
-    const { lease } = waiter.claim
-    // A message that was long under way may tell of a grant that has lapsed, after which the waiter has joined again. Its
-    // token is then no larger than the clock was at our last look; only of a newer grant does that look prove the time.
-    const newer = token > (waiter.refusal?.clock ?? 0)
-    const deadline = surelyUntil(waiter.seen ?? waiter.since, lease)
-    if (newer && deadline - this.#effects.now() >= lease / 2) {
-      this.#granted(waiter, { granted: true, token, deadline, via })
-    } else {
-      this.#prove(waiter)
-    }
+    const grant = waiter.proven(token, via, this.#effects.now())
+    if (grant) this.#granted(waiter, grant)
+    else this.#prove(waiter)
   }
 
   /** A grant has been taken away, of which the waiter may not have heard: its reply is under way. */
@@ -238,17 +228,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     const lost = grant.token <= waiter.lost
     waiter.lost = 0
     if (lost && waiter.wish.mode !== 'once') return this.#again(waiter)
-    if (this.#effects.confirm) this.#confirm(waiter, grant)
-    else this.hold(waiter, grant)
+    const { confirm } = this.#effects
+    if (!confirm) this.hold(waiter, grant)
+    else if (waiter.confirm(grant)) confirm(this, waiter, grant)
     if (lost) this.#effects.doubt(waiter)
-  }
-
-  #confirm(waiter: WaiterRecord, grant: Granted): void {
-    waiter.latest = Math.max(waiter.latest, grant.token)
-    const { state } = waiter
-    if (state.is === 'confirming') return
-    waiter.state = { is: 'confirming', place: state as Place }
-    this.#effects.confirm?.(this, waiter, grant)
   }
 
   /**
@@ -365,12 +348,9 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#effects.ask(this, waiter, attempt, join, reserve)
   }
 
-  /** While a grant of it is confirmed, it is the place to which it returns that changes. */
   #moveTo(waiter: WaiterRecord, to: State): void {
-    const { state } = waiter
-    const stays = state.is === 'confirming' && to !== holding && to !== over
     if (waiter.place?.is === 'arriving') this.#arriving -= 1
-    waiter.state = stays ? { is: 'confirming', place: to as Place } : to
+    waiter.moveTo(to)
   }
 
   /** From now on the caller knows that it waits. */
@@ -414,11 +394,4 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   get #effects() {
     return this.#common.waitEffects
   }
-}
-
-/** A lock that was free when a parked waiter tried is a wake-up; one that had lapsed before anyone waited is not. */
-function asWaited(grant: Granted, waited: boolean): Granted {
-  if (grant.via === 'immediate' && waited) return { ...grant, via: 'wakeup' }
-  if (grant.via === 'expiry' && !waited) return { ...grant, via: 'immediate' }
-  return grant
 }

@@ -1,6 +1,7 @@
 /** One call that waits for a lock: what it wants, where it stands (states.ts), and what it was told so far. */
-import type { Claim, Granted, Refused } from '../kind.ts'
-import { arriving, type Place, placeOf, type State } from './states.ts'
+import { surelyUntil } from '../clock.ts'
+import type { Claim, Granted, Refused, Renewed, Via } from '../kind.ts'
+import { arriving, holding, over, type Place, placeOf, type State } from './states.ts'
 
 export interface Wish {
   readonly claim: Claim
@@ -80,6 +81,48 @@ export class WaiterRecord {
   get inQueue(): boolean {
     const is = this.place?.is
     return is === 'joining' || is === 'queued'
+  }
+
+  /** While a grant of it is confirmed, it is the place to which it returns that changes. */
+  moveTo(to: State): void {
+    const stays = this.state.is === 'confirming' && to !== holding && to !== over
+    this.state = stays ? { is: 'confirming', place: to as Place } : to
+  }
+
+  /** A lock that was free when a parked waiter tried is a wake-up; one that had lapsed before anyone waited is not. */
+  asSeen(grant: Granted): Granted {
+    if (grant.via === 'immediate' && this.parked) return { ...grant, via: 'wakeup' }
+    if (grant.via === 'expiry' && !this.parked) return { ...grant, via: 'immediate' }
+    return grant
+  }
+
+  /**
+   * The grant of which a message tells, where at least half of its lease is surely left. A message that was long under way may
+   * tell of a grant that has lapsed, after which the waiter has joined again. Its token is then no larger than the clock was at
+   * the last look; only of a newer grant does that look prove the time.
+   */
+  proven(token: number, via: Via, now: number): Granted | undefined {
+    const { lease } = this.claim
+    const newer = token > (this.refusal?.clock ?? 0)
+    const deadline = surelyUntil(this.seen ?? this.since, lease)
+    return newer && deadline - now >= lease / 2 ? { granted: true, token, deadline, via } : undefined
+  }
+
+  /** Replicas have to confirm the grant. False: they are being asked already. */
+  confirm({ token }: Granted): boolean {
+    this.latest = Math.max(this.latest, token)
+    if (this.confirming) return false
+    this.state = { is: 'confirming', place: this.state as Place }
+    return true
+  }
+
+  /**
+   * Until when the grant counts that replicas were asked about at `begun`; 0: it does not. The answer may be older than a newer
+   * grant that was heard of in the meantime.
+   */
+  confirmedUntil(grant: Granted, begun: number, deadline: Renewed): number {
+    if (typeof deadline !== 'number' || grant.token !== this.latest) return 0
+    return Math.max(Math.min(deadline, begun + this.claim.lease), grant.deadline)
   }
 }
 

@@ -119,7 +119,7 @@ describe('a grant comes late', () => {
     await nothingLeft(plainRedis(), next, key)
   })
 
-  // Break: `token > (waiter.refusal?.clock ?? 0)` to `true` in src/local/local-lock.ts: two hold.
+  // Break: `token > (this.refusal?.clock ?? 0)` to `true` in src/local/waiter.ts: two hold.
   test('after it has lapsed, another holds, and its waiter has joined again: I1, it is not believed', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })

@@ -75,7 +75,7 @@ test('a holder is cut off for less than its lease: I8, it keeps it, and nobody e
 })
 
 describe('a waiter is cut off when its turn comes', () => {
-  // Break: `newer && deadline - this.#effects.now() >= lease / 2` to `true` in src/local/local-lock.ts: the old message makes a
+  // Break: `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message makes a
   // second holder.
   test('I1 I4: the next has the lock after its lease; when it is back it waits on, and is granted', async () => {
     const key = freshKey()

@@ -94,7 +94,7 @@ test('requests of a stopped holder were on their way, and arrive when another ho
 
 // Break: `redis.call('ZADD', queue, 'NX', unpack(joins))` away in lua/tend.lua and
 // `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/tend.lua: it never comes back into the queue. Break:
-// `newer && deadline - this.#effects.now() >= lease / 2` to `true` in src/local/local-lock.ts: the old message ends its wait.
+// `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends its wait.
 test('a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and goes on waiting when it runs', async () => {
   const key = freshKey()
   const [peer, holder, next] = [await Peer.start({ waiterTtl: 900 }), client(), client({ waiterTtl: 900 })]

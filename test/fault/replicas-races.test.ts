@@ -7,7 +7,7 @@ import { eventually, sleep } from '../kit/time.ts'
 import { FrameProxy } from './support/frame-proxy.ts'
 import { outcomeOf, reasonOf, warm, ways, within } from './support/steps.ts'
 
-// Break: ` && grant.token === waiter.latest` away in src/local/local-lock.ts and
+// Break: ` || grant.token !== this.latest` away in src/local/waiter.ts and
 // `tonumber(token) > known` to `false` in lua/renew.lua: the lease has the token of the first grant.
 test('I2: a confirmation of another grant to the same waiter does not count', async () => {
   const master = await ownServer('--repl-diskless-sync-delay', '0')

@@ -74,7 +74,7 @@ describe('with a replica that follows', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // Break: `if (this.#effects.confirm)` to `if (false)` in src/local/local-lock.ts: the replica is the master before it has the
+  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the replica is the master before it has the
   // grant, and grants the lock again. (A race: on a machine that has much to do, now and then it has the grant.)
   test('I1: what was granted survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
@@ -87,7 +87,7 @@ describe('with a replica that follows', () => {
 })
 
 describe('with a replica that does not get what is written', () => {
-  // Break: `if (this.#effects.confirm)` to `if (false)` in src/local/local-lock.ts: the attempt has the lock, though no replica
+  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the attempt has the lock, though no replica
   // knows. Break: `'confirm-newest', queued: 'wait', end: 'leave' }` to `'confirm-newest', queued: 'wait', end: 'leave-asked' }` in src/local/states.ts: the lock is not free until its lease is over.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
@@ -149,7 +149,7 @@ describe('with a replica that does not get what is written', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `if (this.#effects.confirm)` to `if (false)` in src/local/local-lock.ts: the first has the lock, though no replica
+  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the first has the lock, though no replica
   // knows. Break: `this.#effects.undo(this, waiter)` to `this.undone(waiter)` in src/local/local-lock.ts: the hand-off is not taken back, and
   // the next waiter goes without. Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in
   // lua/tend.lua: with a ticket of a minute later the first joins behind who comes next. (With one of that very moment
