@@ -1,5 +1,5 @@
 /**
- * Turns lua/*.lua into src/redis/scripts.generated.ts.
+ * Turns lua/*.lua into src/kinds/mutex/scripts.generated.ts, and lua/<kind>/*.lua into that of each other kind.
  *
  * The header of a script is its interface and the only place where the order of KEYS and ARGV is written: the names in
  * it become the locals of the body (a preamble is generated) and the parameters of the TypeScript caller. So header,
@@ -18,10 +18,22 @@
  * comment to a single server; src/redis/scripts.ts opens it for a cluster. Comments, indentation and the spaces that only
  * people need are left out of what Redis is sent.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { moduleOf } from './lua/module.ts'
 
-const target = new URL('../src/redis/scripts.generated.ts', import.meta.url)
-const text = moduleOf(new URL('../lua/', import.meta.url))
-// Left alone where nothing has changed: somebody may be reading it.
-if (!existsSync(target) || readFileSync(target, 'utf8') !== text) writeFileSync(target, text)
+const root = new URL('../lua/', import.meta.url)
+
+/** A module of its own for each kind, so that a program carries the scripts of those only that it uses. */
+function generate(kind: string, folder: URL): void {
+  const target = new URL(`../src/kinds/${kind}/scripts.generated.ts`, import.meta.url)
+  const text = moduleOf(folder)
+  mkdirSync(new URL('.', target), { recursive: true })
+  // Left alone where nothing has changed: somebody may be reading it.
+  if (!existsSync(target) || readFileSync(target, 'utf8') !== text) writeFileSync(target, text)
+}
+
+// The mutex was there first: its scripts are in no folder of their own.
+generate('mutex', root)
+for (const entry of readdirSync(root, { withFileTypes: true })) {
+  if (entry.isDirectory() && entry.name !== 'include') generate(entry.name, new URL(`${entry.name}/`, root))
+}

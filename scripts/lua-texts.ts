@@ -7,7 +7,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { scripts } from '../src/redis/scripts.generated.ts'
+import { scripts } from '../src/kinds/mutex/scripts.generated.ts'
 
 const [folder] = process.argv.slice(2)
 if (folder === undefined) {

@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { machine, usage, usedByOthers } from '../benchmarks/harness/machine.ts'
 import { obtainRedis } from '../local-redis/index.ts'
-import { namesOf } from '../src/redis/keys.ts'
+import { namesOf } from '../src/kinds/mutex/names.ts'
 
 const [before, after, rounds, cycles] = process.argv.slice(2)
 if (before === undefined || after === undefined) {

@@ -1,15 +1,20 @@
 /** What a user of the library works with: every call of the contract, its arguments checked, its errors named. */
 import { EventEmitter } from 'eventemitter3'
+import { systemClock } from './clock.ts'
 import { about, LockArgumentError, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
+import type { Inspection } from './kind.ts'
+import { mutex } from './kinds/mutex/mutex.ts'
 import type { LockState } from './kinds/mutex/state.ts'
 import { Lease } from './lease/lease.ts'
 import type { Waiter } from './local/waiter.ts'
+import type { Locks } from './locks.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, Settings } from './options.ts'
 import { checkKey, checkOwner, drainOf, type Request, requestOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
+import { Link, type LinkListener } from './redis/link.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
 
@@ -21,6 +26,7 @@ import { Session } from './session.ts'
 export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDisposable {
   readonly #settings: Settings
   readonly #session: Session
+  readonly #locks: Locks<LockState>
   readonly #reentry = new Reentry()
   /** A call without options. */
   readonly #usual: Request
@@ -35,9 +41,12 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   constructor(redis: RedisSource, options: ClientOptions = {}) {
     super()
-    this.#settings = settingsOf(options)
-    this.#usual = requestOf({}, this.#settings)
-    this.#session = new Session(redis, this.#settings, new Announcer(this))
+    const settings = settingsOf(options)
+    this.#settings = settings
+    this.#usual = requestOf({}, settings)
+    const connect = (told: LinkListener) => new Link(redis, settings, systemClock, told)
+    this.#session = new Session(connect, settings, systemClock, new Announcer(this))
+    this.#locks = this.#session.locks(mutex)
   }
 
   /**
@@ -94,11 +103,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     const lease = await this.lock(key, options)
     try {
       const result = await this.#reentry.within(lease, () => fn(lease))
-      const live = await this.#session.releaseQuietly(lease)
+      const live = await this.#locks.releaseQuietly(lease)
       if (!live && lease.signal.aborted) throw lease.signal.reason
       return result
     } catch (error) {
-      await this.#session.releaseQuietly(lease)
+      await this.#locks.releaseQuietly(lease)
       throw error
     }
   }
@@ -147,8 +156,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   async inspect(key: string): Promise<LockState> {
-    this.#checkOpen(key)
-    return about(key, this.#session.inspection.inspect(key))
+    return about(key, this.#inspection(key).inspect(key))
   }
 
   /**
@@ -157,8 +165,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   async isLocked(key: string): Promise<boolean> {
-    this.#checkOpen(key)
-    return about(key, this.#session.inspection.isLocked(key))
+    return about(key, this.#inspection(key).isLocked(key))
   }
 
   /**
@@ -172,7 +179,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   async *list(pattern = '*'): AsyncGenerator<LockState, void, undefined> {
     if (typeof pattern !== 'string') throw new LockArgumentError('pattern', pattern, 'a string')
     if (this.#session.closed) throw new LockClosedError()
-    yield* this.#session.inspection.list(pattern)
+    yield* this.#locks.kind.inspection.list(pattern)
   }
 
   /**
@@ -183,8 +190,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   async forceRelease(key: string): Promise<boolean> {
-    this.#checkOpen(key)
-    return about(key, this.#session.inspection.forceRelease(key))
+    return about(key, this.#inspection(key).forceRelease(key))
   }
 
   /**
@@ -230,10 +236,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
       checkKey(key)
       const request = options === undefined ? this.#usual : requestOf(options, this.#settings)
       const once = blocking ? request.timeout === 0 : !request.timeout
-      return this.#session.acquire(key, request.owner ?? this.#reentry.ownerOf(key), request, once).then(
+      return this.#locks.acquire(key, request.owner ?? this.#reentry.ownerOf(key), request, once).then(
         outcome => {
           if (outcome instanceof Lease) return outcome
-          const unanswered = blocking ? undefined : this.#session.unanswered(outcome)
+          const unanswered = blocking ? undefined : this.#locks.acquirer.unanswered(outcome)
           this.#session.without(unanswered ? 'failed' : once ? 'refused' : 'timedOut')
           if (unanswered) throw named(key, unanswered)
           if (!blocking) return null
@@ -252,11 +258,13 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   #outOfTime(key: string, waiter: Waiter): LockTimeoutError {
     const waited = performance.now() - waiter.since
     const position = waiter.refusal?.position || undefined
-    return new LockTimeoutError(key, waited, this.#session.holder(waiter), position, this.#session.outage)
+    return new LockTimeoutError(key, waited, this.#locks.holder(waiter), position, this.#locks.acquirer.outage)
   }
 
-  #checkOpen(key: string): void {
+  /** For a look at this key. */
+  #inspection(key: string): Inspection<LockState> {
     checkKey(key)
     if (this.#session.closed) throw new LockClosedError(key)
+    return this.#locks.kind.inspection
   }
 }

@@ -1,9 +1,9 @@
 /**
- * What a kind of lock has to offer to the waiting and the renewing code, which know nothing else about it: no Redis, no
- * scripts, no keys. A kind supplies its admission rule; the hard parts (lost wake-up, grant after cancel, renewal racing
- * release, reconnect) exist once, above this line.
+ * Everything that a kind of lock supplies. `Kind` is all that waiting and leases know of it: no Redis, no scripts, no names.
+ * A kind supplies its admission rule; the hard parts (lost wake-up, grant after cancel, renewal racing release,
+ * reconnection) exist once, above this line. `KindDefinition` is how a session comes by it, with its names and scripts.
  *
- * Every call may be repeated with the same id without changing the outcome, and rejects only with a LockError.
+ * Every call of a `Kind` may be repeated with the same id without changing the outcome, and rejects only with a LockError.
  * All times are ms of the client's monotonic clock.
  */
 
@@ -127,28 +127,136 @@ export interface Passed {
   readonly queued: boolean
 }
 
-export interface Kind {
-  /**
-   * One attempt; with 'queue' it joins the fair queue where it is refused, with a number it reserves so many tokens where
-   * it is granted.
-   */
-  attempt(claim: Claim, mode?: 'queue' | number): Promise<Granted | Refused>
+/** A fair queue in Redis, in the order of its tickets. */
+export interface FairQueue {
+  /** One attempt, which joins the queue where it is refused. */
+  join(claim: Claim): Promise<Granted | Refused>
   /** Heartbeat of waiters of one key; finds grants whose message was lost, joins again those that are missing. */
   tend(key: string, waiters: readonly Queued[]): Promise<Tended>
+}
+
+/** A lease may be handed on to another waiter of its client before Redis is told: to as many as `attempt` has reserved tokens. */
+export interface HandOff {
+  /** Records who holds under `hold` since a hand-off; undefined: that hold is gone. */
+  pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
+}
+
+/** A grant counts only once replicas have it. */
+export interface Confirmation {
+  /** Until when they do, as `renew`. Rejects where too few of them have it. */
+  confirm(held: Held): Promise<Renewed>
+}
+
+/** Looks at locks from outside, and takes one away. `State`: what is shown of a lock. */
+export interface Inspection<State> {
+  inspect(key: string): Promise<State>
+  isLocked(key: string): Promise<boolean>
+  /** The locks whose key matches the pattern and that are held or waited for; each at most once, in no order. */
+  list(pattern: string): AsyncGenerator<State, void, undefined>
+  /** Takes the lock from the holder that it has now. False: it is free. */
+  forceRelease(key: string): Promise<boolean>
+}
+
+/** A kind of lock in one client. What it need not have is undefined where it has not; nothing else has to be asked then. */
+export interface Kind<State = unknown> {
+  readonly queue: FairQueue | undefined
+  readonly handOff: HandOff | undefined
+  readonly confirmation: Confirmation | undefined
+  readonly inspection: Inspection<State>
+  /** One attempt, which reserves so many tokens for hand-offs where it is granted. */
+  attempt(claim: Claim, reserve: number): Promise<Granted | Refused>
   /** Takes back whatever became of a claim. */
   leave(claim: Claim): Promise<void>
   /** Gives back a grant that came for an id that nobody waits for any more. */
   giveBack(hold: HoldName): Promise<void>
-  /** Ends a hold. `used`: the last token that was issued of its block, the rest of which goes back. */
+  /** Ends a hold. `used`: the last token that was issued of those reserved with it, the rest of which goes back. */
   release(hold: HoldName, used?: number): Promise<Released>
-  /** Records who holds under `hold` since a hand-off within the client; undefined: that hold is gone. */
-  pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
-  /**
-   * Where a grant counts only once replicas have it: until when they do, as `renew`. Rejects where too few of them have it.
-   */
-  readonly confirm?: ((held: Held) => Promise<Renewed>) | undefined
-  /** Locks of different places are renewed by calls of their own: where one place does not answer, the others do. */
-  placeOf?(key: string): string
   /** Prolongs holds of one place by `ms` from now; 0: confirms. */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
+  /** Locks of different places are renewed by calls of their own: where one place does not answer, the others do. */
+  placeOf(key: string): string
+}
+
+/** What makes a kind, and what it needs: there is one for each kind, and one `Kind` of it in each client that uses it. */
+export interface KindDefinition<State = unknown, S extends ScriptSet = ScriptSet, N extends Names = Names> {
+  /** A word of letters that stands in every name in Redis, so that a key names another lock in each kind; '' in those of the mutex. */
+  readonly name: string
+  /** The keys of the lock whose first key has this name, which the others begin with. */
+  namesOf(lock: string): N
+  readonly scripts: S
+  make(parts: Parts<S, N>): Kind<State>
+}
+
+/** What a kind gets from its client. */
+export interface Parts<S extends ScriptSet = ScriptSet, N extends Names = Names> {
+  readonly names: KindNames<N>
+  readonly scripts: Runner<S>
+  /** Runs scripts whose effect replicas must have; undefined: none must. */
+  readonly replicated: Runner<S> | undefined
+  /** How many ms a free lock's token clock is kept. */
+  readonly tokenMemory: number
+  /** Expiry of a waiter, in ms. */
+  readonly waiterTtl: number
+  /** A new name that nobody can guess. */
+  readonly newId: () => string
+  /** The keys that match a pattern and whose lock may be there, as something of this Redis type; each once, in no order. */
+  list(pattern: string, type: string): AsyncIterable<string[]>
+}
+
+/** The keys of a lock in Redis. All begin with the first one, and have its hash tag. */
+export interface Names {
+  readonly lock: string
+}
+
+export interface KindNames<N extends Names = Names> {
+  of(key: string): N
+  /** The user's key of a lock's first key; undefined: it is none of this kind. */
+  keyOf(lock: string): string | undefined
+  /** The channel of grants of a client is this and the name of its inbox. */
+  inboxPrefix(lock: string): string
+  /** Keys with the same answer can go into one script call: all of them; in a cluster, those with the same hash tag. */
+  placeOf(key: string): string
+}
+
+/** A script of lua/ as the build makes it: the names in its header, and its text. */
+export interface Script {
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
+  /** The words that its replies begin with. Never there: it is their type that counts. */
+  readonly replies?: readonly string[]
+  /** What Redis runs. The client's user needs the right to each command that is called in it. */
+  readonly lua: string
+}
+
+export type ScriptSet = Readonly<Record<string, Script>>
+
+/** The KEYS of a script by the names in its header; `locks...` takes a list. */
+export type KeysOf<S extends Script> = { readonly [K in S['keys'][number]]: string | readonly string[] }
+/** The ARGV of a script by the names in its header; undefined ones may only be the last. */
+export type ArgsOf<S extends Script> = {
+  readonly [A in S['args'][number]]: string | number | undefined | readonly (string | number)[]
+}
+
+/**
+ * What a script replied: a status word of its header, and what that word brings. The frequent replies are texts, whose
+ * words are strings here: Redis and ioredis take several µs more for an array.
+ */
+export interface Reply<S extends Script> {
+  readonly status: NonNullable<S['replies']>[number]
+  readonly values: unknown[]
+  /** When the request left. */
+  readonly sent: number
+  /** Whether an earlier sending of the same call had an unknown outcome. */
+  readonly repeated: boolean
+}
+
+/** Runs scripts by name. Rejects with LockConnectionError. Safe to repeat: so is every script. */
+export interface Runner<S extends ScriptSet> {
+  /** `read`: what to make of the reply, in the moment when it has come; a promise, where more has to be asked for it. */
+  run<N extends keyof S, T = Reply<S[N]>>(
+    name: N,
+    keys: KeysOf<S[N]>,
+    args: ArgsOf<S[N]>,
+    read?: (reply: Reply<S[N]>) => T | Promise<T>,
+  ): Promise<T>
 }

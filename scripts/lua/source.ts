@@ -1,5 +1,5 @@
 /** The files of lua/: what each declares, and its code, in which the constants have been put in their places. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import luaparse from 'luaparse'
 import { type Header, headerOf } from './header.ts'
 
@@ -52,7 +52,9 @@ export class Sources {
   }
 
   #namesIn(folder: string): string[] {
-    const files = readdirSync(new URL(folder, this.#root)).filter(file => file.endsWith('.lua'))
+    const path = new URL(folder, this.#root)
+    if (!existsSync(path)) return []
+    const files = readdirSync(path).filter(file => file.endsWith('.lua'))
     return files.map(file => folder + file.slice(0, -'.lua'.length)).sort()
   }
 

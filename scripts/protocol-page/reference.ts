@@ -1,7 +1,7 @@
 /** The part of docs/protocol.md that says what each script is given and replies: made of the headers of lua/, so that it is true. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { scripts } from '../../src/redis/scripts.generated.ts'
+import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 
 const folder = new URL('../../lua/', import.meta.url)
 const begin = '<!-- made by scripts/protocol-page/main.ts -->'

@@ -67,16 +67,18 @@ export class Records {
   }
 
   async #tell(run: Run, { claim, token }: Hold): Promise<void> {
+    const { handOff, confirmation } = this.#kind
+    if (!handOff) return
     const { recorded } = run
     run.recorded = token
     try {
-      const passed = await this.#kind.pass(run.name, claim, token)
+      const passed = await handOff.pass(run.name, claim, token)
       const holder = this.#locks.hold(run.name.id)
       if (!holder) return
       if (!passed) return this.#listener.doubt(holder)
       run.queued ||= passed.queued
       // Where replicas have to know it, they do not: the next renewal counts, and is waited for.
-      if (!this.#kind.confirm) holder.prolong(passed.deadline)
+      if (!confirmation) holder.prolong(passed.deadline)
     } catch (error) {
       if (run.recorded === token) run.recorded = recorded
       throw error

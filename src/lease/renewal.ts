@@ -193,7 +193,7 @@ export class Renewal {
   #byPlace(holds: readonly Hold[]): Hold[][] {
     const places = new Map<string, Hold[]>()
     for (const hold of holds) {
-      const place = this.#kind.placeOf?.(hold.key) ?? ''
+      const place = this.#kind.placeOf(hold.key)
       const some = places.get(place)
       if (some) some.push(hold)
       else places.set(place, [hold])

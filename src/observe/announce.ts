@@ -2,27 +2,50 @@
  * Tells an event to the client's listeners and to the diagnostics channel of its name. Costs nothing worth measuring
  * while nobody listens: the event is only made when somebody does.
  */
-import { channel } from 'node:diagnostics_channel'
+import { type Channel, channel } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'eventemitter3'
 import type { ClientEventMap, ClientEvents } from '../events.ts'
+import type { Happenings, Observer } from '../locks.ts'
 
-const names = ['waiting', 'acquired', 'renewed', 'released', 'lost', 'disconnected', 'reconnected', 'error'] as const
-const channels = new Map(names.map(name => [name, channel(`redis-baton:${name}`)]))
+/** Each event, and how it is made of what has happened. */
+const events: { readonly [E in keyof ClientEvents]: (...about: Happenings[E]) => ClientEvents[E] } = {
+  waiting: (waiter, locks) => {
+    const { claim, refusal } = waiter
+    const holder = locks.holder(waiter)
+    return {
+      key: claim.key,
+      owner: claim.owner,
+      ...(refusal?.position && { position: refusal.position }),
+      ...(holder && { holder }),
+    }
+  },
+  acquired: ({ key, owner, token: fencingToken, waited, via }) => ({ key, owner, fencingToken, waited, via }),
+  renewed: ({ key, token: fencingToken }) => ({ key, fencingToken }),
+  released: ({ key, token: fencingToken }, held) => ({ key, fencingToken, held }),
+  lost: ({ key, token: fencingToken }, error) => ({ key, fencingToken, error }),
+  disconnected: error => ({ error }),
+  reconnected: () => ({}),
+  error: error => ({ error }),
+}
+const channels = Object.fromEntries(Object.keys(events).map(name => [name, channel(`redis-baton:${name}`)])) as {
+  readonly [E in keyof ClientEvents]: Channel
+}
 
-export class Announcer {
+export class Announcer implements Observer {
   readonly #emitter: EventEmitter<ClientEventMap>
 
   constructor(emitter: EventEmitter<ClientEventMap>) {
     this.#emitter = emitter
   }
 
-  tell<E extends keyof ClientEvents>(name: E, make: () => ClientEvents[E]): void {
-    const diagnostics = channels.get(name)
-    const published = diagnostics?.hasSubscribers
+  tell<E extends keyof ClientEvents>(name: E, ...about: Happenings[E]): void {
+    const diagnostics = channels[name]
+    const published = diagnostics.hasSubscribers
     const heard = this.#emitter.listenerCount(name) > 0
     if (!published && !heard) return
-    const event = make()
-    if (published) diagnostics?.publish(event)
+    const make: (...about: Happenings[E]) => ClientEvents[E] = events[name]
+    const event = make(...about)
+    if (published) diagnostics.publish(event)
     if (!heard) return
     try {
       const emit = this.#emitter.emit as (name: E, event: ClientEvents[E]) => boolean

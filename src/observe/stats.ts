@@ -76,8 +76,9 @@ export class Stats {
     record(this.#wait, waited)
   }
 
-  held(ms: number): void {
-    record(this.#hold, ms)
+  ended(how: 'released' | 'lost', held: number): void {
+    this[how] += 1
+    record(this.#hold, held)
   }
 
   handedOff(ms: number): void {

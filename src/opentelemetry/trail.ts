@@ -12,7 +12,8 @@
 import { diag, isSpanContextValid, type Link, type SpanContext } from '@opentelemetry/api'
 import type { Cluster, Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
-import { Keys } from '../redis/keys.ts'
+import { namesOf } from '../kinds/mutex/names.ts'
+import { Keys, Namespace } from '../redis/keys.ts'
 import { names } from './names.ts'
 
 /** How long a name is kept, in ms. Who follows a longer hold gets no link. */
@@ -36,7 +37,7 @@ export class Trail {
 
   constructor(redis: Redis | Cluster, prefix: string) {
     this.#redis = redis
-    this.#keys = new Keys('', `${prefix}-trace`, false)
+    this.#keys = new Keys(new Namespace(`${prefix}-trace:`, false), { name: '', namesOf })
   }
 
   /** Leaves the span's name, and calls `found` with a link to the span of the holder before, if there is one. Never rejects. */

@@ -27,3 +27,15 @@ export function newClientId(): string {
 export function newHoldId(clientId: string): string {
   return clientId + random()
 }
+
+/** The names that one client gives. */
+export interface Ids {
+  readonly client: string
+  /** The name of the next hold. */
+  readonly next: () => string
+}
+
+export function randomIds(): Ids {
+  const client = newClientId()
+  return { client, next: () => newHoldId(client) }
+}

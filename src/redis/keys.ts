@@ -11,70 +11,90 @@
  *   - a tagged key that would look like an untagged one ("{a}"), or like the queue of another key ("{a}:queue"),
  *     gets ":lock" at its end; so does one that ends in ":lock" already, to stay apart from those;
  *   - an untagged key that begins with a brace ("}x", "{}") gets one more "{", or its tag would be empty.
+ *
+ * So it is for the mutex. Another kind has its name in front of the same, as in "lock:%permits/{order:1}". The mutex has no "%"
+ * before a tag but in "%3A" and "%25", and the first "/" ends the name, which is of letters: no two kinds have a name in common.
  */
+import type { KindDefinition, KindNames, Names } from '../kind.ts'
 
-export interface Names {
-  readonly lock: string
-  readonly queue: string
-  readonly expiry: string
-  readonly holds: string
-}
-
-const ambiguous = /^\{[\s\S]*\}$|:(?:queue|expiry|holds|lock)$/
-
-function hasTag(key: string): boolean {
-  const open = key.indexOf('{')
-  return open >= 0 && key.indexOf('}', open) > open + 1
-}
-
-export class Keys {
-  readonly #root: string
-  readonly #cluster: boolean
-  /** The latest answer of `of`: the next question is mostly the same. */
-  #last: { readonly key: string | undefined; readonly names: Names } = { key: undefined, names: namesOf('') }
+/** What all names of a client have in common. */
+export class Namespace {
+  /** What they begin with. */
+  readonly root: string
+  readonly cluster: boolean
+  readonly inboxes: string
 
   /** `cluster`: channels of grants belong to the slot of the lock, because a script can only publish to its own slot. */
-  constructor(keyPrefix: string, prefix: string, cluster: boolean) {
-    this.#root = `${keyPrefix}${prefix}:`
-    this.#cluster = cluster
-  }
-
-  of(key: string): Names {
-    if (key !== this.#last.key) this.#last = { key, names: namesOf(this.#root + encode(key)) }
-    return this.#last.names
+  constructor(root: string, cluster: boolean, inboxes = `${root}inbox:`) {
+    this.root = root
+    this.cluster = cluster
+    this.inboxes = inboxes
   }
 
   /** The channel of grants of a client is this and the name of its inbox. */
   inboxPrefix(lock: string): string {
-    return this.#cluster ? `${lock}:inbox:` : `${this.#root}inbox:`
+    return this.cluster ? `${lock}:inbox:` : this.inboxes
   }
 
-  /** Keys with the same answer can go into one script call: all of them; in a cluster, those with the same hash tag. */
-  placeOf(key: string): string {
-    return this.placeOfLock(this.of(key).lock)
-  }
-
-  /** The same, by the name of the lock's key. */
+  /** Locks with the same answer can go into one script call: all of them; in a cluster, those with the same hash tag. */
   placeOfLock(lock: string): string {
-    if (!this.#cluster) return ''
+    if (!this.cluster) return ''
     const open = lock.indexOf('{') + 1
     return lock.slice(open, lock.indexOf('}', open))
   }
 
-  /** The user's key of a lock's key, or undefined if it is not a lock's key. */
-  keyOf(lock: string): string | undefined {
-    return lock.startsWith(this.#root) ? decode(lock.slice(this.#root.length)) : undefined
-  }
-
   /** A SCAN pattern that matches every lock's key, and possibly others. */
   get pattern(): string {
-    return `${this.#root.replace(/[\\*?[\]]/g, '\\$&')}*`
+    return `${this.root.replace(/[\\*?[\]]/g, '\\$&')}*`
   }
 }
 
-/** The names that go with a lock's key. */
-export function namesOf(lock: string): Names {
-  return { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry`, holds: `${lock}:holds` }
+/** The names of the locks of one kind. */
+export class Keys<N extends Names = Names> extends Namespace implements KindNames<N> {
+  readonly #namesOf: (lock: string) => N
+  readonly #ambiguous: RegExp
+  /** The latest answer of `of`: the next question is mostly the same. */
+  #last: { readonly key: string | undefined; readonly names: N }
+
+  constructor(of: Namespace, { name, namesOf }: Pick<KindDefinition<unknown, never, N>, 'name' | 'namesOf'>) {
+    super(name ? `${of.root}%${name}/` : of.root, of.cluster, of.inboxes)
+    this.#namesOf = namesOf
+    const names = namesOf('')
+    this.#last = { key: undefined, names }
+    // The first of them is '', so what follows it stands behind a '|'.
+    this.#ambiguous = new RegExp(`^\\{[^]*\\}$|(:lock${Object.values(names).join('|')})$`)
+  }
+
+  of(key: string): N {
+    if (key !== this.#last.key) this.#last = { key, names: this.#namesOf(this.root + this.#encode(key)) }
+    return this.#last.names
+  }
+
+  keyOf(lock: string): string | undefined {
+    return lock.startsWith(this.root) ? this.#decode(lock.slice(this.root.length)) : undefined
+  }
+
+  placeOf(key: string): string {
+    return this.placeOfLock(this.of(key).lock)
+  }
+
+  #encode(key: string): string {
+    if (!hasTag(key)) return /^[{}]/.test(key) ? `{{${key}}` : `{${key}}`
+    const name = beforeTag(key, text => text.replace(/[%:]/g, encodeURIComponent))
+    return this.#ambiguous.test(name) ? `${name}:lock` : name
+  }
+
+  #decode(name: string): string | undefined {
+    if (name.startsWith('{') && name.endsWith('}')) {
+      const inner = name.slice(1, -1)
+      const key = inner.startsWith('{') ? inner.slice(1) : inner
+      return this.#encode(key) === name ? key : undefined
+    }
+    const tagged = name.endsWith(':lock') ? name.slice(0, -5) : name
+    if (!hasTag(tagged)) return undefined
+    const key = beforeTag(tagged, text => text.replaceAll('%3A', ':').replaceAll('%25', '%'))
+    return this.#encode(key) === name ? key : undefined
+  }
 }
 
 const UNLOCK = ':unlock'
@@ -89,25 +109,12 @@ export function lockOfChannel(channel: string): string | undefined {
   return channel.endsWith(UNLOCK) ? channel.slice(0, -UNLOCK.length) : undefined
 }
 
-function encode(key: string): string {
-  if (!hasTag(key)) return /^[{}]/.test(key) ? `{{${key}}` : `{${key}}`
-  const name = beforeTag(key, text => text.replace(/[%:]/g, encodeURIComponent))
-  return ambiguous.test(name) ? `${name}:lock` : name
+function hasTag(key: string): boolean {
+  const open = key.indexOf('{')
+  return open >= 0 && key.indexOf('}', open) > open + 1
 }
 
 function beforeTag(key: string, change: (text: string) => string): string {
   const open = key.indexOf('{')
   return open === 0 ? key : change(key.slice(0, open)) + key.slice(open)
-}
-
-function decode(name: string): string | undefined {
-  if (name.startsWith('{') && name.endsWith('}')) {
-    const inner = name.slice(1, -1)
-    const key = inner.startsWith('{') ? inner.slice(1) : inner
-    return encode(key) === name ? key : undefined
-  }
-  const tagged = name.endsWith(':lock') ? name.slice(0, -5) : name
-  if (!hasTag(tagged)) return undefined
-  const key = beforeTag(tagged, text => text.replaceAll('%3A', ':').replaceAll('%25', '%'))
-  return encode(key) === name ? key : undefined
 }

@@ -17,31 +17,33 @@
 import type { Cluster } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockConnectionError, type LockError } from '../errors.ts'
-import type { Channel, Via } from '../kind.ts'
+import type { Channel, Names, Parts, ScriptSet, Via } from '../kind.ts'
 import type { Settings } from '../options.ts'
 import { type Clients, clientsOf, type RedisSource } from './clients.ts'
 import { answerLimit, Connection, type ConnectionListener } from './connection.ts'
 import { type Destination, singleServer } from './destination.ts'
-import { newClientId } from './ids.ts'
-import { Keys, lockOfChannel, unlockChannel } from './keys.ts'
+import { type Ids, randomIds } from './ids.ts'
+import { type Keys, lockOfChannel, Namespace, unlockChannel } from './keys.ts'
+import { listKeys } from './listing.ts'
 import { Replication } from './replication.ts'
-import { type Runner, Scripts } from './scripts.ts'
+import { type Executor, Scripts } from './scripts.ts'
 import { Sentinels } from './sentinels.ts'
 import { Shards } from './shards.ts'
 import { Subscriber } from './subscriber.ts'
 
+/** What comes over the links, whichever kind it is about. `lock`: the name of a lock's first key. */
 export interface LinkListener {
   granted(id: string, token: number, via: Via, lock: string): void
   lost(id: string, token: number): void
   /** `by`: the client that released the lock, where it is known. */
-  unlocked(key: string, by: string | undefined): void
+  unlocked(lock: string, by: string | undefined): void
   /** The owner of this name holds the lock now. */
-  entered(key: string, owner: string): void
+  entered(lock: string, owner: string): void
   /** The connection for commands is gone, or there again. */
   down(error: Error): void
   up(): void
   /** Messages may have been missed, about all locks or about one, and come again from now on. */
-  heard(key?: string): void
+  heard(lock?: string): void
   /** For events: either connection is gone; both are there again. */
   disconnected(error: Error): void
   reconnected(): void
@@ -59,12 +61,11 @@ const BEAT = { longest: 5_000, shortest: 500 }
 const UNREAD = 50
 
 export class Link {
-  readonly clientId = newClientId()
-  readonly keys: Keys
-  readonly scripts: Scripts
+  readonly ids: Ids
+  readonly names: Namespace
   readonly commands: Connection
   /** Runs scripts whose effect replicas must have, where the settings ask for that. */
-  readonly replicated: Runner | undefined
+  readonly #replication: Executor | undefined
   /** To the server that has the locks, in a cluster to all: for commands, for messages, for what replicas confirm. */
   readonly #connections: Connection[] = []
   /** Where messages come from, if that is one server. */
@@ -82,11 +83,12 @@ export class Link {
   #reported = false
   readonly #warned = new Set<string>()
 
-  constructor(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener) {
+  constructor(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener, ids = randomIds()) {
     const clients = clientsOf(source)
+    this.ids = ids
     this.#listener = listener
     this.#clock = clock
-    this.keys = new Keys(clients.keyPrefix, settings.prefix, clients.cluster)
+    this.names = new Namespace(`${clients.keyPrefix}${settings.prefix}:`, clients.cluster)
     this.#beatEvery = Math.min(BEAT.longest, Math.max(BEAT.shortest, settings.waiterTtl / 3))
 
     const silence = answerLimit(settings.outageTimeout, true)
@@ -125,14 +127,12 @@ export class Link {
       this.#single = this.#listenToOne(connection)
       this.#ears = this.#single.subscriber
     }
-    this.scripts = new Scripts(this.commands, clients.cluster, this.keys.pattern)
     if (!settings.replicas) return
-    this.replicated = new Replication(
+    this.#replication = new Replication(
       // Whether it is there is only told by what is asked of it.
       connection({ up() {}, down() {} }),
-      this.scripts,
       settings.replicas,
-      lock => this.keys.placeOfLock(lock),
+      lock => this.names.placeOfLock(lock),
       settings.outageTimeout,
     )
   }
@@ -150,16 +150,33 @@ export class Link {
     this.#single?.subscriber.need(this.#ownInbox)?.catch(() => {})
   }
 
-  hear(key: string, channel: Channel): Promise<void> | undefined {
-    return this.#ears.need(this.#nameOf(key, channel))
+  /** What a kind gets of these links. */
+  parts<S extends ScriptSet, N extends Names>(
+    keys: Keys<N>,
+    scripts: S,
+  ): Pick<Parts<S, N>, 'names' | 'scripts' | 'replicated' | 'newId' | 'list'> {
+    const { cluster, pattern } = this.names
+    const through = (executor: Executor) => new Scripts(executor, scripts, cluster, pattern)
+    return {
+      names: keys,
+      scripts: through(this.commands),
+      replicated: this.#replication && through(this.#replication),
+      newId: this.ids.next,
+      list: (wanted, type) => listKeys(this.commands, keys, wanted, type),
+    }
   }
 
-  drop(key: string, channel: Channel): void {
-    this.#ears.drop(this.#nameOf(key, channel))
-  }
-
-  hears(key: string, channel: Channel): boolean {
-    return this.#ears.isHeard(this.#nameOf(key, channel))
+  /** The channels of a kind's locks. Each `hear` is matched by one `drop`. */
+  channels(keys: Keys) {
+    const nameOf = (key: string, channel: Channel) => {
+      const { lock } = keys.of(key)
+      return channel === 'unlock' ? unlockChannel(lock) : this.names.inboxPrefix(lock) + this.ids.client
+    }
+    return {
+      hear: (key: string, channel: Channel) => this.#ears.need(nameOf(key, channel)),
+      drop: (key: string, channel: Channel) => this.#ears.drop(nameOf(key, channel)),
+      hears: (key: string, channel: Channel) => this.#ears.isHeard(nameOf(key, channel)),
+    }
   }
 
   close(): void {
@@ -171,7 +188,7 @@ export class Link {
 
   #destination({ cluster, sentinels }: Clients): Destination {
     if (sentinels) return { followsMaster: true }
-    return cluster ? {} : singleServer(name => this.keys.of(name).lock)
+    return cluster ? {} : singleServer(word => `${this.names.root}{${word}}`)
   }
 
   #listenToOne(connect: (told: ConnectionListener) => Connection) {
@@ -199,9 +216,7 @@ export class Link {
     return new Shards(this.commands.redis as Cluster, this.#clock, outageTimeout, {
       message: (channel, text) => this.#message(channel, text),
       heard: channel => {
-        const lock = lockOfChannel(channel) ?? channel.slice(0, -this.#ownInbox.length)
-        const key = this.keys.keyOf(lock)
-        if (key !== undefined) this.#listener.heard(key)
+        this.#listener.heard(lockOfChannel(channel) ?? channel.slice(0, -this.#ownInbox.length))
       },
       down: error => this.#broken(error),
       whole: () => this.#changed(),
@@ -209,20 +224,14 @@ export class Link {
   }
 
   get #ownInbox(): string {
-    return this.keys.inboxPrefix('') + this.clientId
-  }
-
-  #nameOf(key: string, channel: Channel): string {
-    const { lock } = this.keys.of(key)
-    return channel === 'unlock' ? unlockChannel(lock) : this.keys.inboxPrefix(lock) + this.clientId
+    return this.names.inboxPrefix('') + this.ids.client
   }
 
   #message(channel: string, text: string): void {
     const lock = lockOfChannel(channel)
-    const key = lock === undefined ? undefined : this.keys.keyOf(lock)
-    if (key !== undefined) {
-      if (text.startsWith(ENTERED)) this.#listener.entered(key, text.slice(ENTERED.length))
-      else this.#listener.unlocked(key, text.split(' ', 2)[1])
+    if (lock !== undefined) {
+      if (text.startsWith(ENTERED)) this.#listener.entered(lock, text.slice(ENTERED.length))
+      else this.#listener.unlocked(lock, text.split(' ', 2)[1])
       return
     }
     const [, word, id, number, of] = /^(\w+) (\S+) ?(\d*) ?([\s\S]*)$/.exec(text) ?? []

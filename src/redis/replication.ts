@@ -12,7 +12,7 @@ import { LockConnectionError } from '../errors.ts'
 import type { Replicas } from '../options.ts'
 import type { Connection } from './connection.ts'
 import { isReply } from './refusals.ts'
-import type { ArgsOf, KeysOf, Reply, Runner, ScriptName, ScriptRequest, Scripts } from './scripts.ts'
+import type { Executor, ScriptRequest } from './scripts.ts'
 
 interface Asked {
   readonly request: ScriptRequest<unknown>
@@ -22,9 +22,8 @@ interface Asked {
 
 type Result = [error: Error | null, reply: unknown]
 
-export class Replication implements Runner {
+export class Replication implements Executor {
   readonly #connection: Connection
-  readonly #scripts: Scripts
   readonly #replicas: Readonly<Required<Replicas>>
   readonly #outageTimeout: number
   readonly #placeOf: (lock: string) => string
@@ -34,25 +33,17 @@ export class Replication implements Runner {
   /** `placeOf`: locks of one place are on one server. */
   constructor(
     connection: Connection,
-    scripts: Scripts,
     replicas: Readonly<Required<Replicas>>,
     placeOf: (lock: string) => string,
     outageTimeout: number,
   ) {
     this.#outageTimeout = outageTimeout
     this.#connection = connection
-    this.#scripts = scripts
     this.#replicas = replicas
     this.#placeOf = placeOf
   }
 
-  run<N extends ScriptName, T = Reply<N>>(
-    name: N,
-    keys: KeysOf<N>,
-    args: ArgsOf<N>,
-    read: (reply: Reply<N>) => T | Promise<T> = reply => reply as T,
-  ): Promise<T> {
-    const request = this.#scripts.request(name, keys, args, read)
+  ask<T>(request: ScriptRequest<T>): Promise<T> {
     const asked = new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>
     // The round ahead of it may use up all the time that there is.
     return pTimeout(asked, {

@@ -6,9 +6,10 @@
  * HELLO and AUTH are no rights: Redis allows them to everybody. CLIENT SETINFO and CLIENT SETNAME are asked for by
  * ioredis, which does without.
  */
+import type { ScriptSet } from '../kind.ts'
 import type { Replicas } from '../options.ts'
-import { Keys } from './keys.ts'
-import { scripts } from './scripts.generated.ts'
+import { Namespace } from './keys.ts'
+import { commandsOf } from './scripts.ts'
 
 export interface Rights {
   /** Every command, as its words: `['HSET']`, `['CLUSTER', 'SLOTS']`. */
@@ -19,8 +20,6 @@ export interface Rights {
   readonly publish: string
   readonly subscribe: string
 }
-
-const called = [...new Set(Object.values(scripts).flatMap(({ commands }) => commands))]
 
 /** Only `list` sends it, and says so where it is refused. */
 const OPTIONAL = 'SCAN'
@@ -41,13 +40,27 @@ const sent = {
   ],
 }
 
+/** A kind, as far as rights are concerned. */
+export interface Calling {
+  readonly scripts: ScriptSet
+}
+
 /** `waits`: what is asked of replicas, where the option of that name is set. */
-export function rightsFor(keys: Keys, cluster: boolean, waits?: 'WAIT' | 'WAITAOF'): Rights {
+export function rightsFor(
+  kinds: Iterable<Calling>,
+  { cluster, pattern }: Namespace,
+  waits?: 'WAIT' | 'WAITAOF',
+): Rights {
   const publish = cluster ? 'SPUBLISH' : 'PUBLISH'
-  const inScripts = called.map(command => [command === 'PUBLISH' ? publish : command])
+  const scripts = [...kinds].flatMap(kind => Object.values(kind.scripts))
+  const called = new Set(scripts.flatMap(script => commandsOf(script, cluster)))
   return {
-    commands: [...sent[cluster ? 'cluster' : 'server'], ...inScripts, ...(waits ? [[waits]] : [])],
-    pattern: keys.pattern,
+    commands: [
+      ...sent[cluster ? 'cluster' : 'server'],
+      ...[...called].map(name => [name]),
+      ...(waits ? [[waits]] : []),
+    ],
+    pattern,
     publish,
     subscribe: cluster ? 'SSUBSCRIBE' : 'SUBSCRIBE',
   }
@@ -67,8 +80,11 @@ export function waitFor(replicas: Named['replicas']): 'WAIT' | 'WAITAOF' | undef
 }
 
 /** The rules that give a user what the client needs and nothing else: what stands behind `ACL SETUSER name on >password`. */
-export function aclRule({ prefix = 'lock', keyPrefix = '', cluster = false, replicas }: Named = {}): string[] {
-  const { commands, pattern } = rightsFor(new Keys(keyPrefix, prefix, cluster), cluster, waitFor(replicas))
+export function aclRule(
+  kinds: Iterable<Calling>,
+  { prefix = 'lock', keyPrefix = '', cluster = false, replicas }: Named = {},
+): string[] {
+  const { commands, pattern } = rightsFor(kinds, new Namespace(`${keyPrefix}${prefix}:`, cluster), waitFor(replicas))
   const plus = commands.map(plusOf).sort()
   return ['resetkeys', `~${pattern}`, 'resetchannels', `&${pattern}`, '-@all', ...plus]
 }

@@ -1,35 +1,12 @@
 /**
- * Runs the scripts of lua/ by name: EVALSHA, and EVAL where the server does not know the script (any more: since
+ * Runs the scripts of a kind by name: EVALSHA, and EVAL where the server does not know the script (any more: since
  * Redis 7.4 it forgets scripts that EVAL loaded, so NOSCRIPT is ordinary). Nothing is defined on the caller's client.
  */
 import { createHash } from 'node:crypto'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
-import type { Connection } from './connection.ts'
+import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.ts'
 import type { Answer, Request } from './request.ts'
-import { scripts } from './scripts.generated.ts'
-
-export type ScriptName = keyof typeof scripts
-
-type Script<N extends ScriptName> = (typeof scripts)[N]
-
-/** The KEYS of a script by the names in its header; `locks...` takes a list. */
-export type KeysOf<N extends ScriptName> = { readonly [K in Script<N>['keys'][number]]: string | readonly string[] }
-/** The ARGV of a script by the names in its header; undefined ones may only be the last. */
-export type ArgsOf<N extends ScriptName> = {
-  readonly [K in Script<N>['args'][number]]: string | number | undefined | readonly (string | number)[]
-}
-
-/**
- * What a script replied: a status word of its header, and what that word brings. The frequent replies are texts, whose
- * words are strings here: Redis and ioredis take several µs more for an array.
- */
-export interface Reply<N extends ScriptName> {
-  readonly status: Script<N>['replies'][number]
-  readonly values: unknown[]
-  readonly sent: number
-  readonly repeated: boolean
-}
 
 export interface ScriptRequest<T> extends Required<Request<T>> {
   /** The first of its keys. */
@@ -38,15 +15,9 @@ export interface ScriptRequest<T> extends Required<Request<T>> {
   queue(pipeline: ChainableCommander): void
 }
 
-/** Runs scripts by name. Rejects with LockConnectionError. Safe to repeat: so is every script. */
-export interface Runner {
-  /** `read`: what to make of the reply, in the moment when it has come; a promise, where more has to be asked for it. */
-  run<N extends ScriptName, T = Reply<N>>(
-    name: N,
-    keys: KeysOf<N>,
-    args: ArgsOf<N>,
-    read?: (reply: Reply<N>) => T | Promise<T>,
-  ): Promise<T>
+/** Where the scripts run. */
+export interface Executor {
+  ask<T>(request: ScriptRequest<T>): Promise<T>
 }
 
 interface Loaded {
@@ -54,7 +25,8 @@ interface Loaded {
   readonly lua: string
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  readonly commands: readonly string[]
+  /** The commands that it calls. */
+  readonly commands: () => readonly string[]
   /** How often its text was sent. */
   texts: number
 }
@@ -62,48 +34,45 @@ interface Loaded {
 /** A comment to others. */
 const clusterOnly = /--\[\[cluster\n([\s\S]*?)--\]\]\n/g
 
-export class Scripts implements Runner {
-  readonly #connection: Connection
-  readonly #loaded: { readonly [N in ScriptName]: Loaded }
+/** The commands that a script calls, but for what only a cluster runs. */
+export function commandsOf({ lua }: Script, sharded: boolean): string[] {
+  const calls = lua.replace(clusterOnly, '').matchAll(/redis\.p?call\('(\w+)'/g)
+  const names = [...calls].map(([, name]) => (sharded && name === 'PUBLISH' ? 'SPUBLISH' : name!))
+  return [...new Set(names)].sort()
+}
+
+export class Scripts<S extends ScriptSet> implements Runner<S> {
+  readonly #executor: Executor
+  readonly #loaded: { readonly [N in keyof S]: Loaded }
   readonly #pattern: string
 
   /** `sharded`: publish by SPUBLISH, and run what lua/ has for clusters only. `pattern`: of keys and channels, for those who are refused. */
-  constructor(connection: Connection, sharded: boolean, pattern = '*') {
-    this.#connection = connection
+  constructor(executor: Executor, scripts: S, sharded: boolean, pattern = '*') {
+    this.#executor = executor
     this.#pattern = pattern
-    const publish = sharded ? 'SPUBLISH' : 'PUBLISH'
-    const load = ({ lua: text, keys, args, commands: called }: Script<ScriptName>): Loaded => {
-      const lua = sharded ? text.replace(clusterOnly, '$1').replaceAll("'PUBLISH'", `'${publish}'`) : text
-      const commands = called.map(command => (command === 'PUBLISH' ? publish : command))
+    const load = (script: Script): Loaded => {
+      const { lua: text, keys, args } = script
+      const lua = sharded ? text.replace(clusterOnly, '$1').replaceAll("'PUBLISH'", "'SPUBLISH'") : text
+      const commands = () => commandsOf(script, sharded)
       return { lua, keys, args, commands, texts: 0, sha: createHash('sha1').update(lua).digest('hex') }
     }
     this.#loaded = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, load(script)])) as {
-      [N in ScriptName]: Loaded
+      [N in keyof S]: Loaded
     }
   }
 
-  run<N extends ScriptName, T = Reply<N>>(
+  run<N extends keyof S, T = Reply<S[N]>>(
     name: N,
-    keys: KeysOf<N>,
-    args: ArgsOf<N>,
-    read: (reply: Reply<N>) => T | Promise<T> = reply => reply as T,
+    keys: KeysOf<S[N]>,
+    values: ArgsOf<S[N]>,
+    read: (reply: Reply<S[N]>) => T | Promise<T> = reply => reply as T,
   ): Promise<T> {
-    return this.#connection.ask(this.request(name, keys, args, read))
-  }
-
-  /** What `run` asks of its connection. */
-  request<N extends ScriptName, T>(
-    name: N,
-    keys: KeysOf<N>,
-    values: ArgsOf<N>,
-    read: (reply: Reply<N>) => T | Promise<T>,
-  ): ScriptRequest<T> {
     const script = this.#loaded[name]
     const args: CallArgs = [script.sha, '']
     list(args, script.keys, keys)
     args[1] = String(args.length - 2)
     list(args, script.args, values)
-    return new ScriptCall(script, args, read, this.#pattern)
+    return this.#executor.ask(new ScriptCall(script, args, read, this.#pattern))
   }
 }
 
@@ -111,17 +80,17 @@ export class Scripts implements Runner {
 type CallArgs = [script: string, count: string, ...rest: string[]]
 
 /** One call of a script. A class, not an object with closures: thousands may be under way, and each costs what it is made of. */
-class ScriptCall<N extends ScriptName, T> implements ScriptRequest<T> {
+class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   readonly #script: Loaded
   /** Of EVALSHA; of EVAL, once the script has turned out to be unknown. */
   readonly #args: CallArgs
-  readonly #read: (reply: Reply<N>) => T | Promise<T>
+  readonly #read: (reply: Reply<S>) => T | Promise<T>
   readonly #pattern: string
   #known = true
   /** The `texts` of its script when it was sent. */
   #texts: number
 
-  constructor(script: Loaded, args: CallArgs, read: (reply: Reply<N>) => T | Promise<T>, pattern: string) {
+  constructor(script: Loaded, args: CallArgs, read: (reply: Reply<S>) => T | Promise<T>, pattern: string) {
     this.#script = script
     this.#args = args
     this.#read = read
@@ -158,12 +127,12 @@ class ScriptCall<N extends ScriptName, T> implements ScriptRequest<T> {
 
   read({ reply, sent, repeated }: Answer<unknown>): T | Promise<T> {
     const values: unknown[] = typeof reply === 'string' ? reply.split(' ') : (reply as unknown[])
-    const status = values.shift() as Reply<N>['status']
+    const status = values.shift() as Reply<S>['status']
     return this.#read({ status, values, sent, repeated })
   }
 
   explain(error: LockConnectionError): LockConnectionError {
-    return withRights(error, this.#script.commands, this.#pattern)
+    return withRights(error, this.#script.commands(), this.#pattern)
   }
 }
 

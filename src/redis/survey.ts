@@ -6,29 +6,40 @@
 import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
 import type { Settings } from '../options.ts'
-import type { Keys } from './keys.ts'
-import { type Answer, missing, question, questions, type Rights, rightsFor, waitFor } from './rights.ts'
+import type { Namespace } from './keys.ts'
+import { type Answer, type Calling, missing, question, questions, type Rights, rightsFor, waitFor } from './rights.ts'
 
 export class Survey {
   readonly #redis: Redis | Cluster
-  readonly #rights: Rights
-  readonly #asked: ReturnType<typeof questions>
+  readonly #names: Namespace
+  readonly #madeUp: string
+  readonly #replicas: Settings['replicas']
   readonly #warn: (error: LockError) => void
   /** The last warnings about each server: a connection that comes and goes is no reason to repeat them. */
   readonly #said = new Map<string, string>()
+  /** What is asked at each look; undefined: nothing yet. */
+  #asked: { readonly rights: Rights; readonly args: string[]; readonly each: Rights['commands'] } | undefined
 
-  /** `name`: of a made-up lock, unlike those of other clients. */
+  /** `word`: for the name of a made-up lock, unlike those of other clients. */
   constructor(
     redis: Redis | Cluster,
-    keys: Keys,
-    name: string,
+    names: Namespace,
+    word: string,
     { replicas }: Settings,
     warn: (error: LockError) => void,
   ) {
     this.#redis = redis
-    this.#rights = rightsFor(keys, 'nodes' in redis, waitFor(replicas))
-    this.#asked = questions(this.#rights, keys.of(name).lock)
+    this.#names = names
+    this.#madeUp = `${names.root}{${word}}`
+    this.#replicas = replicas
     this.#warn = warn
+  }
+
+  /** From now on it looks for the rights that these kinds need. */
+  need(kinds: readonly Calling[]): void {
+    const rights = rightsFor(kinds, this.#names, waitFor(this.#replicas))
+    const { rights: each, args } = questions(rights, this.#madeUp)
+    this.#asked = { rights, args, each }
   }
 
   /** Returns at once, and never fails. */
@@ -38,20 +49,20 @@ export class Survey {
   }
 
   async #ask(redis: Redis, at: string): Promise<void> {
-    const answer = redis.eval(question, 0, ...this.#asked.args) as Promise<Answer>
+    if (!this.#asked) return
+    const { rights, args, each } = this.#asked
+    const answer = redis.eval(question, 0, ...args) as Promise<Answer>
     const errors = await answer.then(
-      found => [this.#lacking(found, at), evicting(found, at)].filter(error => error !== undefined),
+      found => {
+        const lacking = missing(rights, each, found).join(' ')
+        return [lacking ? lacks(lacking, at) : undefined, evicting(found, at)].filter(error => error !== undefined)
+      },
       (error: Error) => [refused(error, at)].filter(found => found !== undefined),
     )
     const text = errors.map(({ message }) => message).join('\n')
     if (text === (this.#said.get(at) ?? '')) return
     this.#said.set(at, text)
     for (const error of errors) this.#warn(error)
-  }
-
-  #lacking(answer: Answer, at: string): LockError | undefined {
-    const rights = missing(this.#rights, this.#asked.rights, answer)
-    return rights.length > 0 ? lacks(rights.join(' '), at) : undefined
   }
 }
 

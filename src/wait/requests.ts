@@ -43,13 +43,13 @@ export class Requests {
     this.#single = single
     this.#cleanup = cleanup
     this.#freed = freed
-    const { confirm } = kind
+    const { confirmation } = kind
     this.confirm =
-      confirm &&
+      confirmation &&
       ((lock, waiter, grant) => {
         const { key, id } = waiter.claim
         const begun = clock.now()
-        confirm({ hold: { key, id }, token: grant.token }).then(
+        confirmation.confirm({ hold: { key, id }, token: grant.token }).then(
           deadline => lock.confirmed(waiter, grant, begun, deadline),
           error => lock.unconfirmed(waiter, begun, error),
         )
@@ -57,7 +57,6 @@ export class Requests {
   }
 
   ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void {
-    const mode = join ? 'queue' : reserve ? BLOCK : undefined
     const begun = this.#awake.now()
     const answered = (answer: Granted | Refused) => {
       if (attempt === 'alone') this.#single.answered(waiter)
@@ -72,12 +71,12 @@ export class Requests {
       lock.end(waiter, error)
       if (attempt === 'as-head') this.headFailed(lock, begun, error)
     }
-    this.#kind.attempt(waiter.claim, mode).then(answer => {
+    this.#send(waiter, join, reserve).then(answer => {
       const dead = answer.granted && answer.deadline <= this.#clock.now()
       if (!dead || !waiter.waits) return answered(answer)
       // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the
       // same grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
-      this.#kind.attempt(waiter.claim, mode).then(answered, failed)
+      this.#send(waiter, join, reserve).then(answered, failed)
     }, failed)
   }
 
@@ -93,8 +92,10 @@ export class Requests {
   }
 
   tend(lock: Asker, waiters: readonly Waiter[]): void {
+    const { queue } = this.#kind
+    if (!queue) return
     const queued = waiters.map(({ claim, place }) => ({ claim, ticket: ticketAt(place) }))
-    this.#kind.tend(lock.key, queued).then(
+    queue.tend(lock.key, queued).then(
       answer => lock.queue.tended(waiters, answer),
       error => {
         // A heartbeat that fails is repeated; a server that refuses them all is as good as out of reach.
@@ -117,6 +118,11 @@ export class Requests {
       this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))
       this.#freed(claim.key)
     })
+  }
+
+  #send({ claim }: Waiter, join: boolean, reserve: boolean): Promise<Granted | Refused> {
+    const { queue } = this.#kind
+    return join && queue ? queue.join(claim) : this.#kind.attempt(claim, reserve ? BLOCK : 0)
   }
 
   #endJoining(waiter: Waiter): void {

@@ -14,7 +14,7 @@
  */
 import assert from 'node:assert/strict'
 import type { Redis } from 'ioredis'
-import { scripts } from '../../src/redis/scripts.generated.ts'
+import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 import { matches } from './printed.ts'
 import type { Scene } from './scene.ts'
 

@@ -48,7 +48,7 @@ describe('failover to a replica that missed the grant', () => {
     expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
   })
 
-  // Break: `this.#holding.doubtAll(key)` away in src/session.ts: the holder learns it by its next renewal, 20 s later.
+  // Break: `this.holding.doubtAll(key)` away in src/locks.ts: the holder learns it by its next renewal, 20 s later.
   test('I5 I8: the old holder is told as soon as it is there, and cannot end the new hold', async () => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()
     await loseWrites()

@@ -45,8 +45,7 @@ describe('a request arrives after its client has gone on', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)` to
-  // `this.#acquirer.grantedByMessage(id, token, via)` in src/session.ts: the grant is not given back.
+  // Break: `kind.giveBack({ key, id }).catch(failed)` to `kind` in src/session.ts: the grant is not given back.
   test('a queued acquire, after its caller has left: I4 I7, its grant is given back at once', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)

@@ -44,8 +44,7 @@ describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
   // Unfair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#effects.leave(waiter)` away in src/local/local-lock.ts and
   // `if (meaning === 'take-back') return this.#effects.leave(waiter)` to `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
   // Fair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#effects.leave(waiter)` away in src/local/local-lock.ts and
-  // `if (!this.#acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)` to
-  // `this.#acquirer.grantedByMessage(id, token, via)` in src/session.ts: a grant by a message is kept.
+  // `kind.giveBack({ key, id }).catch(failed)` to `kind` in src/session.ts: a grant by a message is kept.
   test.each(Object.keys(giveUps).flatMap(way => ways.map(fair => ({ way, fair }))))(
     'a waiter that $way: I4 I6 I7, the lock goes on, nothing stays (fair: $fair)',
     { timeout: 30_000 },

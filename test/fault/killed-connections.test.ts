@@ -51,7 +51,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     return result
   }
 
-  // Break: `this.#acquirer.lookAgain(key)` away in src/session.ts: nobody looks after the reconnect. (Seen with messages
+  // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: nobody looks after the reconnect. (Seen with messages
   // alone; where those for commands come back, everybody looks for that reason.)
   // Break: `call.error = this.#torn ?? error` to
   // `return this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
@@ -143,7 +143,7 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
     return [...list.matchAll(/ omem=(\d+)/g)].map(([, bytes]) => Number(bytes))
   }
 
-  // Break: `this.#acquirer.lookAgain(key)` away in src/session.ts: nobody looks after the reconnect.
+  // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: nobody looks after the reconnect.
   test.each(ways)(
     'I1 I4: what it missed, its waiter finds once it is back (fair: %s)',
     { timeout: 30_000 },

@@ -49,8 +49,8 @@ describe('messages are lost', () => {
 })
 
 describe('every message comes twice', () => {
-  // Break: `if (this.#locks.hold(id)) this.#holding.doubt(id, token)` to `if (false) return` in src/session.ts: the second telling
-  // gives back what is held. (Unfair: each message may be doubled and only costs a request.)
+  // Break: `const held = this.local.hold(id) !== undefined` to `const held = false` in src/locks.ts: the second telling gives back what
+  // is held. (Unfair: each message may be doubled and only costs a request.)
   test.each(ways)('I1 I5: it is one grant (fair: %s)', async fair => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])

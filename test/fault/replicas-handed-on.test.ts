@@ -21,7 +21,7 @@ async function handedOn(locks: LockClient, stranger: LockClient, key: string, op
   }
 }
 
-// Break: `if (!this.#kind.confirm) holder` to `holder` in src/lease/records.ts: the master prolongs
+// Break: `if (!confirmation) holder` to `holder` in src/lease/records.ts: the master prolongs
 // the lease when it is told of the hand-off, and it is believed in; the replica grants the lock meanwhile.
 test('I1: it lasts for no longer than the replica knows of its predecessor', async () => {
   const [{ url }, replica] = [await ownServer('--repl-diskless-sync-delay', '0'), await ownServer()]

@@ -1,6 +1,7 @@
 /** `replicas`: a grant that counts only once a replica has it, and a replica that does not get it. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule } from '../../src/redis/rights.ts'
 import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
 import { type Place, Replication } from '../kit/replication.ts'
@@ -196,11 +197,11 @@ test('without any replica a call says how many it found', async () => {
 })
 
 // Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule is without it.
-// Break: `'nodes' in redis, waitFor(replicas)` to `'nodes' in redis` in src/redis/survey.ts: it is not named.
+// Break: `this.#names, waitFor(this.#replicas)` to `this.#names` in src/redis/survey.ts: it is not named.
 test('the right to WAIT: it is in the rule, and named where it is missing', async () => {
   const { url, port } = await ownServer()
   const admin = plainRedis(url)
-  const rule = aclRule({ replicas })
+  const rule = aclRule([mutex], { replicas })
   const come = async (name: string, rights: readonly string[]) => {
     await admin.acl('SETUSER', name, 'on', '>pw', ...rights)
     const locks = client({ replicas }, { host: '127.0.0.1', port, username: name, password: 'pw' })

@@ -21,8 +21,7 @@ const tellings = ['reply', 'message'] as const
 // Break: `this.#listener.remains(hold)` away in src/lease/renewal.ts: nobody gives the new grant back.
 // By reply, with the data. Break: `else if (token !== undefined) this.#listener.doubt(id, token)` away in
 // src/wait/acquire.ts: the lease lives until its renewal.
-// By message, with the data. Break: `if (this.#locks.hold(id)) this.#holding.doubt(id, token)` to
-// `if (this.#locks.hold(id)) return` in src/session.ts: the same.
+// By message, with the data. Break: `if (held) this.holding.doubt(id, token)` away in src/locks.ts: the same.
 test.each(Object.keys(takings).flatMap(taking => tellings.map(telling => ({ taking, telling }))))(
   'taken away $taking, granted anew by $telling: I2 I8, the lease is lost, and the new grant goes back',
   async ({ taking, telling }) => {

@@ -1,6 +1,6 @@
 /** Redis's frames, found in a stream of bytes: commands on the way up, replies and messages on the way down. */
 import { createHash } from 'node:crypto'
-import { scripts } from '../../src/redis/scripts.generated.ts'
+import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 
 const CRLF = Buffer.from('\r\n')
 

@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import luaparse from 'luaparse'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { moduleOf } from '../../scripts/lua/module.ts'
-import { scripts } from '../../src/redis/scripts.generated.ts'
+import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
 const filesIn = (folder: string) => readdirSync(join(project, folder)).filter(file => file.endsWith('.lua'))
@@ -70,7 +70,26 @@ function put(from: string, to: string): (source: string) => string {
 
 describe('the build', () => {
   test('of lua/ as it is gives the module that is in use', () => {
-    expect(builtWith()).toBe(readFileSync(join(project, 'src/redis/scripts.generated.ts'), 'utf8'))
+    expect(builtWith()).toBe(readFileSync(join(project, 'src/kinds/mutex/scripts.generated.ts'), 'utf8'))
+  })
+
+  test('of another folder gives a module of its own, for which it needs no includes', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'baton-lua-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const header = [
+      '-- look: looks',
+      '--',
+      '-- KEYS',
+      '--   lock  string',
+      '-- ARGV',
+      '--',
+      '-- Replies',
+      '--   seen  always',
+    ]
+    writeFileSync(join(folder, 'look.lua'), [...header, '', "redis.call('GET', lock)", "return 'seen'"].join('\n'))
+    const built = moduleOf(pathToFileURL(`${folder}/`))
+    expect(built).toContain("look: {\n    keys: ['lock'],")
+    expect(built).not.toContain('acquire')
   })
 
   test.each([

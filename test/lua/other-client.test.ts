@@ -4,7 +4,7 @@
  */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { scripts } from '../../src/redis/scripts.generated.ts'
+import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 import { client, freshKey, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 

@@ -3,10 +3,13 @@ import type { Redis } from 'ioredis'
 import { expect, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { decodeHolder, decodeNames } from '../../src/kinds/mutex/claim.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
+import type { MutexNames } from '../../src/kinds/mutex/names.ts'
+import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
-import { Keys, type Names, unlockChannel } from '../../src/redis/keys.ts'
+import { Keys, Namespace, unlockChannel } from '../../src/redis/keys.ts'
 import { Scripts } from '../../src/redis/scripts.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import { type Caller, claimOf } from './callers.ts'
@@ -54,21 +57,21 @@ async function lockOn(url: string): Promise<TestLock> {
   onTestFinished(() => connection.close())
   connection.open()
   await connection.run(redis => redis.ping())
-  return new TestLock(url, plainRedis(url), new Scripts(connection, false))
+  return new TestLock(url, plainRedis(url), new Scripts(connection, scripts, false))
 }
 
 export class TestLock {
   readonly redis: Redis
-  readonly scripts: Scripts
-  readonly names: Names
+  readonly scripts: Scripts<typeof scripts>
+  readonly names: MutexNames
   readonly inbox: string
   readonly #url: string
 
-  constructor(url: string, redis: Redis, scripts: Scripts) {
-    const keys = new Keys('', 'lock', false)
+  constructor(url: string, redis: Redis, runner: Scripts<typeof scripts>) {
+    const keys = new Keys(new Namespace('lock:', false), mutex)
     this.#url = url
     this.redis = redis
-    this.scripts = scripts
+    this.scripts = runner
     this.names = keys.of(freshKey())
     this.inbox = keys.inboxPrefix(this.names.lock)
   }

@@ -1,29 +1,20 @@
 /**
- * A client as src/client.ts and src/session.ts make it, on a simulated process: everything below is the library's own
- * (Link, Mutex, Acquirer, Holds, Lease), and what stands here is the engine's wiring, without its events and counters.
+ * A client on a simulated process: a `Session` of the library with everything that it is made of, and a listener that tells
+ * the checks what they need. Only the calls of src/client.ts are left out, which name errors and know who re-enters.
  */
 import type { Redis } from 'ioredis'
-import pTimeout from 'p-timeout'
-import type { Timer } from '../../src/clock.ts'
-import { LockClosedError } from '../../src/errors.ts'
-import type { Channel, Granted, Heir, HoldName, Passed } from '../../src/kind.ts'
-import { Inspection } from '../../src/kinds/mutex/inspection.ts'
-import { Mutex } from '../../src/kinds/mutex/mutex.ts'
-import { Holds } from '../../src/lease/holds.ts'
+import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
+import { Mutex, mutex } from '../../src/kinds/mutex/mutex.ts'
 import { Lease } from '../../src/lease/lease.ts'
 import type { Hold } from '../../src/local/hold.ts'
-import { LocalLocks } from '../../src/local/local-locks.ts'
 import type { Loss } from '../../src/local/states.ts'
-import type { Waiter, Wish } from '../../src/local/waiter.ts'
+import type { Happenings, Locks, Observer } from '../../src/locks.ts'
 import type { Request, Settings } from '../../src/options.ts'
-import { Link } from '../../src/redis/link.ts'
-import { Acquirer } from '../../src/wait/acquire.ts'
-import { limited, patiently } from '../../src/wait/patience.ts'
-import { Turns } from '../../src/wait/turns.ts'
+import { Keys } from '../../src/redis/keys.ts'
+import { Link, type LinkListener } from '../../src/redis/link.ts'
+import { Session } from '../../src/session.ts'
 import { type Net, SimulatedRedis } from './network.ts'
 import type { Process } from './timeline.ts'
-
-const CLOSE_PATIENCE = 2_000
 
 export interface ClientWatcher {
   /** A hold has begun. `alone`: its client believed that nobody else waits. */
@@ -33,6 +24,50 @@ export interface ClientWatcher {
   lost(hold: Hold, loss: Loss): void
   /** The client was told, about this hold, that fair waiters are queued. */
   told(hold: string): void
+}
+
+/** Ids are random; here they follow from the seed, and can be read in a trace. */
+class Ids {
+  readonly client: string
+  last = ''
+  #count = 0
+
+  constructor(process: Process) {
+    this.client = `${process.name}:`.padEnd(CLIENT_ID_LENGTH, '_')
+  }
+
+  readonly next = (): string => {
+    this.last = `${this.client}${String(++this.#count).padStart(16, '_')}`
+    return this.last
+  }
+}
+
+/** Counts who needs which channel. */
+class WatchedLink extends Link {
+  /** Channels heard, less those dropped, by name. */
+  readonly heard = new Map<string, number>()
+
+  override channels(keys: Keys) {
+    const { hear, drop, hears } = super.channels(keys)
+    return {
+      hear: (key: string, channel: Channel) => {
+        this.#count(key, channel, 1)
+        return hear(key, channel)
+      },
+      drop: (key: string, channel: Channel) => {
+        this.#count(key, channel, -1)
+        drop(key, channel)
+      },
+      hears,
+    }
+  }
+
+  #count(key: string, channel: Channel, by: number): void {
+    const name = `${channel} of ${key}`
+    const count = (this.heard.get(name) ?? 0) + by
+    if (count === 0) this.heard.delete(name)
+    else this.heard.set(name, count)
+  }
 }
 
 /** Whose answers are looked at. */
@@ -46,17 +81,12 @@ class WatchedMutex extends Mutex {
   }
 }
 
-export class SimulatedClient {
+export class SimulatedClient implements Observer {
   readonly process: Process
   readonly commands: SimulatedRedis
   readonly messages: SimulatedRedis
-  readonly locks: LocalLocks
-  readonly acquirer: Acquirer
-  readonly holding: Holds
-  /** Holds that are neither released nor lost, by their own ids. */
+  /** Holds that were neither released nor lost when the client was last told of them, by their own ids. */
   readonly holds = new Map<string, Hold>()
-  /** Channels heard, less those dropped, by name. */
-  readonly heard = new Map<string, number>()
   /** Calls that have not settled, by their ids. */
   readonly calling = new Map<string, Request>()
   /** Virtual time since which Redis is out of reach, as the client knows it. */
@@ -64,16 +94,40 @@ export class SimulatedClient {
   closing: Promise<void> | undefined
   closed = false
   readonly #net: Net
-  readonly #link: Link
-  readonly #mutex: WatchedMutex
-  readonly #inspection: Inspection
+  readonly #ids: Ids
+  readonly #link: WatchedLink
+  readonly #session: Session
+  readonly #locks: Locks
+  readonly #keys: Keys
   readonly #watcher: ClientWatcher
-  #ids = 0
+  readonly #hears: { readonly [H in keyof Happenings]?: (...about: Happenings[H]) => void } = {
+    acquired: (hold, { alone }) => {
+      const { claim, name, token, via } = hold
+      this.holds.set(claim.id, hold)
+      this.#holders.set(name.id, hold)
+      this.#note(() => `holds ${claim.id} ${via} ${token} by ${name.id}`)
+      this.#watcher.acquired(this, hold, alone)
+    },
+    released: hold => {
+      this.holds.delete(hold.claim.id)
+      this.#watcher.ended(hold)
+    },
+    lost: (hold, loss) => {
+      this.#note(() => `lost ${hold.claim.id}: ${loss.message}`)
+      this.holds.delete(hold.claim.id)
+      this.#watcher.lost(hold, loss)
+    },
+    error: error => this.#note(() => `failed: ${error}`),
+  }
+  /** The latest of those that Redis knows by one id. */
+  readonly #holders = new Map<string, Hold>()
 
   constructor(net: Net, process: Process, settings: Settings, watcher: ClientWatcher) {
     this.process = process
     this.#net = net
     this.#watcher = watcher
+    this.#ids = new Ids(process)
+    this.outOfReach = net.timeline.now
     const made: SimulatedRedis[] = []
     const source = {
       options: {},
@@ -82,130 +136,52 @@ export class SimulatedClient {
         return made.at(-1)
       },
     }
-    this.#link = new Link(source as unknown as Redis, settings, process, {
-      granted: (id, token, via, lock) => {
-        if (!this.acquirer.grantedByMessage(id, token, via)) this.#strayGrant(id, token, lock)
-      },
-      lost: (id, token) => {
-        this.holding.doubt(id)
-        this.acquirer.lost(id, token)
-      },
-      unlocked: (key, by) => {
-        if (by !== this.#link.clientId) this.acquirer.unlocked(key, by)
-      },
-      entered: (key, owner) => this.acquirer.entered(key, owner),
-      down: error => this.#down(error),
-      up: () => this.#up(),
-      heard: () => {
-        this.acquirer.lookAgain()
-        this.holding.doubtAll()
-      },
-      disconnected: () => {},
-      reconnected: () => {},
-      busy: () => this.locks.waiting > 0 || this.locks.holding > 0,
-    })
-    ;[this.commands, this.messages] = made as [SimulatedRedis, SimulatedRedis]
-    // Ids are random; here they follow from the seed, and can be read in a trace.
-    Object.assign(this.#link, { clientId: `${process.name}:`.padEnd(12, '_') })
-    this.#mutex = new WatchedMutex(this.#link.scripts, this.#link.keys, settings)
-    this.#mutex.queued = hold => watcher.told(hold)
-    this.#inspection = new Inspection(this.#link, this.#mutex, settings.tokenMemory)
-    const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
-    const channels = {
-      hear: (key: string, channel: Channel) => {
-        this.#count(key, channel, 1)
-        return this.#link.hear(key, channel)
-      },
-      drop: (key: string, channel: Channel) => {
-        this.#count(key, channel, -1)
-        this.#link.drop(key, channel)
-      },
-      hears: (key: string, channel: Channel) => this.#link.hears(key, channel),
+    let link!: WatchedLink
+    const connect = (told: LinkListener) => {
+      link = new WatchedLink(source as unknown as Redis, settings, process, this.#overheard(told), this.#ids)
+      return link
     }
-    const turns = new Turns(
-      process,
-      key => this.#link.hears(key, 'unlock'),
-      key => (this.locks.get(key)?.waiting ?? 0) > 0,
-    )
-    this.locks = new LocalLocks(turns, settings.outageTimeout)
-    this.acquirer = new Acquirer(this.#mutex, channels, process, patience, this.locks, {
-      waiting: () => {},
-      doubt: (id, token) => this.holding.doubt(id, token),
-      trouble: () => undefined,
-      failed: error => net.trace.note(process.name, () => `failed: ${error}`),
-    })
-    this.holding = new Holds(this.#mutex, process, this.locks, {
-      renewed: () => {},
-      released: hold => {
-        this.holds.delete(hold.claim.id)
-        watcher.ended(hold)
+    this.#session = new Session(connect, settings, process, this)
+    this.#link = link
+    this.#keys = new Keys(link.names, mutex)
+    ;[this.commands, this.messages] = made as [SimulatedRedis, SimulatedRedis]
+    this.#locks = this.#session.locks({
+      ...mutex,
+      make(parts) {
+        const watched = new WatchedMutex(parts)
+        watched.queued = hold => watcher.told(hold)
+        return watched
       },
-      lost: (hold, loss) => {
-        net.trace.note(process.name, () => `lost ${hold.claim.id}: ${loss.message}`)
-        this.holds.delete(hold.claim.id)
-        watcher.lost(hold, loss)
-      },
-      failed: error => net.trace.note(process.name, () => `failed: ${error}`),
-      idle: () => {},
     })
-    this.#down(new Error('there is no connection yet'))
-    this.#link.open()
   }
 
   /** The key of a lock in Redis. */
   lockOf(key: string): string {
-    return this.#link.keys.of(key).lock
+    return this.#keys.of(key).lock
   }
 
   /** As `LockClient.lock`: the lease, or undefined where that throws LockTimeoutError. */
   async lock(key: string, request: Request): Promise<Lease | undefined> {
-    if (this.closing) throw new LockClosedError(key)
-    request.signal?.throwIfAborted()
-    const once = request.timeout === 0
-    const id = `${this.#link.clientId}${String(++this.#ids).padStart(16, '_')}`
-    this.calling.set(id, request)
+    const { last } = this.#ids
+    const outcome = this.#locks.acquire(key, request.owner, request, request.timeout === 0)
+    const id = this.#ids.last
+    if (id !== last) this.calling.set(id, request)
     try {
-      return await this.#acquire(key, id, request, once)
+      const end = await outcome
+      return end instanceof Lease ? end : undefined
     } finally {
       this.calling.delete(id)
     }
   }
 
-  async #acquire(key: string, id: string, request: Request, once: boolean): Promise<Lease | undefined> {
-    const { owner } = request
-    const wish: Wish = {
-      claim: { key, id, owner: owner ?? id, label: request.label, lease: request.lease, headStart: request.headStart },
-      mode: once ? 'once' : request.fair ? 'queue' : 'line',
-      fairAfter: request.fairAfter,
-      timeout: request.timeout,
-      mayReenter: owner !== undefined,
-      after: owner === undefined ? undefined : this.holding.record(key, owner),
-    }
-    let waiter!: Waiter
-    let lease: Lease | undefined
-    const outcome = new Promise<Lease | undefined>((resolve, reject) => {
-      waiter = this.acquirer.start(wish, (end, waiting) => {
-        if (end instanceof Error) return reject(end)
-        lease = end && this.#take(waiting, end, request)
-        resolve(lease)
-      })
-    })
-    const limits = { signal: request.signal, timeout: once ? undefined : request.timeout }
-    if (!limited(limits)) return outcome
-    const giveUp = () => {
-      if (lease) lease.release().catch(() => {})
-      else this.acquirer.quit(waiter)
-      return undefined
-    }
-    return patiently(outcome, limits, giveUp, this.process)
-  }
-
   forceRelease(key: string): Promise<boolean> {
-    return this.#inspection.forceRelease(key)
+    return this.#locks.kind.inspection.forceRelease(key)
   }
 
   close(): Promise<void> {
-    this.closing ??= this.#close()
+    this.closing ??= this.#session.close(0).then(() => {
+      this.closed = true
+    })
     return this.closing
   }
 
@@ -216,7 +192,17 @@ export class SimulatedClient {
 
   /** Whether anybody in this process wants what the server has under this id. */
   wants(id: string): boolean {
-    return this.calling.has(id) || this.locks.hold(id) !== undefined
+    const holder = this.#holders.get(id)
+    return this.calling.has(id) || holder?.state.is === 'held' || holder?.state.is === 'releasing'
+  }
+
+  /** What a client that does nothing keeps all the same; undefined: nothing. One timer is in order while it is open: that of the beat. */
+  get residue(): string | undefined {
+    const { local } = this.#locks
+    const channels = this.#link.heard.size
+    const residue = { waiting: local.waiting, leases: local.holding, channels, timers: this.process.armed - 1 }
+    const nothing = Object.values(residue).every(count => count <= 0)
+    return nothing ? undefined : `${this.process.name} ${JSON.stringify(residue)}`
   }
 
   /** The process is killed. */
@@ -226,56 +212,29 @@ export class SimulatedClient {
     this.messages.vanish()
   }
 
-  async #close(): Promise<void> {
-    const { up } = this.#link.commands
-    const left = Promise.all([this.acquirer.close(), this.holding.releaseAll()])
-    if (up) await pTimeout(left, { milliseconds: CLOSE_PATIENCE, message: false, customTimers: this.#timers })
-    this.#link.close()
-    this.holding.close()
-    this.closed = true
-    await left
+  tell<H extends keyof Happenings>(what: H, ...about: Happenings[H]): void {
+    const hear: ((...about: Happenings[H]) => void) | undefined = this.#hears[what]
+    hear?.(...about)
   }
 
-  #take({ claim, since, alone }: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
-    const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant)
-    this.holds.set(claim.id, hold)
-    this.#net.trace.note(this.process.name, () => `holds ${claim.id} ${grant.via} ${grant.token} by ${hold.name.id}`)
-    this.#watcher.acquired(this, hold, alone)
-    return new Lease(hold, this.holding)
-  }
-
-  #strayGrant(id: string, token: number, lock: string): void {
-    const key = this.#link.keys.keyOf(lock)
-    if (this.locks.hold(id)) return this.holding.doubt(id, token)
-    if (key === undefined) return
-    this.#net.trace.note(this.process.name, () => `gives back ${id}`)
-    this.#mutex.giveBack({ key, id }).catch(() => {})
-  }
-
-  #down(error: Error): void {
-    this.#net.trace.note(this.process?.name ?? '', () => `down: ${error.message}`)
-    this.outOfReach ??= this.#net.timeline.now
-    this.acquirer.disconnected(error)
-  }
-
-  #up(): void {
-    this.#net.trace.note(this.process.name, () => 'up')
-    this.outOfReach = undefined
-    this.acquirer.reconnected()
-  }
-
-  #count(key: string, channel: Channel, by: number): void {
-    const name = `${channel} of ${key}`
-    const count = (this.heard.get(name) ?? 0) + by
-    if (count === 0) this.heard.delete(name)
-    else this.heard.set(name, count)
-  }
-
-  /** For p-timeout: timers of the process. */
-  get #timers() {
+  /** Whether commands get through is told to nobody else. */
+  #overheard(told: LinkListener): LinkListener {
     return {
-      setTimeout: (fire: () => void, delay: number) => this.process.after(delay, fire),
-      clearTimeout: (timer: Timer | undefined) => timer?.cancel(),
-    } as unknown as { setTimeout: typeof setTimeout; clearTimeout: typeof clearTimeout }
+      ...told,
+      down: error => {
+        this.#note(() => `down: ${error.message}`)
+        this.outOfReach ??= this.#net.timeline.now
+        told.down(error)
+      },
+      up: () => {
+        this.#note(() => 'up')
+        this.outOfReach = undefined
+        told.up()
+      },
+    }
+  }
+
+  #note(text: () => string): void {
+    this.#net.trace.note(this.process.name, text)
   }
 }

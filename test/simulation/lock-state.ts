@@ -3,7 +3,7 @@
  * src/kinds/mutex/claim.ts knows the forms of a claim and a holder.
  */
 import { type DecodedClaim, decodeClaim, decodeHolder } from '../../src/kinds/mutex/claim.ts'
-import { namesOf } from '../../src/redis/keys.ts'
+import { namesOf } from '../../src/kinds/mutex/names.ts'
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 

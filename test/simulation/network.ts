@@ -4,12 +4,16 @@
  * may be lost, doubled and overtaken: no real network does so, but nothing may depend on it.
  */
 import { EventEmitter } from 'node:events'
+import { question } from '../../src/redis/rights.ts'
 import type { Random } from './random.ts'
 import type { Reply } from './redis/lua.ts'
 import { ErrorReply } from './redis/values.ts'
 import type { Listener, Server } from './server.ts'
 import type { Process, Timeline } from './timeline.ts'
 import type { Trace } from './trace.ts'
+
+/** The answer to a client's question for its rights: none is missing, and nothing will be evicted. */
+const MAY_ALL = [[], '', '0', 'noeviction']
 
 /** What is wrong with the network and the server at the moment. */
 export interface Weather {
@@ -219,6 +223,7 @@ export class SimulatedRedis extends EventEmitter {
   }
 
   eval(lua: string, count: string, ...parameters: string[]): Promise<Reply> {
+    if (lua === question) return this.#ask(() => MAY_ALL)
     return this.#ask(() => this.#run(lua, Number(count), parameters))
   }
 
@@ -242,9 +247,7 @@ export class SimulatedRedis extends EventEmitter {
     const [keys, argv] = [parameters.slice(0, count), parameters.slice(count)]
     const name = server.nameOf(script)
     const reply = server.run(name, keys, argv)
-    // The first argument of forceRelease is random; nothing depends on it.
-    const said = name === 'forceRelease' ? argv.slice(1) : argv
-    trace.note('server', () => `${name} of ${this.process.name} (${said.join(' ')}) → ${JSON.stringify(reply)}`)
+    trace.note('server', () => `${name} of ${this.process.name} (${argv.join(' ')}) → ${JSON.stringify(reply)}`)
     return reply
   }
 

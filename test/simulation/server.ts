@@ -3,14 +3,13 @@
  * tells a watcher what the scripts decide (witness.ts).
  */
 import { createHash } from 'node:crypto'
-import { scripts } from '../../src/redis/scripts.generated.ts'
-import type { ScriptName } from '../../src/redis/scripts.ts'
+import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 import { type LockState, liveHolds, nothing, queueOf, readLock } from './lock-state.ts'
 import type { Reply } from './redis/lua.ts'
 import { FakeRedis } from './redis/redis.ts'
 import { textOf } from './redis/values.ts'
 import type { Timeline } from './timeline.ts'
-import { type Joined, type Watcher, witness } from './witness.ts'
+import { type Joined, type ScriptName, type Watcher, witness } from './witness.ts'
 
 /** The time of day at virtual time 0, ms. */
 const EPOCH = 1_750_000_000_000

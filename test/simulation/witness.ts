@@ -2,11 +2,11 @@
  * Tells a watcher what a script has decided. A script reports only its reply, so its decisions are derived from its
  * arguments, from the lock before and after the run, and from the waiters that joined the queue during the run.
  */
-
 import type { DecodedClaim } from '../../src/kinds/mutex/claim.ts'
-import { scripts } from '../../src/redis/scripts.generated.ts'
-import type { ScriptName } from '../../src/redis/scripts.ts'
+import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 import { claimOf, isHeld, type LockState } from './lock-state.ts'
+
+export type ScriptName = keyof typeof scripts
 
 /** Hears of each decision of a script, and changes nothing. */
 export interface Watcher {

@@ -7,7 +7,7 @@
  *                             ▼                                              ▼
  *                       Checks, Promises: what clients believe, against what the scripts decided
  *
- * Real is everything from the engine's wiring down to what the library hands to ioredis, and the scripts of lua/; simulated
+ * Real is everything from the session down to what the library hands to ioredis, and the scripts of lua/; simulated
  * are the socket, Redis's commands and time. Every choice (delays, losses, lateness of timers, the order after a freeze) is drawn from the seed, so a seed
  * is a history, and the trace of two runs is the same to the letter.
  *
@@ -225,7 +225,7 @@ export class World implements Stage {
 
   /** Parts 3 and 4. What is taken back behind callers that have given up may have to wait for the network. */
   #closeAll(): void {
-    const residue = this.clients.filter(({ open }) => open).flatMap(client => residueOf(client) ?? [])
+    const residue = this.clients.filter(({ open }) => open).flatMap(({ residue }) => residue ?? [])
     if (residue.length > 0) {
       if (this.timeline.now > this.#plan.calm + 2 * REST)
         return this.#fail(`I7: idle clients keep ${residue.join('; ')}`)
@@ -256,11 +256,4 @@ export class World implements Stage {
     this.failure = what
     this.trace.note('world', () => `FAILS ${what}`)
   }
-}
-
-/** What a client that does nothing keeps all the same. One timer is in order while it is open: that of the beat. */
-function residueOf({ locks, heard, process }: SimulatedClient): string | undefined {
-  const residue = { waiting: locks.waiting, leases: locks.holding, channels: heard.size, timers: process.armed - 1 }
-  const nothing = Object.values(residue).every(count => count <= 0)
-  return nothing ? undefined : `${process.name} ${JSON.stringify(residue)}`
 }

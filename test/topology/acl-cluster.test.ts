@@ -2,6 +2,7 @@
 import { Cluster, Command } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
 import { aclRule } from '../../src/redis/rights.ts'
 import { freshKey } from '../kit/redis.ts'
@@ -92,13 +93,13 @@ async function whereItIsHeard({ limited, other }: Pair, key: string): Promise<vo
 }
 
 test('a user with these rights can do everything, and nothing is said', async () => {
-  await using at = await scene('minimal', aclRule({ cluster: true }))
+  await using at = await scene('minimal', aclRule([mutex], { cluster: true }))
   expect(await work(at.limited, at.other, admins(), 'minimal')).toEqual([])
   for (const task of Object.values(tasks)) await task(at, freshKey())
   expect(at.warnings).toEqual([])
 })
 
-const rights = aclRule({ cluster: true }).filter(rule => /^[+~&]/.test(rule))
+const rights = aclRule([mutex], { cluster: true }).filter(rule => /^[+~&]/.test(rule))
 /** Named by the call that it stops: without the table of slots, no server is known that could be asked. */
 const table = '+cluster|slots'
 
@@ -110,7 +111,7 @@ const tasks: Record<string, (at: Pair, key: string) => Promise<void>> = {
 }
 
 describe('without a single one of its rights', () => {
-  const alone = new Set(aclRule().filter(rule => rule.startsWith('+')))
+  const alone = new Set(aclRule([mutex]).filter(rule => rule.startsWith('+')))
   const named = rights.filter(right => right !== '+scan' && right !== table && !tasks[right])
   // Break: any of the commands in `sent.cluster` of src/redis/rights.ts.
   test.concurrent.each(named)('%s: the client has said at its start that it is missing', async right => {
@@ -141,5 +142,5 @@ describe('without a single one of its rights', () => {
 
 function without(right: string): string[] {
   const other = right.startsWith('+') ? right.replace('+', '-') : `${right[0]}others:*`
-  return aclRule({ cluster: true }).map(rule => (rule === right ? other : rule))
+  return aclRule([mutex], { cluster: true }).map(rule => (rule === right ? other : rule))
 }

@@ -1,6 +1,7 @@
 /** Sentinels: what a client needs of them, and what they and the replicas need of the servers that hold data. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule, sentinelRule } from '../../src/redis/rights.ts'
 import { freshKey } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
@@ -23,7 +24,7 @@ const everywhere = () => [...servers.data, ...servers.sentinels].map(server => s
 /** A client that is a limited user everywhere, and what it says that no call reports. */
 async function scene(name: string, rules: readonly string[]) {
   for (const server of servers.sentinels) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...rules)
-  for (const server of servers.data) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...aclRule())
+  for (const server of servers.data) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...aclRule([mutex]))
   const own = { username: name, password: 'pw' }
   const theirs = { sentinelUsername: name, sentinelPassword: 'pw' }
   const locks = new LockClient({ ...servers.options, ...own, ...theirs }, { outageTimeout: 1_000 })

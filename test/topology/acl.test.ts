@@ -3,6 +3,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule, sentinelRule } from '../../src/redis/rights.ts'
 import { eventually } from '../kit/time.ts'
 import { limitedOptions, otherOptions, work } from './acl-work.ts'
@@ -48,17 +49,17 @@ async function scene(name: string, rules: readonly string[], at = server, option
   }
 }
 
-const rights = aclRule().filter(rule => /^[+~&]/.test(rule))
+const rights = aclRule([mutex]).filter(rule => /^[+~&]/.test(rule))
 
 /** The rule without one of its rights; of the patterns, with another in its place. */
 function without(right: string): string[] {
-  return aclRule().map(rule =>
+  return aclRule([mutex]).map(rule =>
     rule !== right ? rule : right.startsWith('+') ? right.replace('+', '-') : `${right[0]}others:*`,
   )
 }
 
 test('a user with these rights can do everything; nothing else was asked for, and nothing is said', async () => {
-  await using at = await scene('minimal', aclRule(), quiet)
+  await using at = await scene('minimal', aclRule([mutex]), quiet)
   expect(await work(at.limited, at.other, [at.admin], 'minimal')).toEqual([])
   expect(at.warnings).toEqual([])
   // Servers since 7.2 note that ioredis would have liked to introduce itself.
@@ -70,10 +71,10 @@ test('a user with these rights can do everything; nothing else was asked for, an
 
 test('docs/operations.md has these rights', () => {
   const user = 'ACL SETUSER locks on >password'
-  const alone = `${user} ${aclRule().join(' ')}`
+  const alone = `${user} ${aclRule([mutex]).join(' ')}`
   expect(linesOf('one server')).toEqual([alone])
   expect(linesOf('sentinel').slice(0, 2)).toEqual([alone, `${user} ${sentinelRule().join(' ')}`])
-  expect(linesOf('cluster')).toEqual([`${user} ${aclRule({ cluster: true }).join(' ')}`])
+  expect(linesOf('cluster')).toEqual([`${user} ${aclRule([mutex], { cluster: true }).join(' ')}`])
 })
 
 describe('without a single one of its rights', () => {
@@ -99,7 +100,7 @@ describe('without a single one of its rights', () => {
   )
 
   test('several: all of them are named', async () => {
-    const rules = [...aclRule(), '-zadd', '-publish', '-time']
+    const rules = [...aclRule([mutex]), '-zadd', '-publish', '-time']
     await using at = await scene('several', rules)
     await eventually(() => at.warnings.length > 0)
     expect(at.warnings.map(({ message }) => message)).toEqual(['the user of Redis lacks +publish +time +zadd'])
@@ -108,14 +109,14 @@ describe('without a single one of its rights', () => {
 
 test('the names of prefix and keyPrefix are in the patterns, also where they look like patterns', async () => {
   const [prefix, keyPrefix] = ['app[1]*', 'tenant?:']
-  expect(aclRule({ prefix, keyPrefix })).toContain('~tenant\\?:app\\[1\\]\\*:*')
-  await using at = await scene('prefixed', aclRule({ prefix }), server, { prefix })
+  expect(aclRule([mutex], { prefix, keyPrefix })).toContain('~tenant\\?:app\\[1\\]\\*:*')
+  await using at = await scene('prefixed', aclRule([mutex], { prefix }), server, { prefix })
   expect(await (await at.limited.lock('key')).release()).toBe(true)
   expect(at.warnings).toEqual([])
 })
 
 test('a user of some keys only can use those, and is told that it lacks the others', async () => {
-  const rules = aclRule().map(rule => (rule.startsWith('~') ? '~lock:{mine*' : rule))
+  const rules = aclRule([mutex]).map(rule => (rule.startsWith('~') ? '~lock:{mine*' : rule))
   await using at = await scene('confined', rules)
   expect(await (await at.limited.lock('mine')).release()).toBe(true)
   await expect(at.limited.lock('theirs')).rejects.toThrow(/its user needs ~lock:\*.*NOPERM/)

@@ -3,6 +3,7 @@ import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import { LockClient, LockError } from '../../src/index.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule } from '../../src/redis/rights.ts'
 import { freshKey } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
@@ -79,7 +80,7 @@ describe('one server', () => {
   test('a user who may not ask is not refused either: nothing is said, here or in the log of the server', async () => {
     await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
     const source = { host: '127.0.0.1', port: server.port, username: 'limited', password: 'pw' }
-    await redis.acl('SETUSER', 'limited', 'on', '>pw', ...aclRule())
+    await redis.acl('SETUSER', 'limited', 'on', '>pw', ...aclRule([mutex]))
     {
       await using at = await used(source)
       expect(at.warnings).toEqual([])

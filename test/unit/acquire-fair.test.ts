@@ -12,7 +12,7 @@ test('I4 a fair waiter hears its inbox before it asks', async () => {
   expect(at.channels.hearings.next.args).toEqual([KEY, 'inbox'])
   expect(at.asking).toEqual([])
   await at.channels.hearings.next.answer()
-  expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'A' }), 'queue'])
+  expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'A' }), { join: true }])
 })
 
 test('I4 a grant that comes before the refusal it follows settles the wait', async () => {

@@ -146,7 +146,7 @@ async function twoAttempts() {
   at.acquirer.unlocked(KEY)
   await at.clock.advance(1_000)
   const [unfair, fair] = at.kind.attempts.open
-  expect([unfair?.args[1], fair?.args[1]]).toEqual([expect.any(Number), 'queue'])
+  expect([unfair?.args[1], fair?.args[1]]).toEqual([{ reserve: expect.any(Number) }, { join: true }])
   return { at, waiter, unfair: unfair!, fair: fair! }
 }
 

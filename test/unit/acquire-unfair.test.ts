@@ -10,7 +10,7 @@ test('I4 a waiter subscribes, looks once more, and only then parks', async () =>
   at.channels.slow = true
   const waiter = await at.start({ id: 'A' })
   expect(at.channels.hearings.count).toBe(0)
-  expect(at.kind.attempts.next.args[1]).toBeUndefined()
+  expect(at.kind.attempts.next.args[1]).toEqual({ reserve: 0 })
   await at.kind.attempts.next.answer(at.refused())
   expect(at.channels.hearings.next.args).toEqual([KEY, 'unlock'])
   expect(at.asking).toEqual([])
@@ -172,7 +172,7 @@ describe('fairAfter', () => {
     await at.clock.advance(999)
     expect(at.asking).toEqual([])
     await at.clock.advance(1)
-    expect(at.kind.attempts.next.args).toEqual([waiter.claim, 'queue'])
+    expect(at.kind.attempts.next.args).toEqual([waiter.claim, { join: true }])
     await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '8' }))
     expect(at.acquirer.grantedByMessage('A', 100, 'handoff')).toBe(true)
     expect(await now(waiter.outcome)).toMatchObject({ token: 100, via: 'handoff' })
@@ -185,7 +185,7 @@ describe('fairAfter', () => {
     await at.clock.advance(400)
     await at.start({ id: 'B', fairAfter: 1_000 })
     await at.clock.advance(1_000)
-    expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'B' }), 'queue'])
+    expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'B' }), { join: true }])
   })
 
   test('leaves the rest of the line with its wake-ups', async () => {

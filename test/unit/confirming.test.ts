@@ -6,10 +6,8 @@ import { now } from './promises.ts'
 import { KEY, LEASE, NOTHING, OUTAGE, Waiting } from './waiting.ts'
 
 function replicated() {
-  const kind = new FakeKind()
-  const { confirmations } = kind
-  const at = new Waiting(Object.assign(kind, { confirm: confirmations.make.bind(confirmations) }))
-  return { at, confirmations }
+  const kind = new FakeKind(true)
+  return { at: new Waiting(kind), confirmations: kind.confirmations }
 }
 
 test('I1 a confirmation is believed for no longer than was asked for: the server’s clock may stand back', async () => {

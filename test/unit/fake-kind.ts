@@ -2,7 +2,10 @@
 import type {
   Channel,
   Claim,
+  Confirmation,
+  FairQueue,
   Granted,
+  HandOff,
   Heir,
   Held,
   HoldName,
@@ -73,8 +76,19 @@ export class Calls<A extends unknown[], R> {
   }
 }
 
-export class FakeKind implements Kind {
-  readonly attempts = new Calls<[claim: Claim, mode: 'queue' | number | undefined], Granted | Refused>()
+/** What an attempt asks for beside the lock: a place in the queue, or tokens for hand-offs. */
+export type Beside = { readonly join: true } | { readonly reserve: number }
+
+const notAsked = () => {
+  throw new Error('neither waiting nor leases look at locks')
+}
+
+export class FakeKind implements Kind, FairQueue, HandOff {
+  readonly queue: FairQueue | undefined = this
+  readonly handOff: HandOff | undefined = this
+  readonly confirmation: Confirmation | undefined
+  readonly inspection = { inspect: notAsked, isLocked: notAsked, list: notAsked, forceRelease: notAsked }
+  readonly attempts = new Calls<[claim: Claim, beside: Beside], Granted | Refused>()
   readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
   readonly leaves = new Calls<[claim: Claim], void>()
   readonly returns = new Calls<[hold: HoldName], void>()
@@ -83,8 +97,21 @@ export class FakeKind implements Kind {
   readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
   readonly confirmations = new Calls<[held: Held], Renewed>()
 
-  attempt(claim: Claim, mode?: 'queue' | number): Promise<Granted | Refused> {
-    return this.attempts.make(claim, mode)
+  /** `confirmed`: whether its grants count only once they are. */
+  constructor(confirmed = false) {
+    if (confirmed) this.confirmation = { confirm: held => this.confirmations.make(held) }
+  }
+
+  placeOf(): string {
+    return ''
+  }
+
+  attempt(claim: Claim, reserve: number): Promise<Granted | Refused> {
+    return this.attempts.make(claim, { reserve })
+  }
+
+  join(claim: Claim): Promise<Granted | Refused> {
+    return this.attempts.make(claim, { join: true })
   }
 
   tend(key: string, waiters: readonly Queued[]): Promise<Tended> {

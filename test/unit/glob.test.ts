@@ -1,7 +1,7 @@
 /** Patterns of keys: what they match, by Redis's own judgement, and that no pattern takes long. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { glob } from '../../src/kinds/mutex/glob.ts'
+import { glob } from '../../src/redis/glob.ts'
 import { freshKey, plainRedis } from '../kit/redis.ts'
 
 const wrong = 'a pattern of *, ?, [abc], [^abc] and [a-c]'

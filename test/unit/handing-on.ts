@@ -7,7 +7,7 @@ import type { LocalLocks } from '../../src/local/local-locks.ts'
 import type { Waiter, Wish } from '../../src/local/waiter.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
 import { FakeClock } from './fake-clock.ts'
-import { type Call, FakeChannels, FakeKind } from './fake-kind.ts'
+import { type Beside, type Call, FakeChannels, FakeKind } from './fake-kind.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE, localLocks, OUTAGE, WAITER_TTL } from './waiting.ts'
 
@@ -110,15 +110,15 @@ export class HandingOn {
   }
 
   /** The oldest attempt without an answer. */
-  get attempt(): Call<[claim: Claim, mode: 'queue' | number | undefined], Granted | Refused> {
+  get attempt(): Call<[claim: Claim, beside: Beside], Granted | Refused> {
     return this.kind.attempts.next
   }
 
   /** Grants the oldest attempt, with what it asked for. */
   async grantNext(token = FIRST): Promise<void> {
-    const [{ lease }, mode] = this.attempt.args
+    const [{ lease }, beside] = this.attempt.args
     const deadline = surelyUntil(this.clock.now(), lease)
-    const block = typeof mode === 'number' ? { block: mode } : {}
+    const block = 'reserve' in beside && beside.reserve > 0 ? { block: beside.reserve } : {}
     await this.attempt.answer({ granted: true, token, deadline, via: 'immediate', ...block })
   }
 

@@ -2,7 +2,9 @@
 import calculateSlot from 'cluster-key-slot'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Keys, lockOfChannel, unlockChannel } from '../../src/redis/keys.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
+import type { MutexNames } from '../../src/kinds/mutex/names.ts'
+import { Keys, lockOfChannel, Namespace, unlockChannel } from '../../src/redis/keys.ts'
 
 /** Strings of what could confuse the mapping: braces, and the endings of names. */
 const piece = fc.constantFrom(
@@ -33,11 +35,18 @@ const key = fc.oneof(
 )
 const runs = { numRuns: 5_000 }
 
-const standalone = new Keys('', 'lock', false)
-const cluster = new Keys('app:', 'lock', true)
+type MutexKeys = Keys<MutexNames>
+
+/** `name`: of a kind beside the mutex. */
+function keysOf(prefix: string, name = ''): MutexKeys {
+  return new Keys(new Namespace(`${prefix}:`, false), { ...mutex, name })
+}
+
+const standalone = keysOf('lock')
+const cluster = new Keys(new Namespace('app:lock:', true), mutex)
 
 /** Every name that a lock has in Redis. */
-function namesOf(keys: Keys, of: string): string[] {
+function namesOf(keys: MutexKeys, of: string): string[] {
   return Object.values(keys.of(of))
 }
 
@@ -72,14 +81,36 @@ test('no two clients with other prefixes have a lock in common, nor list those o
   fc.assert(
     fc.property(prefix, prefix, key, key, (here, there, one, other) => {
       fc.pre(here.join('') !== there.join(''))
-      const [ours, theirs] = [here, there].map(pieces => new Keys('', pieces.join(''), false)) as [Keys, Keys]
+      const [ours, theirs] = [here, there].map(pieces => keysOf(pieces.join(''))) as [MutexKeys, MutexKeys]
       const names = new Set(namesOf(ours, one))
       expect(namesOf(theirs, other).filter(name => names.has(name))).toEqual([])
       expect(ours.keyOf(theirs.of(other).lock)).toBeUndefined()
     }),
     runs,
   )
-  expect(new Keys('', 'lock', false).of('x:{a}').lock).not.toBe(new Keys('', 'lock:x', false).of('a').lock)
+  expect(keysOf('lock').of('x:{a}').lock).not.toBe(keysOf('lock:x').of('a').lock)
+})
+
+test('no two kinds have a lock in common, whatever the prefixes of their clients, nor list those of each other', () => {
+  const words = fc.constantFrom('lock', ':', 'x', '%', '3A', '/', 'permit', 's', '%permit/')
+  const prefix = fc.array(words, { minLength: 1, maxLength: 5 })
+  const withSlash = fc.oneof(
+    key,
+    fc.tuple(words, key).map(pieces => pieces.join('')),
+  )
+  const kind = fc.constantFrom('', 'permit', 'permits', 's')
+  fc.assert(
+    fc.property(prefix, prefix, kind, kind, withSlash, withSlash, (here, there, its, other, one, two) => {
+      fc.pre(its !== other)
+      const [ours, theirs] = [keysOf(here.join(''), its), keysOf(there.join(''), other)]
+      const names = new Set(namesOf(ours, one))
+      expect(namesOf(theirs, two).filter(name => names.has(name))).toEqual([])
+      expect(ours.keyOf(theirs.of(two).lock)).toBeUndefined()
+      expect(ours.keyOf(ours.of(one).lock)).toBe(one)
+    }),
+    runs,
+  )
+  expect(keysOf('lock', 'permits').of('order:1').lock).toBe('lock:%permits/{order:1}')
 })
 
 test('the names of a lock are different', () => {

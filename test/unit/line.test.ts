@@ -237,10 +237,10 @@ test('tokens to hand on are asked for where somebody waits behind, or a refusal 
   expect(at.asking).toEqual(['B'])
   await at.attempt.answer(at.refused())
   await at.clock.advance(HEARTBEAT)
-  expect(at.kind.attempts.all.map(({ args: [{ id }, mode] }) => [id, mode])).toEqual([
-    ['A', undefined],
-    ['B', undefined],
-    ['B', 1_000],
+  expect(at.kind.attempts.all.map(({ args: [{ id }, beside] }) => [id, beside])).toEqual([
+    ['A', { reserve: 0 }],
+    ['B', { reserve: 0 }],
+    ['B', { reserve: 1_000 }],
   ])
 })
 
@@ -252,7 +252,7 @@ test('tokens to hand on are asked for behind a release of our own: whoever calle
     if (what === 'acquired' && id === 'A') void leaseOf(a).release()
   }
   await at.grantNext()
-  expect([at.ended, at.attempt.args]).toMatchObject([[['A', undefined]], [{ id: 'B' }, 1_000]])
+  expect([at.ended, at.attempt.args]).toMatchObject([[['A', undefined]], [{ id: 'B' }, { reserve: 1_000 }]])
 })
 
 describe('I4 a run is longer where nobody else is known to wait:', () => {

@@ -4,66 +4,83 @@
 import { surelyUntil } from '../../clock.ts'
 import type {
   Claim,
+  Confirmation,
+  FairQueue,
   Granted,
+  HandOff,
   Heir,
   Held,
   HoldName,
   Kind,
+  KindDefinition,
+  KindNames,
+  Parts,
   Passed,
   Prolonging,
   Queued,
   Refused,
   Released,
   Renewed,
+  Runner,
   Tended,
   Via,
 } from '../../kind.ts'
-import type { Keys } from '../../redis/keys.ts'
-import type { Runner } from '../../redis/scripts.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
-
-export interface MutexSettings {
-  /** ms */
-  readonly tokenMemory: number
-  /** ms */
-  readonly waiterTtl: number
-}
+import { MutexInspection } from './inspection.ts'
+import { type MutexNames, namesOf } from './names.ts'
+import { scripts } from './scripts.generated.ts'
+import type { LockState } from './state.ts'
 
 /** Locks renewed by one script call: it bounds the time for which the server does nothing else. */
 const RENEWALS_PER_CALL = 200
 /** Waiters tended by one script call; lua/tend.lua relies on it. */
 const WAITERS_PER_CALL = 500
 
-export class Mutex implements Kind {
-  readonly confirm: ((held: Held) => Promise<Renewed>) | undefined
-  readonly #scripts: Runner
+export class Mutex implements Kind<LockState>, FairQueue, HandOff {
+  readonly queue: FairQueue = this
+  readonly handOff: HandOff = this
+  readonly confirmation: Confirmation | undefined
+  readonly inspection: MutexInspection
+  readonly #scripts: Runner<typeof scripts>
   /** For what counts only once replicas have it. */
-  readonly #replicated: Runner
-  readonly #keys: Keys
-  readonly #settings: MutexSettings
+  readonly #replicated: Runner<typeof scripts>
+  readonly #keys: KindNames<MutexNames>
+  readonly #settings: Pick<Parts, 'tokenMemory' | 'waiterTtl'>
   /** The holder's label in the latest refusal. Thousands may wait for one holder, and keep one string. */
   #holder = ''
 
-  /** `replicated`: runs scripts whose effect replicas must have; undefined: none must. */
-  constructor(scripts: Runner, keys: Keys, settings: MutexSettings, replicated?: Runner) {
-    this.#scripts = scripts
-    this.#replicated = replicated ?? scripts
-    this.confirm = replicated && (async held => (await this.renew([{ ...held, ms: 0 }]))[0])
-    this.#keys = keys
-    this.#settings = settings
+  constructor(parts: Parts<typeof scripts, MutexNames>) {
+    const { names, scripts: runner, replicated } = parts
+    this.#scripts = runner
+    this.#replicated = replicated ?? runner
+    this.confirmation = replicated && {
+      confirm: async (held: Held) => (await this.renew([{ ...held, ms: 0 }]))[0],
+    }
+    this.#keys = names
+    this.#settings = parts
+    this.inspection = new MutexInspection(parts, key => this.sweep(key))
   }
 
-  attempt(claim: Claim, mode?: 'queue' | number): Promise<Granted | Refused> {
+  attempt(claim: Claim, reserve: number): Promise<Granted | Refused> {
+    return this.#acquire(claim, reserve || undefined)
+  }
+
+  join(claim: Claim): Promise<Granted | Refused> {
+    return this.#acquire(claim, 'queue')
+  }
+
+  /** `mode`: as in the header of lua/acquire.lua. */
+  #acquire(claim: Claim, mode: 'queue' | number | undefined): Promise<Granted | Refused> {
     const names = this.#keys.of(claim.key)
     const args = {
       claim: this.#text(claim),
       lease: claim.lease,
       memory: this.#settings.tokenMemory,
-      inbox: this.#keys.inboxPrefix(names.lock),
+      inbox: this.#inbox(names),
       mode,
     }
     return this.#scripts.run('acquire', names, args, ({ status, values, sent }) => {
-      if (status === 'unfinished') return this.attempt(claim, mode)
+      if (status === 'unfinished') return this.#acquire(claim, mode)
       if (status === 'refused') return this.#refused(values as string[], sent)
       const [token, ttl] = values.map(Number) as [number, number]
       // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back.
@@ -86,7 +103,7 @@ export class Mutex implements Kind {
     const { tokenMemory, waiterTtl } = this.#settings
     const names = this.#keys.of(key)
     const { status, values, sent } = await this.#scripts.run('tend', names, {
-      inbox: this.#keys.inboxPrefix(names.lock),
+      inbox: this.#inbox(names),
       memory: tokenMemory,
       ttl: waiterTtl,
       waiters: waiters.flatMap(({ claim, ticket }) => [this.#text(claim), ticket]),
@@ -121,7 +138,7 @@ export class Mutex implements Kind {
   async #leave(key: string, id: string, entry: string | undefined): Promise<void> {
     const names = this.#keys.of(key)
     const memory = this.#settings.tokenMemory
-    const args = { id, inbox: this.#keys.inboxPrefix(names.lock), memory, entry }
+    const args = { id, inbox: this.#inbox(names), memory, entry }
     const { status } = await this.#scripts.run('leave', names, args)
     if (status === 'unfinished') await this.sweep(key)
   }
@@ -132,7 +149,7 @@ export class Mutex implements Kind {
    */
   sweep(key: string): Promise<void> {
     const names = this.#keys.of(key)
-    const args = { inbox: this.#keys.inboxPrefix(names.lock), memory: this.#settings.tokenMemory }
+    const args = { inbox: this.#inbox(names), memory: this.#settings.tokenMemory }
     const swept = this.#scripts.run('sweep', names, args, ({ status }) =>
       status === 'unfinished' ? this.sweep(key) : undefined,
     )
@@ -144,7 +161,7 @@ export class Mutex implements Kind {
     const args = {
       id: hold.id,
       memory: this.#settings.tokenMemory,
-      inbox: this.#keys.inboxPrefix(names.lock),
+      inbox: this.#inbox(names),
       used,
     }
     return this.#scripts.run('release', names, args, ({ status, values, sent, repeated }) => {
@@ -218,9 +235,21 @@ export class Mutex implements Kind {
     }
   }
 
+  #inbox({ lock }: MutexNames): string {
+    return this.#keys.inboxPrefix(lock)
+  }
+
   #text(claim: Claim): string {
     return encodeClaim(claim, this.#settings.waiterTtl)
   }
+}
+
+/** A lock that one owner holds at a time. */
+export const mutex: KindDefinition<LockState, typeof scripts, MutexNames> = {
+  name: '',
+  namesOf,
+  scripts,
+  make: parts => new Mutex(parts),
 }
 
 const noResult = () => {}

@@ -1,10 +1,11 @@
 /** One server with a password, and users who may do what a lock client has to do and nothing else. */
 import { randomBytes } from 'node:crypto'
 import { findServerSource } from '../../../local-redis/index.ts'
+import { mutex } from '../../../src/kinds/mutex/mutex.ts'
 import { aclRule } from '../../../src/redis/rights.ts'
 import type { Topology, Way } from './topology.ts'
 
-const minimal = aclRule()
+const minimal = aclRule([mutex])
 const anyPrefix = minimal.map(rule => (/^[~&]/.test(rule) ? `${rule[0]}*` : rule))
 
 const users = {

@@ -226,7 +226,8 @@ describe('a Redis that cannot be used: 69, and why', () => {
 
 test('who may only do what docs/operations.md says can use it', async () => {
   const { aclRule } = await import('../../../src/redis/rights.ts')
-  const { port } = await ownServer('--user', 'few', 'on', `>${SECRET}`, ...aclRule())
+  const { mutex } = await import('../../../src/kinds/mutex/mutex.ts')
+  const { port } = await ownServer('--user', 'few', 'on', `>${SECRET}`, ...aclRule([mutex]))
   const url = `redis://few:${encoded}@127.0.0.1:${port}`
   for (const [name, ...rest] of Object.values(ways)) {
     const { code, errors } = await baton(name!, '--url', url, ...rest)

@@ -5,12 +5,14 @@
  */
 import type { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
+import type { ArgsOf } from '../../../src/kind.ts'
 import { encodeClaim } from '../../../src/kinds/mutex/claim.ts'
-import { Keys } from '../../../src/redis/keys.ts'
-import { scripts } from '../../../src/redis/scripts.generated.ts'
-import type { ArgsOf, ScriptName } from '../../../src/redis/scripts.ts'
+import { mutex } from '../../../src/kinds/mutex/mutex.ts'
+import { replies, scripts } from '../../../src/kinds/mutex/scripts.generated.ts'
+import { Keys, Namespace } from '../../../src/redis/keys.ts'
 import { freshKey, plainRedis } from '../../kit/redis.ts'
 import { Random } from '../random.ts'
+import type { ScriptName } from '../witness.ts'
 import { FakeRedis } from './redis.ts'
 
 const SEQUENCES = 60
@@ -43,7 +45,7 @@ class Pair {
   readonly #memory: FakeRedis
 
   constructor(redis: Redis, clients: readonly string[]) {
-    const keys = new Keys('', freshKey('simulated'), false)
+    const keys = new Keys(new Namespace(`${freshKey('simulated')}:`, false), mutex)
     const names = keys.of('k')
     this.lock = names.lock
     this.#names = { ...names, locks: this.lock }
@@ -75,10 +77,10 @@ class Pair {
   }
 
   /** Runs a script on both, compares what it does, and returns its reply. */
-  readonly run = async <N extends ScriptName>(name: N, args: ArgsOf<N>): Promise<unknown> => {
+  readonly run = async <N extends ScriptName>(name: N, args: ArgsOf<(typeof scripts)[N]>): Promise<unknown> => {
     const { lua, keys } = scripts[name]
     const names = keys.map(key => this.#names[key]!)
-    const argv = argvOf(scripts[name].args.map(arg => args[arg as keyof ArgsOf<N>]))
+    const argv = argvOf(scripts[name].args.map(arg => args[arg as keyof typeof args]))
     const time = `redis.call('HMGET', '${this.#time}', 'seconds', 'micros')`
     const call = `${name} ${argv.join(' ')}`
     const reply = await this.#redis.eval(lua.replaceAll("redis.call('TIME')", time), names.length, ...names, ...argv)
@@ -204,7 +206,7 @@ class Sequence {
     await this.#pair.run('leave', { id, inbox: this.#pair.inbox, memory: MEMORY, entry })
   }
 
-  async #acquire(args: ArgsOf<'acquire'>): Promise<void> {
+  async #acquire(args: ArgsOf<typeof scripts.acquire>): Promise<void> {
     const reply = (await this.#pair.run('acquire', args)) as string
     const id = String(args.claim).slice(0, 28)
     const [status, token, , third] = reply.split(' ')
@@ -240,7 +242,7 @@ test('the scripts answer, tell and keep in memory what they do on a real server'
     for (const reply of pair.given) given.add(reply)
   }
   // That there are more dead waiters than one call passes over is the next test.
-  const promised = Object.entries(scripts).flatMap(([name, { replies }]) => replies.map(word => `${name} ${word}`))
+  const promised = Object.entries(replies).flatMap(([name, words]) => words.map(word => `${name} ${word}`))
   expect([...given].sort()).toEqual(promised.filter(reply => !reply.endsWith('unfinished')).sort())
 }, 60_000)
 

@@ -34,7 +34,7 @@ test('I9: what is to be renewed at a time takes a few writes, not one for each l
 
 // Break: `return this.#keys.placeOf(key)` to `return ''` in src/kinds/mutex/mutex.ts: one call for all, which a cluster
 // refuses.
-// Break: `if (!mastersOf(redis).includes(master)) return` to `return` in src/kinds/mutex/inspection.ts: the list leaves out
+// Break: `if (!mastersOf(redis).includes(master)) return` to `return` in src/redis/listing.ts: the list leaves out
 // what it cannot reach.
 test('I8: renewals elsewhere go on, and `list` waits for the one that is missing', { timeout: 90_000 }, async () => {
   const cluster = await ownCluster('--cluster-require-full-coverage', 'no')

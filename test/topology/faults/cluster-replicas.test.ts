@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
-// Break: `this.keys.placeOfLock(lock)` to `''` in src/redis/link.ts: a pipeline over nodes, which ioredis refuses.
+// Break: `this.names.placeOfLock(lock)` to `''` in src/redis/link.ts: a pipeline over nodes, which ioredis refuses.
 test('I1: grants and hand-offs count where the replica is there, and only there', { timeout: 60_000 }, async () => {
   const cluster = await ownCluster('--cluster-node-timeout', '15000')
   const make = () => clusterLocks(cluster, { replicas: { min: 1, timeout: 400 }, outageTimeout: 20_000 })

@@ -36,7 +36,7 @@ describe('SENTINEL FAILOVER', () => {
 })
 
 describe('SIGKILL of the master', () => {
-  // Break: `this.#holding.doubtAll(key)` away in src/session.ts: the holder learns of its loss by a renewal, 20 s later.
+  // Break: `this.holding.doubtAll(key)` away in src/locks.ts: the holder learns of its loss by a renewal, 20 s later.
   test('I2 I4 I8: what the replica has goes on; what it has not is lost, signalled, and granted anew', async () => {
     const { servers, master, make, allAt } = await scene()
     const [one, two] = [make(busy), make(busy)]

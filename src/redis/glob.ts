@@ -8,7 +8,7 @@
  * As in Redis, a set that is not closed ends with the pattern. Three things are as people expect them instead: `?` is one
  * character, not one byte; a `-` right before `]` stands for itself; and a range from a later to an earlier character is refused.
  */
-import { LockArgumentError } from '../../errors.ts'
+import { LockArgumentError } from '../errors.ts'
 
 /** What a pattern is made of: an escaped character, a set, a wildcard, any other character. */
 const part = /\\(.)|\[(\^?)((?:\\.|[^\]])*)(?:\]|$)|([*?])|(.)/gsu

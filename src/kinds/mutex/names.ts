@@ -1,0 +1,11 @@
+/** The keys of a mutex; lua/README.md says what is in them. */
+export interface MutexNames {
+  readonly lock: string
+  readonly queue: string
+  readonly expiry: string
+  readonly holds: string
+}
+
+export function namesOf(lock: string): MutexNames {
+  return { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry`, holds: `${lock}:holds` }
+}

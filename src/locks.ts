@@ -1,0 +1,194 @@
+/**
+ * The locks of one kind in one client: takes a request from its call to its lease.
+ *
+ *      LockClient ──▶ Locks ─┬─▶ Acquirer ─┬─▶ Kind
+ *                            └─▶ Holds ────┘
+ */
+import type { Clock } from './clock.ts'
+import { type HolderInfo, LockClosedError } from './errors.ts'
+import type { Granted, Kind, Via } from './kind.ts'
+import { Holds } from './lease/holds.ts'
+import { Lease } from './lease/lease.ts'
+import { LossNews } from './lease/loss-news.ts'
+import type { Hold } from './local/hold.ts'
+import { LocalLocks } from './local/local-locks.ts'
+import type { Loss } from './local/states.ts'
+import type { Waiter, Wish } from './local/waiter.ts'
+import type { Stats } from './observe/stats.ts'
+import type { Request, Settings } from './options.ts'
+import type { Keys } from './redis/keys.ts'
+import type { Link } from './redis/link.ts'
+import { Acquirer } from './wait/acquire.ts'
+import { limited, patiently } from './wait/patience.ts'
+import { Turns } from './wait/turns.ts'
+
+/** What happens in a client, and to whom. `held`: for so many ms. */
+export interface Happenings {
+  /** The waiter has been refused for the first time. */
+  waiting: [waiter: Waiter, locks: Locks]
+  acquired: [hold: Hold, waiter: Waiter]
+  renewed: [hold: Hold]
+  /** It has ended by its release. */
+  released: [hold: Hold, held: number]
+  /** It has ended without. */
+  lost: [hold: Hold, loss: Loss]
+  /** A connection is gone; all are there again. */
+  disconnected: [error: Error]
+  reconnected: []
+  /** What no promise reports. */
+  error: [error: unknown]
+}
+
+/** Told of everything in the moment when it happens. */
+export interface Observer {
+  tell<H extends keyof Happenings>(what: H, ...about: Happenings[H]): void
+}
+
+/** What the locks of all kinds of a client have in common. */
+export interface Host {
+  readonly link: Link
+  readonly clock: Clock
+  readonly settings: Settings
+  readonly stats: Stats
+  readonly observer: Observer
+  /** Something failed that no promise reports. */
+  failed(error: unknown): void
+  /** Whether `close` has been called. */
+  closed(): boolean
+  /** One kind holds nothing any more. */
+  idle(): void
+}
+
+export class Locks<State = unknown> {
+  readonly keys: Keys
+  readonly kind: Kind<State>
+  /** Its waiters and holds. */
+  readonly local: LocalLocks
+  readonly acquirer: Acquirer
+  readonly holding: Holds
+  readonly #host: Host
+  readonly #lossNews: LossNews | undefined
+
+  constructor(host: Host, kind: Kind<State>, keys: Keys) {
+    const { link, clock, settings, stats, observer, failed } = host
+    this.#host = host
+    this.kind = kind
+    this.keys = keys
+    const channels = link.channels(keys)
+    const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
+    const turns = new Turns(
+      clock,
+      key => channels.hears(key, 'unlock'),
+      key => (this.local.get(key)?.waiting ?? 0) > 0,
+    )
+    this.local = new LocalLocks(turns, settings.outageTimeout)
+    this.acquirer = new Acquirer(kind, channels, clock, patience, this.local, {
+      waiting: waiter => observer.tell('waiting', waiter, this),
+      doubt: (id, token) => this.holding.doubt(id, token),
+      trouble: () => link.commands.trouble,
+      failed,
+    })
+    this.holding = new Holds(kind, clock, this.local, {
+      renewed: hold => {
+        stats.renewed += 1
+        observer.tell('renewed', hold)
+      },
+      released: (hold, held) => {
+        stats.ended('released', held)
+        observer.tell('released', hold, held)
+      },
+      lost: (hold, loss, held) => {
+        stats.ended('lost', held)
+        observer.tell('lost', hold, loss)
+      },
+      failed,
+      idle: host.idle,
+    })
+    if (link.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
+  }
+
+  /**
+   * The lease, or the waiter that has to go without it: out of time, or refused its single attempt (`once`). `owner`:
+   * undefined, if the call is its own. Rejects with errors that are not named yet.
+   *
+   * Thousands of calls may wait, so each keeps no more than one promise here, and what limits its patience only if something does.
+   */
+  acquire(key: string, owner: string | undefined, request: Request, once: boolean): Promise<Lease | Waiter> {
+    if (this.#host.closed()) return Promise.reject(new LockClosedError())
+    if (request.signal?.aborted) return Promise.reject(request.signal.reason)
+    const id = this.#host.link.ids.next()
+    // Without a queue there is nothing but the line.
+    const { queue } = this.kind
+    const wish: Wish = {
+      claim: { key, id, owner: owner ?? id, label: request.label, lease: request.lease, headStart: request.headStart },
+      mode: once ? 'once' : request.fair && queue ? 'queue' : 'line',
+      fairAfter: queue && request.fairAfter,
+      timeout: request.timeout,
+      mayReenter: owner !== undefined,
+      after: owner === undefined ? undefined : this.holding.record(key, owner),
+    }
+    let waiter!: Waiter
+    let lease: Lease | undefined
+    const outcome = new Promise<Lease | Waiter>((resolve, reject) => {
+      waiter = this.acquirer.start(wish, (end, waiting) => {
+        if (end instanceof Error) return reject(end)
+        if (end) lease = this.#take(waiting, end, request)
+        resolve(lease ?? waiting)
+      })
+    })
+    const limits = { signal: request.signal, timeout: once ? undefined : request.timeout }
+    if (!limited(limits)) return outcome
+    const giveUp = () => {
+      if (lease) this.releaseQuietly(lease)
+      else this.acquirer.quit(waiter)
+      return waiter
+    }
+    return patiently(outcome, limits, giveUp, this.#host.clock)
+  }
+
+  /** Who keeps the waiter waiting, by the newest that this client knows, and for how long by now. */
+  holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
+    const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
+    return holder && { label: holder.label, heldFor: Math.max(0, this.#host.clock.now() - holder.since) }
+  }
+
+  /** For releases whose failure must not hide something more important: it becomes an event, and resolves false. */
+  releaseQuietly(lease: Lease): Promise<boolean> {
+    return this.holding.quietly(lease.key, lease.release())
+  }
+
+  /**
+   * A grant by message. False: neither a waiter nor a lease has that id. A message must not end a live hold; but if its
+   * token is newer, Redis is asked.
+   */
+  granted(id: string, token: number, via: Via): boolean {
+    if (this.acquirer.grantedByMessage(id, token, via)) return true
+    const held = this.local.hold(id) !== undefined
+    if (held) this.holding.doubt(id, token)
+    return held
+  }
+
+  /** Messages may have been missed, about one key or about all. */
+  heard(key?: string): void {
+    this.acquirer.lookAgain(key)
+    this.holding.doubtAll(key)
+  }
+
+  /** Nothing is renewed or noticed any more. */
+  close(): void {
+    this.#lossNews?.close()
+    this.holding.close()
+  }
+
+  #take(waiter: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
+    const { claim, since, handoff, alone } = waiter
+    const { stats, observer } = this.#host
+    const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant)
+    this.#lossNews?.add(hold)
+    const lease = new Lease(hold, this.holding)
+    stats.acquired(hold.via, hold.waited)
+    if (handoff !== undefined) stats.handedOff(handoff)
+    observer.tell('acquired', hold, waiter)
+    return lease
+  }
+}
