@@ -10,6 +10,12 @@ const single = ['standalone', 'tls', 'acl']
 
 export const notRepeated: readonly Exception[] = [
   {
+    file: 'test/contract/kinds.test.ts',
+    on: ['standalone', 'cluster', 'sentinel', 'tls'],
+    because:
+      'The users of the topology with rights have those that the mutex needs, and the kind made for this test calls other commands.',
+  },
+  {
     file: 'test/contract/single-source.test.ts',
     on: ['standalone'],
     because:

@@ -9,8 +9,8 @@ import { emptyFolder } from '../../kit/temp.ts'
 import { root } from './imports.ts'
 
 async function bundle(entry: string, options: BuildOptions = {}) {
-  const { metafile } = await build({
-    entryPoints: [fileURLToPath(new URL(entry, root))],
+  const { metafile, outputFiles } = await build({
+    ...(!options.stdin && { entryPoints: [fileURLToPath(new URL(entry, root))] }),
     absWorkingDir: fileURLToPath(root),
     bundle: true,
     platform: 'node',
@@ -24,7 +24,8 @@ async function bundle(entry: string, options: BuildOptions = {}) {
     metafile: true,
   })
   const external = Object.values(metafile.outputs).flatMap(({ imports }) => imports.map(({ path }) => path))
-  return { inputs: Object.keys(metafile.inputs), packages: new Set(external.filter(path => !path.startsWith('node:'))) }
+  const packages = new Set(external.filter(path => !path.startsWith('node:')))
+  return { inputs: Object.keys(metafile.inputs), packages, text: outputFiles?.[0]?.text ?? '' }
 }
 
 describe('one file of a user', () => {
@@ -52,5 +53,28 @@ describe('the library', () => {
 
     expect(inputs).toContain('src/client.ts')
     expect(inputs.filter(file => !file.startsWith('src/'))).toEqual([])
+  })
+})
+
+describe('a client that uses one kind of lock', () => {
+  const from = {
+    mutex: `import { mutex as kind } from './src/kinds/mutex/mutex.ts'`,
+    flag: `import { flag as kind } from './test/kit/flag.ts'`,
+  }
+  /** A line of a script of each kind. */
+  const lines = { mutex: `redis.call('ZPOPMIN'`, flag: `redis.call('INCR', KEYS[2])` }
+
+  test.each([
+    ['mutex', 'flag'],
+    ['flag', 'mutex'],
+  ] as const)('the %s: carries no script of the %s', async (used, other) => {
+    const contents = [
+      `import { Session } from './src/session.ts'`,
+      from[used],
+      `export const locksOf = (...parts) => new Session(...parts).locks(kind)`,
+    ].join('\n')
+    const { text } = await bundle('', { stdin: { contents, resolveDir: fileURLToPath(root) }, packages: 'external' })
+    expect(text).toContain(lines[used])
+    expect(text).not.toContain(lines[other])
   })
 })

@@ -1,0 +1,65 @@
+/** Several kinds of locks in one client: each has locks of its own, with their waiters and leases. */
+import { expect, test } from 'vitest'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
+import { flag } from '../kit/flag.ts'
+import { Member, twin } from '../kit/member.ts'
+import { place } from '../kit/place.ts'
+import { freshKey } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
+
+test('a key names another lock in each kind', async () => {
+  const member = new Member(place().source({}))
+  const key = freshKey()
+  const leases = await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, key)))
+  expect(leases.map(({ held }) => held)).toEqual([true, true, true])
+  for (const kind of [mutex, twin, flag]) {
+    await expect(member.lock(kind, key, { timeout: 0 })).rejects.toThrow('somebody else has it')
+  }
+  expect(member.session.stats()).toMatchObject({ holding: 3, acquired: 3 })
+
+  const [first, second] = leases
+  await first?.release()
+  expect(await member.taken(key)).toEqual([false, true, true])
+  for (const kind of [twin, flag]) {
+    const listed: string[] = []
+    for await (const state of member.session.locks(kind as typeof twin).kind.inspection.list(key))
+      listed.push(state.key)
+    expect(listed).toEqual([key])
+  }
+  await second?.release()
+  await member.session.close(0)
+  expect(leases[2]?.held).toBe(false)
+})
+
+test.each([true, false])('what is released goes to the waiter of that kind (fair: %s)', async fair => {
+  const [holder, other] = [new Member(place().source({})), new Member(place().source({}))]
+  const key = freshKey()
+  const kinds = fair ? [mutex, twin] : [mutex, twin, flag]
+  const held = await Promise.all(kinds.map(kind => holder.lock(kind, key)))
+  const granted: number[] = []
+  const waiting = kinds.map(async (kind, i) => {
+    const lease = await other.lock(kind, key, { fair, fairAfter: Number.POSITIVE_INFINITY })
+    granted.push(i)
+    return lease
+  })
+  await eventually(() => other.parked === kinds.length)
+  for (const [i, lease] of [...held.entries()].reverse()) {
+    await lease.release()
+    const next = await waiting[i]
+    expect([next?.via, granted.at(-1), granted.length]).toEqual([fair ? 'handoff' : 'wakeup', i, kinds.length - i])
+  }
+})
+
+test('each lease is renewed, and lost, by its own kind', async () => {
+  const member = new Member(place().source({}))
+  const key = freshKey()
+  const short = { lease: 300, renew: true }
+  const leases = await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, key, short)))
+  await eventually(() => member.session.stats().renewed >= 9)
+  expect(leases.map(({ held }) => held)).toEqual([true, true, true])
+  for (const lease of leases) await lease.release()
+  const [first, second, third] = await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, key)))
+  expect(await member.session.locks(twin).kind.inspection.forceRelease(key)).toBe(true)
+  await eventually(() => second?.signal.aborted === true)
+  expect([first?.held, third?.held]).toEqual([true, true])
+})

@@ -1,0 +1,144 @@
+/**
+ * A kind of lock for tests, as small as one can be: a flag that one holder at a time has up. It has no queue, hands nothing on
+ * within a client, and does without replicas; waiters hear when it goes down.
+ */
+import { surelyUntil } from '../../src/clock.ts'
+import type {
+  Claim,
+  Granted,
+  HoldName,
+  Inspection,
+  Kind,
+  KindDefinition,
+  Parts,
+  Prolonging,
+  Refused,
+  Released,
+  Renewed,
+} from '../../src/kind.ts'
+
+export interface FlagState {
+  readonly key: string
+  readonly up: boolean
+}
+
+interface FlagNames {
+  readonly lock: string
+  readonly tokens: string
+}
+
+const texts = {
+  raise: {
+    keys: ['lock', 'tokens'],
+    args: ['id', 'ms'],
+    lua: `
+      local by = redis.call('GET', KEYS[1])
+      if by and by ~= ARGV[1] then return 'refused ' .. redis.call('PTTL', KEYS[1]) end
+      if not by then redis.call('INCR', KEYS[2]) end
+      redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+      return 'granted ' .. redis.call('GET', KEYS[2])`,
+  },
+  lower: {
+    keys: ['lock'],
+    args: ['id'],
+    lua: `
+      if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'gone' end
+      redis.call('DEL', KEYS[1])
+      return 'lowered ' .. redis.call('PUBLISH', KEYS[1] .. ':unlock', 'free ' .. string.sub(ARGV[1], 1, 12))`,
+  },
+  prolong: {
+    keys: ['lock'],
+    args: ['id', 'ms'],
+    lua: `
+      if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'gone' end
+      if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+      return 'lasts ' .. redis.call('PTTL', KEYS[1])`,
+  },
+  look: { keys: ['lock'], args: [], lua: `return redis.call('GET', KEYS[1]) and 'up' or 'down'` },
+} as const
+
+type Scripts = typeof texts & {
+  raise: { replies?: ['granted', 'refused'] }
+  lower: { replies?: ['lowered', 'gone'] }
+  prolong: { replies?: ['lasts', 'gone'] }
+  look: { replies?: ['up', 'down'] }
+}
+
+class Flag implements Kind<FlagState>, Inspection<FlagState> {
+  readonly queue = undefined
+  readonly handOff = undefined
+  readonly confirmation = undefined
+  readonly inspection = this
+  readonly #parts: Parts<Scripts, FlagNames>
+
+  constructor(parts: Parts<Scripts, FlagNames>) {
+    this.#parts = parts
+  }
+
+  attempt({ key, id, lease }: Claim): Promise<Granted | Refused> {
+    const { names, scripts } = this.#parts
+    return scripts.run('raise', names.of(key), { id, ms: lease }, ({ status, values: [number], sent }) => {
+      if (status === 'granted') {
+        return { granted: true, token: Number(number), deadline: surelyUntil(sent, lease), via: 'immediate' }
+      }
+      const holder = { label: '', since: sent }
+      return { granted: false, sent, ttl: Number(number), position: 0, ticket: '', holder, clock: 0 }
+    })
+  }
+
+  async leave(claim: Claim): Promise<void> {
+    await this.release(claim)
+  }
+
+  async giveBack(hold: HoldName): Promise<void> {
+    await this.release(hold)
+  }
+
+  release({ key, id }: HoldName): Promise<Released> {
+    const { names, scripts } = this.#parts
+    return scripts.run('lower', names.of(key), { id }, ({ status, values: [heard], repeated }) => ({
+      ended: status === 'lowered' || repeated,
+      heard: Number(heard ?? 0),
+    }))
+  }
+
+  renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
+    const { names, scripts } = this.#parts
+    return Promise.all(
+      asked.map(({ hold: { key, id }, ms }) =>
+        scripts.run('prolong', names.of(key), { id, ms }, ({ status, values: [lasts], sent }) =>
+          status === 'gone' ? undefined : surelyUntil(sent, Number(lasts)),
+        ),
+      ),
+    )
+  }
+
+  placeOf(key: string): string {
+    return this.#parts.names.placeOf(key)
+  }
+
+  async inspect(key: string): Promise<FlagState> {
+    const { names, scripts } = this.#parts
+    const { status } = await scripts.run('look', names.of(key), {})
+    return { key, up: status === 'up' }
+  }
+
+  async isLocked(key: string): Promise<boolean> {
+    return (await this.inspect(key)).up
+  }
+
+  async *list(pattern: string): AsyncGenerator<FlagState, void, undefined> {
+    for await (const keys of this.#parts.list(pattern, 'string')) for (const key of keys) yield this.inspect(key)
+  }
+
+  forceRelease(): Promise<boolean> {
+    return Promise.reject(new Error('a flag is lowered by its holder'))
+  }
+}
+
+export const flag: KindDefinition<FlagState, Scripts, FlagNames> = {
+  name: 'flag',
+  namesOf: lock => ({ lock, tokens: `${lock}:tokens` }),
+  scripts: texts,
+  make: parts => new Flag(parts),
+}

@@ -1,0 +1,50 @@
+/** A client of several kinds of locks, as later ones may be: a session, and what a test needs of it. */
+import { onTestFinished } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
+import { Lease } from '../../src/lease/lease.ts'
+import { type LockOptions, requestOf, settingsOf } from '../../src/options.ts'
+import type { RedisSource } from '../../src/redis/clients.ts'
+import { Link } from '../../src/redis/link.ts'
+import { Session } from '../../src/session.ts'
+import { flag } from './flag.ts'
+
+/** A second mutex, under names of its own. */
+export const twin = { ...mutex, name: 'twin' }
+
+/** Nothing is noticed by a timer alone before a test is over. */
+export class Member {
+  readonly session: Session
+  readonly errors: unknown[] = []
+  /** How many calls were refused and wait, or did. */
+  parked = 0
+  readonly #settings = settingsOf({ lease: 120_000, waiterTtl: 360_000 })
+
+  constructor(redis: RedisSource) {
+    const observer = {
+      tell: (what: string, ...about: unknown[]) => {
+        if (what === 'error') this.errors.push(about[0])
+        if (what === 'waiting') this.parked += 1
+      },
+    }
+    const settings = this.#settings
+    this.session = new Session(told => new Link(redis, settings, systemClock, told), settings, systemClock, observer)
+    onTestFinished(() => this.session.close(0))
+  }
+
+  async lock(kind: typeof mutex | typeof flag, key: string, options: LockOptions = {}): Promise<Lease> {
+    const request = requestOf(options, this.#settings)
+    // What is shown of a lock makes no difference here.
+    const locks = this.session.locks(kind as typeof mutex)
+    const end = await locks.acquire(key, undefined, request, request.timeout === 0)
+    if (end instanceof Lease) return end
+    throw new Error('somebody else has it')
+  }
+
+  /** Whether each kind's lock is taken, by what that kind shows of it. */
+  async taken(key: string): Promise<boolean[]> {
+    const states = [mutex, twin].map(kind => this.session.locks(kind).kind.inspection.inspect(key))
+    const { up } = await this.session.locks(flag).kind.inspection.inspect(key)
+    return [...(await Promise.all(states)).map(({ locked }) => locked), up]
+  }
+}

@@ -1,0 +1,49 @@
+/** One server: several kinds of locks share the connections and the inbox of their client, which loads only what they need. */
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
+import { aclRule } from '../../src/redis/rights.ts'
+import { flag } from '../kit/flag.ts'
+import { Member, twin } from '../kit/member.ts'
+import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
+
+test('two connections serve them all', async () => {
+  const { url } = await ownServer()
+  const member = new Member(url)
+  await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, freshKey())))
+  // The third is that of the test.
+  expect(await plainRedis(url).info('clients')).toContain('connected_clients:3')
+})
+
+test('I7 a grant for an id that nobody waits for goes back to the kind whose lock it is', async () => {
+  const member = new Member(redisUrl())
+  const redis = plainRedis()
+  const key = freshKey()
+  const kept = await member.lock(mutex, key)
+  await (await member.lock(twin, key)).release()
+  const client = kept.id.slice(0, 12)
+  const lock = `lock:%twin/{${key}}`
+  const stray = `${client}nobody-s-own-id-`
+  const names = [lock, `${lock}:queue`, `${lock}:expiry`]
+  await redis.eval(mutex.scripts.acquire.lua, 3, ...names, `${stray} 0 60000 60000 0 x`, 60_000, 60_000, 'lock:inbox:')
+  expect(await member.session.locks(twin).kind.inspection.isLocked(key)).toBe(true)
+  await redis.publish(`lock:inbox:${client}`, `handoff ${stray} 1 ${lock}`)
+  await eventually(async () => !(await member.session.locks(twin).kind.inspection.isLocked(key)))
+  expect(kept.held).toBe(true)
+})
+
+test('only the scripts and the rights of the kinds in use are loaded and asked for', async () => {
+  const { url, port } = await ownServer()
+  const admin = plainRedis(url)
+  await admin.acl('SETUSER', 'flags', 'on', '>pw', ...aclRule([flag]))
+  const member = new Member({ host: '127.0.0.1', port, username: 'flags', password: 'pw' })
+  await (await member.lock(flag, freshKey())).release()
+  const sha1 = createHash('sha1').update(mutex.scripts.acquire.lua).digest('hex')
+  expect(await admin.script('EXISTS', sha1)).toEqual([0])
+  expect(member.errors).toEqual([])
+
+  member.session.locks(mutex)
+  await eventually(() => member.errors.length > 0)
+  expect(String(member.errors[0])).toMatch(/the user of Redis lacks .*\+hmget/)
+})
