@@ -30,7 +30,7 @@ export class Session {
   readonly #link: Link
   readonly #survey: Survey
   readonly #host: Host
-  readonly #stats = new Stats()
+  readonly #stats: Stats
   /** The kinds in use, and the locks of each. */
   readonly #kinds: Calling[] = []
   readonly #all: Locks[] = []
@@ -41,7 +41,14 @@ export class Session {
   #closing: Promise<void> | undefined
 
   /** `connect` makes the links, which tell what they are given of all that comes over them. */
-  constructor(connect: (told: LinkListener) => Link, settings: Settings, clock: Clock, observer: Observer) {
+  constructor(
+    connect: (told: LinkListener) => Link,
+    settings: Settings,
+    clock: Clock,
+    observer: Observer,
+    stats = new Stats(),
+  ) {
+    this.#stats = stats
     const failed = (error: unknown) => {
       if (!(error instanceof LockClosedError)) observer.tell('error', error)
     }
@@ -88,7 +95,7 @@ export class Session {
       link,
       clock,
       settings,
-      stats: this.#stats,
+      stats,
       failed,
       observer,
       closed: () => this.closed,

@@ -9,6 +9,7 @@ import { Lease } from '../../src/lease/lease.ts'
 import type { Hold } from '../../src/local/hold.ts'
 import type { Loss } from '../../src/local/states.ts'
 import type { Happenings, Locks, Observer } from '../../src/locks.ts'
+import { Stats } from '../../src/observe/stats.ts'
 import type { Request, Settings } from '../../src/options.ts'
 import { Keys } from '../../src/redis/keys.ts'
 import { Link, type LinkListener } from '../../src/redis/link.ts'
@@ -25,6 +26,9 @@ export interface ClientWatcher {
   /** The client was told, about this hold, that fair waiters are queued. */
   told(hold: string): void
 }
+
+/** One for all clients of all histories: to make its histograms takes longer than the rest of a client. */
+const stats = new Stats()
 
 /** Ids are random; here they follow from the seed, and can be read in a trace. */
 class Ids {
@@ -141,7 +145,7 @@ export class SimulatedClient implements Observer {
       link = new WatchedLink(source as unknown as Redis, settings, process, this.#overheard(told), this.#ids)
       return link
     }
-    this.#session = new Session(connect, settings, process, this)
+    this.#session = new Session(connect, settings, process, this, stats)
     this.#link = link
     this.#keys = new Keys(link.names, mutex)
     ;[this.commands, this.messages] = made as [SimulatedRedis, SimulatedRedis]
