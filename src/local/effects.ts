@@ -37,17 +37,15 @@ export interface Asker {
   end(waiter: Waiter, error: Error | undefined): void
 }
 
-/** Of waiters; wait/acquire.ts carries it out. */
-export interface WaitEffects extends LineEffects {
+/** What is sent for waiters: wait/requests.ts. */
+export interface Sending {
+  /** Monotonic ms. */
+  now(): number
   /**
    * Sends an attempt, which is answered by `answered`; where it fails, the waiter is ended, and after a head the next one is
    * called by `Line.heard`. `join`: to be queued if it is refused. `reserve`: with tokens for hand-offs within this client.
    */
   ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void
-  /** Looks at the truth now, and plans the next look. */
-  look(lock: Asker): void
-  /** The holder's lease ends in so many ms: looks then, or when it is time for a look anyway. */
-  lookWithin(lock: Asker, ttl: number): void
   /** Sends a heartbeat of these waiters, which is answered by `Queue.tended`. */
   tend(lock: Asker, waiters: readonly Waiter[]): void
   /** Asks replicas, which is answered by `confirmed` or `unconfirmed`. Undefined: a grant counts at once. */
@@ -56,6 +54,18 @@ export interface WaitEffects extends LineEffects {
   undo(lock: Asker, waiter: Waiter): void
   /** Takes back whatever became of the waiter's requests. */
   leave(waiter: Waiter): void
+}
+
+/** When locks are looked at: wait/heartbeat.ts. */
+export interface Looking {
+  /** Looks at the truth now, and plans the next look. */
+  look(lock: Asker): void
+  /** The holder's lease ends in so many ms: looks then, or when it is time for a look anyway. */
+  lookWithin(lock: Asker, ttl: number): void
+}
+
+/** The rest of what waiters need: wait/acquire.ts. */
+export interface WaitEffects extends LineEffects {
   /** The waiter was granted the lock before: takes back, if its hold has ended; if not, asks whether the token is newer. */
   check(waiter: Waiter, token?: number): void
   /** Something says that the hold of this waiter may be gone. */
@@ -87,6 +97,8 @@ export interface Common {
   readonly patience: number
   /** The client is closed: no more grants. */
   readonly closed: boolean
+  readonly requests: Sending
+  readonly heartbeat: Looking
   readonly waitEffects: WaitEffects
   readonly holdEffects: HoldEffects
   /** Nobody waits for this lock, nor holds it, nor is about to. */

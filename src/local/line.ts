@@ -42,8 +42,6 @@ export interface TurnTaking {
 
 /** What the line asks to have done. */
 export interface LineEffects {
-  /** Monotonic ms. */
-  now(): number
   /** Whether this client has heard the unlock channel, for the waiters of this line. */
   hearsUnlock(line: Line): boolean
   /** Subscribes to the unlock channel; calls `heard` when that is done, or has taken too long. */
@@ -56,6 +54,8 @@ export interface LineEffects {
 /** The lock to which the line belongs. */
 export interface LineOwner {
   readonly key: string
+  /** Monotonic ms. */
+  now(): number
   /** Sends an attempt of the head, which comes back as `answered`, or where it fails as `heard`. */
   ask(head: WaiterRecord, attempt: 'as-head', reserve: boolean): void
   park(waiter: WaiterRecord): void
@@ -152,7 +152,7 @@ export class Line {
   /** A look at the truth: the head tries. Its refusal says who holds, and so who else may enter. */
   look(): void {
     if (this.size === 0) return
-    if (this.releasedAt === undefined || this.#effects.now() - this.releasedAt >= TURN) return this.tryNow()
+    if (this.releasedAt === undefined || this.#owner.now() - this.releasedAt >= TURN) return this.tryNow()
     // Our own release is on its way, and this request would be the first behind it. The reply says whose turn it is.
     this.#owner.lookWithin(TURN)
   }
@@ -214,7 +214,7 @@ export class Line {
     if (!waiter || waiter.refusal) return Number.POSITIVE_INFINITY
     const { timeout, fairAfter } = waiter.wish
     const limit = Math.min(timeout ?? Number.POSITIVE_INFINITY, fairAfter ?? Number.POSITIVE_INFINITY)
-    return waiter.since + limit / 2 - this.#effects.now()
+    return waiter.since + limit / 2 - this.#owner.now()
   }
 
   /** Where this client may hand the lock on to its own there is nothing to ask, nor to listen for. */

@@ -97,7 +97,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return
     const until = waiter.confirmedUntil(grant, begun, deadline)
-    if (until > this.#effects.now()) {
+    if (until > this.now()) {
       this.hold(waiter, { ...grant, deadline: until })
       // Waiters that came to stand behind it in the meantime look for themselves.
       this.line.wake()
@@ -108,7 +108,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   /** Too few replicas have the grant. */
   unconfirmed(waiter: WaiterRecord, begun: number, error: Error): void {
-    if (waiter.waits && !this.#outOfPatience(waiter, begun, error)) this.#effects.undo(this, waiter)
+    if (waiter.waits && !this.#outOfPatience(waiter, begun, error)) this.#common.requests.undo(this, waiter)
   }
 
   /** A grant that did not count has been taken back. */
@@ -130,7 +130,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   /** This client releases the lock now: the next grant of it is a hand-off. */
   releasing(): void {
     this.#common.turns.releasing(this.key)
-    if (this.#inUse) this.line.releasedAt = this.#effects.now()
+    if (this.#inUse) this.line.releasedAt = this.now()
   }
 
   /** This client has released the lock, and so many other clients were told. */
@@ -150,7 +150,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   granted(waiter: WaiterRecord, token: number, via: Via): void {
     const { place } = waiter
     if (!place || atPlace[place.is].message === 'ignore') return
-    const grant = waiter.proven(token, via, this.#effects.now())
+    const grant = waiter.proven(token, via, this.now())
     if (grant) this.#granted(waiter, grant)
     else this.#prove(waiter)
   }
@@ -165,7 +165,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
    * asked about before it is used. Once: a lease may be shorter than any way to Redis.
    */
   found(waiter: WaiterRecord, grant: Granted): void {
-    const dead = waiter.waits && grant.deadline <= this.#effects.now()
+    const dead = waiter.waits && grant.deadline <= this.now()
     if (!dead || waiter.late) return this.#granted(waiter, grant)
     waiter.late = true
     this.#prove(waiter)
@@ -184,7 +184,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     const { end } = inState[waiter.state.is]
     if (end === 'ignore') return
     this.#settle(waiter, over)
-    if (end === 'leave' || waiter.unanswered > 0) this.#effects.leave(waiter)
+    if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)
     waiter.settle(error, waiter)
   }
 
@@ -192,7 +192,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   hold(waiter: WaiterRecord, grant: Granted): void {
     const { line } = this
     waiter.alone = line.alone
-    if (line.releasedAt !== undefined) waiter.handoff = this.#effects.now() - line.releasedAt
+    if (line.releasedAt !== undefined) waiter.handoff = this.now() - line.releasedAt
     line.releasedAt = undefined
     this.#common.turns.taken(this.key, grant.via === 'immediate' || grant.via === 'wakeup')
     this.#granting = true
@@ -217,18 +217,18 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   #granted(waiter: WaiterRecord, grant: Granted): void {
     const { grant: meaning } = inState[waiter.state.is]
-    if (meaning === 'take-back') return this.#effects.leave(waiter)
+    if (meaning === 'take-back') return this.#common.requests.leave(waiter)
     if (meaning === 'check') return this.#effects.check(waiter, grant.token)
     if (this.#common.closed) {
       this.#settle(waiter, over)
-      this.#effects.leave(waiter)
+      this.#common.requests.leave(waiter)
       return waiter.settle(new LockClosedError(), waiter)
     }
     // Once: whoever forges that it was lost costs it an attempt, and no more.
     const lost = grant.token <= waiter.lost
     waiter.lost = 0
     if (lost && waiter.wish.mode !== 'once') return this.#again(waiter)
-    const { confirm } = this.#effects
+    const { confirm } = this.#common.requests
     if (!confirm) this.hold(waiter, grant)
     else if (waiter.confirm(grant)) confirm(this, waiter, grant)
     if (lost) this.#effects.doubt(waiter)
@@ -240,7 +240,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
    */
   #outOfPatience(waiter: WaiterRecord, begun: number, error: Error): boolean {
     waiter.unconfirmedSince ??= begun
-    const waited = this.#effects.now() + UNDO_PAUSE - waiter.unconfirmedSince
+    const waited = this.now() + UNDO_PAUSE - waiter.unconfirmedSince
     const ended = waiter.wish.mode === 'once' || waited >= this.#common.patience
     if (ended) this.end(waiter, error)
     return ended
@@ -252,7 +252,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     if (again === 'stand') this.stand(waiter)
     else if (again === 'try') this.line.tryNow()
     else if (again === 'join') this.join(waiter)
-    else if (again === 'look') this.#effects.look(this)
+    else if (again === 'look') this.#common.heartbeat.look(this)
   }
 
   #refused(waiter: WaiterRecord, join: boolean, refusal: Refused): void {
@@ -268,7 +268,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   /** It was queued by a request that was sent again, although its wait is over. */
   takeBack(waiter: WaiterRecord): void {
-    if (inState[waiter.state.is].queued === 'take-back') this.#effects.leave(waiter)
+    if (waiter.state === over) this.#common.requests.leave(waiter)
     else this.#effects.check(waiter)
   }
 
@@ -277,14 +277,14 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#moveTo(waiter, { is: 'queued', ticket })
     waiter.seen = sent
     // A message that could not be believed came before this reply, when there was no ticket to look with.
-    if (place?.is === 'joining' && place.told) this.#effects.look(this)
-    else this.#effects.lookWithin(this, ttl)
+    if (place?.is === 'joining' && place.told) this.#common.heartbeat.look(this)
+    else this.#common.heartbeat.lookWithin(this, ttl)
   }
 
   /** Looks at the truth before a grant is used: the look, not the message, says with which token, for it may have been granted anew. */
   #prove(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'joining') this.#moveTo(waiter, { is: 'joining', told: true })
-    this.#effects.look(this)
+    this.#common.heartbeat.look(this)
   }
 
   // Handing on within the client.
@@ -292,12 +292,12 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   /** Ends the hold by handing the lock on to the next waiter here. False: it has to be released in Redis. */
   handOn(hold: Hold): boolean {
     const { run } = hold
-    if (!run || !this.#heir(hold) || !this.tenancy.end(hold, this.#effects.now())) return false
+    if (!run || !this.#heir(hold) || !this.tenancy.end(hold, this.now())) return false
     const { holdEffects } = this.#common
     holdEffects.handedOn(hold)
     // A listener may have ended the wait of the heir, and of all others, by closing the client; or be about to re-enter.
     const heir = this.#heir(hold)
-    if (heir && run.left(this.#effects.now()) > 0) {
+    if (heir && run.left(this.now()) > 0) {
       holdEffects.recordLater(run)
       const grant: Inherited = { granted: true, token: run.issue(), deadline: hold.deadline, via: 'handoff', run }
       this.hold(heir, grant)
@@ -311,12 +311,12 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   /** Whether all that is missing for handing it on is somebody who waits. */
   wantsHeir(hold: Hold): boolean {
-    return this.waiting === 0 && goesOn(hold, this.#effects.now())
+    return this.waiting === 0 && goesOn(hold, this.now())
   }
 
   /** What a request would be told while a hold of this client may hand the lock on, and for how long; undefined: none may. */
   ours(): Refused | undefined {
-    return this.tenancy.refusal(this.#effects.now())
+    return this.tenancy.refusal(this.now())
   }
 
   addHold(hold: Hold): void {
@@ -342,10 +342,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   ask(waiter: WaiterRecord, attempt: Attempt, reserve = false): void {
-    waiter.seen ??= this.#effects.now()
+    waiter.seen ??= this.now()
     waiter.unanswered += 1
     const join = attempt === 'to-join' || (attempt === 'to-re-enter' && waiter.inQueue)
-    this.#effects.ask(this, waiter, attempt, join, reserve)
+    this.#common.requests.ask(this, waiter, attempt, join, reserve)
   }
 
   #moveTo(waiter: WaiterRecord, to: State): void {
@@ -361,11 +361,15 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   lookWithin(ttl: number): void {
-    this.#effects.lookWithin(this, ttl)
+    this.#common.heartbeat.lookWithin(this, ttl)
+  }
+
+  now(): number {
+    return this.#common.requests.now()
   }
 
   tend(waiters: readonly WaiterRecord[]): void {
-    this.#effects.tend(this, waiters)
+    this.#common.requests.tend(this, waiters)
   }
 
   learn(holder: Holder | undefined): void {

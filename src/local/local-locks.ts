@@ -1,6 +1,6 @@
 /** What a client has of all its locks, by key; and its waiters and holds by id, which is how messages and replies name them. */
 import type { Granted } from '../kind.ts'
-import type { Common, HoldEffects, WaitEffects } from './effects.ts'
+import type { Common, HoldEffects, Looking, Sending, WaitEffects } from './effects.ts'
 import type { Hold } from './hold.ts'
 import type { TurnTaking } from './line.ts'
 import { LocalLock } from './local-lock.ts'
@@ -10,6 +10,8 @@ export class LocalLocks implements Common {
   readonly turns: TurnTaking
   readonly patience: number
   closed = false
+  requests!: Sending
+  heartbeat!: Looking
   waitEffects!: WaitEffects
   holdEffects!: HoldEffects
   /** Those that somebody waits for, or holds. */

@@ -64,17 +64,16 @@ export const atPlace = {
 export const inState = {
   /**
    * grant    one that is proven, by a reply, a message or a look
-   * queued   the answer to an attempt says that the waiter stands in the queue
    * end      its caller gives up, or its attempt fails. `leave-asked`: Redis may have something of it if it has asked
    */
-  arriving: { grant: 'take', queued: 'wait', end: 'leave-asked' },
-  standing: { grant: 'take', queued: 'wait', end: 'leave-asked' },
-  announced: { grant: 'take', queued: 'wait', end: 'leave-asked' },
-  joining: { grant: 'take', queued: 'wait', end: 'leave' },
-  queued: { grant: 'take', queued: 'wait', end: 'leave' },
-  confirming: { grant: 'confirm-newest', queued: 'wait', end: 'leave' },
-  holding: { grant: 'check', queued: 'check', end: 'ignore' },
-  over: { grant: 'take-back', queued: 'take-back', end: 'ignore' },
+  arriving: { grant: 'take', end: 'leave-asked' },
+  standing: { grant: 'take', end: 'leave-asked' },
+  announced: { grant: 'take', end: 'leave-asked' },
+  joining: { grant: 'take', end: 'leave' },
+  queued: { grant: 'take', end: 'leave' },
+  confirming: { grant: 'confirm-newest', end: 'leave' },
+  holding: { grant: 'check', end: 'ignore' },
+  over: { grant: 'take-back', end: 'ignore' },
 } as const satisfies Record<State['is'], unknown>
 
 /** Undefined: it does not wait any more. */

@@ -99,6 +99,8 @@ export class Acquirer {
     // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
     const freed = (key: string) => locks.get(key)?.line.wake()
     this.#requests = new Requests(kind, clock, patience.outage, this.#outage, this.#single, this.#cleanup, freed)
+    locks.requests = this.#requests
+    locks.heartbeat = this.#heartbeat
     locks.waitEffects = this.#carryOut()
   }
 
@@ -178,7 +180,7 @@ export class Acquirer {
   /** Messages may have been missed: looks at the truth of every lock, or of that of one key. */
   lookAgain(key?: string): void {
     const locks = key === undefined ? [...this.#locks.all] : [this.#locks.get(key)]
-    for (const lock of locks) if (lock && lock.waiting > 0) this.#heartbeat.beat(lock)
+    for (const lock of locks) if (lock && lock.waiting > 0) this.#heartbeat.look(lock)
   }
 
   /** Rejects every waiter with LockClosedError, and makes no more grants. What has to be taken back for that, is. */
@@ -246,22 +248,13 @@ export class Acquirer {
   }
 
   #carryOut(): WaitEffects {
-    const requests = this.#requests
     return {
-      now: () => this.#clock.now(),
-      ask: (lock, waiter, attempt, join, reserve) => requests.ask(lock, waiter, attempt, join, reserve),
-      tend: (lock, waiters) => requests.tend(lock, waiters),
-      confirm: requests.confirm,
-      undo: (lock, waiter) => requests.undo(lock, waiter),
-      leave: waiter => requests.leave(waiter),
       check: (waiter, token) => {
         const { id } = waiter.claim
-        if (!this.#locks.hold(id)) requests.leave(waiter)
+        if (!this.#locks.hold(id)) this.#requests.leave(waiter)
         else if (token !== undefined) this.#listener.doubt(id, token)
       },
       doubt: ({ claim }) => this.#listener.doubt(claim.id),
-      look: lock => this.#heartbeat.beat(lock),
-      lookWithin: (lock, ttl) => this.#heartbeat.schedule(lock, ttl),
       hearsUnlock: line => this.#ears.hears(line.key, 'unlock'),
       hearUnlock: (line, head) => this.#hearUnlock(line, head),
       leaveTurn: (line, ms) => this.#leaveTurn(line, ms),

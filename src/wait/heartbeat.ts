@@ -5,14 +5,14 @@
  * never moves to a later time than it has, so a busy lock cannot starve its heartbeat.
  */
 import type { Clock, Timer } from '../clock.ts'
-import type { Asker } from '../local/effects.ts'
+import type { Asker, Looking } from '../local/effects.ts'
 
 /** A lapsed lease is looked at this many ms after its end: the server counts whole ms. */
 const AFTER_LAPSE = 2
 /** The longest pause between heartbeats, in ms, however long `waiterTtl` is: the queue's keys live by them. */
 const LONGEST = 60_000
 
-export class Heartbeat {
+export class Heartbeat implements Looking {
   /** How long a waiter goes without a look at the truth, at most, in ms. */
   readonly pause: number
   readonly #clock: Clock
@@ -24,21 +24,21 @@ export class Heartbeat {
   }
 
   /** Looks at the truth for everybody who waits for the lock. */
-  beat(lock: Asker): void {
+  look(lock: Asker): void {
     this.stop(lock)
-    this.schedule(lock, Number.POSITIVE_INFINITY)
+    this.lookWithin(lock, Number.POSITIVE_INFINITY)
     lock.look()
   }
 
   /** The holder's lease ends in `ttl` ms: plans the next look. */
-  schedule(lock: Asker, ttl: number): void {
+  lookWithin(lock: Asker, ttl: number): void {
     if (lock.waiting === 0) return
     const now = this.#clock.now()
     const due = now + Math.min(ttl + AFTER_LAPSE, this.pause)
     const next = this.#next.get(lock)
     if (next && due >= next.due) return
     next?.timer.cancel()
-    this.#next.set(lock, { due, timer: this.#clock.after(due - now, () => this.beat(lock)) })
+    this.#next.set(lock, { due, timer: this.#clock.after(due - now, () => this.look(lock)) })
   }
 
   /** Nobody waits for the lock any more. */

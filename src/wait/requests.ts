@@ -1,7 +1,7 @@
 /** What waiting sends to Redis, and what the answers mean where they are late or missing. */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Granted, Kind, Refused } from '../kind.ts'
-import { type Asker, type Attempt, UNDO_PAUSE, type WaitEffects } from '../local/effects.ts'
+import { type Asker, type Attempt, type Sending, UNDO_PAUSE } from '../local/effects.ts'
 import type { Place } from '../local/states.ts'
 import type { Waiter } from '../local/waiter.ts'
 import type { Cleanup } from './cleanup.ts'
@@ -11,9 +11,9 @@ import type { SingleAttempts } from './single.ts'
 /** Tokens reserved for hand-offs within the client, by an attempt that finds others behind it: the longest run of them. */
 const BLOCK = 1_000
 
-export class Requests {
+export class Requests implements Sending {
   /** Undefined: a grant counts at once. */
-  readonly confirm: WaitEffects['confirm']
+  readonly confirm: Sending['confirm']
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #awake: Clock
@@ -54,6 +54,10 @@ export class Requests {
           error => lock.unconfirmed(waiter, begun, error),
         )
       })
+  }
+
+  now(): number {
+    return this.#clock.now()
   }
 
   ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void {

@@ -41,9 +41,9 @@ async function at(moment: number): Promise<void> {
 describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
   // Either of two lines suffices: what the first leaves behind, the second takes back a little later. Without both, the
   // grant stays with nobody, until its lease is over.
-  // Unfair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#effects.leave(waiter)` away in src/local/local-lock.ts and
-  // `if (meaning === 'take-back') return this.#effects.leave(waiter)` to `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
-  // Fair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#effects.leave(waiter)` away in src/local/local-lock.ts and
+  // Unfair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
+  // `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
+  // Fair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
   // `kind.giveBack({ key, id }).catch(failed)` to `kind` in src/session.ts: a grant by a message is kept.
   test.each(Object.keys(giveUps).flatMap(way => ways.map(fair => ({ way, fair }))))(
     'a waiter that $way: I4 I6 I7, the lock goes on, nothing stays (fair: $fair)',

@@ -44,7 +44,7 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
 
 // Break: `milliseconds: this.#outageTimeout,` to `milliseconds: 60_000,` in src/redis/replication.ts: it waits for the
 // end of the first, and only then begins to wait for its own. Break: `waiter.unconfirmedSince ??= begun` to
-// `waiter.unconfirmedSince ??= this.#effects.now()` in src/local/local-lock.ts: what waits goes on for a second time.
+// `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts: what waits goes on for a second time.
 test('I6: a confirmation that stands behind another ends within outageTimeout, too', async () => {
   const outageTimeout = 2_000
   const { url } = await ownServer()

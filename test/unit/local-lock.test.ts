@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Granted, Refused, Tended } from '../../src/kind.ts'
-import type { Attempt, WaitEffects } from '../../src/local/effects.ts'
+import type { Attempt } from '../../src/local/effects.ts'
 import { LocalLock } from '../../src/local/local-lock.ts'
 import { LocalLocks } from '../../src/local/local-locks.ts'
 import { WaiterRecord, type Wish } from '../../src/local/waiter.ts'
@@ -43,12 +43,16 @@ class Scene {
     const locks = new LocalLocks(turns, 10_000)
     this.#locks = locks
     this.#latest = new LocalLock('key', locks)
-    locks.waitEffects = {
+    locks.requests = {
       now: clock.now,
       ask: (_, waiter, attempt, join) => this.asks.push({ waiter, attempt, join }),
-      look: lock => lock.look(),
-      lookWithin() {},
       tend: (_, waiters) => this.tends.push([...waiters]),
+      confirm: replicated ? (_, waiter, grant) => this.confirmations.push({ waiter, grant }) : undefined,
+      undo: (_, waiter) => this.undoing.push(waiter),
+      leave: waiter => this.left.set(waiter, this.underWay(waiter)),
+    }
+    locks.heartbeat = { look: lock => lock.look(), lookWithin() {} }
+    locks.waitEffects = {
       hearsUnlock: () => this.#hearing,
       hearUnlock: line => {
         this.#hearing = true
@@ -56,15 +60,12 @@ class Scene {
       },
       leaveTurn: line => line.tryNow(),
       endTurn() {},
-      confirm: replicated ? (_, waiter, grant) => this.confirmations.push({ waiter, grant }) : undefined,
-      undo: (_, waiter) => this.undoing.push(waiter),
-      leave: waiter => this.left.set(waiter, this.underWay(waiter)),
       check: waiter => this.left.set(waiter, this.underWay(waiter)),
       doubt() {},
       parked() {},
       settled: waiter => locks.settled(waiter),
       empty() {},
-    } satisfies WaitEffects
+    }
   }
 
   get lock(): LocalLock {
