@@ -14,6 +14,8 @@
  * refuses anything else. `-- include: name { taken = expression }` gives it something that has another name here. What an
  * include makes for itself stays in a block of its own.
  *
+ * Locals get short names in what Redis is sent (scripts/lua/short-names.ts), and the module begins with a table of them.
+ *
  * `Constants` in a header are for all files, and become their values. What stands between `--[[cluster` and `--]]` is a
  * comment to a single server; src/redis/scripts.ts opens it for a cluster. Comments, indentation and the spaces that only
  * people need are left out of what Redis is sent.

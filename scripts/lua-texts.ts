@@ -3,7 +3,7 @@
  * other languages. `npx tsx scripts/lua-texts.ts <folder>`
  *
  * They are those for a single server. A cluster is sent the same texts, but with what stands between `--[[cluster` and
- * `--]]`, and SPUBLISH in place of PUBLISH.
+ * `--]]`, and SPUBLISH in place of PUBLISH. src/kinds/mutex/scripts.generated.ts begins with what the short names stand for.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -7,7 +7,7 @@ import type { Declared } from './header.ts'
 import { codeOf, type Inclusion, type Source } from './source.ts'
 
 /** What Redis has for every script. */
-const offered = new Set(['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error'])
+export const offered = new Set(['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error'])
 
 /** A name that is no local of the file, where it is read or written. */
 interface Use {
@@ -102,7 +102,8 @@ function checkBound({ source, bound }: Inclusion, includer: Source, fail: (probl
   }
 }
 
-function parsed(source: Source, cluster: boolean): luaparse.Chunk {
+/** The code of a file by itself: each line of it, or what the header of the include in its place says, is one line. */
+export function parsed(source: Source, cluster: boolean): luaparse.Chunk {
   const text = codeOf(source.lines, cluster, inclusion => interfaceOf(inclusion, source))
   return luaparse.parse(text, { luaVersion: '5.1', scope: true, locations: true })
 }
@@ -152,14 +153,14 @@ function linesOf(source: Source, cluster: boolean): Map<number, Inclusion> {
   return new Map(lines)
 }
 
-interface Identifier {
+export interface Identifier {
   readonly name: string
   /** Undefined: of a field. */
   readonly isLocal?: boolean
-  readonly loc: { readonly start: { readonly line: number } }
+  readonly loc: { readonly start: { readonly line: number; readonly column: number } }
 }
 
-function walk(node: unknown, visit: (identifier: Identifier, written: boolean) => void, written = false): void {
+export function walk(node: unknown, visit: (identifier: Identifier, written: boolean) => void, written = false): void {
   if (Array.isArray(node)) {
     for (const item of node) walk(item, visit, written)
   } else if (node && typeof node === 'object') {

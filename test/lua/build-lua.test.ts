@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import luaparse from 'luaparse'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { moduleOf } from '../../scripts/lua/module.ts'
-import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import { namedScriptsOf } from './built-texts.ts'
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
 const filesIn = (folder: string) => readdirSync(join(project, folder)).filter(file => file.endsWith('.lua'))
@@ -34,8 +34,10 @@ function builtWith(...changes: readonly [file: string, change: (source: string) 
   return moduleOf(pathToFileURL(`${copy}/`))
 }
 
+const named = await namedScriptsOf(new URL('../../lua/', import.meta.url))
+
 describe('the generated scripts', () => {
-  test.each(Object.entries(scripts))('%s: each name of the header stands for one thing', (_, { keys, args, lua }) => {
+  test.each(Object.entries(named))('%s: each name of the header stands for one thing', (_, { keys, args, lua }) => {
     const names: string[] = [...keys, ...args]
     expect(new Set(names).size).toBe(names.length)
     // A second local of that name, in an include, would hide what the caller passed.
@@ -43,7 +45,7 @@ describe('the generated scripts', () => {
     for (const name of names) expect(locals.filter(local => local === name)).toEqual([name])
   })
 
-  test.each(Object.entries(scripts))('%s: what an include makes for itself stays in it', (_, { lua }) => {
+  test.each(Object.entries(named))('%s: what an include makes for itself stays in it', (_, { lua }) => {
     const inside = ['state', 'time', 'needed', 'latest', 'deaf', 'left', 'many', 'far']
     expect(topLevelLocals(lua).filter(name => inside.includes(name))).toEqual([])
   })
@@ -124,6 +126,12 @@ describe('the build', () => {
       'if most',
       'if ARGV[1] and most',
       'KEYS and ARGV are read through the names of the header',
+    ],
+    [
+      'a local that hides what Redis offers',
+      'local lockState',
+      'local error = 1\nlocal lockState',
+      '"error" is a name that Redis offers',
     ],
   ])('refuses %s', (_, from, to, problem) => {
     expect(() => builtWith(['inspect', put(from, to)])).toThrow(`lua/inspect.lua: ${problem}`)

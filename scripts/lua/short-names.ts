@@ -1,0 +1,93 @@
+/**
+ * Short names in the texts, in place of those in the files of lua/: the most used names have one letter.
+ *
+ * A name becomes the same short name in all texts, and no two names become one. So nothing changes in what a name hides or
+ * refers to, an include fits into every script that has it, and a reader of an error message needs a single table.
+ */
+import luaparse from 'luaparse'
+import type { Declared } from './header.ts'
+import { type Identifier, offered, parsed, walk } from './names.ts'
+import type { Inclusion, Source } from './source.ts'
+
+const LETTERS = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_']
+/** Of two letters, as far as needed; Lua's other keywords are longer. */
+const KEYWORDS = ['do', 'if', 'in', 'or']
+
+/** By the names in the files, the most used first. */
+export function shortNames(sources: readonly Source[]): Map<string, string> {
+  const uses = new Map<string, number>()
+  for (const source of sources) {
+    const { keys, args, gives } = source.header
+    const declared = [...keys, ...args, ...gives].map(({ name }) => ({ name, isLocal: true }))
+    for (const { name, isLocal } of [...declared, ...variablesIn(source)]) {
+      if (!offered.has(name)) uses.set(name, (uses.get(name) ?? 0) + 1)
+      else if (isLocal) throw new Error(`${source.file}: "${name}" is a name that Redis offers`)
+    }
+  }
+  const two = LETTERS.flatMap(first => LETTERS.map(second => first + second))
+  const short = [...LETTERS, ...two].filter(name => !KEYWORDS.includes(name))
+  const names = [...uses].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).map(([name]) => name)
+  if (names.length > short.length)
+    throw new Error(`there are short names for ${short.length} names, not for ${names.length}`)
+  return new Map(names.map((name, i) => [name, short[i]!]))
+}
+
+/** The file as if these names had been written in it. */
+export function renamed(source: Source, names: ReadonlyMap<string, string>): Source {
+  const { header, lines } = source
+  const declared = (list: readonly Declared[]) => list.map(each => ({ ...each, name: nameIn(names, each.name) }))
+  const variables = variablesIn(source)
+  return {
+    ...source,
+    header: {
+      ...header,
+      keys: declared(header.keys),
+      args: declared(header.args),
+      takes: declared(header.takes),
+      changes: declared(header.changes),
+      gives: declared(header.gives),
+    },
+    lines: lines.map((line, i) => {
+      if (typeof line !== 'string') return renamedInclusion(line, names)
+      const here = variables.filter(({ loc }) => loc.start.line === i + 1)
+      return replaced(line, here, names)
+    }),
+  }
+}
+
+function renamedInclusion({ source, bound }: Inclusion, names: ReadonlyMap<string, string>): Inclusion {
+  const given = [...bound].map(([name, value]): [string, string] => {
+    const before = 'return '
+    const tree = luaparse.parse(before + value, { luaVersion: '5.1', scope: true, locations: true })
+    return [nameIn(names, name), replaced(before + value, variables(tree), names).slice(before.length)]
+  })
+  return { source: renamed(source, names), bound: new Map(given) }
+}
+
+/** This line, in which these variables stand. */
+function replaced(line: string, variables: readonly Identifier[], names: ReadonlyMap<string, string>): string {
+  let [text, end] = ['', 0]
+  for (const { name, loc } of [...variables].sort((a, b) => a.loc.start.column - b.loc.start.column)) {
+    text += line.slice(end, loc.start.column) + nameIn(names, name)
+    end = loc.start.column + name.length
+  }
+  return text + line.slice(end)
+}
+
+function nameIn(names: ReadonlyMap<string, string>, name: string): string {
+  return names.get(name) ?? name
+}
+
+/** In its lines, for a cluster too; what its includes do to them has no part in it. */
+function variablesIn(source: Source): Identifier[] {
+  return variables(parsed(source, true)).filter(({ loc }) => typeof source.lines[loc.start.line - 1] === 'string')
+}
+
+/** The identifiers that are no fields. */
+function variables(tree: luaparse.Chunk): Identifier[] {
+  const found: Identifier[] = []
+  walk(tree.body, identifier => {
+    if (identifier.isLocal !== undefined) found.push(identifier)
+  })
+  return found
+}

@@ -1,0 +1,18 @@
+/** The texts of a module that scripts/build-lua.ts makes. */
+import { transform } from 'esbuild'
+import { moduleOf } from '../../scripts/lua/module.ts'
+import type { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+
+export type Script = Pick<(typeof scripts)[keyof typeof scripts], 'lua' | 'keys' | 'args'>
+
+/** By the names of the scripts. */
+export async function scriptsOf(module: string): Promise<Record<string, Script>> {
+  const { code } = await transform(module, { loader: 'ts' })
+  const loaded: { scripts: Record<string, Script> } = await import(`data:text/javascript,${encodeURIComponent(code)}`)
+  return loaded.scripts
+}
+
+/** Those of a folder with the names that its files have. */
+export function namedScriptsOf(folder: URL): Promise<Record<string, Script>> {
+  return scriptsOf(moduleOf(folder, () => new Map()))
+}

@@ -1,0 +1,171 @@
+/** scripts/lua/short-names.ts: the texts that Redis is sent do what they would do with the names of lua/. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import luaparse from 'luaparse'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { moduleOf } from '../../scripts/lua/module.ts'
+import { plainRedis } from '../kit/redis.ts'
+import { namedScriptsOf, scriptsOf } from './built-texts.ts'
+import { meaning } from './meaning.ts'
+
+const lua = new URL('../../lua/', import.meta.url)
+const [shortened, named] = [await scriptsOf(moduleOf(lua)), await namedScriptsOf(lua)]
+
+/** As a cluster is sent it, where it is. */
+function opened(text: string, where: string): string {
+  return where === 'a cluster' ? text.replace(/--\[\[cluster\n([\s\S]*?)--\]\]\n/g, '$1') : text
+}
+
+const puzzle = {
+  'puzzle.lua': `
+-- puzzle: names that hide each other, and names that are short already, which the build gives to others.
+--
+-- KEYS
+--   lock     HASH    its own name is heard
+-- ARGV
+--   first    string  a text
+--   last?    string  another
+-- Replies
+--   done     what was noted
+local d, a, c, seen = first, 'upper', { a = last, lock = lock, first = { lock = 1 } }, {}
+local function note(text) seen[#seen + 1] = text end
+note(lock .. ' ' .. d .. ' ' .. (last or 'none'))
+note((c.a or 'no field') .. c.lock .. c.first.lock)
+local lock = 'hidden ' .. lock
+do
+  local a, lock = lock, a
+  note(a .. ', ' .. lock .. ', ' .. lock:upper() .. ', ' .. string[lock](a) .. ', ' .. ('Q'):rep(2))
+end
+local steps = {}
+for i = 1, 3 do
+  local a = i * 10
+  steps[i] = function(i)
+    a = a + i
+    return a .. ' of ' .. lock
+  end
+end
+for b, step in ipairs(steps) do note(b .. ': ' .. step(b) .. ', ' .. step(1)) end
+local count = 0
+repeat
+  local lock = count
+  count = count + 1
+until lock == 2
+note('counted ' .. count .. lock)
+local function factor(a) return a < 2 and 1 or a * factor(a - 1) end
+note('factor ' .. factor(5))
+local function many(a, ...)
+  local rest = { ... }
+  return #rest .. a
+end
+note(many('m', 1, 2, 3))
+-- include: half { whole = count, note = note, lock = d .. lock }
+note(half .. ' ' .. lock)
+return { 'done', unpack(seen) }
+`,
+  'include/half.lua': `
+-- half: half of something.
+--
+-- Takes
+--   whole  number  what is halved
+--   note   string  is given a text
+--   lock   string  another than its includer's
+-- Gives
+--   half   number  what comes of it
+local a = whole
+--[[cluster
+local whole = 'whole'
+note(whole .. ' of a cluster: ' .. a)
+--]]
+half = a / 2
+note(lock .. half)
+`,
+}
+
+/** By the puzzle, with these arguments. */
+function noted(where: string, [first, last]: readonly string[]): string[] {
+  return [
+    'done',
+    `key ${first} ${last ?? 'none'}`,
+    `${last ?? 'no field'}key1`,
+    'hidden key, upper, UPPER, HIDDEN KEY, QQ',
+    '1: 11 of hidden key, 12 of hidden key',
+    '2: 22 of hidden key, 23 of hidden key',
+    '3: 33 of hidden key, 34 of hidden key',
+    'counted 3hidden key',
+    'factor 120',
+    '3m',
+    ...(where === 'a cluster' ? ['whole of a cluster: 3'] : []),
+    `${first}hidden key1.5`,
+    '1.5 hidden key',
+  ]
+}
+
+test.each(['a single server', 'a cluster'])(
+  'for %s: names that hide each other, and short ones, in Redis',
+  async where => {
+    const folder = mkdtempSync(join(tmpdir(), 'baton-lua-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    mkdirSync(join(folder, 'include'))
+    for (const [file, source] of Object.entries(puzzle)) writeFileSync(join(folder, file), source.trimStart())
+    const source = pathToFileURL(`${folder}/`)
+    const [short, long] = [await scriptsOf(moduleOf(source)), await namedScriptsOf(source)].map(built =>
+      opened(built['puzzle']!.lua, where),
+    )
+
+    const redis = plainRedis()
+    expect(short).not.toBe(long)
+    expect(meaning(short!)).toEqual(meaning(long!))
+    for (const given of [['one'], ['one', 'two']]) {
+      const reply = await redis.eval(short!, 1, 'key', ...given)
+      expect(reply).toEqual(await redis.eval(long!, 1, 'key', ...given))
+      expect(reply).toEqual(noted(where, given))
+    }
+  },
+)
+
+describe('what is called the meaning of a text', () => {
+  test.each([
+    ['local a = 1; local b = a', 'local x = 1; local y = x'],
+    ['local a do local b = a end', 'local a do local a = a end'],
+    ['local function f(n) return f(n) end', 'local function n(f) return n(f) end'],
+    ['for i = 1, 2 do local j = i end', 'for a = 1, 2 do local a = a end'],
+    ['repeat local a = 1 until a', 'repeat local b = 1 until b'],
+    ['local t = {}; t.t, t.f = { t = t }, t:t()', 'local a = {}; a.t, a.f = { t = a }, a:t()'],
+  ])('is the same for «%s» and «%s»', (one, other) => {
+    expect(meaning(one)).toEqual(meaning(other))
+  })
+
+  test.each([
+    ['local a, b = 1, 2; return a', 'local a, a = 1, 2; return a'],
+    ['local a; local b; return function() return a end', 'local a; local a; return function() return a end'],
+    ['local a = redis', 'local redis = redis; local a = redis'],
+    ['local a; return redis', 'local redis; return redis'],
+    ['local a = {}; return a.a', 'local b = {}; return b.b'],
+    ['local a = 1; return { a = a }', 'local b = 1; return { b = b }'],
+    ['local a; repeat local b = 1 until a', 'local a; repeat local a = 1 until a'],
+    ['local a; local b = a', 'local a\nlocal b = a'],
+    ['local a; local function b(c) return a end', 'local a; local function b(a) return a end'],
+  ])('is another for «%s» and «%s»', (one, other) => {
+    expect(meaning(one)).not.toEqual(meaning(other))
+  })
+})
+
+describe.each(Object.entries(shortened))('%s', (name, { lua }) => {
+  test.each(['a single server', 'a cluster'])('for %s: with short names it means the same, line by line', where => {
+    const [short, long] = [opened(lua, where), opened(named[name]!.lua, where)]
+    expect(meaning(short)).toEqual(meaning(long))
+    expect(short.length).toBeLessThan(long.length)
+  })
+
+  test('no local has more than two letters', () => {
+    const locals: string[] = []
+    luaparse.parse(opened(lua, 'a cluster'), {
+      luaVersion: '5.1',
+      scope: true,
+      onLocalDeclaration: identifier => locals.push(String(identifier)),
+    })
+    expect(locals.filter(local => !/^\w{1,2}$/.test(local))).toEqual([])
+  })
+})
