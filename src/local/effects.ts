@@ -66,10 +66,11 @@ export interface Looking {
 
 /** The rest of what waiters need: wait/acquire.ts. */
 export interface WaitEffects extends LineEffects {
-  /** The waiter was granted the lock before: takes back, if its hold has ended; if not, asks whether the token is newer. */
+  /**
+   * The waiter was granted the lock before: takes back what came for it, if its hold has ended. If not, and the hold is of an older
+   * token than this, asks Redis whether it is gone.
+   */
   check(waiter: Waiter, token?: number): void
-  /** Something says that the hold of this waiter may be gone. */
-  doubt(waiter: Waiter): void
   /** The waiter has parked: its caller is told. */
   parked(waiter: Waiter): void
   /** Its wait is over; its caller is not told yet. */

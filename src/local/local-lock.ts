@@ -229,9 +229,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     waiter.lost = 0
     if (lost && waiter.wish.mode !== 'once') return this.#again(waiter)
     const { confirm } = this.#common.requests
-    if (!confirm) this.hold(waiter, grant)
-    else if (waiter.confirm(grant)) confirm(this, waiter, grant)
-    if (lost) this.#effects.doubt(waiter)
+    if (!confirm) {
+      this.hold(waiter, grant)
+      if (lost) this.#effects.check(waiter, Number.POSITIVE_INFINITY)
+    } else if (waiter.confirm(grant)) confirm(this, waiter, grant)
   }
 
   /**
@@ -317,10 +318,6 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   /** What a request would be told while a hold of this client may hand the lock on, and for how long; undefined: none may. */
   ours(): Refused | undefined {
     return this.tenancy.refusal(this.now())
-  }
-
-  addHold(hold: Hold): void {
-    this.tenancy.add(hold)
   }
 
   dropHold(hold: Hold): void {

@@ -103,7 +103,7 @@ export class LocalLocks implements Common {
 
   addHold(hold: Hold): void {
     this.#holds.set(hold.name.id, hold)
-    this.of(hold.key).addHold(hold)
+    this.of(hold.key).tenancy.add(hold)
   }
 
   dropHold(hold: Hold): void {

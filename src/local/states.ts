@@ -64,14 +64,14 @@ export const atPlace = {
 export const inState = {
   /**
    * grant    one that is proven, by a reply, a message or a look
-   * end      its caller gives up, or its attempt fails. `leave-asked`: Redis may have something of it if it has asked
+   * end      its caller gives up, or its attempt fails. `leave`: Redis may have something of it; `asked`: only if an attempt of it is unanswered
    */
-  arriving: { grant: 'take', end: 'leave-asked' },
-  standing: { grant: 'take', end: 'leave-asked' },
-  announced: { grant: 'take', end: 'leave-asked' },
+  arriving: { grant: 'take', end: 'asked' },
+  standing: { grant: 'take', end: 'asked' },
+  announced: { grant: 'take', end: 'asked' },
   joining: { grant: 'take', end: 'leave' },
   queued: { grant: 'take', end: 'leave' },
-  confirming: { grant: 'confirm-newest', end: 'leave' },
+  confirming: { grant: 'newest', end: 'leave' },
   holding: { grant: 'check', end: 'ignore' },
   over: { grant: 'take-back', end: 'ignore' },
 } as const satisfies Record<State['is'], unknown>

@@ -48,8 +48,8 @@ export interface Patience {
 export interface WaitListener {
   /** The waiter goes on waiting: it was refused, or stands behind one that was. */
   waiting(waiter: Waiter): void
-  /** Something said that the hold of this id may be gone; with a token: that it was granted anew with that. */
-  doubt(id: string, token?: number): void
+  /** Something said that the hold of this id may be gone, because it was granted anew with this token, or with any. */
+  doubt(id: string, token: number): void
   /** Why nothing is answered, although there is a connection; undefined: nothing has said so. */
   trouble(): Error | undefined
   /** Something failed that no promise reports. */
@@ -254,7 +254,6 @@ export class Acquirer {
         if (!this.#locks.hold(id)) this.#requests.leave(waiter)
         else if (token !== undefined) this.#listener.doubt(id, token)
       },
-      doubt: ({ claim }) => this.#listener.doubt(claim.id),
       hearsUnlock: line => this.#ears.hears(line.key, 'unlock'),
       hearUnlock: (line, head) => this.#hearUnlock(line, head),
       leaveTurn: (line, ms) => this.#leaveTurn(line, ms),

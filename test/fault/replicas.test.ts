@@ -89,7 +89,7 @@ describe('with a replica that follows', () => {
 
 describe('with a replica that does not get what is written', () => {
   // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the attempt has the lock, though no replica
-  // knows. Break: `'confirm-newest', end: 'leave' }` to `'confirm-newest', end: 'leave-asked' }` in src/local/states.ts: the lock is not free until its lease is over.
+  // knows. Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the lock is not free until its lease is over.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
     const [locks, other] = [careful(), careless()]
@@ -119,7 +119,7 @@ describe('with a replica that does not get what is written', () => {
   })
 
   // Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince = begun` in src/local/local-lock.ts: its patience
-  // begins anew each time, and it waits for ever. Break: `'confirm-newest', end: 'leave' }` to `'confirm-newest', end: 'leave-asked' }` in src/local/states.ts: the last
+  // begins anew each time, and it waits for ever. Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the last
   // grant is not taken back (unfair).
   test.each(ways)('I6: without an end in sight it rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
@@ -132,7 +132,7 @@ describe('with a replica that does not get what is written', () => {
 
   // Break: `clock.after(timeout, ` to `clock.after(2 ** 30, ` in src/wait/patience.ts: one waits on.
   // Break: `audience.add(tell)` away in src/wait/patience.ts: the other waits on.
-  // Break: `'confirm-newest', end: 'leave' }` to `'confirm-newest', end: 'leave-asked' }` in src/local/states.ts: the grant of who gave up is not taken back (unfair).
+  // Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the grant of who gave up is not taken back (unfair).
   test.each(ways)('I6 I7: time-out and abort end the wait while it is being confirmed (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ replicas: { min: 1, timeout: 2_000 } })

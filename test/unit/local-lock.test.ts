@@ -61,7 +61,6 @@ class Scene {
       leaveTurn: line => line.tryNow(),
       endTurn() {},
       check: waiter => this.left.set(waiter, this.underWay(waiter)),
-      doubt() {},
       parked() {},
       settled: waiter => locks.settled(waiter),
       empty() {},
