@@ -1,10 +1,10 @@
 /** LockArgumentError: what is refused, what it says, and that nothing is sent. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClient, type LockOptions } from '../../src/index.ts'
+import { promptly, rejection } from '../kit/outcomes.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
-import { promptly, rejection } from './support.ts'
 
 const badKeys: [string, unknown][] = [
   ['an empty string', ''],

@@ -2,10 +2,11 @@
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { type LockClient, LockClosedError, LockTimeoutError } from '../../src/index.ts'
+import { heard, rejection } from '../kit/outcomes.ts'
+import { park, queueOf } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, heard, park, queueOf, queueUp, rejection } from './support.ts'
 
 describe('defaults', () => {
   test('the lease of a grant is 30 s, and is renewed', async () => {
@@ -31,7 +32,7 @@ describe('defaults', () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
-    await queueUp(waiter!, key, 1)
+    await park(waiter!, key, { fair: true })
     const [first] = (await holder!.inspect(key)).waiters
     expect(first!.expiresIn).toBeGreaterThan(4_000)
     expect(first!.expiresIn).toBeLessThanOrEqual(10_000)
@@ -75,7 +76,7 @@ describe('prefix', () => {
     const key = freshKey()
     await holder!.lock(key)
     await park(unfair!, key)
-    await queueUp(fair!, key, 1)
+    await park(fair!, key, { fair: true })
     const names = await admin.keysWith('')
     expect(names.length).toBeGreaterThanOrEqual(2)
     for (const name of names) expect(name).toMatch(/^my prefix:/)
@@ -130,7 +131,7 @@ describe('waiterTtl', () => {
     const waiter = client({ waiterTtl: 600 })
     const key = freshKey()
     const lease = await holder.lock(key)
-    const queued = await queueUp(waiter, key, 1)
+    const queued = await park(waiter, key, { fair: true })
     await sleep(1_500)
     const { waiters } = await holder.inspect(key)
     expect(waiters).toHaveLength(1)
@@ -145,7 +146,7 @@ describe('waiterTtl', () => {
     const waiter = client({ waiterTtl: 600, outageTimeout: 2_000 }, source)
     const key = freshKey()
     await holder.lock(key)
-    await queueUp(waiter, key, 1)
+    await park(waiter, key, { fair: true })
     proxy.swallow('up')
     await queueOf(holder, key, 0)
     await waiter.close()
@@ -218,7 +219,7 @@ test('label is shown to others as who holds and as who waits', async () => {
   const waiter = client({ label: 'the waiter\n2' })
   const key = freshKey()
   await holder.lock(key)
-  await queueUp(waiter, key, 1)
+  await park(waiter, key, { fair: true })
   const other = client()
   const state = await other.inspect(key)
   expect(state.label).toBe('the "holder" é')
@@ -251,8 +252,8 @@ describe('label of a call', () => {
     const [locks, other] = [client({ label: 'the client' }), client()]
     const key = freshKey()
     const holder = await locks.lock(key)
-    const next = await queueUp(locks, key, 1, { label: 'the next' })
-    await queueUp(other, key, 2, { label: '' })
+    const next = await park(locks, key, { fair: true, label: 'the next' })
+    await park(other, key, { fair: true, label: '' })
     const { label, waiters } = await other.inspect(key)
     expect([label, ...waiters.map(waiter => waiter.label)]).toEqual(['the client', 'the next', ''])
     await holder.release()

@@ -1,10 +1,10 @@
 /** close while an attempt is under way: of a call that asks once, or has not waited yet. */
 import { expect, test } from 'vitest'
 import { type LockClient, LockClosedError } from '../../src/index.ts'
+import { promptly, rejection } from '../kit/outcomes.ts'
 import { place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
-import { promptly, rejection } from './support.ts'
 
 test.each<[string, (locks: LockClient, key: string) => Promise<unknown>]>([
   ['tryLock', (locks, key) => locks.tryLock(key)],

@@ -1,8 +1,8 @@
 /** `close` of a client with so much to give back that its own process does not get round to the answers in time. */
 import { expect, test } from 'vitest'
+import { queueOf } from '../kit/parking.ts'
 import { ownPlace } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
-import { queueOf } from './support.ts'
 
 // What takes a process of 50,000 waiters the same time, without them.
 test('I7: all waiters have left, however long the event loop was blocked meanwhile', async () => {

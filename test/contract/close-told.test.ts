@@ -1,10 +1,11 @@
 /** close ends what is held: its holders are told first, and with `drain` they are given time to release it themselves. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClosedError, LockLostError } from '../../src/index.ts'
+import { heard, promptly, reasonOf, rejection, settles } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, heard, park, promptly, queueUp, reasonOf, rejection, settles } from './support.ts'
 
 /** Longer than any test takes, in ms. */
 const LONG = 60_000
@@ -14,7 +15,7 @@ describe('I1, I8: who holds is told before anybody else can hold', () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const lease = await one!.lock(key)
-    const waiting = way === 'fair' ? await queueUp(two!, key, 1) : await park(two!, key)
+    const waiting = way === 'fair' ? await park(two!, key, { fair: true }) : await park(two!, key)
     const order: string[] = []
     lease.signal.addEventListener('abort', () => order.push(`aborted, held ${lease.held}`))
     one!.on('lost', () => order.push('lost'))
@@ -205,7 +206,7 @@ describe('close({ drain })', () => {
     const [holder, locks] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
-    const queued = await queueUp(locks!, key, 1)
+    const queued = await park(locks!, key, { fair: true })
     const waits = [queued.lease, locks!.lock(key), locks!.tryLock(key, { timeout: LONG })]
     const outcomes = waits.map(wait => rejection(wait, LockClosedError))
     const lease = await locks!.lock(freshKey())

@@ -2,12 +2,13 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockLostError } from '../../src/index.ts'
+import { aborted, collect, heard, promptly, rejection } from '../kit/outcomes.ts'
+import { park, queueOf } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { Child } from '../kit/process.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { toNobody } from '../kit/topologies/source.ts'
-import { aborted, clients, collect, heard, park, promptly, queueOf, queueUp, rejection } from './support.ts'
 
 describe('close', () => {
   test('releases what is held: others can take it at once', async () => {
@@ -26,7 +27,7 @@ describe('close', () => {
     const [one, fair, unfair] = clients(3)
     const [a, b] = [freshKey('a'), freshKey('b')]
     await Promise.all([one!.lock(a), one!.lock(b)])
-    const queued = await queueUp(fair!, a, 1)
+    const queued = await park(fair!, a, { fair: true })
     const parked = await park(unfair!, b)
     await one!.close()
     expect((await promptly(queued.lease)).held).toBe(true)
@@ -37,7 +38,7 @@ describe('close', () => {
     const [holder, locks] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
-    const queued = await queueUp(locks!, key, 1)
+    const queued = await park(locks!, key, { fair: true })
     const waits = [
       queued.lease,
       locks!.lock(key),

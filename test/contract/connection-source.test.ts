@@ -1,9 +1,10 @@
 /** What a client may be made from, and that an instance passed in stays the caller's. */
 import type { Cluster, Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
+import { promptly } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
-import { park, promptly, queueUp } from './support.ts'
 
 /** Everything of an instance that a guest could have changed. */
 function portrait(redis: Redis | Cluster) {
@@ -28,7 +29,7 @@ async function exercise(source: Redis | Cluster): Promise<void> {
   const [one, two] = [client({}, source), client({}, source)]
   const key = freshKey()
   const lease = await one.lock(key)
-  const queued = await queueUp(two, key, 1)
+  const queued = await park(two, key, { fair: true })
   const parked = await park(two, key)
   await lease.release()
   await (await queued.lease).release()
@@ -126,7 +127,7 @@ describe('an instance passed in stays the caller’s', () => {
     const before = await ids()
     const [one, two] = [client({}, own.source()), client({}, own.source())]
     await one.lock(key)
-    await queueUp(two, key, 1)
+    await park(two, key, { fair: true })
     expect((await ids()).length).toBeGreaterThanOrEqual(before.length + 4)
     await Promise.all([one.close(), two.close()])
     await expect.poll(() => admin.channels()).toEqual([])
@@ -146,7 +147,7 @@ describe('keyPrefix of the instance', () => {
     const key = freshKey()
     await one!.lock(key)
     await park(two!, key)
-    await queueUp(three!, key, 1)
+    await park(three!, key, { fair: true })
     for (const name of await admin.keysWith('')) expect(name).toMatch(/^x:lock:/)
     const channels = await admin.channels()
     expect(channels.length).toBeGreaterThanOrEqual(2)
@@ -174,7 +175,7 @@ describe('keyPrefix of the instance', () => {
     const [one, two] = [client({}, source), client({}, source)]
     const key = freshKey()
     const lease = await one.lock(key)
-    const queued = await queueUp(two, key, 1)
+    const queued = await park(two, key, { fair: true })
     await lease.release()
     expect((await queued.lease).via).toBe('handoff')
     const found = []

@@ -8,10 +8,12 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../src/index.ts'
+import { aborted, reasonOf, rejection } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
-import { aborted, clients, expectNobodyThere, park, queueUp, reasonOf, rejection } from './support.ts'
+import { expectNobodyThere } from './refused.ts'
 
 const classes = { LockTimeoutError, LockLostError, LockConnectionError, LockClosedError, LockArgumentError }
 
@@ -114,8 +116,8 @@ describe('LockTimeoutError', () => {
     const [stranger, locks] = [client({ label: 'the stranger' }), client({ label: 'this client', waiterTtl: 60_000 })]
     const key = freshKey()
     const lease = await stranger.lock(key)
-    const next = await queueUp(locks, key, 1)
-    const { lease: last } = await queueUp(locks, key, 2, { timeout: 4_000 })
+    const next = await park(locks, key, { fair: true })
+    const { lease: last } = await park(locks, key, { fair: true, timeout: 4_000 })
     await sleep(300)
     await lease.release()
     await next.lease
@@ -129,8 +131,8 @@ describe('LockTimeoutError', () => {
     const [stranger, locks] = [client({ label: 'the stranger' }), client({ label: 'this client', waiterTtl: 60_000 })]
     const key = freshKey()
     const lease = await locks.lock(key)
-    const next = await queueUp(stranger, key, 1)
-    const { lease: last } = await queueUp(locks, key, 2, { timeout: 4_000 })
+    const next = await park(stranger, key, { fair: true })
+    const { lease: last } = await park(locks, key, { fair: true, timeout: 4_000 })
     await lease.release()
     await next.lease
     const error = await rejection(last, LockTimeoutError)
@@ -157,7 +159,7 @@ describe('LockTimeoutError', () => {
     await holder.lock(key)
     const calls = []
     for (const [i, waiter] of waiters.entries()) {
-      const { lease } = await queueUp(waiter, key, i + 1, { timeout: 1_500 - 100 * i })
+      const { lease } = await park(waiter, key, { fair: true, timeout: 1_500 - 100 * i })
       calls.push(rejection(lease, LockTimeoutError))
     }
     const errors = await Promise.all(calls)

@@ -5,11 +5,13 @@ import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ClientEvents } from '../../src/index.ts'
 import { LockClosedError, LockConnectionError, LockLostError } from '../../src/index.ts'
+import { heard, rejection } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { Child } from '../kit/process.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, heard, park, queueUp, rejection, takeAndVanish } from './support.ts'
+import { takeAndVanish } from './leases.ts'
 
 function published<E extends keyof ClientEvents>(name: E): ClientEvents[E][] {
   const events: ClientEvents[E][] = []
@@ -35,7 +37,7 @@ describe('events', () => {
     const events = heard(two!, 'acquired')
     const key = freshKey()
     const first = await one!.lock(key)
-    const queued = await queueUp(two!, key, 1)
+    const queued = await park(two!, key, { fair: true })
     await first.release()
     const second = await queued.lease
     await (await two!.lock(key, { owner: second.owner })).release()
@@ -55,8 +57,8 @@ describe('events', () => {
     await holder.lock(key)
     const messages = published('waiting')
     const [ones, twos] = [heard(first, 'waiting'), heard(second, 'waiting')]
-    await queueUp(first, key, 1, { owner: 'one' })
-    await queueUp(second, key, 2, { owner: 'two' })
+    await park(first, key, { fair: true, owner: 'one' })
+    await park(second, key, { fair: true, owner: 'two' })
     const info = { label: 'the holder', heldFor: expect.any(Number) }
     expect(ones).toEqual([{ key, owner: 'one', position: 1, holder: info }])
     expect(twos).toEqual([{ key, owner: 'two', position: 2, holder: info }])

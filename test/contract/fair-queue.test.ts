@@ -1,10 +1,12 @@
 /** The fair queue: order, head start, joining it late, and that nobody overtakes it. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
+import { heard, promptly, settles } from '../kit/outcomes.ts'
+import { park, queueOf } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, expectIncreasing, heard, park, promptly, queueOf, queueUp, settles } from './support.ts'
+import { expectIncreasing } from '../kit/witness.ts'
 
 /** Releases every lease as it comes; the names in the order of the grants. */
 function serve(waiters: Record<string, Promise<Lease>>): { order: string[]; done: Promise<unknown> } {
@@ -24,7 +26,7 @@ describe('I3: grants follow the order of the requests', () => {
     const lease = await all[0]!.lock(key)
     const waiters: Record<string, Promise<Lease>> = {}
     const names = Array.from({ length: 9 }, (_, i) => `waiter ${i}`)
-    for (const [i, name] of names.entries()) waiters[name] = (await queueUp(all[i % 3]!, key, i + 1)).lease
+    for (const [i, name] of names.entries()) waiters[name] = (await park(all[i % 3]!, key, { fair: true })).lease
     const { order, done } = serve(waiters)
     await lease.release()
     await promptly(done)
@@ -39,7 +41,7 @@ describe('I3: grants follow the order of the requests', () => {
     const order: number[] = []
     const turns: Promise<unknown>[] = []
     for (let i = 0; i < 4; i++) {
-      const { lease: waits } = await queueUp(all[i % 3]!, key, i + 1)
+      const { lease: waits } = await park(all[i % 3]!, key, { fair: true })
       turns.push(
         waits.then(async each => {
           order.push(i)
@@ -57,8 +59,8 @@ describe('I3: grants follow the order of the requests', () => {
     const all = clients(3)
     const key = freshKey()
     await all[0]!.lock(key, { lease: 800 })
-    const first = await queueUp(all[1]!, key, 1)
-    const second = await queueUp(all[2]!, key, 2)
+    const first = await park(all[1]!, key, { fair: true })
+    const second = await park(all[2]!, key, { fair: true })
     const { order, done } = serve({ second: second.lease, first: first.lease })
     await promptly(done)
     expect(order).toEqual(['first', 'second'])
@@ -69,9 +71,9 @@ describe('I3: grants follow the order of the requests', () => {
     const [holder, one, two, three] = [1, 2, 3, 4].map(() => client({ waiterTtl: 900 }))
     const key = freshKey()
     const lease = await holder!.lock(key)
-    const first = await queueUp(one!, key, 1)
-    const second = await queueUp(two!, key, 2)
-    const third = await queueUp(three!, key, 3)
+    const first = await park(one!, key, { fair: true })
+    const second = await park(two!, key, { fair: true })
+    const third = await park(three!, key, { fair: true })
     await admin.redis.del((await admin.keysWith(key)).filter(name => /:(queue|expiry)$/.test(name)))
     await queueOf(holder!, key, 3)
     const { order, done } = serve({ third: third.lease, second: second.lease, first: first.lease })
@@ -87,7 +89,7 @@ describe('I3: no unfair caller overtakes a live fair waiter', () => {
     const key = freshKey()
     const lease = await holder.lock(key)
     const parked = await park(unfair, key)
-    const queued = await queueUp(fair, key, 1)
+    const queued = await park(fair, key, { fair: true })
     const { order, done } = serve({ unfair: parked.lease, fair: queued.lease })
     await lease.release()
     await promptly(done)
@@ -114,7 +116,7 @@ describe('I3: no unfair caller overtakes a live fair waiter', () => {
     const key = freshKey()
     const lease = await holder!.lock(key)
     const waiters: Promise<Lease>[] = []
-    for (let i = 0; i < 10; i++) waiters.push((await queueUp(fair!, key, i + 1)).lease)
+    for (let i = 0; i < 10; i++) waiters.push((await park(fair!, key, { fair: true })).lease)
     let served = 0
     const turns = waiters.map(async waits => {
       const each = await waits
@@ -146,7 +148,7 @@ describe('I3: no unfair caller overtakes a live fair waiter', () => {
     const [holder, fair, unfair] = clients(3)
     const key = freshKey()
     await holder!.lock(key, { lease: 600 })
-    const queued = await queueUp(fair!, key, 1)
+    const queued = await park(fair!, key, { fair: true })
     await eventually(async () => {
       const taken = await unfair!.tryLock(key)
       expect(taken).toBeNull()
@@ -161,8 +163,8 @@ describe('headStart', () => {
     const [holder, one, two] = clients(3)
     const key = freshKey()
     const lease = await holder!.lock(key)
-    const late = await queueUp(one!, key, 1)
-    const early = await queueUp(two!, key, 2, { headStart: 60_000, owner: 'early' })
+    const late = await park(one!, key, { fair: true })
+    const early = await park(two!, key, { fair: true, headStart: 60_000, owner: 'early' })
     expect((await holder!.inspect(key)).waiters[0]).toMatchObject({ owner: 'early', position: 1 })
     const { order, done } = serve({ late: late.lease, early: early.lease })
     await lease.release()
@@ -174,9 +176,9 @@ describe('headStart', () => {
     const [holder, one, two] = clients(3)
     const key = freshKey()
     const lease = await holder!.lock(key)
-    const first = await queueUp(one!, key, 1)
+    const first = await park(one!, key, { fair: true })
     await sleep(400)
-    const second = await queueUp(two!, key, 2, { headStart: 200 })
+    const second = await park(two!, key, { fair: true, headStart: 200 })
     const { order, done } = serve({ second: second.lease, first: first.lease })
     await lease.release()
     await promptly(done)
@@ -187,7 +189,7 @@ describe('headStart', () => {
     const [holder, waiter] = [client(), client({ waiterTtl: 1_000 })]
     const key = freshKey()
     const lease = await holder.lock(key)
-    const queued = await queueUp(waiter, key, 1, { headStart: 3_600_000 })
+    const queued = await park(waiter, key, { fair: true, headStart: 3_600_000 })
     await sleep(300)
     await lease.release()
     expect((await promptly(queued.lease)).via).toBe('handoff')
@@ -197,7 +199,7 @@ describe('headStart', () => {
     const [holder, one, two] = clients(3)
     const key = freshKey()
     const lease = await holder!.lock(key)
-    const late = await queueUp(one!, key, 1)
+    const late = await park(one!, key, { fair: true })
     const early = two!.lock(key, { fairAfter: 50, headStart: 60_000 })
     await queueOf(holder!, key, 2)
     const { order, done } = serve({ late: late.lease, early })
@@ -311,8 +313,8 @@ describe('dead waiters', () => {
     const dead = client({ outageTimeout: 1_000 }, source)
     const key = freshKey()
     const lease = await holder!.lock(key)
-    await queueUp(dead, key, 1)
-    const queued = await queueUp(next!, key, 2)
+    await park(dead, key, { fair: true })
+    const queued = await park(next!, key, { fair: true })
     proxy.refuse()
     proxy.cut()
     await sleep(200)
@@ -326,7 +328,7 @@ describe('dead waiters', () => {
     const dead = client({ waiterTtl: 500, outageTimeout: 1_000 }, source)
     const key = freshKey()
     const lease = await holder!.lock(key)
-    await queueUp(dead, key, 1)
+    await park(dead, key, { fair: true })
     proxy.refuse()
     proxy.cut()
     await sleep(700)

@@ -1,10 +1,11 @@
 /** forceRelease: takes the lock from its holder, tells it, and wakes the next. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
+import { heard, promptly, rejection } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, heard, park, promptly, queueUp, rejection } from './support.ts'
 
 describe('forceRelease', () => {
   test('is false for a lock that is free, expired or was never there', async () => {
@@ -113,7 +114,7 @@ describe('forceRelease', () => {
     const [one, two, other] = clients(3)
     const key = freshKey()
     const lease = await one!.lock(key)
-    const queued = await queueUp(two!, key, 1)
+    const queued = await park(two!, key, { fair: true })
     expect(await other!.forceRelease(key)).toBe(true)
     const next = await promptly(queued.lease)
     expect(next.held).toBe(true)
@@ -135,8 +136,8 @@ describe('forceRelease', () => {
     const [one, two] = clients(2)
     const key = freshKey()
     await one!.lock(key)
-    const first = await queueUp(two!, key, 1)
-    const second = await queueUp(one!, key, 2)
+    const first = await park(two!, key, { fair: true })
+    const second = await park(one!, key, { fair: true })
     await two!.forceRelease(key)
     await promptly(first.lease)
     await two!.forceRelease(key)

@@ -1,10 +1,11 @@
 /** LockState: inspect, isLocked and list. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
+import { collect, rejection } from '../kit/outcomes.ts'
+import { park, queueOf } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, collect, park, queueOf, queueUp, rejection } from './support.ts'
 
 describe('inspect', () => {
   test('a lock that nobody ever held is free', async () => {
@@ -58,9 +59,9 @@ describe('inspect', () => {
     const [holder, first, second] = [client(), client({ label: 'one' }), client({ label: 'two' })]
     const key = freshKey()
     await holder.lock(key)
-    await queueUp(first, key, 1, { owner: 'first' })
+    await park(first, key, { fair: true, owner: 'first' })
     await sleep(300)
-    await queueUp(second, key, 2, { owner: 'second' })
+    await park(second, key, { fair: true, owner: 'second' })
     const { waiters } = await holder.inspect(key)
     const waiter = { id: expect.any(String), waited: expect.any(Number), expiresIn: expect.any(Number) }
     expect(waiters).toEqual([
@@ -82,8 +83,8 @@ describe('inspect', () => {
     const key = freshKey()
     await holder!.lock(key)
     const leaving = new AbortController()
-    await queueUp(one!, key, 1, { signal: leaving.signal })
-    await queueUp(two!, key, 2, { owner: 'stays' })
+    await park(one!, key, { fair: true, signal: leaving.signal })
+    await park(two!, key, { fair: true, owner: 'stays' })
     leaving.abort()
     const { waiters } = await queueOf(holder!, key, 1)
     expect(waiters[0]).toMatchObject({ owner: 'stays', position: 1 })
@@ -93,7 +94,7 @@ describe('inspect', () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
-    await queueUp(waiter!, key, 1, { headStart: 60_000 })
+    await park(waiter!, key, { fair: true, headStart: 60_000 })
     const [first] = (await holder!.inspect(key)).waiters
     expect(first!.waited).toBeLessThan(10_000)
     expect(first!.expiresIn).toBeGreaterThan(0)
@@ -111,7 +112,7 @@ describe('inspect', () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     const lease = await holder!.lock(key, { lease: 60_000 })
-    await queueUp(waiter!, key, 1)
+    await park(waiter!, key, { fair: true })
     const admin = place().admin()
     const dump = async () =>
       Promise.all(
@@ -142,7 +143,7 @@ describe('list', () => {
     const [holder, waiter] = [client({ prefix }), client({ prefix })]
     await holder.lock('held')
     await holder.lock('queued')
-    await queueUp(waiter, 'queued', 1)
+    await park(waiter, 'queued', { fair: true })
     await (await holder.lock('released')).release()
     await holder.lock('expired', { lease: 200 })
     await eventually(async () => !(await holder.isLocked('expired')))
@@ -240,7 +241,7 @@ describe('list', () => {
     const [holder, waiter] = [client({ prefix }), client({ prefix })]
     await holder.lock('k')
     const stop = new AbortController()
-    const queued = await queueUp(waiter, 'k', 1, { signal: stop.signal })
+    const queued = await park(waiter, 'k', { fair: true, signal: stop.signal })
     stop.abort()
     await rejection(queued.lease, DOMException)
     await holder.forceRelease('k')

@@ -1,9 +1,10 @@
 /** Lease: every field and method, and how it ends. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, LockLostError } from '../../src/index.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { heard, promptly, rejection } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, heard, promptly, queueUp, rejection } from './support.ts'
 
 describe('fields', () => {
   test('of a lease that is held', async () => {
@@ -273,7 +274,7 @@ describe('renew', () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const first = await one!.lock(key)
-    const queued = await queueUp(two!, key, 1, { lease: 2_000 })
+    const queued = await park(two!, key, { fair: true, lease: 2_000 })
     await sleep(500)
     await first.release()
     const lease = await queued.lease

@@ -1,11 +1,11 @@
 /** A lease that was handed on within its client is a lease like any other: everything that the contract says holds for it. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockLostError } from '../../src/index.ts'
+import { aborted, heard, promptly, rejection } from '../kit/outcomes.ts'
 import { ownPlace } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { handedOn } from './handed-on.ts'
-import { aborted, clients, heard, promptly, rejection } from './support.ts'
+import { handedOn } from './leases.ts'
 
 test('inspect shows it, when it has held the lock for a moment', async () => {
   const [locks, other] = clients(2)

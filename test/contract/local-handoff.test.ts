@@ -2,11 +2,13 @@
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockClosedError, type LockOptions } from '../../src/index.ts'
 import { scriptCalls } from '../kit/command-stats.ts'
+import { heard, promptly, rejection } from '../kit/outcomes.ts'
+import { park, queueOf } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { handedOn } from './handed-on.ts'
-import { clients, expectIncreasing, heard, promptly, queueOf, queueUp, rejection } from './support.ts'
+import { expectIncreasing } from '../kit/witness.ts'
+import { handedOn } from './leases.ts'
 
 interface Grant {
   readonly client: number
@@ -105,7 +107,7 @@ test('I3: a fair waiter that queued behind a lease of the run is the next after 
   const { lease, behind } = await handedOn(locks!, key, {}, 2)
   const order: string[] = []
   for (const call of behind) void call.then(next => [order.push('unfair'), next.release()])
-  const queued = await queueUp(fair!, key, 1)
+  const queued = await park(fair!, key, { fair: true })
   const served = queued.lease.then(next => [order.push('fair'), next.release()])
   // By now the run is over, or its client knows of the queue.
   await sleep(20)

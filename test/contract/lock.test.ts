@@ -1,21 +1,13 @@
 /** lock and tryLock: exclusion, fencing, and how a grant comes about. */
 import { describe, expect, test } from 'vitest'
 import { type LockOptions, LockTimeoutError } from '../../src/index.ts'
+import { heard, promptly, rejection, settles } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import {
-  clients,
-  expectIncreasing,
-  heard,
-  park,
-  promptly,
-  queueUp,
-  Room,
-  rejection,
-  settles,
-  takeAndVanish,
-} from './support.ts'
+import { expectIncreasing, Room } from '../kit/witness.ts'
+import { takeAndVanish } from './leases.ts'
 
 const ways: [string, LockOptions][] = [
   ['unfair', {}],
@@ -114,7 +106,7 @@ describe('lock', () => {
     const [holder, fair, unfair] = [1, 2, 3].map(() => client({}, own.source()))
     const key = freshKey()
     await holder!.lock(key)
-    await queueUp(fair!, key, 1)
+    await park(fair!, key, { fair: true })
     await park(unfair!, key)
     await sleep(200)
     const admin = own.admin()
@@ -155,7 +147,7 @@ describe('tryLock', () => {
     const [holder, fair, other] = clients(3)
     const key = freshKey()
     const lease = await holder!.lock(key)
-    const queued = await queueUp(fair!, key, 1)
+    const queued = await park(fair!, key, { fair: true })
     expect(await other!.tryLock(key)).toBeNull()
     await lease.release()
     expect(await other!.tryLock(key)).toBeNull()
@@ -186,7 +178,7 @@ describe('via tells how the grant came about', () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const lease = await one!.lock(key)
-    const [other, same] = [await queueUp(two!, key, 1), await queueUp(one!, key, 2)]
+    const [other, same] = [await park(two!, key, { fair: true }), await park(one!, key, { fair: true })]
     await lease.release()
     const second = await other.lease
     expect(second.via).toBe('handoff')

@@ -1,11 +1,11 @@
 /** @locked: a method that runs under a lock, as by `wrap`; and where it gets its client and its key from. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockArgumentError, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { heard, promptly, rejection } from '../kit/outcomes.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
 import type { Decorated } from './decorated.fixture.ts'
 import { decorated } from './decorated.ts'
-import { clients, heard, promptly, rejection } from './support.ts'
 
 let classes: Decorated
 beforeAll(async () => {

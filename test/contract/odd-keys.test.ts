@@ -1,7 +1,8 @@
 /** Keys are the user's strings: every one is a lock of its own, found by its exact name. */
 import { describe, expect, test } from 'vitest'
+import { collect, promptly } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { client, freshKey } from '../kit/redis.ts'
-import { collect, park, promptly, queueUp } from './support.ts'
 
 const odd = [
   'a',
@@ -127,7 +128,7 @@ describe('odd keys', () => {
     await Promise.all(
       odd.map(async key => {
         const lease = await holder!.lock(key)
-        const queued = await queueUp(fair!, key, 1)
+        const queued = await park(fair!, key, { fair: true })
         const parked = await park(unfair!, key)
         await lease.release()
         const second = await promptly(queued.lease)
@@ -156,7 +157,7 @@ describe('odd keys', () => {
       await one.lock(key, { owner })
       expect((await two.inspect(key)).owner).toBe(owner)
       expect((await two.tryLock(key, { owner }))?.via).toBe('reentry')
-      const queued = await queueUp(two, key, 1, { owner: next })
+      const queued = await park(two, key, { fair: true, owner: next })
       expect((await one.inspect(key)).waiters[0]!.owner).toBe(next)
       await one.forceRelease(key)
       expect((await queued.lease).owner).toBe(next)

@@ -1,10 +1,12 @@
 /** A Redis out of reach: how long calls wait for it, and that they survive a short outage. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
+import { collect, promptly, rejection } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { collect, expectNobodyThere, park, promptly, queueUp, rejection } from './support.ts'
+import { expectNobodyThere } from './refused.ts'
 
 /** A call of a client with the default patience, begun before all other tests because it takes so long. */
 let defaultPatience: Promise<number>
@@ -72,7 +74,7 @@ describe('outageTimeout', () => {
     const [holder, locks] = [client({}, own.source()), client({ outageTimeout: 500 }, own.source())]
     const key = freshKey()
     await holder.lock(key)
-    const calls = [(await park(locks, key)).lease, (await queueUp(locks, key, 1)).lease]
+    const calls = [(await park(locks, key)).lease, (await park(locks, key, { fair: true })).lease]
     await sleep(800)
     expect(locks.stats().waiting).toBe(2)
     await own.kill()
@@ -172,7 +174,7 @@ describe('a short outage', () => {
     proxy.heal()
     const lease = await eventually(() => locks.tryLock(key).catch(() => undefined), 15_000)
     expect(lease?.held).toBe(true)
-    const queued = await queueUp(locks, key, 1)
+    const queued = await park(locks, key, { fair: true })
     await lease?.release()
     await (await promptly(queued.lease)).release()
     expect((await other.tryLock(key))?.held).toBe(true)

@@ -1,9 +1,11 @@
 /** Owners with a name, who may hold and wait by several calls, clients and processes at a time. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
-import { freshKey } from '../kit/redis.ts'
+import { heard, promptly } from '../kit/outcomes.ts'
+import { park, queueOf } from '../kit/parking.ts'
+import { clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, heard, park, promptly, queueOf, queueUp, takeAndVanish } from './support.ts'
+import { takeAndVanish } from './leases.ts'
 
 describe('an owner that waits by several calls (I4)', () => {
   const ways = {
@@ -52,9 +54,9 @@ describe('an owner that waits by several calls (I4)', () => {
     const [other, own] = clients(2) as [LockClient, LockClient]
     const key = freshKey()
     const holder = await other.lock(key)
-    const first = await queueUp(own, key, 1, { owner: 'me' })
-    const next = await queueUp(other, key, 2)
-    const second = await queueUp(own, key, 3, { owner: 'me' })
+    const first = await park(own, key, { fair: true, owner: 'me' })
+    const next = await park(other, key, { fair: true })
+    const second = await park(own, key, { fair: true, owner: 'me' })
     await holder.release()
     const [a, b] = await promptly(Promise.all([first.lease, second.lease]))
     expect(await queueOf(other, key, 1)).toMatchObject({ owner: 'me', holds: 2 })
@@ -69,7 +71,7 @@ describe('a hold of an owner whose process is gone (I4, I7)', () => {
     const [own, other] = clients(2) as [LockClient, LockClient]
     const key = freshKey()
     await takeAndVanish(key, { owner: 'me', lease: 1_000 })
-    const next = await queueUp(other, key, 1)
+    const next = await park(other, key, { fair: true })
     let granted: Lease | undefined
     next.lease.then(lease => {
       granted = lease

@@ -1,10 +1,12 @@
 /** A server that is there, and answers, but does nothing that it is asked for: every call settles by its deadline (I6). */
 import { describe, expect, test } from 'vitest'
 import { type ClientOptions, type LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
+import { PROMPT, rejection } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
+import { refusingProxy } from '../kit/proxies.ts'
 import { client, freshKey, ownServer } from '../kit/redis.ts'
-import { errorReply, RefusingProxy } from '../kit/refusing-proxy.ts'
+import { errorReply } from '../kit/refusing-proxy.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { PROMPT, park, queueUp, rejection } from './support.ts'
 
 const OUTAGE = 2_000
 /** By how much later a call may settle on a busy machine, in ms: less than half of what was seen before. */
@@ -46,7 +48,7 @@ async function forEach(answers: readonly string[], options: ClientOptions, check
   const { url } = await ownServer()
   await Promise.all(
     answers.map(async words => {
-      const proxy = await RefusingProxy.open(url)
+      const proxy = await refusingProxy(url)
       const locks = client(options, proxy.url)
       const key = freshKey()
       await locks.isLocked(key)
@@ -98,7 +100,7 @@ describe('a server that puts off every script', () => {
     await forEach(puttingOff, { outageTimeout: OUTAGE, waiterTtl: 900 }, async ({ locks, key, refuse }) => {
       await locks.lock(key)
       const parked = [(await park(locks, key)).lease, ...Array.from({ length: 5 }, () => locks.lock(key))]
-      parked.push((await queueUp(locks, key, 1)).lease)
+      parked.push((await park(locks, key, { fair: true })).lease)
       refuse()
       // From the next heartbeat on.
       for (const took of await Promise.all(parked.map(time))) expect(took).toBeLessThan(OUTAGE + 300 + LATE)

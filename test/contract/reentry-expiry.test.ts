@@ -1,8 +1,7 @@
 /** What a re-entry does to the expiry of the lock: it raises it, and never shortens it. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
-import { clients } from './support.ts'
 
 describe('the expiry of the lock', () => {
   test('is raised by a re-entry whose lease is longer: the outer lease stays held', async () => {

@@ -1,9 +1,10 @@
 /** Re-entry: by async context inside `using`, by explicit owner, and by runAs. */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../src/index.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { promptly, settles } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
-import { clients, promptly, queueUp, settles } from './support.ts'
 
 describe('inside using, the same key re-enters', () => {
   test('by lock, tryLock and using, with the same fencing token and owner but ids of their own', async () => {
@@ -44,7 +45,7 @@ describe('inside using, the same key re-enters', () => {
     const key = freshKey()
     let waits: Promise<Lease> | undefined
     await locks!.using(key, async () => {
-      waits = (await queueUp(other!, key, 1)).lease
+      waits = (await park(other!, key, { fair: true })).lease
       await promptly(locks!.using(key, () => {}))
       await promptly(locks!.using(key, { fair: true }, () => {}))
       expect((await locks!.inspect(key)).waiters).toHaveLength(1)
@@ -182,7 +183,7 @@ describe('owner', () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const [first, second] = [await one!.lock(key, { owner: 'me' }), await one!.lock(key, { owner: 'me' })]
-    const queued = await queueUp(two!, key, 1)
+    const queued = await park(two!, key, { fair: true })
     await first.release()
     expect(await settles(queued.lease, 200)).toBe(false)
     await second.release()

@@ -1,7 +1,8 @@
-/** How the contract tests recognise a refusal by the server. */
+/** How the contract tests recognise a refusal by the server, and that there is none. */
 import { expect } from 'vitest'
 import { type LockClient, LockConnectionError } from '../../src/index.ts'
-import { promptly, rejection } from './support.ts'
+import { promptly, rejection } from '../kit/outcomes.ts'
+import { place } from '../kit/place.ts'
 
 /** The call is refused by the server, in its own words. */
 export async function refused(call: PromiseLike<unknown>, words: RegExp, key?: string): Promise<void> {
@@ -20,4 +21,13 @@ export async function refusesAll(locks: LockClient, key: string, words: RegExp):
 export async function refusesLooks(locks: LockClient, key: string, words: RegExp): Promise<void> {
   const calls = [locks.inspect(key), locks.isLocked(key), locks.forceRelease(key)]
   await promptly(Promise.all(calls.map((call: Promise<unknown>) => refused(call, words, key))))
+}
+
+/** The error says that there was nobody to connect to. Of sentinels ioredis keeps the words of their sockets to itself. */
+export function expectNobodyThere({ message, cause }: LockConnectionError): void {
+  expect(cause).toBeInstanceOf(Error)
+  const reason = cause as NodeJS.ErrnoException
+  if (place().bySentinels) expect(reason.message).toMatch(/^All sentinels are unreachable/)
+  else expect(reason.code).toBe('ECONNREFUSED')
+  expect(message).toContain(reason.message)
 }

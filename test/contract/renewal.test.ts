@@ -1,9 +1,10 @@
 /** Which leases are renewed, and for how long. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { heard, rejection } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, heard, queueUp, rejection } from './support.ts'
 
 describe('automatic renewal', () => {
   test('without `lease`: renewed, longer than several leases', async () => {
@@ -45,7 +46,7 @@ describe('automatic renewal', () => {
     const [holder, two] = [client(), client({ lease: 600 })]
     const [a, b] = [freshKey('a'), freshKey('b')]
     const first = [await holder.lock(a), await holder.lock(b)]
-    const queued = await queueUp(two, a, 1)
+    const queued = await park(two, a, { fair: true })
     const parked = two.lock(b)
     await sleep(100)
     for (const lease of first) await lease.release()

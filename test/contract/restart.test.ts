@@ -1,10 +1,12 @@
 /** A server that crashes and begins again, empty: calls and waiters survive it. */
 import { expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
+import { rejection } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { ownPlace } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { expectIncreasing, park, queueUp, rejection } from './support.ts'
+import { expectIncreasing } from '../kit/witness.ts'
 
 test('calls begun in it succeed when it is over', async () => {
   const own = await ownPlace()
@@ -34,7 +36,7 @@ test('I4: waiters survive a restart that loses all data, and are granted', async
   const [holder, fair, unfair] = [1, 2, 3].map(() => client({}, own.source()))
   const [a, b] = [freshKey('a'), freshKey('b')]
   const leases = [await holder!.lock(a), await holder!.lock(b)]
-  const queued = await queueUp(fair!, a, 1)
+  const queued = await park(fair!, a, { fair: true })
   const parked = await park(unfair!, b)
   await own.restart()
   expect((await queued.lease).fencingToken).toBeGreaterThan(leases[0]!.fencingToken)
@@ -51,7 +53,7 @@ test('I3: fair waiters of several clients keep their order over it', async () =>
   const order: number[] = []
   const served: Promise<unknown>[] = []
   for (let i = 1; i < 4; i++) {
-    const { lease } = await queueUp(all[i]!, key, i)
+    const { lease } = await park(all[i]!, key, { fair: true })
     served.push(
       lease.then(async each => {
         order.push(i)

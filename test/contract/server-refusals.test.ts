@@ -2,11 +2,12 @@
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import type { Admin } from '../kit/admin.ts'
+import { heard, promptly, rejection } from '../kit/outcomes.ts'
+import { park, queueOf } from '../kit/parking.ts'
 import { ownPlace } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 import { refused, refusesAll, refusesLooks } from './refused.ts'
-import { heard, park, promptly, queueOf, queueUp, rejection } from './support.ts'
 
 describe('OOM', () => {
   function limitMemory(admin: Admin, bytes: number): Promise<unknown> {
@@ -35,7 +36,7 @@ describe('OOM', () => {
     await promptly(refused(other.lock(key, { fair: true }), /^OOM /, key))
     await limitMemory(admin, 0)
     await queueOf(locks, key, 0)
-    const queued = await queueUp(other, key, 1)
+    const queued = await park(other, key, { fair: true })
     await locks.forceRelease(key)
     expect((await promptly(queued.lease)).held).toBe(true)
   })
@@ -45,7 +46,7 @@ describe('OOM', () => {
     const [admin, locks, other] = [own.admin(), client({}, own.source()), client({}, own.source())]
     const [a, b, c] = [freshKey('a'), freshKey('b'), freshKey('c')]
     const leases = [await locks.lock(a), await locks.lock(b), await locks.lock(c)]
-    const queued = [await queueUp(other, b, 1), await queueUp(other, c, 1)]
+    const queued = [await park(other, b, { fair: true }), await park(other, c, { fair: true })]
     await limitMemory(admin, 1)
     await leases[0]!.renew(60_000)
     expect(leases[0]!.remaining()).toBeGreaterThan(40_000)
@@ -150,7 +151,7 @@ describe('NOPERM', () => {
       for (const fair of [true, false]) {
         const key = freshKey()
         const lease = await locks.lock(key)
-        const waits = fair ? await queueUp(other, key, 1) : await park(other, key)
+        const waits = fair ? await park(other, key, { fair: true }) : await park(other, key)
         expect(await lease.release()).toBe(true)
         const next = await promptly(waits.lease)
         expect(next.held).toBe(true)

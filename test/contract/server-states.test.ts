@@ -2,11 +2,11 @@
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
+import { promptly } from '../kit/outcomes.ts'
 import { type OwnPlace, ownPlace } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { refused, refusesAll } from './refused.ts'
-import { promptly } from './support.ts'
 
 async function server(
   ...args: string[]

@@ -3,10 +3,11 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
+import { promptly, reasonOf, rejection, settles } from '../kit/outcomes.ts'
+import { park, queueOf } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, promptly, queueOf, queueUp, reasonOf, rejection, settles } from './support.ts'
 
 const reasons: [string, unknown][] = [
   ['the default', undefined],
@@ -102,8 +103,8 @@ describe('a signal that aborts while the call waits', () => {
     const key = freshKey()
     const lease = await holder!.lock(key)
     const controller = new AbortController()
-    const first = await queueUp(one!, key, 1, { signal: controller.signal })
-    const second = await queueUp(two!, key, 2, { owner: 'second' })
+    const first = await park(one!, key, { fair: true, signal: controller.signal })
+    const second = await park(two!, key, { fair: true, owner: 'second' })
     controller.abort()
     expect(await promptly(reasonOf(first.lease))).toBe(controller.signal.reason)
     const { waiters } = await queueOf(holder!, key, 1)

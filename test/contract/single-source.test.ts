@@ -1,8 +1,9 @@
 /** What a client of a single server may be made from, beside an instance. */
 import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { promptly } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { client, freshKey, keysWith, plainRedis, redisUrl } from '../kit/redis.ts'
-import { park, promptly, queueUp } from './support.ts'
 
 test('a client is made from a URL', async () => {
   expect((await client({}, redisUrl()).lock(freshKey())).held).toBe(true)
@@ -47,7 +48,7 @@ describe('a URL that says keyPrefix', () => {
     await lease.release()
     const next = await parked.lease
     expect(next.via).toBe('wakeup')
-    const queued = await queueUp(holder, key, 1)
+    const queued = await park(holder, key, { fair: true })
     await next.release()
     expect((await queued.lease).via).toBe('handoff')
     const found = []

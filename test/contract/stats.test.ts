@@ -1,8 +1,9 @@
 /** stats: counters and histograms of one client. */
 import { expect, test } from 'vitest'
-import { client, freshKey } from '../kit/redis.ts'
+import { park } from '../kit/parking.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, park, queueUp, takeAndVanish } from './support.ts'
+import { takeAndVanish } from './leases.ts'
 
 const none = { count: 0, min: 0, max: 0, mean: 0, p50: 0, p90: 0, p99: 0 }
 
@@ -37,7 +38,7 @@ test('counts grants by how they came about', async () => {
   const [one, two] = clients(2)
   const key = freshKey()
   const first = await one!.lock(key)
-  const queued = await queueUp(two!, key, 1)
+  const queued = await park(two!, key, { fair: true })
   await first.release()
   const second = await queued.lease
   await (await two!.lock(key, { owner: second.owner })).release()
@@ -82,7 +83,7 @@ test('the histograms hold the times of waits, holds and hand-offs, in ms', async
   const locks = client()
   const key = freshKey()
   const first = await locks.lock(key)
-  const queued = await queueUp(locks, key, 1)
+  const queued = await park(locks, key, { fair: true })
   await sleep(300)
   await first.release()
   await queued.lease

@@ -1,10 +1,12 @@
 /** using and wrap: run something under the lock, release in any case, and tell what went wrong first. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, LockArgumentError, LockLostError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
+import { promptly, rejection } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
 import { ownPlace } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clients, park, promptly, Room, rejection } from './support.ts'
+import { Room } from '../kit/witness.ts'
 
 describe('using', () => {
   test('returns what fn returns, awaited or not', async () => {

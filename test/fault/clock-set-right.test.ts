@@ -1,12 +1,11 @@
 /** I1: the server's clock stands back for a moment, and is then set right. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { outcomeOf } from '../kit/outcomes.ts'
+import { frameProxy } from '../kit/proxies.ts'
+import { bluntRedis, client, freshKey } from '../kit/redis.ts'
+import { steppedServer } from '../kit/stepped-server.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { FrameProxy } from './support/frame-proxy.ts'
-import { bluntRedis } from './support/servers.ts'
-import { steppedServer } from './support/stepped-server.ts'
-import { outcomeOf } from './support/steps.ts'
 
 // While the clock stands back by a minute, a lease seems to last for a minute more. A holder that planned its next
 // renewal by that would ask long after the clock was right again and its lease had lapsed.
@@ -72,7 +71,7 @@ describe('a holder believes in its lease for no longer than it has asked for', (
   test('that is renewed, and then cut off: it has lost the lock a lease later', async () => {
     const { url, step } = await steppedServer()
     const lease = 1_500
-    const proxy = await FrameProxy.before(url)
+    const proxy = await frameProxy(url)
     const [holder, other] = [client({ lease }, proxy.url), client({ waiterTtl: 900 }, url)]
     const key = freshKey()
     const held = await holder.lock(key)

@@ -1,11 +1,12 @@
 /** Clocks that jump: the time of day of a client, which nothing depends on, and that of Redis, which leases are counted on. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { violationsIn } from '../history/recorded.ts'
+import { within } from '../kit/outcomes.ts'
+import { parkQuietly, ways } from '../kit/parking.ts'
+import { Peer } from '../kit/peer.ts'
+import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { steppedServer } from '../kit/stepped-server.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { violations } from './support/holds.ts'
-import { Peer } from './support/peer.ts'
-import { steppedServer } from './support/stepped-server.ts'
-import { nothingLeft, parkQuietly, ways, within } from './support/steps.ts'
 
 const DAY = 86_400_000
 const STEP = 60_000
@@ -34,7 +35,7 @@ test.each([DAY, -DAY])(
     const granted = await within(1_000, waiting)
     expect(granted.token).toBeGreaterThan(theirs.fencingToken)
     for (const { id } of [mine, fixed, granted]) expect(await peer.release(id)).toBe(true)
-    expect(violations(await peer.spans())).toEqual([])
+    expect(violationsIn(await peer.history())).toEqual([])
     await nothingLeft(plainRedis(), locks, held)
   },
 )
@@ -71,7 +72,7 @@ describe('the time of day of Redis steps', () => {
       const [holder, other] = [client(options, url), client(options, url)]
       const held = await holder.lock(key)
       const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
-      const { wait } = await parkQuietly(other, key, { fair })
+      const { lease: wait } = await parkQuietly(other, key, { fair })
       await step(STEP)
       const begin = performance.now()
       const [next] = await within(options.lease / 3 + options.waiterTtl / 3 + 600, Promise.all([wait, told]))
@@ -93,7 +94,7 @@ describe('the time of day of Redis steps', () => {
     const [holder, ...others] = [client(options, url), client(options, url), client(options, url)]
     const held = await holder!.lock(key)
     const waits = []
-    for (const other of others) waits.push((await parkQuietly(other, key, { fair: true })).wait)
+    for (const other of others) waits.push((await parkQuietly(other, key, { fair: true })).lease)
     await step(STEP)
     await held.release()
     const served = waits.map(async wait => {
@@ -112,9 +113,9 @@ describe('the time of day of Redis steps', () => {
     const key = freshKey()
     const [holder, first, second] = [client(options, url), client(options, url), client(options, url)]
     const held = await holder!.lock(key)
-    const { wait: one } = await parkQuietly(first!, key, { fair: true })
+    const { lease: one } = await parkQuietly(first!, key, { fair: true })
     await step(-STEP)
-    const { wait: two } = await parkQuietly(second!, key, { fair: true })
+    const { lease: two } = await parkQuietly(second!, key, { fair: true })
     await sleep(options.lease)
     expect(held.held).toBe(true)
     expect(await held.release()).toBe(true)
@@ -137,7 +138,7 @@ describe('the time of day of Redis steps', () => {
     const looking = client(options, url)
     await peer.lock(key)
     await peer.lock(taken)
-    const { wait } = await parkQuietly(looking, key, { fair: true })
+    const { lease: wait } = await parkQuietly(looking, key, { fair: true })
     await peer.kill()
     await step(-STEP)
     const { ttl = 0 } = await looking.inspect(key)

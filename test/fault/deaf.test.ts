@@ -1,10 +1,11 @@
 /** A client that can ask, and hears nothing: waiting does without messages, and each call has its own patience. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
+import { outcomeOf, within } from '../kit/outcomes.ts'
+import { ways } from '../kit/parking.ts'
+import { clientBehindProxy, type FrameProxy } from '../kit/proxies.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import type { FrameProxy } from './support/frame-proxy.ts'
-import { clientBehindProxy, outcomeOf, ways, within } from './support/steps.ts'
 
 const outages: Record<string, (proxy: FrameProxy) => unknown> = {
   'is half-open': proxy => proxy.halfOpen('up', 'messages'),

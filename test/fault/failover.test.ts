@@ -1,11 +1,11 @@
 /** A master dies before its replica has its last writes; the replica becomes the master. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { within } from '../kit/outcomes.ts'
+import { parkQuietly } from '../kit/parking.ts'
+import { frameProxy, warm } from '../kit/proxies.ts'
+import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { Replication } from '../kit/replication.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { FrameProxy } from './support/frame-proxy.ts'
-import { bluntRedis } from './support/servers.ts'
-import { nothingLeft, parkQuietly, warm, within } from './support/steps.ts'
 
 const patient = { lease: 60_000, waiterTtl: 3_000 }
 
@@ -19,7 +19,7 @@ async function scene() {
     { url: replica.url, redis },
   )
   onTestFinished(() => replication.close())
-  const [mine, theirs] = [await FrameProxy.before(master.url), await FrameProxy.before(master.url)]
+  const [mine, theirs] = [await frameProxy(master.url), await frameProxy(master.url)]
   const [holder, other] = [client(patient, mine.url), client(patient, theirs.url)]
   await warm(holder)
   await warm(other)
@@ -73,7 +73,8 @@ describe('failover to a replica that missed the grant', () => {
     const held = await holder.lock(key)
     await loseWrites()
     const waits = []
-    for (const locks of [holder, other, holder, other]) waits.push((await parkQuietly(locks, key, { fair: true })).wait)
+    for (const locks of [holder, other, holder, other])
+      waits.push((await parkQuietly(locks, key, { fair: true })).lease)
     await promote()
     await master.kill()
     // A waiter whose client does not hear yet is passed over and joins again: that is another test's business.
@@ -83,7 +84,7 @@ describe('failover to a replica that missed the grant', () => {
     theirs.switchTo(replica.url)
     await within(4_000, Promise.all(back))
     await eventually(async () => (await holder.inspect(key).catch(() => undefined))?.waiters.length === 4)
-    const newcomer = (await parkQuietly(other, key, { fair: true })).wait
+    const newcomer = (await parkQuietly(other, key, { fair: true })).lease
     const order: number[] = []
     const served = [...waits, newcomer].map(async (wait, place) => {
       const lease = await wait

@@ -3,9 +3,11 @@
  * the next connection, when nobody waits for it any more.
  */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { outcomeOf, within } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
+import { clientBehindProxy } from '../kit/proxies.ts'
+import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { clientBehindProxy, nothingLeft, outcomeOf, parkOne, within } from './support/steps.ts'
 
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
@@ -62,7 +64,7 @@ describe('a request arrives after its client has gone on', () => {
     expect(await holder.inspect(key)).toMatchObject({ waiters: [], holds: 1 })
     late.lift()
     await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
-    const { wait } = await parkOne(next, key, { fair: true })
+    const { lease: wait } = await park(next, key, { fair: true })
     await held.release()
     expect(await (await within(1_000, wait)).release()).toBe(true)
     await nothingLeft(plainRedis(), next, key)

@@ -1,11 +1,11 @@
 /** A waiter gives up around the moment of its grant, while what tells it of the grant is late. In steps of 0.25 ms. */
-import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
-import { client, freshKey, plainRedis } from '../kit/redis.ts'
-import { sleep } from '../kit/time.ts'
-import type { Where } from './support/frame-proxy.ts'
-import { clientBehindProxy, nothingLeft, parkOne, ways, within } from './support/steps.ts'
+import { within } from '../kit/outcomes.ts'
+import { park, ways } from '../kit/parking.ts'
+import { clientBehindProxy, type Where } from '../kit/proxies.ts'
+import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { at } from '../kit/time.ts'
 
 /** No heartbeat and no lapse can help: whoever gives up has to pass the lock on. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
@@ -31,11 +31,6 @@ const delays: Record<string, Where> = {
   'messages come late': { direction: 'down', kind: 'messages' },
   'replies come late': { direction: 'down', kind: 'commands' },
   'requests go late': { direction: 'up', kind: 'commands' },
-}
-
-async function at(moment: number): Promise<void> {
-  await sleep(Math.max(0, moment - performance.now() - 3))
-  while (performance.now() < moment) await turn()
 }
 
 describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
@@ -76,11 +71,11 @@ describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
         await refusedOr(quitter, outcome)
         // One that is unfair would be quicker than the other, always; so it comes when the other has given up or
         // released.
-        const parked = fair ? await parkOne(next, key, { fair }) : undefined
+        const parked = fair ? await park(next, key, { fair }) : undefined
         await at(begin + moment)
         const released = held.release()
         if (!parked) outcomes.add(await within(500, outcome))
-        const lease = await within(1_500, parked?.wait ?? next.lock(key), `released after ${moment} ms`)
+        const lease = await within(1_500, parked?.lease ?? next.lock(key), `released after ${moment} ms`)
         expect(await released).toBe(true)
         expect(await lease.release()).toBe(true)
         outcomes.add(await within(500, outcome))

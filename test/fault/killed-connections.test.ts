@@ -2,11 +2,12 @@
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
-import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { within } from '../kit/outcomes.ts'
+import { park, parkQuietly, ways } from '../kit/parking.ts'
+import { frameProxy, warm } from '../kit/proxies.ts'
+import { client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { FrameProxy } from './support/frame-proxy.ts'
-import { Holds, violations } from './support/holds.ts'
-import { nothingLeft, parkOne, parkQuietly, warm, ways, within } from './support/steps.ts'
 
 /** No heartbeat can help in the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
@@ -63,21 +64,20 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     const { url } = await ownServer()
     const key = freshKey()
     const clients = Array.from({ length: 4 }, () => client(patient, url))
-    const spans = await killing(url, clients, () =>
+    const history = new Memory()
+    await killing(url, clients, () =>
       Promise.all(
         clients.map(async (locks, i) => {
-          const holds = new Holds(locks)
+          const calls = new RecordedClient(`client ${i}`, locks, history)
           for (let round = 0; round < 25; round++) {
-            const lease = holds.note(await within(8_000, locks.lock(key, { fair: fairness(i) })))
+            const lease = await within(8_000, calls.lock(key, { fair: fairness(i) }))
             await sleep(2)
-            holds.end(lease)
-            expect(await lease.release()).toBe(true)
+            expect(await calls.release(lease)).toBe(true)
           }
-          return holds.spans
         }),
       ),
     )
-    expect(violations(spans.flat())).toEqual([])
+    expect(violationsIn(history.events)).toEqual([])
     await nothingLeft(plainRedis(url), client({}, url), key)
   })
 
@@ -100,7 +100,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     const order: number[] = []
     const served: Promise<void>[] = []
     for (let place = 0; place < 12; place++) {
-      const { wait } = await parkOne(parties[place % 4] as LockClient, key, { fair: true })
+      const { lease: wait } = await park(parties[place % 4] as LockClient, key, { fair: true })
       served.push(
         wait.then(async (lease: Lease) => {
           order.push(place)
@@ -130,7 +130,7 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
   async function scene() {
     const { url } = await ownServer('--client-output-buffer-limit', `pubsub ${limit} 0 0`)
     const redis = plainRedis(url)
-    const proxy = await FrameProxy.before(url)
+    const proxy = await frameProxy(url)
     const [holder, locks] = [client(patient, url), client(patient, proxy.url)]
     await warm(locks)
     await eventually(() => proxy.connections('messages') === 1)
@@ -151,7 +151,7 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
       const { url, redis, proxy, holder, locks } = await scene()
       const key = freshKey()
       const held = await holder.lock(key)
-      const { wait } = await parkQuietly(locks, key, { fair })
+      const { lease: wait } = await parkQuietly(locks, key, { fair })
       const subscribers = (await backlogs(redis)).length
       // Its inbox, for a message on the unlock channel, any message, would wake it.
       const inboxes = (await redis.pubsub('CHANNELS', 'lock:inbox:*')) as string[]

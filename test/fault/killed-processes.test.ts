@@ -1,10 +1,11 @@
 /** SIGKILL: a process is gone, with all it held and all it waited for, and says nothing. */
 import { expect, test } from 'vitest'
-import { client, freshKey, keysWith, plainRedis } from '../kit/redis.ts'
+import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { within } from '../kit/outcomes.ts'
+import { parkQuietly, ways } from '../kit/parking.ts'
+import { Peer } from '../kit/peer.ts'
+import { client, freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
-import { machineNow } from './support/holds.ts'
-import { Peer } from './support/peer.ts'
-import { nothingLeft, parkQuietly, ways, within } from './support/steps.ts'
 
 /** Of the dead: long enough that waiting for one expiry of a waiter or one lease would show. */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
@@ -18,15 +19,18 @@ test.each(ways)(
     const peer = await Peer.start({ lease, tokenMemory: 200 })
     const [other, redis] = [client({ tokenMemory: 200 }), plainRedis()]
     const hold = await peer.lock(key)
-    const { wait } = await parkQuietly(other, key, { fair })
-    const [span] = await peer.spans()
+    const { lease: wait } = await parkQuietly(other, key, { fair })
+    const history = new Memory()
+    const theirs = new RecordedClient('other', other, history)
+    const own = await peer.history()
+    history.record('died', { worker: 'peer' })
     await peer.kill()
     const { ttl = 0 } = await other.inspect(key)
-    const next = await within(ttl + 300, wait)
-    expect(span?.until).toBeLessThan(machineNow())
+    const next = theirs.granted(await within(ttl + 300, wait))
     expect(next.via).toBe('expiry')
     expect(next.fencingToken).toBeGreaterThan(hold.token)
-    expect(await next.release()).toBe(true)
+    expect(await theirs.release(next)).toBe(true)
+    expect(violationsIn([...own, ...history.events])).toEqual([])
     await nothingLeft(redis, other, key)
   },
 )
@@ -38,8 +42,8 @@ test('of the head of the queue: I3 I4 I7, passed over at the very release; the o
   const [holder, first, second] = [client(long), client(long), client(long)]
   const held = await holder.lock(key)
   await peer.queue(key, 1, { fair: true })
-  const { wait: one } = await parkQuietly(first, key, { fair: true })
-  const { wait: two } = await parkQuietly(second, key, { fair: true })
+  const { lease: one } = await parkQuietly(first, key, { fair: true })
+  const { lease: two } = await parkQuietly(second, key, { fair: true })
   await peer.kill()
   expect(await held.release()).toBe(true)
   const lease = await within(500, one)
@@ -62,7 +66,7 @@ test('of a process that holds, with twenty fair waiters between those of others:
   const served: Promise<void>[] = []
   for (let place = 0; place < 4; place++) {
     await peer.queue(key, 5, { fair: true })
-    const { wait } = await parkQuietly(others[place % 2]!, key, { fair: true })
+    const { lease: wait } = await parkQuietly(others[place % 2]!, key, { fair: true })
     served.push(
       wait.then(async granted => {
         order.push(place)

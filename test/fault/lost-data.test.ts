@@ -2,10 +2,11 @@
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
-import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { outcomeOf, within } from '../kit/outcomes.ts'
+import { parkQuietly, ways } from '../kit/parking.ts'
+import { Peer } from '../kit/peer.ts'
+import { client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { Peer } from './support/peer.ts'
-import { nothingLeft, outcomeOf, parkQuietly, ways, within } from './support/steps.ts'
 
 const options = { lease: 1_800, waiterTtl: 1_500 }
 
@@ -46,8 +47,8 @@ describe.each(Object.entries(losses))('%s', (_, lose) => {
       const key = freshKey()
       const held = await holder.lock(key)
       const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
-      const { wait } = await parkQuietly(other, key, { fair })
-      const { wait: second } = await parkQuietly(later, key, { fair })
+      const { lease: wait } = await parkQuietly(other, key, { fair })
+      const { lease: second } = await parkQuietly(later, key, { fair })
       await lose(redis, `lock:{${key}}`)
 
       const first = await within(options.waiterTtl / 3 + 600, Promise.race([wait, second]))
@@ -75,8 +76,8 @@ test('only the queue is lost: I3 I4, waiters join again with the places they had
   const key = freshKey()
   const [holder, slow, quick] = [client({}, url), client({ waiterTtl: 3_000 }, url), client({ waiterTtl: 900 }, url)]
   const held = await holder.lock(key)
-  const { wait: first } = await parkQuietly(slow, key, { fair: true })
-  const { wait: second } = await parkQuietly(quick, key, { fair: true })
+  const { lease: first } = await parkQuietly(slow, key, { fair: true })
+  const { lease: second } = await parkQuietly(quick, key, { fair: true })
   await redis.del(`lock:{${key}}:queue`, `lock:{${key}}:expiry`)
   await eventually(async () => (await holder.inspect(key)).waiters.length === 2)
   await held.release()
@@ -116,7 +117,7 @@ describe.each(['', ':queue'])('a key of the wrong type is in the place of <lock>
     const name = `lock:{${key}}${suffix}`
     const held = await holder.lock(key)
     const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
-    const { wait } = await parkQuietly(other, key, { fair: true })
+    const { lease: wait } = await parkQuietly(other, key, { fair: true })
     await redis.set(name, 'mine')
     const newcomer = await within(1_000, outcomeOf(other.lock(key, { fair: true })))
     expect(newcomer.error).toBeInstanceOf(LockConnectionError)
@@ -147,7 +148,7 @@ test('a key expires by hand (PEXPIRE): I4 I8, as if it were deleted', async () =
   const terms = { ...options, lease: 4_500 }
   const [holder, other] = [client(terms), client(terms)]
   const held = await holder.lock(key)
-  const { wait } = await parkQuietly(other, key)
+  const { lease: wait } = await parkQuietly(other, key)
   await redis.pexpire(`lock:{${key}}`, 1)
   const next = await within(options.waiterTtl / 3 + 600, wait)
   expect(next.fencingToken).toBeGreaterThan(held.fencingToken)

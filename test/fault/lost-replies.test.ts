@@ -1,19 +1,11 @@
 /** A request is executed, its reply is lost, the connection is cut: it is sent again, and what it did is done once. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { outcomeOf, within } from '../kit/outcomes.ts'
+import { park, parkQuietly, ways } from '../kit/parking.ts'
+import { clientBehindProxy, hasty, warm } from '../kit/proxies.ts'
+import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { Holds, violations } from './support/holds.ts'
-import {
-  clientBehindProxy,
-  hasty,
-  nothingLeft,
-  outcomeOf,
-  parkOne,
-  parkQuietly,
-  warm,
-  ways,
-  within,
-} from './support/steps.ts'
 
 /** No heartbeat and no lapse can repair anything in the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
@@ -44,7 +36,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     void lost.happened.then(() => proxy.refuse())
     const first = locks.lock(key, { fair: true })
     await lost.happened
-    const { wait: second } = await parkOne(later, key, { fair: true })
+    const { lease: second } = await park(later, key, { fair: true })
     proxy.refuse(false)
     await eventually(() => lost.count === times && proxy.connections('commands') === 1)
     expect((await looking.inspect(key)).waiters).toHaveLength(2)
@@ -65,7 +57,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
       const next = client(patient)
       const lease = await locks.lock(key)
       const { signal } = lease
-      const { wait } = await parkQuietly(next, key, { fair })
+      const { lease: wait } = await parkQuietly(next, key, { fair })
       proxy.rule({ direction: 'down', name: 'release', times }, 'cut')
       const before = locks.stats().released
       const answers = await within(3_000, Promise.all([lease.release(), lease.release(), lease.release()]))
@@ -88,7 +80,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     const next = client(patient)
     const held = await next.lock(key)
     const { wait } = await parkAborted()
-    const { wait: waitOfNext } = await parkOne(next, key, { fair: true })
+    const { lease: waitOfNext } = await park(next, key, { fair: true })
     proxy.rule({ direction: 'down', name: 'handoff' }, 'hold')
     const lost = proxy.rule({ direction: 'down', name: 'leave', times }, 'cut')
     await held.release()
@@ -106,8 +98,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
     async function parkAborted() {
       const controller = new AbortController()
-      const parked = await parkOne(locks, key, { fair: true, signal: controller.signal })
-      return { wait: { lease: parked.wait, controller } }
+      const parked = await park(locks, key, { fair: true, signal: controller.signal })
+      return { wait: { lease: parked.lease, controller } }
     }
   })
 
@@ -137,7 +129,7 @@ test('a leave that is lost itself is sent again: I7, no place in the queue stays
   const looking = client()
   await looking.lock(key)
   const controller = new AbortController()
-  const { wait } = await parkOne(locks, key, { fair: true, signal: controller.signal })
+  const { lease: wait } = await park(locks, key, { fair: true, signal: controller.signal })
   const lost = proxy.rule({ direction: 'up', name: 'leave', times: 2 }, 'cut')
   controller.abort(new Error('no longer'))
   expect((await outcomeOf(wait)).error?.message).toBe('no longer')
@@ -151,7 +143,8 @@ test('a leave that is lost itself is sent again: I7, no place in the queue stays
 test('I1 I2 I5: replies of all kinds are lost all the time; every release says "true" once', async () => {
   const keys = [freshKey('a'), freshKey('b')]
   const parties = await Promise.all(Array.from({ length: 3 }, () => clientBehindProxy()))
-  const spans = parties.map(({ locks }) => new Holds(locks))
+  const history = new Memory()
+  const recorded = parties.map(({ locks }, i) => new RecordedClient(`client ${i}`, locks, history))
   const looking = client()
   await warm(looking)
   const names = ['acquire', 'release', 'renew', 'tend', 'leave']
@@ -167,13 +160,12 @@ test('I1 I2 I5: replies of all kinds are lost all the time; every release says "
   })()
   const work = async (party: number, key: string, fair: boolean) => {
     const { locks } = parties[party]!
-    const mine = spans[party]!
+    const mine = recorded[party]!
     for (let i = 0; i < 40; i++) {
-      const lease = mine.note(await locks.lock(key, { fair }))
+      const lease = await mine.lock(key, { fair })
       if (i % 3 === 0) await lease.renew()
       else await sleep(1)
-      mine.end(lease)
-      expect(await lease.release()).toBe(true)
+      expect(await mine.release(lease)).toBe(true)
       // One that gives up, on the way.
       if (i % 4 === 0) expect(await hasty(locks, key, fair).then(each => each?.release())).not.toBe(false)
     }
@@ -182,6 +174,6 @@ test('I1 I2 I5: replies of all kinds are lost all the time; every release says "
   breaking = false
   await breaker
   expect(broken).toBeGreaterThan(20)
-  expect(violations(spans.flatMap(each => each.spans))).toEqual([])
+  expect(violationsIn(history.events)).toEqual([])
   for (const key of keys) await nothingLeft(plainRedis(), looking, key)
 }, 40_000)

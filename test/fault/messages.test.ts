@@ -1,10 +1,11 @@
 /** Messages are hints: lost, doubled, early, late or forged, they cost time or a request, never a lock. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { outcomeOf, within } from '../kit/outcomes.ts'
+import { park, parkQuietly, ways } from '../kit/parking.ts'
+import { clientBehindProxy, type FrameProxy } from '../kit/proxies.ts'
+import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import type { FrameProxy } from './support/frame-proxy.ts'
-import { Holds, violations } from './support/holds.ts'
-import { clientBehindProxy, nothingLeft, outcomeOf, parkOne, parkQuietly, ways, within } from './support/steps.ts'
 
 /** No heartbeat and no lapse can help in the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
@@ -25,7 +26,7 @@ describe('messages are lost', () => {
     const { locks, proxy } = await clientBehindProxy({ waiterTtl })
     const lost = allMessages(proxy, 'drop')
     const held = await client().lock(key)
-    const { wait } = await parkQuietly(locks, key, { fair })
+    const { lease: wait } = await parkQuietly(locks, key, { fair })
     await held.release()
     const lease = await within(waiterTtl / 3 + 300, wait)
     expect(lost.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThan(0)
@@ -55,21 +56,20 @@ describe('every message comes twice', () => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
     const doubled = parties.flatMap(({ proxy }) => allMessages(proxy, 'twice'))
-    const spans = await Promise.all(
-      parties.map(async ({ locks }) => {
-        const holds = new Holds(locks)
+    const history = new Memory()
+    await Promise.all(
+      parties.map(async ({ locks }, i) => {
+        const calls = new RecordedClient(`client ${i}`, locks, history)
         for (let i = 0; i < 40; i++) {
-          const lease = holds.note(await within(3_000, locks.lock(key, { fair })))
+          const lease = await within(3_000, calls.lock(key, { fair }))
           await sleep(3)
           expect(lease.held).toBe(true)
-          holds.end(lease)
-          expect(await lease.release()).toBe(true)
+          expect(await calls.release(lease)).toBe(true)
         }
-        return holds.spans
       }),
     )
     expect(doubled.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThan(20)
-    expect(violations(spans.flat())).toEqual([])
+    expect(violationsIn(history.events)).toEqual([])
     await nothingLeft(plainRedis(), parties[0]!.locks, key)
   })
 })
@@ -105,8 +105,8 @@ describe('a grant comes late', () => {
     const held = await holder.lock(key)
     const late = proxy.rule({ direction: 'down', name: 'handoff' }, 'hold')
     const controller = new AbortController()
-    const { wait } = await parkOne(locks, key, { fair: true, signal: controller.signal })
-    const { wait: second } = await parkOne(next, key, { fair: true })
+    const { lease: wait } = await park(locks, key, { fair: true, signal: controller.signal })
+    const { lease: second } = await park(next, key, { fair: true })
     await held.release()
     await late.happened
     controller.abort(new Error('no longer'))
@@ -125,7 +125,7 @@ describe('a grant comes late', () => {
     const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
     const [holder, other] = [client(patient), client(patient)]
     const held = await holder.lock(key)
-    const { wait } = await parkOne(locks, key, { fair: true, lease: 700 })
+    const { lease: wait } = await park(locks, key, { fair: true, lease: 700 })
     const [{ id = '' } = {}] = (await holder.inspect(key)).waiters
     const message = proxy.rule({ direction: 'down', name: 'handoff', times: 1 }, 'drop')
     const heartbeat = proxy.rule({ direction: 'up', name: 'tend' }, 'hold')
@@ -172,7 +172,7 @@ describe('messages are forged', () => {
   // `dropped = hold ~= nil` in lua/include/drop.lua: a message that names nobody ends a live hold. Either check suffices.
   test('in the inbox, naming nobody: I1 I5, nothing is granted, ended or broken', async () => {
     const { key, locks, redis, held, lock, inbox } = await scene()
-    const { wait } = await parkOne(client(patient), key, { fair: true })
+    const { lease: wait } = await park(client(patient), key, { fair: true })
     const guess = inbox.slice(root.length) + 'A'.repeat(16)
     const texts = [
       `handoff ${guess} 1 ${lock}`,
@@ -252,7 +252,7 @@ describe('messages are forged', () => {
   test('saying that the lock is free: I1, nobody takes it, and a storm of them costs a few requests', async () => {
     const { key, redis, held, lock } = await scene()
     const { locks, proxy } = await clientBehindProxy(patient)
-    const { wait } = await parkQuietly(locks, key)
+    const { lease: wait } = await parkQuietly(locks, key)
     const asked = proxy.rule({ direction: 'up', name: 'acquire' }, { delay: 0 })
     let granted = false
     void wait.then(() => {
@@ -279,7 +279,7 @@ describe('messages are forged', () => {
     const { key, locks, redis, held, lock } = await scene()
     const lease = 1_500
     const waiter = client()
-    const { wait } = await parkOne(waiter, key, { fair: true, lease, renew: true })
+    const { lease: wait } = await park(waiter, key, { fair: true, lease, renew: true })
     const [{ id = '' } = {}] = (await locks.inspect(key)).waiters
     await redis.publish(root + id.slice(0, 12), `handoff ${id} ${Date.now() * 2_000} ${lock}`)
     const forged = await within(1_000, wait)

@@ -1,11 +1,12 @@
 /** The network between a client and Redis stops, in one direction or both, and nobody is told. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
-import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { outcomeOf, within } from '../kit/outcomes.ts'
+import { parkQuietly, ways } from '../kit/parking.ts'
+import { clientBehindProxy, type Direction, type FrameProxy } from '../kit/proxies.ts'
+import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import type { Direction, FrameProxy } from './support/frame-proxy.ts'
-import { Holds, machineNow, violations } from './support/holds.ts'
-import { clientBehindProxy, nothingLeft, outcomeOf, parkQuietly, ways, within } from './support/steps.ts'
 
 const directions: Direction[] = ['up', 'down']
 
@@ -27,20 +28,21 @@ describe('a holder is cut off for longer than its lease', () => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ lease })
       const other = client()
-      const [mine, theirs] = [new Holds(locks), new Holds(other)]
-      const held = mine.note(await locks.lock(key))
+      const history = new Memory()
+      const [mine, theirs] = [new RecordedClient('mine', locks, history), new RecordedClient('theirs', other, history)]
+      const held = await mine.lock(key)
       let abortedAt = Number.POSITIVE_INFINITY
       held.signal.addEventListener('abort', () => {
-        abortedAt = machineNow()
+        abortedAt = performance.now()
       })
-      const { wait } = await parkQuietly(other, key, { fair })
+      const { lease: wait } = await parkQuietly(other, key, { fair })
       await sleep(lease / 2)
       const network = partition(proxy)
       const renewing = outcomeOf(held.renew(60_000))
 
-      const next = theirs.note(await within(lease + 500, wait))
+      const next = theirs.granted(await within(lease + 500, wait))
       expect(held.held).toBe(false)
-      expect(abortedAt).toBeLessThanOrEqual(machineNow())
+      expect(abortedAt).toBeLessThanOrEqual(performance.now())
       expect(held.signal.reason).toBeInstanceOf(LockLostError)
       expect((await renewing).error).toBeInstanceOf(LockLostError)
       expect(await within(200, held.release())).toBe(false)
@@ -49,9 +51,9 @@ describe('a holder is cut off for longer than its lease', () => {
       await sleep(200)
       expect(await other.inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
       expect(next.held).toBe(true)
-      expect(violations([...mine.spans, ...theirs.spans])).toEqual([])
       expect(locks.stats().lost).toBe(1)
-      expect(await next.release()).toBe(true)
+      expect(await theirs.release(next)).toBe(true)
+      expect(violationsIn(history.events)).toEqual([])
       await nothingLeft(plainRedis(), other, key)
     },
   )
@@ -84,26 +86,26 @@ describe('a waiter is cut off when its turn comes', () => {
     const waiterTtl = 1_500
     const [holder, other] = [client(), client({ waiterTtl })]
     const held = await holder.lock(key)
-    const [mine, theirs] = [new Holds(locks), new Holds(other)]
-    const { wait: first } = await parkQuietly(locks, key, { fair: true, lease })
-    const { wait: second } = await parkQuietly(other, key, { fair: true })
+    const history = new Memory()
+    const [mine, theirs] = [new RecordedClient('mine', locks, history), new RecordedClient('theirs', other, history)]
+    const { lease: first } = await parkQuietly(locks, key, { fair: true, lease })
+    const { lease: second } = await parkQuietly(other, key, { fair: true })
     const network = partition(proxy)
     await held.release()
-    const next = theirs.note(await within(lease + waiterTtl / 3 + 500, second))
+    const next = theirs.granted(await within(lease + waiterTtl / 3 + 500, second))
     expect(next.via).toBe('expiry')
     let early = false
     void first.then(each => {
-      early = mine.note(each) && next.held
+      early = mine.granted(each) && next.held
     })
     network.heal()
     await sleep(300)
     expect(early).toBe(false)
-    theirs.end(next)
-    expect(await next.release()).toBe(true)
+    expect(await theirs.release(next)).toBe(true)
     const last = await within(5_000, first)
     expect(last.fencingToken).toBeGreaterThan(next.fencingToken)
-    expect(violations([...mine.spans, ...theirs.spans])).toEqual([])
-    expect(await last.release()).toBe(true)
+    expect(await mine.release(last)).toBe(true)
+    expect(violationsIn(history.events)).toEqual([])
     await nothingLeft(plainRedis(), other, key)
   })
 })
@@ -120,7 +122,7 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(options)
       const held = await client().lock(key)
-      const { wait } = await parkQuietly(locks, key, { fair })
+      const { lease: wait } = await parkQuietly(locks, key, { fair })
       const half = proxy.halfOpen(direction, 'commands')
       await held.release()
       const lease = await within(3_500, wait)
@@ -137,7 +139,7 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(options)
       const held = await client().lock(key)
-      const { wait } = await parkQuietly(locks, key, { fair })
+      const { lease: wait } = await parkQuietly(locks, key, { fair })
       const half = proxy.halfOpen(direction, 'messages')
       await held.release()
       const lease = await within(options.waiterTtl / 3 + 500, wait)
@@ -153,7 +155,7 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
       const { locks, proxy } = await clientBehindProxy(options)
       const held = await client().lock(key)
       const half = proxy.halfOpen(direction, 'messages')
-      const { wait } = await parkQuietly(locks, key)
+      const { lease: wait } = await parkQuietly(locks, key)
       await held.release()
       const lease = await within(3_500, wait)
       await eventually(half.noticed)
@@ -200,7 +202,7 @@ describe('everything is swallowed, on old and new connections', () => {
     const mine = await locks.lock(freshKey('mine'))
     const told = new Promise(resolve => mine.signal.addEventListener('abort', resolve))
     const parked = [await parkQuietly(locks, key, { fair: true }), await parkQuietly(locks, key)].map(
-      ({ wait }) => wait,
+      ({ lease }) => lease,
     )
     const rule = proxy.rule({ direction }, 'drop')
     const calls = [

@@ -1,11 +1,12 @@
 /** A process does not run for longer than its lease: stopped by SIGSTOP, or its event loop blocked; then it goes on. */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis, redisUrl } from '../kit/redis.ts'
+import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { outcomeOf, within } from '../kit/outcomes.ts'
+import { parkQuietly, ways } from '../kit/parking.ts'
+import { Peer } from '../kit/peer.ts'
+import { frameProxy, warm } from '../kit/proxies.ts'
+import { client, freshKey, nothingLeft, plainRedis, redisUrl } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { FrameProxy } from './support/frame-proxy.ts'
-import { Holds, violations } from './support/holds.ts'
-import { Peer } from './support/peer.ts'
-import { nothingLeft, outcomeOf, parkQuietly, warm, ways, within } from './support/steps.ts'
 
 const lease = 900
 
@@ -20,11 +21,12 @@ describe.each([
       const key = freshKey()
       const peer = await Peer.start()
       const other = client({ waiterTtl: 900 })
-      const theirs = new Holds(other)
+      const history = new Memory()
+      const theirs = new RecordedClient('theirs', other, history)
       const hold = await peer.lock(key, terms)
-      const { wait } = await parkQuietly(other, key, { fair })
+      const { lease: wait } = await parkQuietly(other, key, { fair })
       peer.signal('SIGSTOP')
-      const next = theirs.note(await within(lease + 600, wait))
+      const next = theirs.granted(await within(lease + 600, wait))
       expect(next.fencingToken).toBeGreaterThan(hold.token)
       // Everything at once as soon as it runs: asked for while it stood still.
       const [before, released, renewed] = [
@@ -41,8 +43,8 @@ describe.each([
       expect((await peer.state(hold.id)).lost).toBe(1)
       expect(await other.inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
       expect(next.held).toBe(true)
-      expect(violations([...(await peer.spans()), ...theirs.spans])).toEqual([])
-      expect(await next.release()).toBe(true)
+      expect(await theirs.release(next)).toBe(true)
+      expect(violationsIn([...(await peer.history()), ...history.events])).toEqual([])
       await nothingLeft(plainRedis(), other, key)
     },
   )
@@ -52,17 +54,18 @@ describe.each([
     const key = freshKey()
     const peer = await Peer.start()
     const other = client()
-    const theirs = new Holds(other)
+    const history = new Memory()
+    const theirs = new RecordedClient('theirs', other, history)
     const hold = await peer.lock(key, terms)
-    const { wait } = await parkQuietly(other, key)
+    const { lease: wait } = await parkQuietly(other, key)
     const blocked = peer.block(hold.id, 2 * lease)
     const released = peer.release(hold.id)
-    const next = theirs.note(await within(lease + 600, wait))
+    const next = theirs.granted(await within(lease + 600, wait))
     expect(await blocked).toEqual({ held: false, remaining: 0 })
     expect(await released).toBe(false)
     expect(await peer.state(hold.id)).toMatchObject({ held: false, aborted: true, lost: 1 })
-    expect(violations([...(await peer.spans()), ...theirs.spans])).toEqual([])
-    expect(await next.release()).toBe(true)
+    expect(await theirs.release(next)).toBe(true)
+    expect(violationsIn([...(await peer.history()), ...history.events])).toEqual([])
   })
 })
 
@@ -71,7 +74,7 @@ describe.each([
 // `dropped = hold == id` to `dropped = true` in lua/include/drop.lua: the hold of another is ended.
 test('requests of a stopped holder were on their way, and arrive when another holds: I5, they change nothing', async () => {
   const key = freshKey()
-  const proxy = await FrameProxy.before(redisUrl())
+  const proxy = await frameProxy(redisUrl())
   const [peer, other] = [await Peer.start({}, proxy.url), client()]
   // Or the request that arrives would only be answered with NOSCRIPT.
   await warm(other)
@@ -101,19 +104,19 @@ test('a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, a
   const held = await holder.lock(key)
   const waiting = peer.lock(key, { fair: true, lease })
   await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
-  const { wait } = await parkQuietly(next, key, { fair: true })
+  const { lease: wait } = await parkQuietly(next, key, { fair: true })
   peer.signal('SIGSTOP')
   await sleep(20)
-  const theirs = new Holds(next)
+  const history = new Memory()
+  const theirs = new RecordedClient('theirs', next, history)
   await held.release()
-  const second = theirs.note(await within(lease + 900 / 3 + 500, wait))
+  const second = theirs.granted(await within(lease + 900 / 3 + 500, wait))
   peer.signal('SIGCONT')
   await sleep(600)
   expect(await holder.inspect(key)).toMatchObject({ fencingToken: second.fencingToken, waiters: [{}] })
-  theirs.end(second)
-  expect(await second.release()).toBe(true)
+  expect(await theirs.release(second)).toBe(true)
   const hold = await within(1_000, waiting)
   expect(hold.token).toBeGreaterThan(second.fencingToken)
-  expect(violations([...(await peer.spans()), ...theirs.spans])).toEqual([])
   expect(await peer.release(hold.id)).toBe(true)
+  expect(violationsIn([...(await peer.history()), ...history.events])).toEqual([])
 })

@@ -3,11 +3,12 @@ import { rm } from 'node:fs/promises'
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
-import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
+import { parkQuietly } from '../kit/parking.ts'
+import { client, freshKey, nothingLeft, plainRedis, serverIn } from '../kit/redis.ts'
+import { emptyFolder } from '../kit/temp.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { Holds, violations } from './support/holds.ts'
-import { folder, serverIn } from './support/servers.ts'
-import { nothingLeft, outcomeOf, parkQuietly, reasonOf, within } from './support/steps.ts'
 
 interface Refusal {
   words: RegExp
@@ -42,7 +43,7 @@ const refusals: Record<string, Refusal> = {
 const options = { waiterTtl: 900, lease: 2_400 }
 
 async function scene() {
-  const dir = await folder()
+  const dir = await emptyFolder()
   const server = await serverIn(dir)
   const redis = plainRedis(server.url)
   const [holder, queuing, parking] = [1, 2, 3].map(() => client(options, server.url))
@@ -69,7 +70,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     const outcomes = await within(1_500, Promise.all(calls.map(outcomeOf)))
     for (const { error } of outcomes) {
       expect(error).toBeInstanceOf(LockConnectionError)
-      expect(reasonOf(error)).toMatch(words)
+      expect(wordsOf(error)).toMatch(words)
     }
     expect(held.held).toBe(true)
     expect(await redis.dbsize()).toBe(keys)
@@ -85,7 +86,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
   test('I1 I4 I8: for less than a lease, holder and fair waiter see it through', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
-    const { wait } = await parkQuietly(queuing, key, { fair: true })
+    const { lease: wait } = await parkQuietly(queuing, key, { fair: true })
     await begin(redis, dir)
     await sleep(1_100)
     await end(redis)
@@ -100,28 +101,28 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
   // ended.
   test('I1 I4 I6 I8: for longer than a lease, the holder is told, and the next is granted when it is over', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()
-    const [mine, theirs] = [new Holds(holder), new Holds(queuing)]
-    const held = mine.note(await holder.lock(key))
+    const history = new Memory()
+    const [mine, theirs] = [new RecordedClient('mine', holder, history), new RecordedClient('theirs', queuing, history)]
+    const held = await mine.lock(key)
     const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
-    const { wait } = await parkQuietly(queuing, key, { fair: true })
-    const { wait: unfair } = await parkQuietly(parking, key)
+    const { lease: wait } = await parkQuietly(queuing, key, { fair: true })
+    const { lease: unfair } = await parkQuietly(parking, key)
     const settled = outcomeOf(unfair)
     const released = await holder.lock(freshKey())
     await begin(redis, dir)
-    expect(reasonOf((await outcomeOf(released.release())).error)).toMatch(words)
+    expect(wordsOf((await outcomeOf(released.release())).error)).toMatch(words)
     await within(options.lease + 300, told)
     expect(held.held).toBe(false)
     await sleep(300)
     await end(redis)
     // Its lease has run out, as Redis knows; what is left is the waiter's own heartbeat.
-    const next = theirs.note(await within(options.waiterTtl / 3 + 500, wait))
-    expect(violations([...mine.spans, ...theirs.spans])).toEqual([])
-    theirs.end(next)
-    expect(await next.release()).toBe(true)
+    const next = theirs.granted(await within(options.waiterTtl / 3 + 500, wait))
+    expect(await theirs.release(next)).toBe(true)
+    expect(violationsIn(history.events)).toEqual([])
     // An unfair waiter has asked in the meantime, and been told no.
     const { value, error } = await within(3_000, settled)
     if (value) expect(await value.release()).toBe(true)
-    else expect(reasonOf(error)).toMatch(words)
+    else expect(wordsOf(error)).toMatch(words)
     await nothingLeft(redis, holder, key)
   })
 })
@@ -136,7 +137,7 @@ describe('maxmemory is reached', () => {
     await full(redis)
     await sleep(options.lease * 1.5)
     expect(held.held).toBe(true)
-    expect(await queuing.tryLock(key).catch(reasonOf)).toBeNull()
+    expect(await queuing.tryLock(key).catch(wordsOf)).toBeNull()
     expect(await held.release()).toBe(true)
   })
 
@@ -145,16 +146,16 @@ describe('maxmemory is reached', () => {
   test('I4: a release works, hands on to fair waiters in order, and wakes unfair ones', async () => {
     const { redis, key, holder, queuing, parking } = await scene()
     const held = await holder.lock(key)
-    const { wait: first } = await parkQuietly(queuing, key, { fair: true })
-    const { wait: second } = await parkQuietly(holder, key, { fair: true })
-    const { wait: unfair } = await parkQuietly(parking, key)
+    const { lease: first } = await parkQuietly(queuing, key, { fair: true })
+    const { lease: second } = await parkQuietly(holder, key, { fair: true })
+    const { lease: unfair } = await parkQuietly(parking, key)
     const settled = outcomeOf(unfair)
     await full(redis)
     expect(await held.release()).toBe(true)
     expect(await (await within(600, first)).release()).toBe(true)
     expect(await (await within(600, second)).release()).toBe(true)
     // A new grant needs memory: it is refused, and says so.
-    expect(reasonOf((await within(2_000, settled)).error)).toMatch(/^OOM /)
+    expect(wordsOf((await within(2_000, settled)).error)).toMatch(/^OOM /)
     expect(await holder.isLocked(key)).toBe(false)
   })
 
@@ -163,7 +164,7 @@ describe('maxmemory is reached', () => {
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
     const { redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
-    const { wait } = await parkQuietly(queuing, key, { fair: true })
+    const { lease: wait } = await parkQuietly(queuing, key, { fair: true })
     await full(redis)
     await sleep(options.waiterTtl * 2)
     expect((await holder.inspect(key)).waiters).toHaveLength(1)
@@ -179,7 +180,7 @@ describe('maxmemory is reached', () => {
     const { redis, key, holder, queuing } = await scene()
     await holder.lock(key)
     const controller = new AbortController()
-    const { wait } = await parkQuietly(queuing, key, { fair: true, signal: controller.signal })
+    const { lease: wait } = await parkQuietly(queuing, key, { fair: true, signal: controller.signal })
     const settled = outcomeOf(wait)
     await full(redis)
     controller.abort(new Error('no longer'))

@@ -1,18 +1,17 @@
 /** `replicas`, and a lease that is handed on within its client: no replica is asked about that. */
 import { expect, onTestFinished, test } from 'vitest'
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
-import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { within } from '../kit/outcomes.ts'
+import { parkMany } from '../kit/parking.ts'
+import { bluntRedis, client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
 import { Replication } from '../kit/replication.ts'
-import { park } from '../kit/steps.ts'
 import { eventually } from '../kit/time.ts'
-import { bluntRedis } from './support/servers.ts'
-import { within } from './support/steps.ts'
 
 /** A lease that its client has just got from another of its own. On a machine that stops for some ms, it is tried again. */
 async function handedOn(locks: LockClient, stranger: LockClient, key: string, options: LockOptions): Promise<Lease> {
   for (;;) {
     const holder = await stranger.lock(key)
-    const [first, second] = await park(locks, key, 2, options)
+    const [first, second] = await parkMany(locks, key, 2, options)
     await holder.release()
     void (await first!).release()
     const lease = await second!

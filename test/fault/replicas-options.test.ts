@@ -1,8 +1,8 @@
 /** What `replicas` may be: nothing that could never be kept. */
 import { expect, test } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
+import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { client, freshKey, ownServer } from '../kit/redis.ts'
-import { outcomeOf, reasonOf, within } from './support/steps.ts'
 
 // Break: `min: atLeastOne` to `min: duration(0)` in src/options.ts: no replica at all, or one and a half.
 // Break: `if (value === undefined) throw` to `if (false) throw` in src/options.ts: one of the two is missing.
@@ -40,5 +40,5 @@ test('the longest timeout is waited for', async () => {
   const { url } = await ownServer()
   const locks = client({ outageTimeout: 40_000, replicas: { min: 1, timeout: 3_750 } }, url)
   const { error } = await within(12_000, outcomeOf(locks.tryLock(freshKey())))
-  expect(reasonOf(error)).toBe('0 of 1 replicas have it after 3750 ms')
+  expect(wordsOf(error)).toBe('0 of 1 replicas have it after 3750 ms')
 })

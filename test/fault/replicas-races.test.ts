@@ -2,10 +2,11 @@
 import { expect, test } from 'vitest'
 import { type LockClient, LockConnectionError } from '../../src/index.ts'
 import { calls, scriptCalls } from '../kit/command-stats.ts'
+import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
+import { ways } from '../kit/parking.ts'
+import { frameProxy, warm } from '../kit/proxies.ts'
 import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { FrameProxy } from './support/frame-proxy.ts'
-import { outcomeOf, reasonOf, warm, ways, within } from './support/steps.ts'
 
 // Break: ` || grant.token !== this.latest` away in src/local/waiter.ts and
 // `tonumber(token) > known` to `false` in lua/renew.lua: the lease has the token of the first grant.
@@ -13,7 +14,7 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   const master = await ownServer('--repl-diskless-sync-delay', '0')
   await ownServer('--replicaof', '127.0.0.1', String(master.port))
   await eventually(async () => (await plainRedis(master.url).wait(1, 500)) === 1, 15_000)
-  const proxy = await FrameProxy.before(master.url)
+  const proxy = await frameProxy(master.url)
   const locks = client({ waiterTtl: 900, replicas: { min: 1, timeout: 2_000 } }, proxy.url)
   const other = client({}, master.url)
   await warm(locks)
@@ -48,7 +49,7 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
 test('I6: a confirmation that stands behind another ends within outageTimeout, too', async () => {
   const outageTimeout = 2_000
   const { url } = await ownServer()
-  const proxy = await FrameProxy.before(url)
+  const proxy = await frameProxy(url)
   const locks = client({ outageTimeout, replicas: { min: 1, timeout: 50 } }, proxy.url)
   // Connected, and the server knows the scripts.
   await outcomeOf(locks.tryLock(freshKey()))
@@ -79,7 +80,7 @@ test.each(ways)('I9: where WAIT is refused, it is not asked for again at once (f
   await outcomeOf(locks.tryLock(freshKey(), { fair }))
   const before = await calls(redis)
   const { error } = await within(5_000, outcomeOf(locks.lock(freshKey(), { fair })))
-  expect(reasonOf(error)).toMatch(/NOPERM/)
+  expect(wordsOf(error)).toMatch(/NOPERM/)
   // To be granted, to be confirmed, to take it back, and once more where that wakes it: each 50 ms.
   expect(scriptCalls(await calls(redis, before))).toBeLessThan(6 * (outageTimeout / 50))
 })

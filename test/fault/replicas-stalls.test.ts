@@ -1,10 +1,9 @@
 /** `replicas` while the server says "not now": what has to be confirmed is asked for again. */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { outcomeOf, within } from '../kit/outcomes.ts'
+import { bluntRedis, client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { bluntRedis } from './support/servers.ts'
-import { outcomeOf, within } from './support/steps.ts'
 
 const stalls: Record<string, (redis: Redis, other: Redis) => Promise<unknown>> = {
   async BUSY(redis, other) {

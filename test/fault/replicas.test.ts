@@ -3,11 +3,11 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule } from '../../src/redis/rights.ts'
-import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
+import { parkQuietly, ways } from '../kit/parking.ts'
+import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { type Place, Replication } from '../kit/replication.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { bluntRedis } from './support/servers.ts'
-import { nothingLeft, outcomeOf, parkQuietly, reasonOf, ways, within } from './support/steps.ts'
 
 const replicas = { min: 1, timeout: 100 }
 /** For a replica that is there, however busy the machine is. */
@@ -96,7 +96,7 @@ describe('with a replica that does not get what is written', () => {
     await loseWrites()
     const { error } = await outcomeOf(locks.tryLock(key, { fair }))
     expect(error).toBeInstanceOf(LockConnectionError)
-    expect(reasonOf(error)).toBe('0 of 1 replicas have it after 100 ms')
+    expect(wordsOf(error)).toBe('0 of 1 replicas have it after 100 ms')
     const free = await within(3_000, other.lock(key))
     expect(free.held).toBe(true)
   })
@@ -160,7 +160,7 @@ describe('with a replica that does not get what is written', () => {
     const [holder, first, second] = [careless(), careful(), careless()]
     const lease = await holder.lock(key)
     const waits = []
-    for (const locks of [first, second]) waits.push((await parkQuietly(locks, key, { fair: true })).wait)
+    for (const locks of [first, second]) waits.push((await parkQuietly(locks, key, { fair: true })).lease)
     await loseWrites()
     await lease.release()
     const next = await within(3_000, waits[1]!)
@@ -173,7 +173,7 @@ describe('with a replica that does not get what is written', () => {
     expect(granted.fencingToken).toBeGreaterThan(next.fencingToken)
     expect(second.stats().waiting).toBe(1)
     await granted.release()
-    await (await within(3_000, last.wait)).release()
+    await (await within(3_000, last.lease)).release()
   })
 
   // Break: `this.#replicated.run(` to `this.#scripts.run(` in src/kinds/mutex/mutex.ts: the lease is renewed for ever.
@@ -193,7 +193,7 @@ describe('with a replica that does not get what is written', () => {
 test('without any replica a call says how many it found', async () => {
   const { url } = await ownServer()
   const { error } = await outcomeOf(client({ replicas: { min: 2, timeout: 50 } }, url).tryLock(freshKey()))
-  expect(reasonOf(error)).toBe('0 of 2 replicas have it after 50 ms')
+  expect(wordsOf(error)).toBe('0 of 2 replicas have it after 50 ms')
 })
 
 // Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule is without it.
@@ -207,7 +207,7 @@ test('the right to WAIT: it is in the rule, and named where it is missing', asyn
     const locks = client({ replicas }, { host: '127.0.0.1', port, username: name, password: 'pw' })
     const errors: Error[] = []
     locks.on('error', ({ error }) => errors.push(error as Error))
-    return { errors, reason: reasonOf((await outcomeOf(locks.tryLock(freshKey()))).error) }
+    return { errors, reason: wordsOf((await outcomeOf(locks.tryLock(freshKey()))).error) }
   }
   expect(await come('all', rule)).toEqual({ errors: [], reason: '0 of 1 replicas have it after 100 ms' })
   const { errors, reason } = await come(
@@ -233,7 +233,7 @@ test('a grant that lapses while it is confirmed: I6, a single attempt ends witho
   const held = await other.lock(key)
   const { error } = await within(4_000, attempt)
   expect(error).toBeInstanceOf(LockConnectionError)
-  expect(reasonOf(error)).toBe('its lease ended before enough replicas had it')
+  expect(wordsOf(error)).toBe('its lease ended before enough replicas had it')
   expect(await held.release()).toBe(true)
 })
 
@@ -246,5 +246,5 @@ test('a server without WAITAOF is named where fsync is asked for', async () => {
   const { error } = await outcomeOf(client({ replicas: { min: 1, timeout: 50, fsync: true } }, url).tryLock(freshKey()))
   expect(error).toBeInstanceOf(LockConnectionError)
   const offered = Array.isArray(known) && known[0] !== null
-  expect(reasonOf(error)).toMatch(offered ? /0 of 1 replicas/ : /unknown command/i)
+  expect(wordsOf(error)).toMatch(offered ? /0 of 1 replicas/ : /unknown command/i)
 })

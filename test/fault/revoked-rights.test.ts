@@ -1,10 +1,11 @@
 /** Rights are taken away by ACL while a client holds and waits. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
-import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
+import { parkQuietly } from '../kit/parking.ts'
+import { Peer } from '../kit/peer.ts'
+import { client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { Peer } from './support/peer.ts'
-import { nothingLeft, outcomeOf, parkQuietly, reasonOf, within } from './support/steps.ts'
 
 const options = { lease: 1_800, waiterTtl: 900, outageTimeout: 2_500 }
 
@@ -80,9 +81,9 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     const told = new Promise(resolve => mine.signal.addEventListener('abort', resolve))
     const theirs = freshKey('theirs')
     const lease = await other.lock(theirs)
-    const { wait: fair } = await parkQuietly(limited, theirs, { fair: true })
-    const { wait: unfair } = await parkQuietly(limited, theirs)
-    const { wait: next } = await parkQuietly(other, key, { fair: true })
+    const { lease: fair } = await parkQuietly(limited, theirs, { fair: true })
+    const { lease: unfair } = await parkQuietly(limited, theirs)
+    const { lease: next } = await parkQuietly(other, key, { fair: true })
     const waits = Promise.all([fair, unfair].map(outcomeOf))
     await revoke(redis)
     expect(mine.held).toBe(true)
@@ -127,7 +128,7 @@ describe('a right that only speed depends on is revoked', () => {
     async fair => {
       const { redis, limited, other, key } = await scene()
       const held = await limited.lock(key)
-      const { wait } = await parkQuietly(other, key, { fair })
+      const { lease: wait } = await parkQuietly(other, key, { fair })
       await redis.acl('SETUSER', 'limited', '-publish')
       await sleep(50)
       expect(await held.release()).toBe(true)
@@ -144,18 +145,18 @@ describe('a right that only speed depends on is revoked', () => {
   ])('to subscribe (%s): I4 I6, a waiter that is queued is granted by its heartbeat', async (_, rules) => {
     const { redis, limited, other, key } = await scene()
     const held = await other.lock(key)
-    const { wait } = await parkQuietly(limited, key, { fair: true })
+    const { lease: wait } = await parkQuietly(limited, key, { fair: true })
     await redis.acl('SETUSER', 'limited', ...rules)
     await redis.client('KILL', 'TYPE', 'PUBSUB')
     await sleep(200)
     expect(await held.release()).toBe(true)
     const { value, error } = await within(options.waiterTtl / 3 + 1_000, outcomeOf(wait))
-    if (error) expect(reasonOf(error)).toMatch(/NOPERM/)
+    if (error) expect(wordsOf(error)).toMatch(/NOPERM/)
     else expect(await value.release()).toBe(true)
     // Who comes now and has to wait is told why it cannot.
     const again = await other.lock(freshKey('again'))
     const refused = await within(1_500, outcomeOf(limited.lock(again.key, { fair: true })))
-    expect(reasonOf(refused.error)).toMatch(/^NOPERM .*(subscribe|channel)/)
+    expect(wordsOf(refused.error)).toMatch(/^NOPERM .*(subscribe|channel)/)
     await nothingLeft(redis, other, key)
   })
 

@@ -4,9 +4,11 @@
  */
 import { expect, test } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
+import { within } from '../kit/outcomes.ts'
+import { parkQuietly } from '../kit/parking.ts'
+import { clientBehindProxy } from '../kit/proxies.ts'
 import { client, freshKey, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
-import { clientBehindProxy, parkQuietly, within } from './support/steps.ts'
 
 /** How a grant is taken away: the client is told, behind the message of the grant, or nobody is. */
 const takings: Record<string, (other: LockClient, key: string) => Promise<unknown>> = {
@@ -29,7 +31,7 @@ test.each(Object.keys(takings).flatMap(taking => tellings.map(telling => ({ taki
     const { locks, proxy } = await clientBehindProxy({ waiterTtl: 900 })
     const other = client()
     const held = await other.lock(key)
-    const { wait } = await parkQuietly(locks, key, { fair: true })
+    const { lease: wait } = await parkQuietly(locks, key, { fair: true })
     const asked = proxy.rule({ direction: 'up', name: 'tend' }, 'hold')
     const answered = proxy.rule({ direction: 'down', name: 'tend' }, 'hold')
     const late = proxy.rule({ direction: 'down', name: 'handoff' }, 'hold')

@@ -2,11 +2,13 @@
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
-import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
+import { parkQuietly, ways } from '../kit/parking.ts'
+import { hasty } from '../kit/proxies.ts'
+import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis, serverIn } from '../kit/redis.ts'
+import { emptyFolder } from '../kit/temp.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { Holds, machineNow, violations } from './support/holds.ts'
-import { bluntRedis, folder, serverIn } from './support/servers.ts'
-import { hasty, nothingLeft, outcomeOf, parkQuietly, reasonOf, ways, within } from './support/steps.ts'
 
 /** All stalls last longer than the lease and shorter than `outageTimeout`. */
 const lease = 1_000
@@ -35,17 +37,18 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (_, begin)
       const { url } = await ownServer('--enable-debug-command', 'local', '--lua-time-limit', '50')
       const redis = plainRedis(url)
       const [holder, other, third] = [client(options, url), client(options, url), client(options, url)]
-      const [mine, theirs] = [new Holds(holder), new Holds(other)]
+      const history = new Memory()
+      const [mine, theirs] = [new RecordedClient('mine', holder, history), new RecordedClient('theirs', other, history)]
       const key = freshKey()
-      const held = mine.note(await holder.lock(key))
-      const { wait } = await parkQuietly(other, key, { fair })
+      const held = await mine.lock(key)
+      const { lease: wait } = await parkQuietly(other, key, { fair })
       const released = await holder.lock(freshKey())
       const stalled = begin(redis)
       await sleep(50)
-      const since = machineNow()
+      const since = performance.now()
       let toldAt = Number.POSITIVE_INFINITY
       held.signal.addEventListener('abort', () => {
-        toldAt = machineNow()
+        toldAt = performance.now()
       })
       const late = outcomeOf(held.renew())
       const newcomer = outcomeOf(third.lock(freshKey()))
@@ -55,15 +58,14 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (_, begin)
       expect(toldAt - since).toBeLessThan(lease + 100)
 
       // What is granted at the end of a stall has its whole lease, though it was asked for long ago.
-      const next = theirs.note(await within(stall + options.waiterTtl / 3 + 1_000, wait))
+      const next = theirs.granted(await within(stall + options.waiterTtl / 3 + 1_000, wait))
       await stalled
       expect((await within(1_000, newcomer)).value?.held).toBe(true)
-      expect(violations([...mine.spans, ...theirs.spans])).toEqual([])
       // What had been sent in the stall has run by now, and changed nothing for the next.
       await sleep(100)
       expect(await other.inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
-      theirs.end(next)
-      expect(await next.release()).toBe(true)
+      expect(await theirs.release(next)).toBe(true)
+      expect(violationsIn(history.events)).toEqual([])
       await nothingLeft(redis, other, key)
     },
   )
@@ -98,29 +100,28 @@ test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, nobody notices (fair: %s)', a
   const loop = (async () => {
     for (; flushing; await sleep(0)) await redis.script('FLUSH', 'SYNC')
   })()
-  const spans = await Promise.all(
-    [1, 2, 3].map(async () => {
+  const history = new Memory()
+  await Promise.all(
+    [1, 2, 3].map(async i => {
       const locks = client(options, url)
-      const holds = new Holds(locks)
+      const calls = new RecordedClient(`client ${i}`, locks, history)
       for (let i = 0; i < 40; i++) {
-        const lease = holds.note(await within(3_000, locks.lock(key, { fair })))
+        const lease = await within(3_000, calls.lock(key, { fair }))
         if (i % 5 === 0) await lease.renew()
-        holds.end(lease)
-        expect(await lease.release()).toBe(true)
+        expect(await calls.release(lease)).toBe(true)
         await hasty(locks, key, fair).then(each => each?.release())
       }
-      return holds.spans
     }),
   )
   flushing = false
   await loop
-  expect(violations(spans.flat())).toEqual([])
+  expect(violationsIn(history.events)).toEqual([])
   await nothingLeft(redis, client({}, url), key)
 })
 
 describe('-LOADING, after a restart with data that takes two seconds to read', () => {
   async function scene() {
-    const server = await serverIn(await folder(), '--rdbcompression', 'no')
+    const server = await serverIn(await emptyFolder(), '--rdbcompression', 'no')
     const redis = bluntRedis(server.url)
     const filler = Array.from({ length: 150 }, (_, i) => [`filler ${i}`, 'x'.repeat(1_000)])
     await redis.mset(Object.fromEntries(filler))
@@ -144,13 +145,13 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     const [holder, other, hasty] = [client({}, url), client({}, url), client({ outageTimeout: 1_200 }, url)]
     const key = freshKey()
     const held = await holder.lock(key)
-    const { wait } = await parkQuietly(other, key, { fair: true })
+    const { lease: wait } = await parkQuietly(other, key, { fair: true })
     await redis.save()
     const restarted = reload()
     const looking = bluntRedis(url)
     await eventually(async () => /loading:1/.test(await looking.info('persistence').catch(() => '')))
     const newcomer = outcomeOf(other.lock(freshKey()))
-    expect(reasonOf((await outcomeOf(hasty.lock(freshKey()))).error)).toMatch(/^LOADING /)
+    expect(wordsOf((await outcomeOf(hasty.lock(freshKey()))).error)).toMatch(/^LOADING /)
     await restarted
     expect((await within(3_000, newcomer)).value?.held).toBe(true)
     expect(held.held).toBe(true)
@@ -168,16 +169,17 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
   test('I1 I4 I8: a lease that runs out meanwhile is lost, and the next is granted when it is over', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other] = [client(options, url), client(options, url)]
-    const [mine, theirs] = [new Holds(holder), new Holds(other)]
+    const history = new Memory()
+    const [mine, theirs] = [new RecordedClient('mine', holder, history), new RecordedClient('theirs', other, history)]
     const key = freshKey()
-    const { signal } = mine.note(await holder.lock(key))
-    const { wait } = await parkQuietly(other, key, { fair: true })
+    const { signal } = await mine.lock(key)
+    const { lease: wait } = await parkQuietly(other, key, { fair: true })
     await redis.save()
     await reload()
     expect(signal.aborted).toBe(true)
-    const next = theirs.note(await within(options.waiterTtl / 3 + 1_500, wait))
-    expect(violations([...mine.spans, ...theirs.spans])).toEqual([])
-    expect(await next.release()).toBe(true)
+    const next = theirs.granted(await within(options.waiterTtl / 3 + 1_500, wait))
+    expect(await theirs.release(next)).toBe(true)
+    expect(violationsIn(history.events)).toEqual([])
     await nothingLeft(redis, other, key)
   })
 })

@@ -2,7 +2,8 @@
  * A TCP proxy between client and Redis that breaks things on command. Directions: 'up' to the server, 'down' to the client.
  * It is transparent until told otherwise.
  */
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { Relay } from './relay.ts'
 
 type Direction = 'up' | 'down'
 
@@ -11,65 +12,36 @@ interface Pipe {
   readonly server: Socket
 }
 
-export class FaultProxy {
-  readonly #server: Server
+export class FaultProxy extends Relay {
   readonly #pipes = new Set<Pipe>()
   readonly #swallowed = new Set<Direction>()
   readonly #held = new Set<Direction>()
   readonly #pumps = new Set<() => void>()
   #delay = 0
   #filter: ((direction: Direction, data: Buffer) => Buffer | undefined) | undefined
-  #refusing = false
-  url = ''
 
-  protected constructor(port: number) {
-    this.#server = createServer(client => {
-      if (this.#refusing) return client.destroy()
-      const pipe = { client, server: connect(port, '127.0.0.1') }
-      this.#pipes.add(pipe)
-      this.#forward('up', client, pipe.server)
-      this.#forward('down', pipe.server, client)
-      const end = () => {
-        this.#pipes.delete(pipe)
-        client.destroy()
-        pipe.server.destroy()
-      }
-      for (const socket of [client, pipe.server]) socket.setNoDelay(true).on('error', end).on('close', end)
-    })
-  }
-
-  /** A proxy in front of `url`. */
-  static async open(url: string): Promise<FaultProxy> {
-    const proxy = new FaultProxy(Number(new URL(url).port))
-    await proxy.listen()
-    return proxy
-  }
-
-  protected async listen(): Promise<void> {
-    await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
-    const { port } = this.#server.address() as { port: number }
-    this.url = `redis://127.0.0.1:${port}`
+  protected override join(client: Socket, server: Socket): void {
+    const pipe = { client, server }
+    this.#pipes.add(pipe)
+    this.#forward('up', client, server)
+    this.#forward('down', server, client)
+    const end = () => {
+      this.#pipes.delete(pipe)
+      client.destroy()
+      server.destroy()
+    }
+    for (const socket of [client, server]) socket.on('error', end).on('close', end)
   }
 
   get connections(): number {
     return this.#pipes.size
   }
 
-  /** Cuts every connection; new ones are let through, unless `refuse` was called. */
-  cut(): void {
+  override cut(): void {
     for (const { client, server } of this.#pipes) {
       client.destroy()
       server.destroy()
     }
-  }
-
-  /** Refuses new connections until `accept`. */
-  refuse(): void {
-    this.#refusing = true
-  }
-
-  accept(): void {
-    this.#refusing = false
   }
 
   /** Swallows what goes in this direction, without closing anything: a half-open connection. */
@@ -99,11 +71,6 @@ export class FaultProxy {
   /** Shows each piece of data to `filter`, which returns what to forward, or undefined for nothing. */
   filter(filter: (direction: Direction, data: Buffer) => Buffer | undefined): void {
     this.#filter = filter
-  }
-
-  close(): Promise<void> {
-    this.cut()
-    return new Promise(resolve => this.#server.close(() => resolve()))
   }
 
   /** Everything passes through one queue, so that nothing overtakes what is held back or late. */

@@ -10,8 +10,9 @@
  *   twice   it arrives twice
  *   { delay } it arrives that many ms later
  */
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { channelOf, commandOf, Frames, messageOf } from './frames.ts'
+import { Relay } from './relay.ts'
 
 export type Direction = 'up' | 'down'
 export type Kind = 'commands' | 'messages'
@@ -97,7 +98,7 @@ class Wire {
       gone()
       this.cut()
     }
-    for (const socket of [client, server]) socket.setNoDelay(true).on('error', end).on('close', end)
+    for (const socket of [client, server]) socket.on('error', end).on('close', end)
   }
 
   cut(): void {
@@ -167,40 +168,13 @@ class Wire {
   }
 }
 
-export class FrameProxy {
-  readonly #server: Server
+export class FrameProxy extends Relay {
   readonly #wires = new Set<Wire>()
   readonly #rules: Rule[] = []
-  #target: number
-  #refusing = false
-  url = ''
 
-  protected constructor(target: string) {
-    this.#target = portOf(target)
-    this.#server = createServer(client => {
-      if (this.#refusing) return client.destroy()
-      const server = connect(this.#target, '127.0.0.1')
-      const wire: Wire = new Wire(client, server, this.#rules, () => this.#wires.delete(wire))
-      this.#wires.add(wire)
-    })
-  }
-
-  /** A proxy in front of `target`. */
-  static async open(target: string): Promise<FrameProxy> {
-    const proxy = new FrameProxy(target)
-    await proxy.listen()
-    return proxy
-  }
-
-  protected async listen(): Promise<void> {
-    await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
-    const { port } = this.#server.address() as { port: number }
-    this.url = `redis://127.0.0.1:${port}`
-  }
-
-  close(): Promise<void> {
-    this.cut()
-    return new Promise(resolve => this.#server.close(() => resolve()))
+  protected override join(client: Socket, server: Socket): void {
+    const wire: Wire = new Wire(client, server, this.#rules, () => this.#wires.delete(wire))
+    this.#wires.add(wire)
   }
 
   rule(where: Where, deed: Deed): Rule {
@@ -211,17 +185,12 @@ export class FrameProxy {
 
   /** Lifts every rule and lets connections in. What was held arrives now; what was dropped is lost. */
   heal(): void {
-    this.#refusing = false
+    this.accept()
     for (const rule of this.#rules.splice(0)) rule.lift()
   }
 
-  cut(kind?: Kind): void {
+  override cut(kind?: Kind): void {
     for (const wire of this.#wiresOf(kind)) wire.cut()
-  }
-
-  /** Refuses new connections, or lets them in again. */
-  refuse(refusing = true): void {
-    this.#refusing = refusing
   }
 
   /** The present connections are half-open from now on, until their client gives them up. Those made later are not. */
@@ -242,7 +211,7 @@ export class FrameProxy {
 
   /** Another server is behind the name from now on; connections to the old one are cut, or only some of them. */
   switchTo(target: string, cut?: Kind | 'none'): void {
-    this.#target = portOf(target)
+    this.leadTo(target)
     if (cut !== 'none') this.cut(cut)
   }
 
@@ -265,8 +234,4 @@ export class FrameProxy {
       wire.pump('down')
     }
   }
-}
-
-function portOf(url: string): number {
-  return Number(new URL(url).port)
 }

@@ -1,3 +1,5 @@
+import { setImmediate as turn } from 'node:timers/promises'
+
 export function sleep(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms))
 }
@@ -11,4 +13,10 @@ export async function eventually<T>(check: () => T | Promise<T>, limit = 5_000):
     if (performance.now() > end) throw new Error(`not true within ${limit} ms: ${check}`)
     await sleep(5)
   }
+}
+
+/** Resolves at this moment of `performance.now()`, as exactly as an event loop can. */
+export async function at(moment: number): Promise<void> {
+  await sleep(Math.max(0, moment - performance.now() - 3))
+  while (performance.now() < moment) await turn()
 }

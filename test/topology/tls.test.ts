@@ -2,7 +2,7 @@
 import type { ConnectionOptions } from 'node:tls'
 import { beforeAll, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
-import { rejection } from '../contract/support.ts'
+import { rejection } from '../kit/outcomes.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import { Authority } from '../kit/topologies/certificates.ts'
 import { tls } from '../kit/topologies/tls.ts'

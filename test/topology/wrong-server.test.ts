@@ -3,9 +3,9 @@ import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { RunningServer } from '../../local-redis/index.ts'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
-import { heard, promptly, rejection } from '../contract/support.ts'
+import { heard, promptly, rejection } from '../kit/outcomes.ts'
+import { refusingProxy } from '../kit/proxies.ts'
 import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
-import { RefusingProxy } from '../kit/refusing-proxy.ts'
 import { eventually } from '../kit/time.ts'
 import { RedisCluster } from '../kit/topologies/redis-cluster.ts'
 import { RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
@@ -84,7 +84,7 @@ describe('a URL that leads to', () => {
 
   test('a server that does not know HELLO is taken for what it is when it refuses', async () => {
     const [plain, node] = [await ownServer(), cluster.nodes[0]!.server]
-    const proxies = await Promise.all([plain, node].map(({ url }) => RefusingProxy.open(url)))
+    const proxies = await Promise.all([plain, node].map(({ url }) => refusingProxy(url)))
     for (const proxy of proxies) {
       proxy.answer(command => (command === 'hello' ? "-ERR unknown command 'HELLO'\r\n" : undefined))
     }
@@ -97,7 +97,7 @@ describe('a URL that leads to', () => {
 
   test('something else after a while: calls are served as soon as it is another server, and refused when it is not', async () => {
     const [plain, node] = [await ownServer(), cluster.nodes[0]!.server]
-    const proxy = await RefusingProxy.open(node.url)
+    const proxy = await refusingProxy(node.url)
     const locks = client({}, proxy.url)
     await rejection(locks.lock(freshKey()), LockConnectionError)
     proxy.switchTo(plain.url)

@@ -3,8 +3,9 @@ import { metrics, trace } from '@opentelemetry/api'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Lease, LockArgumentError, LockTimeoutError } from '../../../src/index.ts'
 import { type InstrumentOptions, instrument } from '../../../src/opentelemetry/index.ts'
+import { reasonOf, rejection } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
 import { client, freshKey } from '../../kit/redis.ts'
-import { queueUp, reasonOf, rejection } from '../support.ts'
 import { Telemetry } from './telemetry.ts'
 
 describe('instrument', () => {
@@ -123,7 +124,7 @@ describe('disable', () => {
     const { locks, instrumentation } = telemetry.client()
     const key = freshKey()
     const lease = await locks.lock(key)
-    const { lease: next } = await queueUp(locks, key, 1)
+    const { lease: next } = await park(locks, key, { fair: true })
     instrumentation[Symbol.dispose]()
     expect(telemetry.spans('lock.wait')).toHaveLength(2)
     expect(telemetry.spans('lock.hold')).toHaveLength(1)

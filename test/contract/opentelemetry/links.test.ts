@@ -4,9 +4,9 @@ import { type DiagLogger, diag } from '@opentelemetry/api'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base'
 import { type Redis, Redis as RedisClient } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { park } from '../../kit/parking.ts'
 import { Child } from '../../kit/process.ts'
 import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
-import { park, queueUp } from '../support.ts'
 import { passOn, Telemetry } from './telemetry.ts'
 
 const nameOf = (span: ReadableSpan | undefined) => span?.spanContext().spanId
@@ -84,7 +84,7 @@ describe('across clients and processes', () => {
     const { spanId, traceId, token } = await child.message<{ spanId: string; traceId: string; token: number }>(
       message => 'spanId' in message,
     )
-    const { lease } = await queueUp(locks, key, 1)
+    const { lease } = await park(locks, key, { fair: true })
     child.send({ release: true })
     await (await lease).release()
     const [hold] = await telemetry.ended('lock.hold', 1)
@@ -138,7 +138,7 @@ describe('across clients and processes', () => {
     ]
     for (const [i, value] of values.entries()) {
       const lease = await client().lock(key)
-      const { lease: next } = await queueUp(locks, key, 1)
+      const { lease: next } = await park(locks, key, { fair: true })
       await redis.set(`lock-trace:{${key}}`, value)
       await lease.release()
       await (await next).release()

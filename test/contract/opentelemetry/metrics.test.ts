@@ -1,10 +1,11 @@
 /** The metrics, read by the real SDK, on a real Redis. */
 import type { Histogram } from '@opentelemetry/sdk-metrics'
 import { describe, expect, test } from 'vitest'
+import { reasonOf } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
 import { place } from '../../kit/place.ts'
 import { client, freshKey } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
-import { park, queueUp, reasonOf } from '../support.ts'
 import { Telemetry } from './telemetry.ts'
 
 describe('every count', () => {
@@ -31,7 +32,7 @@ describe('waiters, leases and grants', () => {
     const now = async () => [await telemetry.sum('redis_baton.waiters'), await telemetry.sum('redis_baton.leases')]
     const lease = await locks.lock(key)
     const again = await locks.lock(key, { owner: lease.owner })
-    const { lease: fair } = await queueUp(locks, key, 1)
+    const { lease: fair } = await park(locks, key, { fair: true })
     const unfair = locks.lock(key)
     expect(await now()).toEqual([2, 2])
     expect(locks.stats()).toMatchObject({ waiting: 2, holding: 2 })
@@ -58,7 +59,7 @@ describe('durations are seconds', () => {
     const key = freshKey()
     const lease = await client().lock(key)
     const stop = new AbortController()
-    const { lease: granted } = await queueUp(locks, key, 1)
+    const { lease: granted } = await park(locks, key, { fair: true })
     const ends = [
       locks.tryLock(key),
       locks.tryLock(key, { timeout: 100 }),

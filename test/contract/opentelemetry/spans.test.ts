@@ -2,9 +2,10 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import { describe, expect, test } from 'vitest'
 import { LockLostError, LockTimeoutError } from '../../../src/index.ts'
+import { reasonOf, rejection } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
 import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
-import { park, queueUp, reasonOf, rejection } from '../support.ts'
 import { activeSpan, milliseconds, Telemetry } from './telemetry.ts'
 
 describe('a lock that is free', () => {
@@ -141,7 +142,7 @@ describe('a wait', () => {
     const { locks } = telemetry.client()
     const key = freshKey()
     const lease = await client({ label: 'the holder' }).lock(key)
-    const [fair, unfair] = [await queueUp(locks, key, 1), locks.lock(key)]
+    const [fair, unfair] = [await park(locks, key, { fair: true }), locks.lock(key)]
     await sleep(50)
     await lease.release()
     await (await fair.lease).release()
@@ -198,7 +199,7 @@ describe('a wait', () => {
     const key = freshKey()
     await client().lock(key)
     const stop = new AbortController()
-    const { lease } = await queueUp(locks, key, 1, { signal: stop.signal })
+    const { lease } = await park(locks, key, { fair: true, signal: stop.signal })
     stop.abort(new Error('enough'))
     expect(await reasonOf(lease)).toBe(stop.signal.reason)
     const [wait] = telemetry.spans('lock.wait')
@@ -211,7 +212,7 @@ describe('a wait', () => {
     const { locks } = telemetry.client()
     const key = freshKey()
     await client().lock(key)
-    const { lease } = await queueUp(locks, key, 1)
+    const { lease } = await park(locks, key, { fair: true })
     const closed = reasonOf(lease)
     await locks.close()
     await closed

@@ -18,9 +18,9 @@ import {
 import { onTestFinished } from 'vitest'
 import type { ClientOptions, LockClient } from '../../../src/index.ts'
 import { type Instrumentation, type InstrumentOptions, instrument } from '../../../src/opentelemetry/index.ts'
+import { park } from '../../kit/parking.ts'
 import { client } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
-import { queueUp } from '../support.ts'
 
 export class Telemetry {
   readonly tracerProvider: BasicTracerProvider
@@ -121,9 +121,9 @@ function includes(attributes: Attributes, where: Attributes): boolean {
 /** Three holds of a key, in the clients `one`, `two` and `one`, of which the second and the third have waited. */
 export async function passOn(one: LockClient, two: LockClient, key: string): Promise<void> {
   const first = await one.lock(key)
-  const second = await queueUp(two, key, 1)
+  const second = await park(two, key, { fair: true })
   await first.release()
-  const third = await queueUp(one, key, 1)
+  const third = await park(one, key, { fair: true })
   await (await second.lease).release()
   await (await third.lease).release()
 }

@@ -1,8 +1,8 @@
 /** The ioredis instance that a client was made from stays its caller's: used as a pattern, never touched. */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
+import { park } from '../../kit/parking.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
-import { parkOne } from '../../kit/steps.ts'
 import { eventually } from '../../kit/time.ts'
 
 /** Everything that a library could do to an instance. */
@@ -36,16 +36,16 @@ test('its keyPrefix counts for keys and channels, and it is as it was before', a
   const other = client({ prefix: 'shop:lock' }, url)
   const held = await locks.lock(key)
   expect(await other.inspect(key), 'the same lock, spelled out').toMatchObject({ locked: true, owner: held.owner })
-  const fair = await parkOne(other, key, { fair: true })
-  const unfair = await parkOne(locks, key)
+  const fair = await park(other, key, { fair: true })
+  const unfair = await park(locks, key)
   const channels = async () => (await plain.pubsub('CHANNELS', '*')) as string[]
   await eventually(async () => (await channels()).some(name => name.includes(`{${key}}`)))
   for (const name of [...(await keysWith(plain, '')), ...(await channels())]) expect(name).toMatch(/^shop:/)
   expect(looks(redis), 'while the client works').toEqual(before)
 
   await held.release()
-  await (await fair.wait).release()
-  expect(await (await unfair.wait).release()).toBe(true)
+  await (await fair.lease).release()
+  expect(await (await unfair.lease).release()).toBe(true)
   const beforeClose = await connected()
   await locks.close()
   await eventually(async () => (await connected()) === beforeClose - 2)

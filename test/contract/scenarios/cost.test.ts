@@ -2,8 +2,9 @@
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { calls, scriptCalls } from '../../kit/command-stats.ts'
+import { within } from '../../kit/outcomes.ts'
+import { parkMany } from '../../kit/parking.ts'
 import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
-import { park, within } from '../../kit/steps.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
 /** The calls so far, once no more are made: what was parked has finished parking. */
@@ -25,8 +26,8 @@ test('200 fair and 200 unfair idle waiters, and 200 with owners of their own, se
   const [holder, locks] = [client({}, url), client({ waiterTtl: 3_000 }, url)]
   const keys = { fair: freshKey('fair'), unfair: freshKey('unfair'), owners: freshKey('owners') }
   for (const key of Object.values(keys)) await holder.lock(key)
-  await park(locks, keys.fair, 200, { fair: true })
-  await park(locks, keys.unfair, 200, { fairAfter: 600_000 })
+  await parkMany(locks, keys.fair, 200, { fair: true })
+  await parkMany(locks, keys.unfair, 200, { fairAfter: 600_000 })
   for (let i = 0; i < 200; i++) locks.lock(keys.owners, { owner: `owner ${i}`, fairAfter: 600_000 }).catch(() => {})
   await eventually(() => locks.stats().waiting === 600)
 
@@ -55,7 +56,7 @@ describe.each([1, 10, 100])('with %i waiters in each of three clients', waiters 
     await (await holder.lock(key)).release()
     const held = await holder.lock(key)
     const waits = []
-    for (let i = 0; i < 3; i++) waits.push(...(await park(client(options, url), key, waiters, { fair })))
+    for (let i = 0; i < 3; i++) waits.push(...(await parkMany(client(options, url), key, waiters, { fair })))
     const before = await settled(redis)
     await held.release()
     await within(1_000, Promise.race(waits))

@@ -1,7 +1,7 @@
 /** Sums that come out right only if no two owners are ever inside at once (I1). */
 import { expect, test } from 'vitest'
 import { client, freshKey, plainRedis } from '../../kit/redis.ts'
-import { increment } from '../../kit/steps.ts'
+import { increment } from '../../kit/witness.ts'
 
 test.each([true, false])('15 owners in one client add up to 15 (fair: %s)', async fair => {
   const key = freshKey()

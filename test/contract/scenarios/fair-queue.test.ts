@@ -1,8 +1,8 @@
 /** Fair waiters are served in the order in which they came (I3), each of them, however long it takes. */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
-import { client, freshKey, plainRedis } from '../../kit/redis.ts'
-import { nothingLeft, park, parkOne } from '../../kit/steps.ts'
+import { park, parkMany } from '../../kit/parking.ts'
+import { client, freshKey, nothingLeft, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
 /** Each waiter releases as soon as it is granted; the ids in the order of their grants. */
@@ -22,7 +22,7 @@ test('500 fair waiters of one client are all served, in order', async () => {
   const key = freshKey()
   const locks = client()
   const first = await locks.lock(key)
-  const waits = await park(locks, key, 500, { fair: true })
+  const waits = await parkMany(locks, key, 500, { fair: true })
   await first.release()
   const served = await serve(waits)
   expect(served).toEqual(await Promise.all(waits))
@@ -35,7 +35,7 @@ test('500 fair waiters of five clients are all served, in the order of the queue
   const first = await client().lock(key)
   const waits: Promise<Lease>[] = []
   for (let round = 0; round < 20; round++) {
-    for (const locks of clients) waits.push(...(await park(locks, key, 5, { fair: true })))
+    for (const locks of clients) waits.push(...(await parkMany(locks, key, 5, { fair: true })))
   }
   const queue = (await clients[0]!.inspect(key)).waiters.map(({ id }) => id)
   await first.release()
@@ -50,9 +50,9 @@ test('a waiter older than its expiry keeps its place while its process lives', a
   const key = freshKey()
   const waiterTtl = 800
   const first = await client().lock(key)
-  const { wait: old } = await parkOne(client({ waiterTtl }), key, { fair: true })
+  const { lease: old } = await park(client({ waiterTtl }), key, { fair: true })
   await sleep(3.5 * waiterTtl)
-  const { wait: young } = await parkOne(client(), key, { fair: true })
+  const { lease: young } = await park(client(), key, { fair: true })
   expect((await client().inspect(key)).waiters).toHaveLength(2)
 
   const order: string[] = []

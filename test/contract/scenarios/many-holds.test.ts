@@ -1,7 +1,7 @@
 /** More holds of one owner than Redis takes arguments (about 8,000): nothing may depend on how many there are. */
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { LockClient } from '../../../src/index.ts'
-import { FaultProxy } from '../../kit/fault-proxy.ts'
+import { faultProxy } from '../../kit/proxies.ts'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
@@ -13,8 +13,7 @@ describe('10,000 holds of one owner', { timeout: 60_000 }, () => {
   }
 
   test('I4: whose process is gone leave the lock to the next', async () => {
-    const proxy = await FaultProxy.open(redisUrl())
-    onTestFinished(() => proxy.close())
+    const proxy = await faultProxy(redisUrl())
     const other = client()
     const key = freshKey()
     await hold(client({}, proxy.url), key, 8_000)

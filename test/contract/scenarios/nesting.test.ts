@@ -1,8 +1,7 @@
 /** Functions that take the same lock may call each other: an inner lock re-enters, and the outermost release frees. */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
-import { client, freshKey, plainRedis } from '../../kit/redis.ts'
-import { nothingLeft } from '../../kit/steps.ts'
+import { client, freshKey, nothingLeft, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
 test.each([true, false])('a lock is taken again through two layers of functions (fair: %s)', async fair => {

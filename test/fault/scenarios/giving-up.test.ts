@@ -4,8 +4,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type LockClient, type LockOptions, LockTimeoutError } from '../../../src/index.ts'
-import { client, freshKey, plainRedis, redisUrl } from '../../kit/redis.ts'
-import { nothingLeft, parkOne, within } from '../../kit/steps.ts'
+import { within } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
+import { client, freshKey, nothingLeft, plainRedis, redisUrl } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { clientOnTwoWays, reconnect } from './two-ways.ts'
 
@@ -69,7 +70,7 @@ async function race(parties: Parties, fair: boolean, way: string, at: (typeof mo
     },
   )
   await Promise.race([refused, outcome])
-  const { wait } = await parkOne(next, key, { fair })
+  const { lease: wait } = await park(next, key, { fair })
 
   await until(begin + at.moment)
   const released = held.release()
@@ -108,7 +109,7 @@ describe.each(Object.keys(ways))('a waiter that %s around the moment of its gran
     const refused = new Promise(resolve => locks.once('waiting', resolve))
     const outcome = locks.lock(key, { fair: true, ...patient() }).catch(reason)
     await refused
-    const { wait } = await parkOne(client(options), key, { fair: true })
+    const { lease: wait } = await park(client(options), key, { fair: true })
     await held.release()
     const value = await within(1_000, wait)
     expect(await outcome).toBe(true)
@@ -125,7 +126,7 @@ describe.each(Object.keys(ways))('a waiter that %s around the moment of its gran
     const refused = new Promise(resolve => locks.once('waiting', resolve))
     const outcome = locks.lock(key, { ...patient() }).catch(reason)
     await refused
-    const { wait: behind } = await parkOne(locks, key)
+    const { lease: behind } = await park(locks, key)
     commands.swallow('down')
     await held.release()
     expect(await outcome).toBe(true)
@@ -178,7 +179,7 @@ describe.each(Object.keys(ways))('a waiter that %s around the moment of its gran
     })
     network.write(request as Buffer)
     await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
-    const { wait } = await parkOne(next, key, { fair: true })
+    const { lease: wait } = await park(next, key, { fair: true })
     await held.release()
     const value = await within(1_000, wait)
     expect(await value.release()).toBe(true)
@@ -195,7 +196,7 @@ test('a queue of waiters that all give up at once leaves the lock to the one tha
     locks.lock(key, { fair: i % 2 === 0, signal: controller.signal }).catch(error => error),
   )
   await eventually(async () => (await locks.inspect(key)).waiters.length === 50)
-  const { wait } = await parkOne(patientOne, key, { fair: true })
+  const { lease: wait } = await park(patientOne, key, { fair: true })
   const released = held.release()
   controller.abort(cancelled)
   const value = await within(1_000, wait)

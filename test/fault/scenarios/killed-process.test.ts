@@ -1,7 +1,8 @@
 /** Waiters of a process that was killed cost the others nothing: the next release passes them over (I4, I7). */
 import { expect, test } from 'vitest'
-import { client, freshKey, plainRedis } from '../../kit/redis.ts'
-import { nothingLeft, parkOne, within } from '../../kit/steps.ts'
+import { within } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
+import { client, freshKey, nothingLeft, plainRedis } from '../../kit/redis.ts'
 import { Agent } from './agent.ts'
 
 /** Far more than a test lasts, so that no expiry of a waiter can be what lets the next one through. */
@@ -15,7 +16,7 @@ test.each([1, 50])(
     const held = await locks.lock(key)
     const agent = new Agent(options)
     await agent.queue(key, count, { fair: true })
-    const { wait } = await parkOne(client(options), key, { fair: true })
+    const { lease: wait } = await park(client(options), key, { fair: true })
     expect((await locks.inspect(key)).waiters).toHaveLength(count + 1)
 
     await agent.kill()
@@ -45,10 +46,10 @@ test('dead waiters between living ones are passed over, and the living keep thei
   const doomed = [new Agent(options), new Agent(options)]
   const waits = []
   for (const agent of doomed) {
-    waits.push((await parkOne(client(options), key, { fair: true })).wait)
+    waits.push((await park(client(options), key, { fair: true })).lease)
     await agent.queue(key, 5, { fair: true })
   }
-  waits.push((await parkOne(client(options), key, { fair: true })).wait)
+  waits.push((await park(client(options), key, { fair: true })).lease)
   await Promise.all(doomed.map(agent => agent.kill()))
 
   const order: number[] = []

@@ -1,8 +1,8 @@
 /** A lease that ends by itself: its waiters notice without being told (I4), and nothing of it stays behind (I7). */
 import { describe, expect, test } from 'vitest'
 import { calls } from '../../kit/command-stats.ts'
+import { park } from '../../kit/parking.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
-import { parkOne } from '../../kit/steps.ts'
 import { sleep } from '../../kit/time.ts'
 import { Agent } from './agent.ts'
 
@@ -20,7 +20,7 @@ describe.each([true, false])('a lease that ends unannounced wakes its waiter wit
   test('a fixed lease', async () => {
     const key = freshKey()
     const holder = await client().lock(key, { lease: 700 })
-    const { wait } = await parkOne(client(), key, { fair })
+    const { lease: wait } = await park(client(), key, { fair })
     const { earliest, latest } = await leaseEnd(key)
     const lease = await wait
     const now = performance.now()
@@ -34,7 +34,7 @@ describe.each([true, false])('a lease that ends unannounced wakes its waiter wit
     const key = freshKey()
     const agent = new Agent({ lease: 1_200 })
     const held = await agent.lock(key)
-    const { wait } = await parkOne(client(), key, { fair })
+    const { lease: wait } = await park(client(), key, { fair })
     await sleep(1_500)
     await agent.kill()
     const { earliest, latest } = await leaseEnd(key)

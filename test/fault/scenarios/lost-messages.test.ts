@@ -1,8 +1,9 @@
 /** Messages are hints: a waiter that misses the release gets the lock all the same, as soon as it can hear again (I4). */
 import { describe, expect, test } from 'vitest'
 import type { LockClient } from '../../../src/index.ts'
+import { within } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
 import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
-import { parkOne, within } from '../../kit/steps.ts'
 import { sleep } from '../../kit/time.ts'
 import { clientOnTwoWays, fallSilent } from './two-ways.ts'
 
@@ -11,7 +12,7 @@ const noHeartbeat = { waiterTtl: 60_000 }
 
 /** A waiter that has nothing more to ask: an unfair one subscribes and tries again after it was refused. */
 async function parkAndListen(locks: LockClient, key: string, fair: boolean) {
-  const parked = await parkOne(locks, key, { fair })
+  const parked = await park(locks, key, { fair })
   if (!fair) await sleep(20)
   return parked
 }
@@ -21,7 +22,7 @@ describe.each([true, false])('the waiter gets the lock (fair: %s)', fair => {
     const key = freshKey()
     const { locks, messages } = await clientOnTwoWays(noHeartbeat)
     const held = await client().lock(key)
-    const { wait } = await parkAndListen(locks, key, fair)
+    const { lease: wait } = await parkAndListen(locks, key, fair)
     messages.refuse()
     messages.cut()
     await held.release()
@@ -34,7 +35,7 @@ describe.each([true, false])('the waiter gets the lock (fair: %s)', fair => {
     const key = freshKey()
     const { locks, messages, commands } = await clientOnTwoWays(noHeartbeat)
     const held = await client().lock(key)
-    const { wait } = await parkAndListen(locks, key, fair)
+    const { lease: wait } = await parkAndListen(locks, key, fair)
     for (const way of [messages, commands]) {
       way.refuse()
       way.cut()
@@ -54,7 +55,7 @@ describe.each([true, false])('the waiter gets the lock (fair: %s)', fair => {
     for (let after = -3; after <= 3; after += 0.25) {
       const key = freshKey()
       const held = await holder.lock(key)
-      const { wait } = await parkAndListen(locks, key, fair)
+      const { lease: wait } = await parkAndListen(locks, key, fair)
       const kill = () => redis.client('KILL', 'TYPE', 'PUBSUB')
       const killed = after > 0 ? sleep(after).then(kill) : kill()
       if (after < 0) await sleep(-after)
@@ -73,7 +74,7 @@ describe.each([true, false])('a half-open connection costs about waiterTtl, not 
     const key = freshKey()
     const { locks, messages } = await clientOnTwoWays({ waiterTtl })
     const held = await client().lock(key)
-    const { wait } = await parkAndListen(locks, key, fair)
+    const { lease: wait } = await parkAndListen(locks, key, fair)
     const noticed = fallSilent(messages, 4 * waiterTtl)
     await sleep(50)
     await held.release()
@@ -85,7 +86,7 @@ describe.each([true, false])('a half-open connection costs about waiterTtl, not 
     const key = freshKey()
     const { locks, messages, commands } = await clientOnTwoWays({ waiterTtl, outageTimeout: 4_000 })
     const held = await client().lock(key)
-    const { wait } = await parkAndListen(locks, key, fair)
+    const { lease: wait } = await parkAndListen(locks, key, fair)
     const noticed = Promise.all([messages, commands].map(way => fallSilent(way, 4 * waiterTtl)))
     await sleep(50)
     await held.release()
@@ -98,7 +99,7 @@ test('a half-open subscriber is noticed by itself, before any heartbeat', { time
   const key = freshKey()
   const { locks, messages } = await clientOnTwoWays(noHeartbeat)
   const held = await client().lock(key)
-  const { wait } = await parkAndListen(locks, key, false)
+  const { lease: wait } = await parkAndListen(locks, key, false)
   const noticed = fallSilent(messages, 15_000)
   await sleep(50)
   await held.release()

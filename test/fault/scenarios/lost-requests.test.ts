@@ -1,8 +1,9 @@
 /** Requests whose request or reply is lost on the way are sent again, and what they did is done once (I5). */
 import { describe, expect, test } from 'vitest'
-import { client, freshKey, plainRedis } from '../../kit/redis.ts'
-import { increment, nothingLeft, parkOne } from '../../kit/steps.ts'
+import { park } from '../../kit/parking.ts'
+import { client, freshKey, nothingLeft, plainRedis } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
+import { increment } from '../../kit/witness.ts'
 import { clientOnTwoWays, reconnect } from './two-ways.ts'
 
 describe('a release', () => {
@@ -41,7 +42,7 @@ describe('a release', () => {
     const key = freshKey()
     const { locks, commands } = await clientOnTwoWays({ waiterTtl: 60_000 })
     const lease = await locks.lock(key)
-    const { wait } = await parkOne(locks, key, { fair: true })
+    const { lease: wait } = await park(locks, key, { fair: true })
     commands.swallow('down')
     const released = lease.release()
     const granted = await eventually(async () => {

@@ -1,8 +1,8 @@
 /** A Redis that comes back empty: waiters queue again in their old order, tokens go on, and who held is told (I2, I3, I8). */
 import { expect, test } from 'vitest'
 import { LockLostError } from '../../../src/index.ts'
+import { park } from '../../kit/parking.ts'
 import { client, freshKey, ownServer } from '../../kit/redis.ts'
-import { parkOne } from '../../kit/steps.ts'
 import { eventually } from '../../kit/time.ts'
 import { Agent } from './agent.ts'
 
@@ -19,7 +19,7 @@ test('fair waiters of two clients keep their order over a restart without data',
   let hold = true
   const served: Promise<void>[] = []
   for (let place = 0; place < places; place++) {
-    const { wait } = await parkOne(clients[place % 2]!, key, { fair: true })
+    const { lease: wait } = await park(clients[place % 2]!, key, { fair: true })
     served.push(
       wait.then(async lease => {
         granted.push({ place, token: lease.fencingToken })
@@ -56,7 +56,7 @@ test('fair waiters of one client keep their order, and unfair ones are served, t
   const order: string[] = []
   const served: Promise<void>[] = []
   for (const name of ['1', '2', '3', '4']) {
-    const { wait } = await parkOne(fair, key, { fair: true })
+    const { lease: wait } = await park(fair, key, { fair: true })
     served.push(
       wait.then(async lease => {
         order.push(name)
@@ -64,7 +64,7 @@ test('fair waiters of one client keep their order, and unfair ones are served, t
       }),
     )
   }
-  const { wait } = await parkOne(unfair, key)
+  const { lease: wait } = await park(unfair, key)
   await server.restart()
   await Promise.all([...served, wait.then(lease => lease.release())])
   expect(order).toEqual(['1', '2', '3', '4'])

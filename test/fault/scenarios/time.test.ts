@@ -1,7 +1,7 @@
 /** What a process may get wrong about time: its time of day, and when it last ran. */
 import { describe, expect, test } from 'vitest'
+import { park } from '../../kit/parking.ts'
 import { client, freshKey, plainRedis } from '../../kit/redis.ts'
-import { parkOne } from '../../kit/steps.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { Agent } from './agent.ts'
 
@@ -18,7 +18,7 @@ describe.each([HOUR, -HOUR])('a process whose time of day is off by %i ms', cloc
     await agent.queue(key, 1, { fair: true })
     const second = agent.lock(key, { fair: true, lease: 20_000 })
     await eventually(async () => (await before.inspect(key)).waiters.length === 2)
-    const { wait: third } = await parkOne(after, key, { fair: true })
+    const { lease: third } = await park(after, key, { fair: true })
     const waiters = (await before.inspect(key)).waiters
     for (const { waited, expiresIn } of waiters) {
       expect(waited).toBeLessThan(10_000)
@@ -45,7 +45,7 @@ describe.each([HOUR, -HOUR])('a process whose time of day is off by %i ms', cloc
     const agent = new Agent({ clockOffset, lease: 900 })
     const [renewed, fixed] = [freshKey(), freshKey()]
     const [kept, lapsed] = [await agent.lock(renewed), await agent.lock(fixed, { lease: 900 })]
-    const { wait } = await parkOne(client(), fixed)
+    const { lease: wait } = await park(client(), fixed)
     await wait
     await sleep(2 * 900)
     expect(await agent.state(lapsed.id)).toEqual({ held: false, aborted: true })
@@ -63,7 +63,7 @@ test.each([HOUR, -HOUR])(
     const hold = await agent.lock(own)
     await agent.queue(others, 1, { fair: true })
     await agent.setClock(offset)
-    const { wait } = await parkOne(client(), others, { fair: true })
+    const { lease: wait } = await park(client(), others, { fair: true })
     await sleep(2 * 900)
     expect(await agent.state(hold.id)).toEqual({ held: true, aborted: false })
     expect(await client().tryLock(own)).toBeNull()
@@ -84,7 +84,7 @@ describe.each([
     const key = freshKey()
     const agent = new Agent()
     const hold = await agent.lock(key, options)
-    const { wait } = await parkOne(client(), key, { fair: true })
+    const { lease: wait } = await park(client(), key, { fair: true })
     let unblocked = false
     const blocked = agent.block(hold.id, 2_000).finally(() => {
       unblocked = true

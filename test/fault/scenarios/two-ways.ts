@@ -1,7 +1,7 @@
 /** A lock client whose two connections, for commands and for messages, can be broken each by itself. */
 import { Redis } from 'ioredis'
 import type { ClientOptions, LockClient } from '../../../src/index.ts'
-import { FaultProxy } from '../../kit/proxy.ts'
+import { type FaultProxy, faultProxy } from '../../kit/proxies.ts'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
@@ -12,7 +12,7 @@ export interface TwoWays {
 }
 
 export async function clientOnTwoWays(options: ClientOptions = {}, url = redisUrl()): Promise<TwoWays> {
-  const proxies = [await FaultProxy.before(url), await FaultProxy.before(url)]
+  const proxies = [await faultProxy(url), await faultProxy(url)]
   const free = [...proxies]
   const redis = new Redis({ lazyConnect: true })
   const duplicate = (override: object) => {

@@ -8,11 +8,11 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../../src/index.ts'
-import type { EventOf } from '../events.ts'
-import { now, type Recorder } from '../recorder.ts'
+import { RecordedClient } from '../recorded.ts'
+import type { Recorder } from '../recorder.ts'
+import type { Witnesses } from '../witnesses.ts'
 import { type Choice, choose, chooseAgain } from './choices.ts'
 import type { Random } from './random.ts'
-import type { Witnesses } from './witnesses.ts'
 
 export class Caller {
   readonly #worker: string
@@ -20,9 +20,7 @@ export class Caller {
   readonly #witnesses: Witnesses
   readonly #recorder: Recorder
   readonly #draining: AbortSignal
-  /** The live leases by key and token: the events of the client name a hold by these. */
-  readonly #leases = new Map<string, Set<Lease>>()
-  #attempts = 0
+  readonly #recorded: RecordedClient
 
   constructor(worker: string, locks: LockClient, witnesses: Witnesses, recorder: Recorder, draining: AbortSignal) {
     this.#worker = worker
@@ -30,9 +28,7 @@ export class Caller {
     this.#witnesses = witnesses
     this.#recorder = recorder
     this.#draining = draining
-    locks.on('renewed', ({ key, fencingToken }) => {
-      for (const lease of this.#leases.get(`${fencingToken} ${key}`) ?? []) this.#deadline(lease)
-    })
+    this.#recorded = new RecordedClient(worker, locks, recorder)
   }
 
   /** One choice from its beginning to its end. Returns how long to pause after it, in ms. */
@@ -40,7 +36,7 @@ export class Caller {
     const choice = choose(random, keys)
     // A name of its own lets the checker find the call in a queue; without one its owner is the id that it gets.
     const named = choice.twice || random.chance(choice.mode === 'fair' ? 80 : 30)
-    const owner = named ? `${this.#worker}.${this.#attempts + 1}` : undefined
+    const owner = named ? `${this.#worker}.${this.#recorded.attempts + 1}` : undefined
     const [lease, other] = await Promise.all([
       this.#attempt(choice, owner),
       choice.twice ? this.#attempt(choice, owner) : undefined,
@@ -60,7 +56,7 @@ export class Caller {
 
   async #attempt(choice: Choice, owner: string | undefined): Promise<Lease | undefined> {
     const { key, mode, patience, abortAfter } = choice
-    const attempt = `${this.#worker}.${++this.#attempts}`
+    const attempt = this.#recorded.attempt()
     const abort = new AbortController()
     const aborts = abortAfter !== undefined
     const options = { ...choice.options, ...(owner && { owner }), ...(aborts && { signal: abort.signal }) }
@@ -73,15 +69,15 @@ export class Caller {
     const timer = aborts ? setTimeout(() => abort.abort(), abortAfter) : undefined
     try {
       const lease = choice.try ? await this.#locks.tryLock(key, options) : await this.#locks.lock(key, options)
-      if (lease) this.#granted(attempt, lease)
-      else this.#end(attempt, patience === undefined || mode === 'once' ? 'refused' : 'timeout')
+      if (lease) this.#recorded.granted(lease, attempt)
+      else this.#recorded.end(attempt, patience === undefined || mode === 'once' ? 'refused' : 'timeout')
       return lease ?? undefined
     } catch (error) {
-      if (error instanceof LockTimeoutError) this.#end(attempt, 'timeout')
-      else if (abort.signal.aborted && error === abort.signal.reason) this.#end(attempt, 'aborted')
+      if (error instanceof LockTimeoutError) this.#recorded.end(attempt, 'timeout')
+      else if (abort.signal.aborted && error === abort.signal.reason) this.#recorded.end(attempt, 'aborted')
       // A tryLock does not say that somebody else has the lock, if on a busy machine nothing was answered in its time.
-      else if (choice.try && unanswered(error)) this.#end(attempt, 'timeout')
-      else this.#end(attempt, 'failed', this.#known(error))
+      else if (choice.try && unanswered(error)) this.#recorded.end(attempt, 'timeout')
+      else this.#recorded.end(attempt, 'failed', this.#known(error))
       return undefined
     } finally {
       clearTimeout(timer)
@@ -100,54 +96,20 @@ export class Caller {
 
   /** The same owner, the same lock, inside. Once the lease has ended this is an ordinary attempt. */
   async #again({ key, owner }: Lease): Promise<void> {
-    const attempt = `${this.#worker}.${++this.#attempts}`
+    const attempt = this.#recorded.attempt()
     this.#recorder.record('request', { worker: this.#worker, attempt, key, mode: 'once', owner })
     try {
       const inner = await this.#locks.tryLock(key, { owner, lease: 400 })
-      if (!inner) return this.#end(attempt, 'refused')
-      this.#granted(attempt, inner)
+      if (!inner) return this.#recorded.end(attempt, 'refused')
+      this.#recorded.granted(inner, attempt)
       await this.#release(inner)
     } catch (error) {
-      this.#end(attempt, 'failed', this.#known(error))
-    }
-  }
-
-  #granted(attempt: string, lease: Lease): void {
-    const { key, id, owner, fencingToken: token, via } = lease
-    // The clock first: if the process is stopped in between, the deadline comes out too early, never too late.
-    const t = now()
-    const deadline = t + lease.remaining()
-    this.#recorder.record('grant', { worker: this.#worker, attempt, key, id, owner, token, via, deadline }, t)
-    const lost = () => this.#recorder.record('lost', { worker: this.#worker, id })
-    if (lease.signal.aborted) lost()
-    else lease.signal.addEventListener('abort', lost, { once: true })
-    const name = `${token} ${key}`
-    this.#leases.set(name, (this.#leases.get(name) ?? new Set()).add(lease))
-  }
-
-  #deadline(lease: Lease): void {
-    const t = now()
-    const remaining = lease.remaining()
-    if (remaining > 0) {
-      this.#recorder.record('renewed', { worker: this.#worker, id: lease.id, deadline: t + remaining }, t)
+      this.#recorded.end(attempt, 'failed', this.#known(error))
     }
   }
 
   async #release(lease: Lease): Promise<void> {
-    const { id, key, fencingToken } = lease
-    const worker = this.#worker
-    const name = `${fencingToken} ${key}`
-    const siblings = this.#leases.get(name)
-    siblings?.delete(lease)
-    if (siblings?.size === 0) this.#leases.delete(name)
-    const t = now()
-    this.#recorder.record('release', { worker, id, held: lease.held }, t)
-    const result = await lease.release().catch(error => this.#known(error))
-    this.#recorder.record('released', { worker, id, result })
-  }
-
-  #end(attempt: string, how: EventOf<'end'>['how'], error?: string): void {
-    this.#recorder.record('end', { worker: this.#worker, attempt, how, ...(error !== undefined && { error }) })
+    await this.#recorded.release(lease).catch(error => this.#known(error))
   }
 
   /** The text of an error that may happen; any other is recorded as one that must not. */

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reach } from '../events.ts'
 import { now } from '../recorder.ts'
+import { readRegister } from '../witnesses.ts'
 import { keyFaults } from './key-faults.ts'
 import { type Planned, Planner } from './plan.ts'
 import { processFaults } from './process-faults.ts'
@@ -9,7 +10,6 @@ import { Random } from './random.ts'
 import { serverFaults } from './server-faults.ts'
 import type { Stage } from './stage.ts'
 import { CALM, DRAIN_BOUND, LONGEST_LEASE, STORM, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
-import { readRegister } from './witnesses.ts'
 
 /** The stream of the plan; those of the processes are far from it. */
 const PLAN = 1_000_000

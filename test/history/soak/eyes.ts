@@ -1,5 +1,5 @@
 /** Looks at the fair queues in Redis all the time, and at its own event loop, through which all proxies go. */
-import { decodeClaim } from '../../../src/kinds/mutex/claim.ts'
+import { queueEntries } from '../recorded.ts'
 import { now } from '../recorder.ts'
 import type { Stage } from './stage.ts'
 import { lockName } from './terms.ts'
@@ -72,11 +72,6 @@ export class Eyes {
     const before = this.#seen.get(key)
     if (before && before.text === text && t - before.t < AGAIN) return
     this.#seen.set(key, { text, t })
-    const entries: [id: string, ticket: string, worker: string, owner: string][] = []
-    for (let i = 0; i < flat.length; i += 2) {
-      const { id, owner, label: worker } = decodeClaim(flat[i]!)!
-      entries.push([id, flat[i + 1]!, worker, owner])
-    }
-    this.#stage.recorder.record('queue', { key, from, entries }, t)
+    this.#stage.recorder.record('queue', { key, from, entries: queueEntries(flat) }, t)
   }
 }

@@ -7,6 +7,7 @@ import type { Lease } from '../../../src/index.ts'
 import { Frames, messageOf } from '../../kit/frames.ts'
 import type { HistoryEvent } from '../events.ts'
 import { Recorder, readEvents } from '../recorder.ts'
+import { Witnesses } from '../witnesses.ts'
 import { choose } from './choices.ts'
 import { keyFaults } from './key-faults.ts'
 import { Planner } from './plan.ts'
@@ -14,7 +15,6 @@ import { processFaults } from './process-faults.ts'
 import { Random } from './random.ts'
 import { serverFaults } from './server-faults.ts'
 import { STORM } from './terms.ts'
-import { Witnesses } from './witnesses.ts'
 
 const planner = (seed: number) => new Planner(new Random(seed, 1), 6, 40)
 

@@ -11,10 +11,10 @@ import { Redis } from 'ioredis'
 import { LockClient } from '../../../src/index.ts'
 import { jump } from '../../kit/time-of-day.ts'
 import { now, Recorder } from '../recorder.ts'
+import { Witnesses } from '../witnesses.ts'
 import { Caller } from './caller.ts'
 import { Random } from './random.ts'
 import { keyNames, LONGEST_LEASE, LOOPED, OUTAGE_TIMEOUT, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
-import { Witnesses } from './witnesses.ts'
 
 export interface Orders extends Terms {
   /** Unique in the run: a process that follows a killed one has another name. */

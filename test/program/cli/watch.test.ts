@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Connected } from '../../../cli/connection.ts'
 import { type Watch, type WatchOptions, watch } from '../../../cli/live/watch.ts'
 import type { LockClient } from '../../../src/index.ts'
-import { FaultProxy } from '../../kit/proxy.ts'
+import { faultProxy } from '../../kit/proxies.ts'
 import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
@@ -61,7 +61,7 @@ test('shows who holds and who waits, anew', async () => {
 
 test('rests four times as long as a survey took, and never makes two at a time', async () => {
   const { url } = await ownServer()
-  const proxy = await FaultProxy.before(url)
+  const proxy = await faultProxy(url)
   proxy.delay(20)
   const here = at(proxy.url)
   const count = counted(here.locks)
@@ -122,7 +122,7 @@ describe('while Redis is away', () => {
 
   test('a survey that has waited for it is not taken for a long one', async () => {
     const { url } = await ownServer()
-    const proxy = await FaultProxy.before(url)
+    const proxy = await faultProxy(url)
     const live = watched(at(proxy.url))
     await eventually(() => live.picture)
     proxy.refuse()

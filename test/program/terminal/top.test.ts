@@ -1,6 +1,6 @@
 /** `baton top` as a person has it: in a terminal, with keys. */
 import { describe, expect, test } from 'vitest'
-import { FaultProxy } from '../../kit/proxy.ts'
+import { faultProxy } from '../../kit/proxies.ts'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { batonInTerminal, Terminal } from './tmux.ts'
@@ -230,7 +230,7 @@ describe('leaves the terminal as it was', () => {
 test('Redis goes away and comes back', async () => {
   const name = freshName()
   const { leases } = await threeLocks(name)
-  const proxy = await FaultProxy.before(redisUrl())
+  const proxy = await faultProxy(redisUrl())
   const terminal = await top(name, '--url', proxy.url)
   await terminal.eventually('3 held')
   proxy.refuse()

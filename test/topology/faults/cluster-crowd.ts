@@ -8,16 +8,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Command } from 'ioredis'
 import { onTestFinished } from 'vitest'
-import { type ClientOptions, type Lease, LockClient } from '../../../src/index.ts'
-import { decodeClaim } from '../../../src/kinds/mutex/claim.ts'
+import { type ClientOptions, LockClient } from '../../../src/index.ts'
 import { check, type Verdict } from '../../history/check.ts'
-import type { Fields, HistoryEvent, Kind } from '../../history/events.ts'
+import type { Fields, Kind } from '../../history/events.ts'
+import { Memory, queueEntries, RecordedClient } from '../../history/recorded.ts'
 import { now } from '../../history/recorder.ts'
 import { eventually } from '../../kit/time.ts'
 import { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 
 /** A manual failover that does not come about holds everybody up for 5 s: live waiters have to last longer. */
 const terms = { waiterTtl: 10_000, lease: 20_000, outageTimeout: 20_000 } satisfies ClientOptions
+const workers = ['one', 'two', 'three']
 /** Between two looks at the queues, in ms. */
 const LOOK = 25
 /** In which an operation on the cluster has to be made up for, in ms. */
@@ -59,9 +60,8 @@ export function slotOf(key: string): number {
 
 export class Crowd {
   readonly #cluster: Cluster
-  readonly #clients: readonly LockClient[]
   readonly #contests: readonly Contest[]
-  readonly #events: HistoryEvent[] = []
+  readonly #history = new Memory()
   readonly #served = new Map<string, number>()
   readonly #done: Promise<unknown>[] = []
   #open = true
@@ -69,14 +69,14 @@ export class Crowd {
   /** Each client has `callers` callers of each key. */
   constructor(cluster: RedisCluster, contests: readonly Contest[], callers = 3) {
     this.#cluster = clusterClient(cluster)
-    this.#clients = ['one', 'two', 'three'].map(label => clusterLocks(cluster, { label }))
     this.#contests = contests
     const { waiterTtl, lease: longestLease, outageTimeout } = terms
-    this.#record('run', { seed: 0, waiterTtl, longestLease, outageTimeout })
-    this.#record('clock', { wall: Date.now() })
-    for (const contest of contests) {
-      for (const locks of this.#clients) {
-        for (let caller = 0; caller < callers; caller++) this.#done.push(this.#call(locks, contest, caller))
+    this.record('run', { seed: 0, waiterTtl, longestLease, outageTimeout })
+    this.record('clock', { wall: Date.now() })
+    for (const label of workers) {
+      const client = new RecordedClient(label, clusterLocks(cluster, { label }), this.#history)
+      for (const contest of contests) {
+        for (let caller = 0; caller < callers; caller++) this.#done.push(this.#call(label, client, contest, caller))
       }
     }
     this.#done.push(this.#watch())
@@ -85,7 +85,7 @@ export class Crowd {
   /** Resolves when callers of every key and every client have been served anew. */
   async served(limit = SOON): Promise<void> {
     this.#served.clear()
-    const all = this.#contests.length * this.#clients.length
+    const all = this.#contests.length * workers.length
     await eventually(() => this.#served.size === all, limit)
   }
 
@@ -95,48 +95,29 @@ export class Crowd {
 
   /** What has happened to the data of the cluster from outside, for the checker. */
   record<K extends Kind>(kind: K, fields: Fields<K>): void {
-    this.#record(kind, fields)
+    this.#history.record(kind, fields)
   }
 
   /** Lets everybody finish. */
   async end(): Promise<Verdict> {
     this.#open = false
-    this.#record('healed', { bound: SOON })
+    this.record('healed', { bound: SOON })
     await Promise.all(this.#done)
-    return check(this.#events)
+    return check(this.#history.events)
   }
 
-  async #call(locks: LockClient, { key, fair }: Contest, caller: number): Promise<void> {
-    const worker = String(this.#clients.indexOf(locks))
+  async #call(worker: string, client: RecordedClient, { key, fair }: Contest, caller: number): Promise<void> {
     for (let turn = 0; this.#open; turn++) {
-      const attempt = `${key}.${worker}.${caller}.${turn}`
-      const owner = fair ? { owner: attempt } : undefined
-      this.#record('request', { worker, attempt, key, mode: fair ? 'fair' : 'unfair', ...owner })
+      const owner = fair ? { owner: `${key}.${worker}.${caller}.${turn}` } : undefined
       try {
-        const lease = await locks.lock(key, { fair, fairAfter: Number.POSITIVE_INFINITY, ...owner })
-        this.#granted(worker, attempt, lease)
+        const lease = await client.lock(key, { fair, fairAfter: Number.POSITIVE_INFINITY, ...owner })
         this.#served.set(`${key} ${worker}`, now())
         await sleep(2 + Math.random() * 10)
-        await this.#release(worker, lease)
-      } catch (error) {
-        this.#record('end', { worker, attempt, how: 'failed', error: String(error) })
+        await client.release(lease)
+      } catch {
         await sleep(50)
       }
     }
-  }
-
-  #granted(worker: string, attempt: string, lease: Lease): void {
-    const { key, id, owner, fencingToken: token, via } = lease
-    const deadline = now() + lease.remaining()
-    this.#record('grant', { worker, attempt, key, id, owner, token, via, deadline })
-    lease.signal.addEventListener('abort', () => this.#record('lost', { worker, id }), { once: true })
-  }
-
-  async #release(worker: string, lease: Lease): Promise<void> {
-    const { id } = lease
-    this.#record('release', { worker, id, held: lease.held })
-    const result = await lease.release().catch(String)
-    this.#record('released', { worker, id, result })
   }
 
   async #watch(): Promise<void> {
@@ -149,16 +130,8 @@ export class Crowd {
   async #look(key: string): Promise<void> {
     const from = now()
     const flat = await this.#cluster.zrange(`${lockName(key)}:queue`, '0', '-1', 'WITHSCORES').catch(() => [])
-    const entries: [id: string, ticket: string, worker: string, owner: string][] = []
-    for (let i = 0; i < flat.length; i += 2) {
-      const { id, owner } = decodeClaim(flat[i]!)!
-      entries.push([id, flat[i + 1]!, owner.split('.')[1]!, owner])
-    }
-    if (entries.length > 1) this.#record('queue', { key, from, entries })
-  }
-
-  #record<K extends Kind>(kind: K, fields: Fields<K>): void {
-    this.#events.push({ t: now(), kind, ...fields } as HistoryEvent)
+    const entries = queueEntries(flat)
+    if (entries.length > 1) this.record('queue', { key, from, entries })
   }
 }
 

@@ -1,6 +1,6 @@
 /** A master of a cluster is replaced by its replica, under contention and with waiters parked. */
 import { describe, expect, test } from 'vitest'
-import { within } from '../../kit/steps.ts'
+import { within } from '../../kit/outcomes.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { type Contest, Crowd, clusterLocks, ownCluster, SOON, slotOf } from './cluster-crowd.ts'
 

@@ -1,7 +1,7 @@
 /** What a client does on all masters of a cluster, also while one of them does not answer. */
 import { Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { collect, heard } from '../../contract/support.ts'
+import { collect, heard } from '../../kit/outcomes.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 

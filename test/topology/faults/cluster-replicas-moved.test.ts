@@ -1,6 +1,6 @@
 /** `replicas` on a cluster: confirmations have connections of their own, which follow a slot to its new master. */
 import { expect, test } from 'vitest'
-import { within } from '../../kit/steps.ts'
+import { within } from '../../kit/outcomes.ts'
 import type { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 import { clusterLocks, ownCluster, SOON, slotOf } from './cluster-crowd.ts'
 

@@ -1,6 +1,6 @@
 /** Slots of a cluster change their owner, in the old way, key by key, while their locks are contended. */
 import { describe, expect, test } from 'vitest'
-import { within } from '../../kit/steps.ts'
+import { within } from '../../kit/outcomes.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import type { Node, RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 import { type Contest, Crowd, clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'

@@ -2,8 +2,8 @@
 import { Cluster } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LockClient } from '../../../src/index.ts'
-import { FrameProxy } from '../../kit/frame-proxy.ts'
-import { within } from '../../kit/steps.ts'
+import { within } from '../../kit/outcomes.ts'
+import { type FrameProxy, frameProxy } from '../../kit/proxies.ts'
 import { eventually } from '../../kit/time.ts'
 import type { Node, RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
@@ -72,8 +72,7 @@ test('I6: a half-open connection for commands to one node is found out, while ot
 async function proxied(cluster: RedisCluster) {
   const proxies = new Map<string, FrameProxy>()
   for (const { server } of cluster.nodes) {
-    const proxy = await FrameProxy.open(server.url)
-    onTestFinished(() => proxy.close())
+    const proxy = await frameProxy(server.url)
     proxies.set(`127.0.0.1:${server.port}`, proxy)
   }
   const ways = [...proxies].map(([node, { url }]) => [node, { host: '127.0.0.1', port: Number(new URL(url).port) }])

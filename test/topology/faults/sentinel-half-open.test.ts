@@ -1,6 +1,6 @@
 /** Connections to sentinels that end without a word: who only listens to them hears nothing, and cannot tell why. */
 import { expect, test } from 'vitest'
-import { FaultProxy } from '../../kit/proxy.ts'
+import { faultProxy } from '../../kit/proxies.ts'
 import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene } from './sentinel-scene.ts'
@@ -13,7 +13,7 @@ test('I1: whose connections to the sentinels are half-open leaves a stale master
   timeout: 60_000,
 }, async () => {
   const { servers, master, make, connections, allAt } = await scene()
-  const proxies = await Promise.all(servers.sentinels.map(({ url }) => FaultProxy.before(url)))
+  const proxies = await Promise.all(servers.sentinels.map(({ url }) => faultProxy(url)))
   const ports = proxies.map(({ url }) => Number(new URL(url).port))
   const idle = make(
     patient,

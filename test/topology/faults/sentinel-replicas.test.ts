@@ -1,8 +1,8 @@
 /** `replicas` where sentinels say which server is the master: confirmations have a connection of their own to it. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { within } from '../../kit/outcomes.ts'
 import { client, freshKey } from '../../kit/redis.ts'
-import { within } from '../../kit/steps.ts'
 import { eventually } from '../../kit/time.ts'
 import { mistaken, scene } from './sentinel-scene.ts'
 

@@ -1,7 +1,8 @@
 /** A master that hangs is replaced, and goes on as a master until the sentinels have told it. Nobody may be left with it. */
 import { describe, expect, test } from 'vitest'
+import { within } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
 import { freshKey } from '../../kit/redis.ts'
-import { parkOne, within } from '../../kit/steps.ts'
 import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene, serve } from './sentinel-scene.ts'
 
@@ -16,7 +17,7 @@ describe('a master is stopped past its failover, and goes on', () => {
     const [holder, idle, asking] = [make(), make(), make()]
     const key = freshKey()
     const held = await holder.lock(key)
-    const { wait: queued } = await parkOne(asking, key, { fair: true })
+    const { lease: queued } = await park(asking, key, { fair: true })
     expect(await idle.isLocked(key)).toBe(true)
     await servers.inSync()
     const goOn = freeze(master)

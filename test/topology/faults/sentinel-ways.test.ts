@@ -4,11 +4,11 @@ import { expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../../../local-redis/port.ts'
 import { LockClient, LockConnectionError } from '../../../src/index.ts'
 import { Sentinels } from '../../../src/redis/sentinels.ts'
-import { rejection } from '../../contract/support.ts'
-import { FrameProxy } from '../../fault/support/frame-proxy.ts'
+import { rejection, within } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
+import { frameProxy } from '../../kit/proxies.ts'
 import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { Replication } from '../../kit/replication.ts'
-import { parkOne, within } from '../../kit/steps.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { freeze, mistaken, scene } from './sentinel-scene.ts'
 
@@ -103,7 +103,7 @@ test('I4: who listens to a replica while its commands go to the master finds tha
   const [redis, follower] = [plainRedis(master.url), plainRedis(replica.url)]
   const replication = await Replication.begin({ url: master.url, redis }, { url: replica.url, redis: follower })
   onTestFinished(() => replication.close())
-  const proxy = await FrameProxy.before(master.url)
+  const proxy = await frameProxy(master.url)
   const [locks, other] = [client({ waiterTtl: 2_000 }, proxy.url), client({}, master.url)]
   const channels = async (server: Redis) => Number(/pubsub_channels:(\d+)/.exec(await server.info('stats'))?.[1])
   await locks.isLocked(freshKey())
@@ -114,7 +114,7 @@ test('I4: who listens to a replica while its commands go to the master finds tha
 
   const key = freshKey()
   const held = await other.lock(key)
-  const { wait } = await parkOne(locks, key, { fair: true })
+  const { lease: wait } = await park(locks, key, { fair: true })
   await eventually(async () => (await channels(follower)) === 0)
   await eventually(async () => (await channels(redis)) === 2)
   expect(await held.release()).toBe(true)

@@ -1,8 +1,8 @@
 /** The master fails, or is replaced, under clients that find it through sentinels. */
 import { describe, expect, test } from 'vitest'
-import { heard } from '../../contract/support.ts'
-import { freshKey } from '../../kit/redis.ts'
-import { nothingLeft, parkOne, within } from '../../kit/steps.ts'
+import { heard, within } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
+import { freshKey, nothingLeft } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { scene, serve } from './sentinel-scene.ts'
 
@@ -19,8 +19,8 @@ describe('SENTINEL FAILOVER', () => {
     const held = await one.lock(key)
     const free = await two.lock(loose)
     const fair = []
-    for (const locks of [one, two, one, two]) fair.push((await parkOne(locks, key, { fair: true })).wait)
-    const unfair = [(await parkOne(one, loose)).wait, (await parkOne(two, loose)).wait]
+    for (const locks of [one, two, one, two]) fair.push((await park(locks, key, { fair: true })).lease)
+    const unfair = [(await park(one, loose)).lease, (await park(two, loose)).lease]
     await servers.inSync()
     const next = await servers.failover()
     expect(next).not.toBe(master)
@@ -42,11 +42,11 @@ describe('SIGKILL of the master', () => {
     const [one, two] = [make(busy), make(busy)]
     const [kept, gone] = [freshKey('kept'), freshKey('gone')]
     const held = await one.lock(kept)
-    const { wait: next } = await parkOne(two, kept, { fair: true })
+    const { lease: next } = await park(two, kept, { fair: true })
     await servers.loseWrites()
     const lost = await one.lock(gone)
-    const { wait: heir } = await parkOne(two, gone, { fair: true })
-    const { wait: unfair } = await parkOne(make(busy), gone)
+    const { lease: heir } = await park(two, gone, { fair: true })
+    const { lease: unfair } = await park(make(busy), gone)
     const events = heard(one, 'lost')
     await master.kill()
     const promoted = await servers.movedFrom(master)

@@ -6,7 +6,8 @@ import type { Redis, RedisOptions } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { RunningServer } from '../../../local-redis/index.ts'
 import { LockLostError } from '../../../src/index.ts'
-import { heard, park, promptly, queueUp, rejection } from '../../contract/support.ts'
+import { heard, promptly, rejection } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
@@ -33,7 +34,7 @@ async function locksAsEver(options: RedisOptions): Promise<void> {
   const [one, two] = [client({}, options), client({}, options)]
   const key = freshKey()
   const first = await promptly(one.lock(key))
-  const fair = await queueUp(two, key, 1)
+  const fair = await park(two, key, { fair: true })
   expect(await first.release()).toBe(true)
   const second = await promptly(fair.lease)
   expect([second.via, second.fencingToken > first.fencingToken]).toEqual(['handoff', true])
@@ -61,7 +62,7 @@ describe('without HELLO and sharded pub/sub', () => {
     const key = freshKey()
     const [holder, waiting] = [client({}, server.url), client({}, server.url)]
     await holder.lock(key)
-    const queued = await queueUp(waiting, key, 1)
+    const queued = await park(waiting, key, { fair: true })
     await server.restart()
     expect((await queued.lease).held).toBe(true)
   })

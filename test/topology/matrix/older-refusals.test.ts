@@ -4,7 +4,8 @@
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
-import { promptly, queueOf, queueUp, rejection } from '../../contract/support.ts'
+import { promptly, rejection } from '../../kit/outcomes.ts'
+import { park, queueOf } from '../../kit/parking.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
@@ -25,7 +26,7 @@ test('OOM: a lock is refused whole, and a fair waiter is; what is held can be re
   const { redis, locks, other } = await server()
   const [held, free] = [freshKey('held'), freshKey('free')]
   const lease = await locks.lock(held)
-  const queued = await queueUp(other, held, 1)
+  const queued = await park(other, held, { fair: true })
   await redis.config('SET', 'maxmemory', '1')
   await refused(locks.lock(free), 'OOM', free)
   await refused(locks.lock(held, { fair: true, owner: 'another' }), 'OOM', held)
@@ -111,7 +112,7 @@ describe('NOPERM', () => {
     const { url, locks } = await limited('allkeys', '-publish')
     const key = freshKey()
     const lease = await locks.lock(key)
-    const queued = await queueUp(client({ waiterTtl: 900 }, url), key, 1)
+    const queued = await park(client({ waiterTtl: 900 }, url), key, { fair: true })
     expect(await lease.release()).toBe(true)
     expect((await promptly(queued.lease)).held).toBe(true)
   })

@@ -1,8 +1,8 @@
-/** How the contract tests come by a lease that was handed on within its client. */
+/** How the contract tests come by leases of two kinds: handed on within their client, and of a holder that is cut off. */
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
+import { parkMany } from '../kit/parking.ts'
+import { place } from '../kit/place.ts'
 import { client } from '../kit/redis.ts'
-import { eventually } from '../kit/time.ts'
-import { heard } from './support.ts'
 
 export interface HandedOn {
   /** Its predecessor was a lease of the same client. */
@@ -25,9 +25,7 @@ export async function handedOn(
   const stranger = client()
   for (;;) {
     const holder = await stranger.lock(key)
-    const waits = heard(locks, 'waiting')
-    const calls = Array.from({ length: 2 + behind }, () => locks.lock(key, options))
-    await eventually(() => waits.filter(event => event.key === key).length === calls.length)
+    const calls = await parkMany(locks, key, 2 + behind, options)
     await holder.release()
     const predecessor = await calls[0]!
     void predecessor.release()
@@ -36,4 +34,13 @@ export async function handedOn(
     await lease.release()
     for (const call of calls.slice(2)) await (await call).release()
   }
+}
+
+/** Takes the lock by a client that is cut off then: the hold ends with its lease, and nobody gives it back before. */
+export async function takeAndVanish(key: string, options: LockOptions): Promise<Lease> {
+  const { source, proxy } = await place().proxied()
+  const lease = await client({ outageTimeout: 1_000 }, source).lock(key, options)
+  proxy.refuse()
+  proxy.cut()
+  return lease
 }

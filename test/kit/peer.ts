@@ -1,9 +1,9 @@
 /** A client in a process of its own. An unhandled rejection or an uncaught error in it fails the test. */
 import { expect, onTestFinished } from 'vitest'
-import type { ClientOptions, LockOptions } from '../../../src/index.ts'
-import { Child } from '../../kit/process.ts'
-import { redisUrl } from '../../kit/redis.ts'
+import type { ClientOptions, LockOptions } from '../../src/index.ts'
 import type { Deeds, Demand, Response } from './peer-program.ts'
+import { Child } from './process.ts'
+import { redisUrl } from './redis.ts'
 
 export class Peer {
   readonly child: Child
@@ -51,8 +51,9 @@ export class Peer {
     return this.#ask('jump', ms)
   }
 
-  spans() {
-    return this.#ask('spans')
+  /** What it has recorded of its holds so far, as `worker`. */
+  history() {
+    return this.#ask('history')
   }
 
   close() {

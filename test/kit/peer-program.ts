@@ -1,7 +1,8 @@
 /** A client in a process of its own, which the test drives by messages (peer.ts). Arguments: URL, client options as JSON. */
 
-import type { ClientOptions, Lease, LockOptions } from '../../../src/index.ts'
-import { jump } from '../../kit/time-of-day.ts'
+import type { ClientOptions, Lease, LockOptions } from '../../src/index.ts'
+import { parkMany } from './parking.ts'
+import { jump } from './time-of-day.ts'
 
 const [url = '', options = '{}'] = process.argv.slice(2)
 
@@ -10,10 +11,11 @@ for (const event of ['unhandledRejection', 'uncaughtException']) {
   process.on(event, reason => tell({ crash: `${event}: ${reason instanceof Error ? reason.stack : String(reason)}` }))
 }
 
-const { LockClient } = await import('../../../src/index.ts')
-const { Holds } = await import('./holds.ts')
+const { LockClient } = await import('../../src/index.ts')
+const { Memory, RecordedClient } = await import('../history/recorded.ts')
 const locks = new LockClient(url, JSON.parse(options) as ClientOptions)
-const holds = new Holds(locks)
+const memory = new Memory()
+const recorded = new RecordedClient('peer', locks, memory)
 const leases = new Map<string, Lease>()
 let lost = 0
 locks.on('lost', () => {
@@ -27,8 +29,7 @@ export interface Hold {
 }
 
 async function lock(key: string, lockOptions: LockOptions = {}): Promise<Hold> {
-  const lease = holds.note(await locks.lock(key, lockOptions))
-  void lease.signal
+  const lease = await recorded.lock(key, lockOptions)
   leases.set(lease.id, lease)
   return { id: lease.id, token: lease.fencingToken, via: lease.via }
 }
@@ -39,17 +40,11 @@ function leaseOf(id: string): Lease {
 
 const deeds = {
   lock,
-  /** Parks so many waiters that never release; answers when all of them have been refused. */
+  /** Parks so many waiters that never release. */
   async queue(key: string, count: number, lockOptions: LockOptions): Promise<void> {
-    let refused = 0
-    const done = new Promise<void>(resolve => locks.on('waiting', () => ++refused === count && resolve()))
-    for (let i = 0; i < count; i++) lock(key, lockOptions).catch(() => {})
-    await done
+    await parkMany(locks, key, count, lockOptions)
   },
-  release(id: string) {
-    holds.end(leaseOf(id))
-    return leaseOf(id).release()
-  },
+  release: (id: string) => recorded.release(leaseOf(id)),
   renew: (id: string, ms: number) => leaseOf(id).renew(ms),
   state: (id: string) => ({ held: leaseOf(id).held, aborted: leaseOf(id).signal.aborted, lost }),
   /** Blocks the event loop; tells what the lease says before anything else could run. */
@@ -59,7 +54,7 @@ const deeds = {
   },
   /** Moves the time of day by this many ms. */
   jump,
-  spans: () => holds.spans,
+  history: () => memory.events,
   close: () => locks.close(),
 }
 

@@ -1,11 +1,12 @@
 /** A server whose time of day the test sets. */
 import { expect, onTestFinished } from 'vitest'
-import { findServerSource } from '../../../local-redis/index.ts'
-import { SteppedClock } from '../../kit/stepped-clock.ts'
-import { bluntRedis, folder, serverIn } from './servers.ts'
+import { findServerSource } from '../../local-redis/index.ts'
+import { bluntRedis, serverIn } from './redis.ts'
+import { SteppedClock } from './stepped-clock.ts'
+import { emptyFolder } from './temp.ts'
 
 export async function steppedServer() {
-  const dir = await folder()
+  const dir = await emptyFolder()
   const clock = await SteppedClock.make(dir)
   onTestFinished(() => clock.close())
   // Found before, so that nothing but the server is launched under the clock.

@@ -10,8 +10,8 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Redis } from 'ioredis'
-import type { Lease } from '../../../src/index.ts'
-import { now, type Recorder } from '../recorder.ts'
+import type { Lease } from '../../src/index.ts'
+import { now, type Recorder } from './recorder.ts'
 
 const write = `
   local last = tonumber(redis.call('HGET', KEYS[1], 'token') or 0)

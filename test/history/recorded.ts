@@ -1,0 +1,125 @@
+/** The calls of one lock client, recorded as the checker needs them, whoever makes them. */
+import { type Lease, type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
+import { decodeClaim } from '../../src/kinds/mutex/claim.ts'
+import { check } from './check.ts'
+import type { EventOf, Fields, HistoryEvent, Kind } from './events.ts'
+import { now } from './recorder.ts'
+
+/** Where events go: into a file that processes share (recorder.ts), or into the memory of one. */
+export interface Recording {
+  record<K extends Kind>(kind: K, fields: Fields<K>, t?: number): void
+}
+
+export class Memory implements Recording {
+  readonly events: HistoryEvent[] = []
+
+  record<K extends Kind>(kind: K, fields: Fields<K>, t: number = now()): void {
+    this.events.push({ t, kind, ...fields } as HistoryEvent)
+  }
+}
+
+export class RecordedClient {
+  readonly #worker: string
+  readonly #locks: LockClient
+  readonly #recording: Recording
+  /** The live leases by key and token: the events of the client name a hold by these. */
+  readonly #leases = new Map<string, Set<Lease>>()
+  #attempts = 0
+
+  constructor(worker: string, locks: LockClient, recording: Recording) {
+    this.#worker = worker
+    this.#locks = locks
+    this.#recording = recording
+    locks.on('renewed', ({ key, fencingToken }) => {
+      for (const lease of this.#leases.get(`${fencingToken} ${key}`) ?? []) this.#renewed(lease)
+    })
+  }
+
+  get attempts(): number {
+    return this.#attempts
+  }
+
+  /** A name for the next attempt. */
+  attempt(): string {
+    return `${this.#worker}.${++this.#attempts}`
+  }
+
+  async lock(key: string, options: LockOptions = {}): Promise<Lease> {
+    const attempt = this.attempt()
+    const { fair, fairAfter, owner, signal } = options
+    const mode = fair ? 'fair' : fairAfter === Number.POSITIVE_INFINITY ? 'unfair' : 'fairAfter'
+    const named = owner === undefined ? {} : { owner }
+    this.#recording.record('request', { worker: this.#worker, attempt, key, mode, ...named })
+    try {
+      return this.granted(await this.#locks.lock(key, options), attempt)
+    } catch (error) {
+      if (error instanceof LockTimeoutError) this.end(attempt, 'timeout')
+      else if (signal?.aborted && error === signal.reason) this.end(attempt, 'aborted')
+      else this.end(attempt, 'failed', String(error))
+      throw error
+    }
+  }
+
+  /** A hold from now on; without an `attempt` its request is not in the history. */
+  granted(lease: Lease, attempt = this.attempt()): Lease {
+    const { key, id, owner, fencingToken: token, via } = lease
+    // The clock first: if the process is stopped in between, the deadline comes out too early, never too late.
+    const t = now()
+    const deadline = t + lease.remaining()
+    const worker = this.#worker
+    this.#recording.record('grant', { worker, attempt, key, id, owner, token, via, deadline }, t)
+    const lost = () => this.#recording.record('lost', { worker, id })
+    if (lease.signal.aborted) lost()
+    else lease.signal.addEventListener('abort', lost, { once: true })
+    const name = `${token} ${key}`
+    this.#leases.set(name, (this.#leases.get(name) ?? new Set()).add(lease))
+    return lease
+  }
+
+  async release(lease: Lease): Promise<boolean> {
+    const { id, key, fencingToken } = lease
+    const worker = this.#worker
+    const name = `${fencingToken} ${key}`
+    const siblings = this.#leases.get(name)
+    siblings?.delete(lease)
+    if (siblings?.size === 0) this.#leases.delete(name)
+    const t = now()
+    this.#recording.record('release', { worker, id, held: lease.held }, t)
+    try {
+      const result = await lease.release()
+      this.#recording.record('released', { worker, id, result })
+      return result
+    } catch (error) {
+      this.#recording.record('released', { worker, id, result: String(error) })
+      throw error
+    }
+  }
+
+  end(attempt: string, how: EventOf<'end'>['how'], error?: string): void {
+    this.#recording.record('end', { worker: this.#worker, attempt, how, ...(error !== undefined && { error }) })
+  }
+
+  #renewed(lease: Lease): void {
+    const t = now()
+    const remaining = lease.remaining()
+    if (remaining <= 0) return
+    this.#recording.record('renewed', { worker: this.#worker, id: lease.id, deadline: t + remaining }, t)
+  }
+}
+
+/** A queue as ZRANGE has it, WITHSCORES. The label of a client has to be its worker's name. */
+export function queueEntries(flat: readonly string[]): EventOf<'queue'>['entries'] {
+  const entries: EventOf<'queue'>['entries'] = []
+  for (let i = 0; i < flat.length; i += 2) {
+    const { id, owner, label: worker } = decodeClaim(flat[i]!)!
+    entries.push([id, flat[i + 1]!, worker, owner])
+  }
+  return entries
+}
+
+/** What the checker finds in a history of which nothing is excused but what it says itself. */
+export function violationsIn(events: Iterable<HistoryEvent>): string[] {
+  const terms = { seed: 0, waiterTtl: 10_000, longestLease: 120_000, outageTimeout: 15_000 }
+  const run: HistoryEvent = { t: 0, kind: 'run', ...terms }
+  return check([run, ...events]).violations.map(({ invariant, text }) => `${invariant}: ${text}`)
+}

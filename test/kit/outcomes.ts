@@ -1,0 +1,89 @@
+/** What becomes of a promise, and how soon; and what a client says of itself. */
+import { once } from 'node:events'
+import { expect } from 'vitest'
+import { type ClientEvents, type LockClient, LockConnectionError } from '../../src/index.ts'
+import { sleep } from './time.ts'
+
+/** "At once", with room for a slow and busy machine; well below every default that could be mistaken for it, in ms. */
+export const PROMPT = 3_000
+
+type Class<T> = abstract new (...args: never[]) => T
+
+/** Resolved or rejected, and with what: a promise whose outcome is looked at later, without being unhandled meanwhile. */
+export type Outcome<T> = { value: T; error?: undefined } | { value?: undefined; error: Error }
+
+export function outcomeOf<T>(promise: PromiseLike<T>): Promise<Outcome<T>> {
+  return Promise.resolve(
+    promise.then(
+      value => ({ value }),
+      (error: Error) => ({ error }),
+    ),
+  )
+}
+
+/** What the promise rejects with, which must be of this class. */
+export async function rejection<T extends Error>(promise: PromiseLike<unknown>, expected: Class<T>): Promise<T> {
+  const error = await reasonOf(promise)
+  expect(error).toBeInstanceOf(expected)
+  return error as T
+}
+
+/** Whatever the promise rejects with, an error or not. */
+export async function reasonOf(promise: PromiseLike<unknown>): Promise<unknown> {
+  const outcome = await outcomeOf(promise)
+  if ('error' in outcome) return outcome.error
+  throw new Error(`resolved to ${String(outcome.value)} instead of rejecting`)
+}
+
+/** The server's own words, where that is why the call was rejected. */
+export function wordsOf(error: Error | undefined): string {
+  if (!(error instanceof LockConnectionError)) return `${error}`
+  return error.cause instanceof Error ? error.cause.message : `${error.cause}`
+}
+
+/** What the promise resolves to; fails if that takes longer than `limit` ms from now. */
+export async function within<T>(limit: number, promise: PromiseLike<T>, when = 'from now'): Promise<T> {
+  const begin = performance.now()
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${limit} ms ${when}`)), limit + 100)
+  })
+  try {
+    const value = await Promise.race([promise, late])
+    expect(performance.now() - begin, when).toBeLessThan(limit)
+    return value
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The promise's outcome, which has to come at once. */
+export async function promptly<T>(promise: PromiseLike<T>): Promise<T> {
+  const outcome = await within(PROMPT, outcomeOf(promise))
+  if ('error' in outcome) throw outcome.error
+  return outcome.value
+}
+
+/** Whether the promise settles within `ms`. */
+export function settles(promise: PromiseLike<unknown>, ms: number): Promise<boolean> {
+  return Promise.race([outcomeOf(promise).then(() => true), sleep(ms).then(() => false)])
+}
+
+/** Resolves when the signal has aborted, also where it did before. */
+export async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
+}
+
+/** The events of one name that the client tells from now on. */
+export function heard<E extends keyof ClientEvents>(locks: LockClient, name: E): ClientEvents[E][] {
+  const events: ClientEvents[E][] = []
+  const listen = (event: ClientEvents[E]) => events.push(event)
+  locks.on(name, listen as never)
+  return events
+}
+
+export async function collect<T>(iterable: AsyncIterable<T>): Promise<T[]> {
+  const items: T[] = []
+  for await (const item of iterable) items.push(item)
+  return items
+}

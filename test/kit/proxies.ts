@@ -1,0 +1,52 @@
+/** Proxies for the time of a test, and clients behind them. */
+import { onTestFinished } from 'vitest'
+import type { ClientOptions, Lease, LockClient } from '../../src/index.ts'
+import { FaultProxy } from './fault-proxy.ts'
+import { FrameProxy } from './frame-proxy.ts'
+import { client, freshKey, redisUrl } from './redis.ts'
+import { RefusingProxy } from './refusing-proxy.ts'
+import type { Relay } from './relay.ts'
+import { eventually } from './time.ts'
+
+export type { Direction, Where } from './frame-proxy.ts'
+export type { FaultProxy, FrameProxy, RefusingProxy }
+
+/** Breaks what passes as bytes: for any connection. */
+export const faultProxy = (url: string) => closed(FaultProxy.open(url))
+/** Breaks single requests, replies and messages. */
+export const frameProxy = (url: string) => closed(FrameProxy.open(url))
+/** Answers in the server's place. */
+export const refusingProxy = (url: string) => closed(RefusingProxy.open(url))
+
+async function closed<P extends Relay>(opening: Promise<P>): Promise<P> {
+  const proxy = await opening
+  onTestFinished(() => proxy.close())
+  return proxy
+}
+
+/** A client behind a proxy of its own. */
+export async function clientBehindProxy(
+  options: ClientOptions = {},
+  url = redisUrl(),
+): Promise<{ locks: LockClient; proxy: FrameProxy }> {
+  const proxy = await frameProxy(url)
+  const locks = client(options, proxy.url)
+  await warm(locks)
+  await eventually(() => proxy.connections('messages') === 1)
+  return { locks, proxy }
+}
+
+/** Makes the server know every script, so that the first reply is never only "I do not know this script". */
+export async function warm(locks: LockClient): Promise<void> {
+  const key = freshKey('warm')
+  const lease = await locks.lock(key)
+  // Too short for an answer, as often as not.
+  await hasty(locks, key, true)
+  await lease.renew()
+  await lease.release()
+}
+
+/** A call that gives up on the way, if it has not been granted by then. */
+export async function hasty(locks: LockClient, key: string, fair: boolean): Promise<Lease | null> {
+  return locks.tryLock(key, { fair, timeout: 1 }).catch(() => null)
+}

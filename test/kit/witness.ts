@@ -1,0 +1,31 @@
+/** Witnesses of exclusion that know nothing of the lock: who is inside, and a sum that comes out right if nobody else was. */
+import type { Redis } from 'ioredis'
+import { expect } from 'vitest'
+import type { Lease } from '../../src/index.ts'
+import { sleep } from './time.ts'
+
+/** What callers of one process enter, each with its lease. */
+export class Room {
+  inside = 0
+  most = 0
+  readonly tokens: number[] = []
+
+  async visit(lease: Lease, ms = 2): Promise<void> {
+    this.most = Math.max(this.most, ++this.inside)
+    this.tokens.push(lease.fencingToken)
+    await sleep(ms)
+    this.inside -= 1
+  }
+}
+
+/** Adds 1 to a number that is read and written apart. */
+export async function increment(redis: Redis, name: string): Promise<void> {
+  const value = Number(await redis.get(name))
+  await redis.set(name, value + 1, 'PX', 60_000)
+}
+
+export function expectIncreasing(numbers: readonly number[]): void {
+  for (const [i, number] of numbers.entries()) {
+    if (i > 0) expect(number).toBeGreaterThan(numbers[i - 1] as number)
+  }
+}
