@@ -79,8 +79,7 @@ export class Witnesses {
   async write(lease: Lease): Promise<void> {
     const { key, id, fencingToken: token } = lease
     if (!lease.held) return
-    const name = registerName(key)
-    const newer = (await this.#redis.eval(write, 2, name, `${name}:log`, token, id)) as number
+    const newer = await writeFenced(this.#redis, lease)
     const fields = { worker: this.#worker, key, id, token }
     if (newer === 0) this.#recorder.record('written', fields)
     else {
@@ -92,6 +91,12 @@ export class Witnesses {
   #file(key: string): string {
     return join(this.#folder, key)
   }
+}
+
+/** Writes to the register, whatever the lease says of itself. Not 0: refused, because of this newer token. */
+export async function writeFenced(redis: Redis, { key, id, fencingToken }: Lease): Promise<number> {
+  const name = registerName(key)
+  return (await redis.eval(write, 2, name, `${name}:log`, fencingToken, id)) as number
 }
 
 /** What the register took of a key, oldest first. */

@@ -1,0 +1,85 @@
+/**
+ * A process that works under one lock, section after section, and records it, under the eyes of the witnesses. It begins on
+ * the message 'go'.
+ */
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { type Lease, LockClient } from '../../src/index.ts'
+import { RecordedClient } from '../history/recorded.ts'
+import { Recorder } from '../history/recorder.ts'
+import { Witnesses, writeFenced } from '../history/witnesses.ts'
+
+export interface Orders {
+  worker: string
+  url: string
+  key: string
+  /** Of the history, and of the file that witnesses. */
+  folder: string
+  /** Sections of each caller. */
+  rounds: number
+  fair: 'always' | 'never' | 'alternately'
+  /** Callers at a time in this process. */
+  callers: number
+  /** ms of each section; default: up to 3. */
+  hold?: number
+  /** Default: the client's. Renewed either way. */
+  lease?: number
+  /** What happens to the process in the middle of its third section, before it writes. */
+  fate?: 'SIGKILL' | 'SIGSTOP'
+}
+
+/** `refused`: the register refused the write of the section in which fate struck. */
+export interface FromWorker {
+  type: 'ready' | 'fated' | 'done'
+  refused?: boolean
+}
+
+const FATED_SECTION = 3
+
+const orders = JSON.parse(process.argv[2] as string) as Orders
+const { worker, key, rounds, callers, hold, fate } = orders
+
+const redis = new Redis(orders.url)
+const recorder = new Recorder(join(orders.folder, 'history'))
+const locks = new LockClient(orders.url, { label: worker, ...(orders.lease && { lease: orders.lease }) })
+const client = new RecordedClient(worker, locks, recorder)
+const witnesses = new Witnesses(worker, orders.folder, redis, recorder)
+let sections = 0
+let refused = false
+
+function tell(message: FromWorker): Promise<void> {
+  return new Promise(resolve => process.send?.(message, () => resolve()))
+}
+
+async function section(lease: Lease): Promise<void> {
+  const entered = witnesses.enter(lease)
+  sections += 1
+  await sleep(hold ?? Math.random() * 3)
+  if (fate && sections === FATED_SECTION) {
+    await tell({ type: 'fated' })
+    process.kill(process.pid, fate)
+    refused = (await writeFenced(redis, lease)) !== 0
+  } else await witnesses.write(lease)
+  if (entered) witnesses.leave(lease)
+}
+
+async function caller(number: number): Promise<void> {
+  for (let round = 1; round <= rounds; round++) {
+    const fair = orders.fair === 'always' || (orders.fair === 'alternately' && (round + number) % 2 === 0)
+    const lease = await client.lock(key, { fair })
+    await section(lease)
+    await client.release(lease)
+  }
+}
+
+process.on('disconnect', () => process.exit())
+process.once('message', async () => {
+  await Promise.all(Array.from({ length: callers }, (_, i) => caller(i)))
+  await locks.close()
+  redis.disconnect()
+  await tell({ type: 'done', refused })
+  process.disconnect()
+})
+await locks.isLocked(key)
+await tell({ type: 'ready' })

@@ -1,0 +1,106 @@
+/** Processes that work under one lock, what they record, and the verdict of the history checker on it. */
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { HistoryEvent } from '../history/events.ts'
+import { queueEntries, violationsIn } from '../history/recorded.ts'
+import { now, Recorder, readEvents } from '../history/recorder.ts'
+import { readRegister } from '../history/witnesses.ts'
+import type { FromWorker, Orders } from './crew-worker.ts'
+import { Child } from './process.ts'
+import { freshKey, plainRedis, redisUrl } from './redis.ts'
+import { emptyFolder } from './temp.ts'
+
+/** Between two looks at the queue, ms. */
+const LOOK = 25
+
+export class Crew {
+  readonly key = freshKey('section')
+  readonly workers: Worker[] = []
+  readonly #redis = plainRedis()
+  readonly #folder: string
+  readonly #recorder: Recorder
+
+  private constructor(folder: string) {
+    this.#folder = folder
+    this.#recorder = new Recorder(join(folder, 'history'))
+    const looks = setInterval(() => this.#look(), LOOK)
+    onTestFinished(() => {
+      clearInterval(looks)
+      this.#recorder.close()
+    })
+  }
+
+  /** Workers that wait for `go`, one for each order. */
+  static async hire(...orders: Partial<Orders>[]): Promise<Crew> {
+    const crew = new Crew(await emptyFolder())
+    const { key } = crew
+    const place = { url: redisUrl(), key, folder: crew.#folder }
+    for (const [i, order] of orders.entries()) {
+      const defaults = { worker: `w${i}`, rounds: 100, fair: 'never', callers: 1 } as const
+      crew.workers.push(new Worker({ ...defaults, ...place, ...order }))
+    }
+    await Promise.all(crew.workers.map(worker => worker.ready()))
+    return crew
+  }
+
+  /** A worker is killed with SIGKILL, by itself or by the test. */
+  died(worker: Worker): void {
+    this.#recorder.record('died', { worker: worker.name })
+  }
+
+  /** What the register took so far: the token and the id of each section's hold. */
+  written(): Promise<[token: number, id: string][]> {
+    return readRegister(this.#redis, this.key)
+  }
+
+  async history(): Promise<HistoryEvent[]> {
+    const { key } = this
+    const events: HistoryEvent[] = [{ t: now(), kind: 'register', key, entries: await this.written() }]
+    for await (const event of readEvents(join(this.#folder, 'history'))) events.push(event)
+    return events
+  }
+
+  async violations(): Promise<string[]> {
+    return violationsIn(await this.history())
+  }
+
+  async #look(): Promise<void> {
+    const { key } = this
+    const from = now()
+    const entries = queueEntries(
+      await this.#redis.zrange(`lock:{${key}}:queue`, '0', '-1', 'WITHSCORES').catch(() => []),
+    )
+    if (entries.length > 1) this.#recorder.record('queue', { key, from, entries })
+  }
+}
+
+export class Worker {
+  readonly name: string
+  readonly child: Child
+
+  constructor(orders: Orders) {
+    this.name = orders.worker
+    this.child = new Child(new URL('crew-worker.ts', import.meta.url), [JSON.stringify(orders)])
+  }
+
+  ready(): Promise<FromWorker> {
+    return this.#said('ready')
+  }
+
+  go(): void {
+    this.child.send({ type: 'go' })
+  }
+
+  /** Resolves just before its fate strikes. */
+  fated(): Promise<FromWorker> {
+    return this.#said('fated')
+  }
+
+  done(): Promise<FromWorker> {
+    return this.#said('done')
+  }
+
+  #said(type: FromWorker['type']): Promise<FromWorker> {
+    return this.child.message<FromWorker>(message => message.type === type, 60_000)
+  }
+}
