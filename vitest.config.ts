@@ -3,7 +3,6 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** They change what is there once in a process: globals, the environment, the registry of OpenTelemetry. */
 const untidy = ['test/docs/*.test.ts', 'test/contract/opentelemetry/*.test.ts']
-/** Not its scenarios: their bounds hold where nothing but tests runs, and CI runs the matrix beside everything else. */
 const faults = ['test/fault/*.test.ts']
 const screens = ['test/program/{browser,terminal}/*.test.ts']
 /** See vitest.topologies.config.ts. */
@@ -24,7 +23,7 @@ const common = {
 class LongestFirst extends BaseSequencer {
   override async sort(specifications: TestSpecification[]) {
     const sorted = await super.sort(specifications)
-    const long = /scenarios\/(counting|exclusion|failing|many|turns)|bench\/run|package-cache|test\/simulation/
+    const long = /scenarios\/(counting|exclusion|many|turns)|bench\/run|package-cache|test\/simulation/
     const isLong = ({ moduleId }: TestSpecification) => Number(long.test(moduleId))
     return sorted.sort((a, b) => isLong(b) - isLong(a))
   }

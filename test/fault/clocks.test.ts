@@ -2,39 +2,48 @@
 import { describe, expect, test } from 'vitest'
 import { violationsIn } from '../history/recorded.ts'
 import { within } from '../kit/outcomes.ts'
-import { parkQuietly, ways } from '../kit/parking.ts'
+import { park, parkQuietly, queueOf, ways } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { steppedServer } from '../kit/stepped-server.ts'
-import { eventually, sleep } from '../kit/time.ts'
+import { sleep } from '../kit/time.ts'
 
 const DAY = 86_400_000
 const STEP = 60_000
 
 // Break: `now: () => performance.now()` to `now: () => Date.now()` in src/clock.ts: a jump forward ends the leases.
 test.each([DAY, -DAY])(
-  'the time of day of a process jumps by %i ms while it holds and waits: I1 I2 I4, nothing happens',
+  'the time of day of a process is off by %i ms, and jumps while it holds and waits: I1 I2 I3 I4, nothing happens',
   async jump => {
     const lease = 1_200
-    const [peer, locks] = [await Peer.start({ lease, waiterTtl: 900 }), client()]
+    const [peer, locks, last] = [await Peer.start({ lease, waiterTtl: 900 }), client(), client()]
+    await peer.jump(jump)
     const [held, waited] = [freshKey('held'), freshKey('waited')]
     const mine = await peer.lock(held)
     const fixed = await peer.lock(freshKey('fixed'), { lease: 20_000 })
+    const lapsing = await peer.lock(freshKey('lapsing'), { lease })
+    const [seconds] = await plainRedis().time()
+    expect(Math.abs(mine.token / 1_000_000 - Number(seconds))).toBeLessThan(60)
     const theirs = await locks.lock(waited)
     const waiting = peer.lock(waited, { fair: true, timeout: 10_000 })
-    await eventually(async () => (await locks.inspect(waited)).waiters.length === 1)
+    await queueOf(locks, waited, 1)
+    const { lease: behind } = await park(last, waited, { fair: true })
 
     for (const each of [jump, -2 * jump, jump]) {
       await peer.jump(each)
       await sleep(lease / 2)
       for (const { id } of [mine, fixed]) expect(await peer.state(id)).toMatchObject({ held: true, aborted: false })
       expect(await locks.tryLock(held)).toBeNull()
-      expect((await locks.inspect(waited)).waiters).toHaveLength(1)
+      const { waiters } = await locks.inspect(waited)
+      expect(waiters).toHaveLength(2)
+      for (const waiter of waiters) expect(waiter.waited).toBeLessThan(10_000)
     }
+    expect(await peer.state(lapsing.id)).toMatchObject({ held: false, aborted: true })
     await theirs.release()
     const granted = await within(1_000, waiting)
     expect(granted.token).toBeGreaterThan(theirs.fencingToken)
     for (const { id } of [mine, fixed, granted]) expect(await peer.release(id)).toBe(true)
+    expect(await (await within(1_000, behind)).release()).toBe(true)
     expect(violationsIn(await peer.history())).toEqual([])
     await nothingLeft(plainRedis(), locks, held)
   },

@@ -1,8 +1,8 @@
-/** A waiter gives up around the moment of its grant, while what tells it of the grant is late. In steps of 0.25 ms. */
+/** A waiter gives up around the moment of its grant, also while what tells it of the grant is late. In steps of 0.25 ms. */
 import { describe, expect, test } from 'vitest'
 import { type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
-import { within } from '../kit/outcomes.ts'
-import { park, ways } from '../kit/parking.ts'
+import { outcomeOf, within } from '../kit/outcomes.ts'
+import { park, parkMany, ways } from '../kit/parking.ts'
 import { clientBehindProxy, type Where } from '../kit/proxies.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { at } from '../kit/time.ts'
@@ -27,26 +27,32 @@ const giveUps: Record<string, { options(patience: number): LockOptions; expected
   },
 }
 
-const delays: Record<string, Where> = {
+const delays: Record<string, Where | undefined> = {
+  'nothing is late': undefined,
   'messages come late': { direction: 'down', kind: 'messages' },
   'replies come late': { direction: 'down', kind: 'commands' },
   'requests go late': { direction: 'up', kind: 'commands' },
 }
 
-describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
+const races = Object.keys(giveUps).flatMap(way =>
+  ['another client', 'the same client'].flatMap(to => ways.map(fair => ({ way, to, fair }))),
+)
+
+describe.each(Object.entries(delays))('%s', (_, where) => {
   // Either of two lines suffices: what the first leaves behind, the second takes back a little later. Without both, the
   // grant stays with nobody, until its lease is over.
   // Unfair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
   // `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
   // Fair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
   // `kind.giveBack({ key, id }).catch(failed)` to `kind` in src/session.ts: a grant by a message is kept.
-  test.each(Object.keys(giveUps).flatMap(way => ways.map(fair => ({ way, fair }))))(
-    'a waiter that $way: I4 I6 I7, the lock goes on, nothing stays (fair: $fair)',
+  test.each(races.filter(({ to }) => !where || to === 'another client'))(
+    'a waiter that $way: I4 I6 I7, the lock goes on to $to, nothing stays (fair: $fair)',
     { timeout: 30_000 },
-    async ({ way, fair }) => {
+    async ({ way, fair, to }) => {
       const { locks: quitter, proxy } = await clientBehindProxy(patient)
-      proxy.rule(where, { delay: late })
-      const [holder, next, redis] = [client(patient), client(patient), plainRedis()]
+      if (where) proxy.rule(where, { delay: late })
+      const [holder, redis] = [client(patient), plainRedis()]
+      const next = to === 'the same client' ? quitter : client(patient)
       const { options, expected } = giveUps[way]!
       const outcomes = new Set<boolean>()
       // Granted for sure, however slow the machine.
@@ -69,9 +75,8 @@ describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
           },
         )
         await refusedOr(quitter, outcome)
-        // One that is unfair would be quicker than the other, always; so it comes when the other has given up or
-        // released.
-        const parked = fair ? await park(next, key, { fair }) : undefined
+        // One of another client that is unfair would be quicker, always; so it comes when the first has given up or released.
+        const parked = fair || next === quitter ? await park(next, key, { fair }) : undefined
         await at(begin + moment)
         const released = held.release()
         if (!parked) outcomes.add(await within(500, outcome))
@@ -88,3 +93,26 @@ describe.each(Object.entries(delays))(`%s, by ${late} ms`, (_, where) => {
 async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<void> {
   await Promise.race([new Promise(resolve => locks.once('waiting', resolve)), outcome])
 }
+
+// Either of two lines suffices, as above.
+// Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
+// `kind.giveBack({ key, id }).catch(failed)` to `kind` in src/session.ts: the grant stays with one that has gone.
+test('a hundred waiters give up at once: I4 I7, the lock goes on to the one that does not', async () => {
+  const key = freshKey()
+  const [locks, next] = [client(patient), client(patient)]
+  const held = await locks.lock(key)
+  const controller = new AbortController()
+  const { signal } = controller
+  const quitting = await parkMany(locks, key, 50, { fair: true, signal })
+  const { lease: wait } = await park(next, key, { fair: true })
+  quitting.push(...(await parkMany(locks, key, 50, { signal })))
+  const outcomes = quitting.map(outcomeOf)
+  const released = held.release()
+  controller.abort(cancelled)
+  const lease = await within(1_000, wait)
+  expect(new Set((await Promise.all(outcomes)).map(({ error }) => error))).toEqual(new Set([cancelled]))
+  expect(await released).toBe(true)
+  expect(await lease.release()).toBe(true)
+  await nothingLeft(plainRedis(), locks, key)
+  expect(locks.stats().waiting).toBe(0)
+})

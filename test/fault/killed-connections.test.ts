@@ -123,6 +123,29 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   })
 })
 
+// Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: nobody looks after the reconnect.
+test.each(ways)(
+  'CLIENT KILL of the subscriber just before the release, with it, or just after: I4, its waiter is granted (fair: %s)',
+  { timeout: 30_000 },
+  async fair => {
+    const { url } = await ownServer()
+    const redis = plainRedis(url)
+    const [holder, locks] = [client(patient, url), client(patient, url)]
+    for (let after = -3; after <= 3; after += 0.25) {
+      const key = freshKey()
+      const held = await holder.lock(key)
+      const { lease: wait } = await parkQuietly(locks, key, { fair })
+      const kill = () => redis.client('KILL', 'TYPE', 'PUBSUB')
+      const killed = after > 0 ? sleep(after).then(kill) : kill()
+      if (after < 0) await sleep(-after)
+      const released = held.release()
+      const lease = await within(3_000, wait, `killed ${after} ms after the release`)
+      await Promise.all([released, killed])
+      expect(await lease.release()).toBe(true)
+    }
+  },
+)
+
 describe('a subscriber is cut by client-output-buffer-limit', () => {
   const limit = 8_000_000
 

@@ -36,22 +36,37 @@ test.each(ways)(
 )
 
 // Break: `if heard ~= 0 then` to `if true then` in lua/include/promote.lua: the lock goes to the dead.
-test('of the head of the queue: I3 I4 I7, passed over at the very release; the others keep their order', async () => {
+test.each([1, 50])(
+  'of %i at the head of the queue: I3 I4 I7, passed over at the very release; the others keep their order',
+  async dead => {
+    const key = freshKey()
+    const peer = await Peer.start(long)
+    const [holder, first, second] = [client(long), client(long), client(long)]
+    const held = await holder.lock(key)
+    await peer.queue(key, dead, { fair: true })
+    const { lease: one } = await parkQuietly(first, key, { fair: true })
+    const { lease: two } = await parkQuietly(second, key, { fair: true })
+    await peer.kill()
+    expect(await held.release()).toBe(true)
+    const lease = await within(500, one)
+    expect(lease.via).toBe('handoff')
+    expect((await holder.inspect(key)).waiters).toHaveLength(1)
+    expect(await lease.release()).toBe(true)
+    expect(await (await within(500, two)).release()).toBe(true)
+    await nothingLeft(plainRedis(), holder, key)
+  },
+)
+
+// Break: `if heard ~= 0 then` to `if true then` in lua/include/promote.lua: the lock goes to the dead.
+test('of all that are queued: I4, an unfair caller has the lock at once', async () => {
   const key = freshKey()
+  const held = await client(long).lock(key)
   const peer = await Peer.start(long)
-  const [holder, first, second] = [client(long), client(long), client(long)]
-  const held = await holder.lock(key)
-  await peer.queue(key, 1, { fair: true })
-  const { lease: one } = await parkQuietly(first, key, { fair: true })
-  const { lease: two } = await parkQuietly(second, key, { fair: true })
+  await peer.queue(key, 50, { fair: true })
   await peer.kill()
-  expect(await held.release()).toBe(true)
-  const lease = await within(500, one)
-  expect(lease.via).toBe('handoff')
-  expect((await holder.inspect(key)).waiters).toHaveLength(1)
+  await held.release()
+  const lease = await within(1_000, client(long).lock(key))
   expect(await lease.release()).toBe(true)
-  expect(await (await within(500, two)).release()).toBe(true)
-  await nothingLeft(plainRedis(), holder, key)
 })
 
 // Break: `if heard ~= 0 then` to `if true then` in lua/include/promote.lua: each of the twenty dead costs a lease.

@@ -49,12 +49,12 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
   // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/mutex/mutex.ts: the release that did
   // end the hold says that it did not.
-  test.each(ways)(
-    'of a release: I5, "true" exactly once, and the next holder keeps the lock (fair: %s)',
-    async fair => {
+  test.each(['another', 'the same'].flatMap(where => ways.map(fair => ({ where, fair }))))(
+    'of a release: I5, "true" exactly once, and the next, of $where client, keeps the lock (fair: $fair)',
+    async ({ where, fair }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
-      const next = client(patient)
+      const next = where === 'the same' ? locks : client(patient)
       const lease = await locks.lock(key)
       const { signal } = lease
       const { lease: wait } = await parkQuietly(next, key, { fair })
@@ -119,6 +119,31 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     expect(await lease.release()).toBe(true)
     expect(locks.stats().lost).toBe(0)
   })
+})
+
+// Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts: the
+// grant that it was woken for stays with nobody.
+test('of the attempt of a woken waiter, which gives up: I4 I6 I7, the lock goes on at once', async () => {
+  const key = freshKey()
+  const { locks, proxy } = await clientBehindProxy(patient)
+  const other = client(patient)
+  const held = await client().lock(key)
+  const controller = new AbortController()
+  const { lease: wait } = await parkQuietly(locks, key, { signal: controller.signal })
+  const { lease: behind } = await parkQuietly(locks, key)
+  const reply = proxy.rule({ direction: 'down', kind: 'commands' }, 'drop')
+  await held.release()
+  await reply.happened
+  controller.abort(new Error('no longer'))
+  expect((await outcomeOf(wait)).error?.message).toBe('no longer')
+
+  const lease = await within(1_000, other.lock(key))
+  proxy.cut('commands')
+  reply.lift()
+  expect(await lease.release()).toBe(true)
+  expect(await (await within(1_000, behind)).release()).toBe(true)
+  await nothingLeft(plainRedis(), other, key)
+  expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
 })
 
 // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in

@@ -135,17 +135,25 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
   if (direction === 'down')
     // Break: `this.#single?.connection.reset(new Error('messages do not arrive any more'))` away in src/redis/link.ts: the
     // client stays deaf.
-    test.each(ways)('that for messages, of a waiter: I4, it is granted, and hears again (fair: %s)', async fair => {
-      const key = freshKey()
-      const { locks, proxy } = await clientBehindProxy(options)
-      const held = await client().lock(key)
-      const { lease: wait } = await parkQuietly(locks, key, { fair })
-      const half = proxy.halfOpen(direction, 'messages')
-      await held.release()
-      const lease = await within(options.waiterTtl / 3 + 500, wait)
-      await eventually(half.noticed)
-      expect(await lease.release()).toBe(true)
-    })
+    test.each([
+      ...ways.map(fair => ({ which: 'that for messages', fair, terms: options, limit: options.waiterTtl / 3 + 500 })),
+      ...ways.map(fair => ({ which: 'both', fair, terms: options, limit: 2 * options.waiterTtl })),
+      // Noticed before any heartbeat.
+      { which: 'that for messages', fair: false, terms: { waiterTtl: 60_000 }, limit: 15_000 },
+    ])(
+      '$which, of a waiter: I4, it is granted, and hears again (fair: $fair, $terms.waiterTtl ms)',
+      async ({ which, fair, terms, limit }) => {
+        const key = freshKey()
+        const { locks, proxy } = await clientBehindProxy(terms)
+        const held = await client().lock(key)
+        const { lease: wait } = await parkQuietly(locks, key, { fair })
+        const half = proxy.halfOpen(direction, which === 'both' ? undefined : 'messages')
+        await held.release()
+        const lease = await within(limit, wait)
+        await eventually(half.noticed)
+        expect(await lease.release()).toBe(true)
+      },
+    )
 
   if (direction === 'up')
     // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in

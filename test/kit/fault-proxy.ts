@@ -18,7 +18,6 @@ export class FaultProxy extends Relay {
   readonly #held = new Set<Direction>()
   readonly #pumps = new Set<() => void>()
   #delay = 0
-  #filter: ((direction: Direction, data: Buffer) => Buffer | undefined) | undefined
 
   protected override join(client: Socket, server: Socket): void {
     const pipe = { client, server }
@@ -63,14 +62,8 @@ export class FaultProxy extends Relay {
   heal(): void {
     this.#swallowed.clear()
     this.#held.clear()
-    this.#filter = undefined
     this.#delay = 0
     for (const pump of this.#pumps) pump()
-  }
-
-  /** Shows each piece of data to `filter`, which returns what to forward, or undefined for nothing. */
-  filter(filter: (direction: Direction, data: Buffer) => Buffer | undefined): void {
-    this.#filter = filter
   }
 
   /** Everything passes through one queue, so that nothing overtakes what is held back or late. */
@@ -87,9 +80,7 @@ export class FaultProxy extends Relay {
     from.on('close', () => this.#pumps.delete(pump))
     from.on('data', data => {
       if (this.#swallowed.has(direction)) return
-      const passed = this.#filter ? this.#filter(direction, data) : data
-      if (!passed) return
-      queue.push({ data: passed, due: Math.max(performance.now() + this.#delay, queue.at(-1)?.due ?? 0) })
+      queue.push({ data, due: Math.max(performance.now() + this.#delay, queue.at(-1)?.due ?? 0) })
       pump()
     })
   }

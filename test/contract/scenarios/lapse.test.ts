@@ -1,10 +1,10 @@
 /** A lease that ends by itself: its waiters notice without being told (I4), and nothing of it stays behind (I7). */
 import { describe, expect, test } from 'vitest'
 import { calls } from '../../kit/command-stats.ts'
-import { park } from '../../kit/parking.ts'
+import { park, ways } from '../../kit/parking.ts'
+import { Peer } from '../../kit/peer.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
-import { Agent } from './agent.ts'
 
 /** The text of the requirement. */
 const PROMPTLY = 150
@@ -16,7 +16,7 @@ async function leaseEnd(key: string): Promise<{ earliest: number; latest: number
   return { earliest: before + ttl - 1, latest: performance.now() + ttl }
 }
 
-describe.each([true, false])('a lease that ends unannounced wakes its waiter within 150 ms (fair: %s)', fair => {
+describe.each(ways)('a lease that ends unannounced wakes its waiter within 150 ms (fair: %s)', fair => {
   test('a fixed lease', async () => {
     const key = freshKey()
     const holder = await client().lock(key, { lease: 700 })
@@ -32,11 +32,11 @@ describe.each([true, false])('a lease that ends unannounced wakes its waiter wit
 
   test('the renewed lease of a process that is killed', async () => {
     const key = freshKey()
-    const agent = new Agent({ lease: 1_200 })
-    const held = await agent.lock(key)
+    const peer = await Peer.start({ lease: 1_200 })
+    const held = await peer.lock(key)
     const { lease: wait } = await park(client(), key, { fair })
     await sleep(1_500)
-    await agent.kill()
+    await peer.kill()
     const { earliest, latest } = await leaseEnd(key)
     const lease = await wait
     const now = performance.now()
@@ -47,7 +47,7 @@ describe.each([true, false])('a lease that ends unannounced wakes its waiter wit
   })
 })
 
-describe.each([true, false])('a lock that is released at once (fair: %s)', fair => {
+describe.each(ways)('a lock that is released at once (fair: %s)', fair => {
   const lease = 500
 
   test('leaves no key and renews nothing, three leases later', async () => {
