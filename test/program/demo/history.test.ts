@@ -1,0 +1,89 @@
+/**
+ * The checker of histories judges a sale of the demo, beside the demo's own verdict, which is published with it and so knows
+ * nothing of the checker. What the demo observes is what both are told.
+ */
+import { expect, onTestFinished, test } from 'vitest'
+import { runSale, type Stage } from '../../../cli/demo/coordinator.ts'
+import { loadOrders } from '../../../cli/demo/orders.ts'
+import { now, sale } from '../../../cli/demo/sale.ts'
+import type { History } from '../../../cli/demo/witness.ts'
+import { Memory, violationsIn } from '../../history/recorded.ts'
+import { freshKey, plainRedis, redisUrl } from '../../kit/redis.ts'
+
+const key = 'the coupon'
+/** Between two looks for a new snapshot of the queue, ms. */
+const LOOK = 10
+
+interface Sight {
+  readonly from: number
+  readonly t: number
+  readonly ids: readonly string[]
+}
+
+/** The queue at each look of the demo. Seen a moment late, which takes waiters out of the comparison, and adds none. */
+function watchQueue({ ledger }: Stage, sights: Sight[]): void {
+  let from = now()
+  const looks = setInterval(() => {
+    const t = now()
+    for (const ids of ledger.snapshots.slice(sights.length)) sights.push({ from, t, ids })
+    from = t
+  }, LOOK)
+  onTestFinished(() => clearInterval(looks))
+}
+
+function noteQueue(memory: Memory, sights: readonly Sight[], { sections }: History): void {
+  const workers = new Map(sections.map(({ hold, pid }) => [hold, String(pid)]))
+  for (const { from, t, ids } of sights) {
+    // Nobody looks at tickets, but that they stay. A waiter that was never granted is compared with none.
+    const entries = ids.map((id): [string, string, string, string] => [id, id, workers.get(id) ?? '', id])
+    memory.record('queue', { key, from, entries }, t)
+  }
+}
+
+function noteSections(memory: Memory, { sections, frozen, killedAt }: History): void {
+  for (const { id, pid, hold, token, requestedAt, begin, end, how } of sections) {
+    const [worker, attempt] = [String(pid), id]
+    const grant = { worker, attempt, key, id: hold!, owner: hold!, token: token!, via: 'handoff' } as const
+    memory.record('request', { worker, attempt, key, mode: 'fair', owner: hold! }, requestedAt)
+    memory.record('grant', { ...grant, deadline: how === 'released' ? begin + sale.lease : end }, begin)
+    if (how === 'released') {
+      memory.record('release', { worker, id: hold!, held: true }, end)
+      memory.record('released', { worker, id: hold!, result: true }, end)
+    } else if (how === 'lost') memory.record('lost', { worker, id: hold! }, frozen!.to)
+    else memory.record('died', { worker }, killedAt!)
+  }
+  memory.record('stall', { worker: String(frozen!.pid), from: frozen!.from }, frozen!.to)
+}
+
+test('the checker finds nothing in a sale with the lock', { timeout: 90_000 }, async () => {
+  // The workers run from source.
+  const before = process.env['NODE_OPTIONS']
+  process.env['NODE_OPTIONS'] = '--import tsx'
+  onTestFinished(() => {
+    if (before === undefined) delete process.env['NODE_OPTIONS']
+    else process.env['NODE_OPTIONS'] = before
+  })
+  const sights: Sight[] = []
+  const history = await runSale({
+    redis: plainRedis(),
+    url: redisUrl(),
+    prefix: freshKey('demo'),
+    orders: await loadOrders(),
+    locked: true,
+    signal: new AbortController().signal,
+    patience: 60_000,
+    say: () => {},
+    watch: stage => watchQueue(stage, sights),
+  })
+  const memory = new Memory()
+  noteSections(memory, history)
+  noteQueue(memory, sights, history)
+  expect(violationsIn(memory.events)).toEqual([])
+  expect(sights.length).toBeGreaterThan(10)
+
+  // And it would find one: as soon as two of these sections had been there together.
+  const { pid, begin, token } = history.sections.find(({ how }) => how === 'released')!
+  const other = { worker: `not ${pid}`, attempt: 'other', key, id: 'other', owner: 'other', via: 'handoff' } as const
+  memory.record('grant', { ...other, token: token! + 1, deadline: begin + 1 }, begin + 0.5)
+  expect(violationsIn(memory.events).join('\n')).toMatch(/I1: .* both held/)
+})
