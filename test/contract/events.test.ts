@@ -11,7 +11,7 @@ import { ownPlace, place } from '../kit/place.ts'
 import { Child } from '../kit/process.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { takeAndVanish } from './leases.ts'
+import { grantInEveryWay } from './leases.ts'
 
 function published<E extends keyof ClientEvents>(name: E): ClientEvents[E][] {
   const events: ClientEvents[E][] = []
@@ -35,19 +35,7 @@ describe('events', () => {
   test('acquired is told for every kind of grant', async () => {
     const [one, two] = clients(2)
     const events = heard(two!, 'acquired')
-    const key = freshKey()
-    const first = await one!.lock(key)
-    const queued = await park(two!, key, { fair: true })
-    await first.release()
-    const second = await queued.lease
-    await (await two!.lock(key, { owner: second.owner })).release()
-    await second.release()
-    const third = await one!.lock(key)
-    const parked = await park(two!, key)
-    await third.release()
-    await (await parked.lease).release()
-    await takeAndVanish(key, { lease: 1_000 })
-    await (await two!.tryLock(key, { timeout: 10_000 }))!.release()
+    await grantInEveryWay(one!, two!, freshKey())
     expect(events.map(event => event.via)).toEqual(['handoff', 'reentry', 'wakeup', 'expiry'])
   })
 

@@ -1,6 +1,6 @@
 /** How the contract tests come by leases of two kinds: handed on within their client, and of a holder that is cut off. */
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
-import { parkMany } from '../kit/parking.ts'
+import { park, parkMany } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
 import { client } from '../kit/redis.ts'
 
@@ -43,4 +43,20 @@ export async function takeAndVanish(key: string, options: LockOptions): Promise<
   proxy.refuse()
   proxy.cut()
   return lease
+}
+
+/** The second client is granted the lock in every way but at once: by hand-off, as its own again, woken, and after a lapse. */
+export async function grantInEveryWay(one: LockClient, two: LockClient, key: string): Promise<void> {
+  const first = await one.lock(key)
+  const queued = await park(two, key, { fair: true })
+  await first.release()
+  const second = await queued.lease
+  await (await two.lock(key, { owner: second.owner })).release()
+  await second.release()
+  const third = await one.lock(key)
+  const parked = await park(two, key)
+  await third.release()
+  await (await parked.lease).release()
+  await takeAndVanish(key, { lease: 1_000 })
+  await (await two.tryLock(key, { timeout: 10_000 }))!.release()
 }

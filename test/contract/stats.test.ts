@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { park } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { takeAndVanish } from './leases.ts'
+import { grantInEveryWay } from './leases.ts'
 
 const none = { count: 0, min: 0, max: 0, mean: 0, p50: 0, p90: 0, p99: 0 }
 
@@ -36,19 +36,7 @@ test('counts grants and releases, and what is held now', async () => {
 
 test('counts grants by how they came about', async () => {
   const [one, two] = clients(2)
-  const key = freshKey()
-  const first = await one!.lock(key)
-  const queued = await park(two!, key, { fair: true })
-  await first.release()
-  const second = await queued.lease
-  await (await two!.lock(key, { owner: second.owner })).release()
-  await second.release()
-  const third = await one!.lock(key)
-  const parked = await park(two!, key)
-  await third.release()
-  await (await parked.lease).release()
-  await takeAndVanish(key, { lease: 1_000 })
-  await two!.lock(key)
+  await grantInEveryWay(one!, two!, freshKey())
   const { via, acquired } = two!.stats()
   expect(via).toEqual({ immediate: 0, handoff: 1, wakeup: 1, expiry: 1, reentry: 1 })
   expect(acquired).toBe(4)

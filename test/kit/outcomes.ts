@@ -87,3 +87,18 @@ export async function collect<T>(iterable: AsyncIterable<T>): Promise<T[]> {
   for await (const item of iterable) items.push(item)
   return items
 }
+
+/** A call in every way there is, whether it could wait or not. */
+export function everyCall(locks: LockClient, key: string): Promise<unknown>[] {
+  return [
+    ...Array.from({ length: 5 }, () => locks.lock(key)),
+    locks.lock(key, { fair: true }),
+    locks.lock(key, { timeout: 10_000 }),
+    locks.tryLock(key),
+    locks.tryLock(key, { timeout: 10_000 }),
+    locks.using(key, () => 'ran'),
+    locks.inspect(key),
+    locks.isLocked(key),
+    locks.forceRelease(key),
+  ]
+}

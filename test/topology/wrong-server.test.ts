@@ -3,7 +3,7 @@ import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { RunningServer } from '../../local-redis/index.ts'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
-import { heard, promptly, rejection } from '../kit/outcomes.ts'
+import { everyCall, heard, promptly, rejection } from '../kit/outcomes.ts'
 import { refusingProxy } from '../kit/proxies.ts'
 import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
@@ -40,18 +40,7 @@ async function onlyNode(): Promise<RunningServer> {
 async function refusesAll(locks: LockClient, words: RegExp): Promise<void> {
   for (let round = 0; round < 2; round++) {
     const key = freshKey()
-    const calls: Promise<unknown>[] = [
-      ...Array.from({ length: 5 }, () => locks.lock(key)),
-      locks.lock(key, { fair: true }),
-      locks.lock(key, { timeout: 10_000 }),
-      locks.tryLock(key),
-      locks.tryLock(key, { timeout: 10_000 }),
-      locks.using(key, () => 'ran'),
-      locks.inspect(key),
-      locks.isLocked(key),
-      locks.forceRelease(key),
-    ]
-    const errors = await promptly(Promise.all(calls.map(call => rejection(call, LockConnectionError))))
+    const errors = await promptly(Promise.all(everyCall(locks, key).map(call => rejection(call, LockConnectionError))))
     for (const { message, key: about } of errors) expect([about, message]).toEqual([key, expect.stringMatching(words)])
   }
 }
