@@ -1,6 +1,6 @@
 /**
  * Some clients, some keys, and everything that the callers have asked and got: the model that the properties are about.
- * Each grant is checked at the moment it arrives, in the turn in which the caller gets it.
+ * What each call returns is checked here; holds and tokens are recorded, and judged by the checker of histories in the end.
  */
 import type { Redis } from 'ioredis'
 import { expect } from 'vitest'
@@ -14,6 +14,8 @@ import {
 } from '../../../src/index.ts'
 import { freshKey, keysWith } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
+import { Memory, RecordedClient, violationsIn } from '../recorded.ts'
+import { now } from '../recorder.ts'
 
 /** What a caller asks for. `timeout`: undefined waits for ever; `once` is a tryLock. */
 export interface Ask {
@@ -30,6 +32,8 @@ export interface Ask {
 
 interface Request {
   readonly ask: Ask
+  /** Its name in the history. */
+  readonly attempt: string
   readonly key: string
   readonly begun: number
   readonly aborter: AbortController
@@ -66,6 +70,8 @@ const SOON = 5_000
 
 export class World {
   readonly #clients: readonly LockClient[]
+  readonly #recorded: readonly RecordedClient[]
+  readonly #history = new Memory()
   readonly #redis: Redis
   readonly #keys = [freshKey('property'), freshKey('property{tag}')]
   readonly #requests: Request[] = []
@@ -81,13 +87,19 @@ export class World {
   constructor(clients: readonly LockClient[], redis: Redis) {
     this.#clients = clients
     this.#redis = redis
+    this.#recorded = clients.map((locks, i) => new RecordedClient(`client ${i}`, locks, this.#history))
+    this.#history.record('clock', { wall: Date.now() })
   }
 
   ask(ask: Ask): void {
     const key = this.#key(ask.key)
     const aborter = new AbortController()
-    const request: Request = { ask, key, begun: performance.now(), aborter, outcome: 'pending' }
+    const attempt = this.#recorder(ask.client).attempt()
+    const request: Request = { ask, attempt, key, begun: performance.now(), aborter, outcome: 'pending' }
     this.#requests.push(request)
+    const worker = `client ${ask.client % this.#clients.length}`
+    const mode = ask.once ? 'once' : ask.fair ? 'fair' : 'fairAfter'
+    this.#history.record('request', { worker, attempt, key, mode })
     const own = this.#live(key).filter(({ lease }) => lease.owner === ask.owner && lease.remaining() > SAFE)
     const { client, fair, timeout, lease, owner } = ask
     const options = { fair, timeout, lease, owner, signal: aborter.signal }
@@ -131,9 +143,11 @@ export class World {
   /** I8: whoever lost the lock by it knows soon, and then there is one owner again. */
   async forceRelease(client: number, choice: number): Promise<void> {
     const key = this.#key(choice)
+    const from = now()
     this.#forcing.add(key)
     for (const held of this.#live(key)) held.doubtful = true
     await this.#client(client).forceRelease(key)
+    this.#history.record('taken', { key, from, how: 'forced release' })
     // It may have taken a grant whose reply is still on its way, and is seen only after those that followed it.
     this.#forced.set(key, await this.#serverTime())
     this.#forcing.delete(key)
@@ -180,32 +194,25 @@ export class World {
     }
     for (const locks of this.#clients) expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
     this.#checkOrder()
+    expect(violationsIn(this.#history.events)).toEqual([])
     this.check()
   }
 
   #granted(request: Request, lease: Lease): void {
-    const { ask, key } = request
-    const earlier = this.#grants.filter(held => held.lease.key === key)
+    const { ask, attempt, key } = request
     request.outcome = 'granted'
+    this.#recorder(ask.client).granted(lease, attempt)
     const doubtful = this.#forcing.has(key) || lease.fencingToken <= (this.#forced.get(key) ?? 0)
     const brief = ask.lease !== undefined && ask.lease < SAFE
     const held = { lease, client: ask.client, released: false, doubtful, brief }
     this.#grants.push(held)
-    if (lease.held && !held.doubtful) {
-      for (const other of earlier) {
-        const { owner, fencingToken } = other.lease
-        const same = owner === lease.owner && fencingToken === lease.fencingToken
-        expect(!other.doubtful && other.lease.held && !same, 'I1 two owners hold one key').toBe(false)
-        const newer = lease.fencingToken > fencingToken
-        expect(newer || same, `I2 token ${lease.fencingToken} after ${fencingToken}`).toBe(true)
-      }
-    }
     if (this.#draining || ask.brief) this.#note(() => this.#release(held, false))
   }
 
   #refused(request: Request, own: readonly Held[]): void {
     request.outcome = 'timed out'
-    const { once, timeout } = request.ask
+    const { client, once, timeout } = request.ask
+    this.#recorder(client).end(request.attempt, 'refused')
     expect(once, 'only a tryLock resolves to null').toBe(true)
     if (timeout === undefined && performance.now() - request.begun < SAFE) {
       const held = own.filter(({ released, doubtful }) => !released && !doubtful)
@@ -218,9 +225,11 @@ export class World {
     const { aborter, ask } = request
     if (error === aborter.signal.reason) {
       request.outcome = 'aborted'
+      this.#recorder(ask.client).end(request.attempt, 'aborted')
       return
     }
     request.outcome = 'timed out'
+    this.#recorder(ask.client).end(request.attempt, 'timeout')
     // A tryLock that was not answered in its time, for this process was stalled, cannot say that somebody else has the lock.
     const unanswered = error instanceof LockConnectionError && ask.once && Boolean(ask.timeout)
     const timedOut = error instanceof LockTimeoutError && !ask.once && ask.timeout !== undefined
@@ -238,7 +247,9 @@ export class World {
     const { lease, released, doubtful } = held
     const live = !released && !doubtful && lease.remaining() > SAFE
     held.released = true
-    const answers = await Promise.all(twice ? [lease.release(), lease.release()] : [lease.release()])
+    // The checker wants to know of the first one.
+    const first = released ? lease.release() : this.#recorder(held.client).release(lease)
+    const answers = await Promise.all(twice ? [first, lease.release()] : [first])
     if (released) expect(answers[0], 'I5 a hold ends once').toBe(false)
     if (live && !held.doubtful) expect(answers[0], 'I5 the release of a live hold ends it').toBe(true)
     if (twice) expect(answers[1], 'I5 a hold ends once').toBe(false)
@@ -292,6 +303,10 @@ export class World {
 
   #client(choice: number): LockClient {
     return this.#clients[choice % this.#clients.length] as LockClient
+  }
+
+  #recorder(choice: number): RecordedClient {
+    return this.#recorded[choice % this.#recorded.length] as RecordedClient
   }
 
   /** Runs a check that nobody waits for, and keeps what it finds. */
