@@ -1,18 +1,16 @@
 /** A history survives its writers: several processes, one file, a SIGKILL in the middle. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { emptyFolder } from '../kit/temp.ts'
 import type { HistoryEvent } from './events.ts'
 import { now, Recorder, readEvents } from './recorder.ts'
 
-function freshFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-history-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return join(folder, 'history.jsonl')
+async function freshFile(): Promise<string> {
+  return join(await emptyFolder(), 'history.jsonl')
 }
 
 async function all(file: string): Promise<HistoryEvent[]> {
@@ -22,7 +20,7 @@ async function all(file: string): Promise<HistoryEvent[]> {
 }
 
 test('what is recorded is read back, with the time of recording or the one given', async () => {
-  const file = freshFile()
+  const file = await freshFile()
   const recorder = new Recorder(file)
   const before = now()
   recorder.record('started', { worker: 'é"\n' })
@@ -36,13 +34,13 @@ test('what is recorded is read back, with the time of recording or the one given
 })
 
 test('a line that is no event is an error that names it', async () => {
-  const file = freshFile()
+  const file = await freshFile()
   appendFileSync(file, '{"t":1,"kind":"calm"}\n{"t":2,')
   await expect(all(file)).rejects.toThrow(/line 2 of .* is not an event: \{"t":2,/)
 })
 
 test('processes append to one history, and keep one clock, until they are killed', { timeout: 30_000 }, async () => {
-  const file = freshFile()
+  const file = await freshFile()
   const writer = fileURLToPath(new URL('writer.ts', import.meta.url))
   const before = now()
   const children = ['a', 'b', 'c'].map(name => fork(writer, [file, name], { execArgv: ['--import', 'tsx'] }))

@@ -1,10 +1,10 @@
 /** The parts of the soak that its verdict rests on: the plan follows from the seed and lacks nothing, no frame is cut, the file tells the truth. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { Frames, messageOf } from '../../kit/frames.ts'
+import { emptyFolder } from '../../kit/temp.ts'
 import type { HistoryEvent } from '../events.ts'
 import { Recorder, readEvents } from '../recorder.ts'
 import { Witnesses } from '../witnesses.ts'
@@ -54,8 +54,7 @@ test('frames are found whole, wherever the stream is cut, and messages are told 
 })
 
 test('the file is for one at a time, and is taken over when the time of the one inside is over', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-witness-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = await emptyFolder()
   const history = join(folder, 'history.jsonl')
   const recorder = new Recorder(history)
   onTestFinished(() => recorder.close())

@@ -1,7 +1,6 @@
 /** Where Java, Maven and its registry are there, Redisson's worker is built and tried; elsewhere it has to say why not. */
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import which from 'which'
@@ -18,6 +17,7 @@ import {
   redissonVersion,
 } from '../../../benchmarks/rivals/redisson.ts'
 import { plainRedis, redisUrl } from '../../kit/redis.ts'
+import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 
 const limit = 20_000
@@ -73,12 +73,6 @@ async function open(
     workers.map((worker, process) => worker.ask({ op: 'open', setting: { ...common, process } }, limit)),
   )
   return workers
-}
-
-async function emptyFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'baton-redisson-test-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  return folder
 }
 
 function overlaps({ length, acquired, released }: Samples): number {

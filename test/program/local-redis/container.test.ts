@@ -1,11 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { chooseSource } from '../../../local-redis/choose.ts'
 import { fromDistribution } from '../../../local-redis/debian.ts'
 import { onPath } from '../../../local-redis/path.ts'
+import { emptyFolder } from '../../kit/temp.ts'
 import { ask } from './ask.ts'
 import { runChild } from './child.ts'
 
@@ -16,7 +15,7 @@ test.skipIf(!other)(
   'a container engine that hangs keeps neither the search nor the process',
   { timeout: 300_000 },
   async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const folder = await emptyFolder()
     const hanging = createServer(() => {}) // accepts, and never answers
     const path = join(folder, 'engine.sock')
     await new Promise<void>(resolve => hanging.listen(path, resolve))
@@ -29,7 +28,6 @@ test.skipIf(!other)(
       expect(await ask(Number(new URL(url).port), 'PING')).toBeUndefined()
     } finally {
       hanging.close()
-      await rm(folder, { recursive: true })
     }
   },
 )

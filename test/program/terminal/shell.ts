@@ -1,9 +1,8 @@
 /** An interactive shell in a terminal, in which `baton` is a program like any other. */
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { redisUrl } from '../../kit/redis.ts'
+import { emptyFolder } from '../../kit/temp.ts'
 import { built, Terminal, type TerminalOptions } from './tmux.ts'
 
 export const PROMPT = 'ready>'
@@ -24,8 +23,7 @@ export async function bash(lines: readonly string[] = [], options: TerminalOptio
 
 /** A folder with a program `baton`, which is the built one; removed after the test. */
 export async function folderWithBaton(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'baton-path-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const folder = await emptyFolder()
   const file = join(folder, 'baton')
   await writeFile(file, `#!/bin/sh\nexec '${process.execPath}' '${built}' "$@"\n`)
   await chmod(file, 0o755)
