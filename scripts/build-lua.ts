@@ -1,5 +1,5 @@
 /**
- * Turns lua/*.lua into src/kinds/mutex/scripts.generated.ts, and lua/<kind>/*.lua into that of each other kind.
+ * Turns lua/<kind>/*.lua into src/kinds/<kind>/scripts.generated.ts, for each kind.
  *
  * The header of a script is its interface and the only place where the order of KEYS and ARGV is written: the names in
  * it become the locals of the body (a preamble is generated) and the parameters of the TypeScript caller. So header,
@@ -9,7 +9,7 @@
  *   - the first words of the replies, arrays or texts, are those that the header lists.
  * A trailing `?` marks an argument that may be absent, a trailing `...` the rest of the list.
  *
- * `-- include: name` inserts lua/include/name.lua in place; it is written once, and joined when it is loaded. The header of
+ * `-- include: name` inserts lua/shared/name.lua in place; it is written once, and joined when it is loaded. The header of
  * an include says what it takes of its includer's names, which of them it changes, and what it gives; scripts/lua/names.ts
  * refuses anything else. `-- include: name { taken = expression }` gives it something that has another name here. What an
  * include makes for itself stays in a block of its own.
@@ -20,22 +20,13 @@
  * comment to a single server; src/redis/scripts.ts opens it for a cluster. Comments, indentation and the spaces that only
  * people need are left out of what Redis is sent.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { moduleOf } from './lua/module.ts'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { modulesOf } from './lua/module.ts'
 
-const root = new URL('../lua/', import.meta.url)
-
-/** A module of its own for each kind, so that a program carries the scripts of those only that it uses. */
-function generate(kind: string, folder: URL): void {
+// A module of its own for each kind, so that a program carries the scripts of those only that it uses.
+for (const [kind, text] of modulesOf(new URL('../lua/', import.meta.url))) {
   const target = new URL(`../src/kinds/${kind}/scripts.generated.ts`, import.meta.url)
-  const text = moduleOf(folder)
   mkdirSync(new URL('.', target), { recursive: true })
   // Left alone where nothing has changed: somebody may be reading it.
   if (!existsSync(target) || readFileSync(target, 'utf8') !== text) writeFileSync(target, text)
-}
-
-// The mutex was there first: its scripts are in no folder of their own.
-generate('mutex', root)
-for (const entry of readdirSync(root, { withFileTypes: true })) {
-  if (entry.isDirectory() && entry.name !== 'include') generate(entry.name, new URL(`${entry.name}/`, root))
 }

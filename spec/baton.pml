@@ -12,16 +12,16 @@
  *
  * Redis runs a script as a whole, so each script is one step (d_step):
  *
- *      lua/acquire.lua          acquire       lua/include/promote.lua    promote
- *      lua/release.lua          release       lua/include/open.lua       open
- *      lua/tend.lua             tend          lua/include/grant.lua      grant
- *      lua/leave.lua            leave         lua/include/enqueue.lua    join
- *      lua/force-release.lua    open, called  lua/include/drop.lua       in release and leave
+ *      lua/mutex/acquire.lua          acquire       lua/shared/promote.lua    promote
+ *      lua/mutex/release.lua          release       lua/shared/open.lua       open
+ *      lua/mutex/tend.lua             tend          lua/shared/grant.lua      grant
+ *      lua/mutex/leave.lua            leave         lua/shared/enqueue.lua    join
+ *      lua/mutex/force-release.lua    open, called  lua/shared/drop.lua       in release and leave
  *                               by Network
- *      lua/renew.lua            not here: a renewed hold is one that does not lapse
- *      lua/pass.lua             not here: it changes the name under a hold that stays (docs/model.md: left out)
- *      lua/inspect.lua          not here: it writes nothing
- *      lua/sweep.lua            not here: between two calls of a long promote the lock is free and has a queue, as after a lapse,
+ *      lua/mutex/renew.lua            not here: a renewed hold is one that does not lapse
+ *      lua/mutex/pass.lua             not here: it changes the name under a hold that stays (docs/model.md: left out)
+ *      lua/mutex/inspect.lua          not here: it writes nothing
+ *      lua/mutex/sweep.lua            not here: between two calls of a long promote the lock is free and has a queue, as after a lapse,
  *                               and whoever asks next goes on
  *
  * A request and its reply are two steps, so a message may overtake a reply, and a leave may cross a grant. The requests

@@ -1,7 +1,8 @@
 /** What scripts/build-lua.ts makes of lua/: its rules stand there. */
+import { readdirSync } from 'node:fs'
 import luaparse from 'luaparse'
 import type { Declared, Header } from './header.ts'
-import { checkAgreement, checkNames, firstAssigned, hasLocals, newNames } from './names.ts'
+import { checkAgreement, checkNames, firstAssigned, hasLocals, newNames, unreadOf } from './names.ts'
 import { renamed, shortNames } from './short-names.ts'
 import { type Inclusion, outsideStrings, type Source, Sources } from './source.ts'
 
@@ -129,11 +130,33 @@ function compile(script: Source, { keys, args, replies }: Header) {
 }
 
 /**
- * The TypeScript module of the scripts in this folder; throws where a file of it does not hold what its header says.
+ * The TypeScript modules of the scripts in this folder, by their kinds; throws where a file does not hold what its header says.
  * `namesFor`: what stands in the texts for the names of these files.
  */
-export function moduleOf(folder: URL, namesFor = shortNames): string {
-  const { scripts, includes } = new Sources(folder)
+export function modulesOf(root: URL, namesFor = shortNames): Map<string, string> {
+  const folders = readdirSync(root, { withFileTypes: true }).filter(entry => entry.isDirectory())
+  const kinds = folders.map(({ name }) => name).filter(name => name !== 'shared')
+  const sources = kinds.map(kind => new Sources(root, kind))
+  refuseCommon(sources.map(({ unused }) => unused))
+  const modules = new Map(kinds.map((kind, i) => [kind, moduleOf(sources[i]!, namesFor)]))
+  for (const { file } of sources.flatMap(({ includes }) => includes)) {
+    refuseCommon(
+      sources.flatMap(({ scripts, includes }) => {
+        const include = includes.find(each => each.file === file)
+        return include ? [unreadOf(include, [...scripts, ...includes])] : []
+      }),
+    )
+  }
+  return modules
+}
+
+/** What is shared need not be of use to every kind, but to one. */
+function refuseCommon(problems: readonly (readonly string[])[]): void {
+  const common = problems[0]?.find(problem => problems.every(each => each.includes(problem)))
+  if (common !== undefined) throw new Error(common)
+}
+
+function moduleOf({ scripts, includes }: Sources, namesFor: typeof shortNames): string {
   // What an include declares wrongly is its own fault, and not its includers'.
   for (const source of [...includes, ...scripts]) checkNames(source)
   checkAgreement([...scripts, ...includes])

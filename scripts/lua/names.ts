@@ -44,7 +44,7 @@ export function checkNames(source: Source): void {
   for (const { name } of gives) if (!written!.has(name)) fail(`gives "${name}" and does not write it`)
 }
 
-/** One name, one type; and what is given is read by somebody. */
+/** One name, one type. */
 export function checkAgreement(sources: readonly Source[]): void {
   const types = new Map<string, Declared>()
   for (const { file, header } of sources) {
@@ -56,13 +56,14 @@ export function checkAgreement(sources: readonly Source[]): void {
       types.set(each.name, each)
     }
   }
-  for (const { file, name, header } of sources) {
-    const includers = sources.filter(({ lines }) => lines.some(it => typeof it !== 'string' && it.source.name === name))
-    for (const given of header.gives) {
-      if (includers.some(by => readsAnywhere(by).has(given.name) || names(by.header.gives).has(given.name))) continue
-      throw new Error(`${file}: nobody reads "${given.name}", which it gives`)
-    }
-  }
+}
+
+/** What the include gives that none of these reads who include it: what is wrong with it, unless others do. */
+export function unreadOf({ file, name, header }: Source, sources: readonly Source[]): string[] {
+  const includers = sources.filter(({ lines }) => lines.some(it => typeof it !== 'string' && it.source.name === name))
+  return header.gives
+    .filter(given => !includers.some(by => readsAnywhere(by).has(given.name) || names(by.header.gives).has(given.name)))
+    .map(given => `${file}: nobody reads "${given.name}", which it gives`)
 }
 
 /** What an include gives that its includer does not give or change itself: there it is the same variable. */
@@ -172,7 +173,7 @@ export function walk(node: unknown, visit: (identifier: Identifier, written: boo
 }
 
 function isInclude({ file }: Source): boolean {
-  return file.startsWith('lua/include/')
+  return file.startsWith('lua/shared/')
 }
 
 function names(list: readonly { readonly name: string }[]): Set<string> {

@@ -21,6 +21,8 @@ export interface Inclusion {
   readonly bound: ReadonlyMap<string, string>
 }
 
+const shared = 'shared/'
+
 /** The code, as if for a cluster, or for a single server; each include by what stands for it. */
 export function codeOf(lines: readonly Line[], cluster: boolean, shown: (inclusion: Inclusion) => string): string {
   const text = lines.map(line => (typeof line === 'string' ? line : shown(line))).join('\n')
@@ -31,6 +33,8 @@ export class Sources {
   readonly scripts: readonly Source[]
   /** Each behind those that it includes itself. */
   readonly includes: readonly Source[]
+  /** What is declared for several scripts and that none of this kind uses: what is wrong with it, unless another kind does. */
+  readonly unused: readonly string[]
   readonly #root: URL
   readonly #headers = new Map<string, Header>()
   readonly #constants = new Map<string, string>()
@@ -38,17 +42,21 @@ export class Sources {
   /** By their names; undefined while they are being read. */
   readonly #read = new Map<string, Source | undefined>()
 
-  constructor(root: URL) {
+  /** The scripts of a kind are in the folder of its name; what they include, in `shared/`. */
+  constructor(root: URL, kind: string) {
     this.#root = root
-    const scripts = this.#namesIn('')
-    for (const path of [...scripts, ...this.#namesIn('include/')]) this.#headers.set(path, this.#headerOf(path))
-    this.scripts = scripts.map(path => this.#sourceOf(path, path))
+    const scripts = this.#namesIn(`${kind}/`)
+    for (const path of [...scripts, ...this.#namesIn(shared)]) this.#headers.set(path, this.#headerOf(path))
+    this.scripts = scripts.map(path => this.#sourceOf(path, path.slice(kind.length + 1)))
     this.includes = [...this.#read.values()].filter(source => source !== undefined)
-    for (const [path, { constants }] of this.#headers) {
-      const [, include] = /^include\/(.*)/.exec(path) ?? []
-      if (include !== undefined && !this.#read.has(include)) fail(path, 'nobody includes it')
-      for (const name of constants.keys()) if (!this.#used.has(name)) fail(path, `nobody uses the constant "${name}"`)
-    }
+    this.unused = [...this.#headers].flatMap(([path, { constants }]) => [
+      ...(path.startsWith(shared) && !this.#read.has(path.slice(shared.length))
+        ? [problem(path, 'nobody includes it')]
+        : []),
+      ...[...constants.keys()]
+        .filter(name => !this.#used.has(name))
+        .map(name => problem(path, `nobody uses the constant "${name}"`)),
+    ])
   }
 
   #namesIn(folder: string): string[] {
@@ -87,7 +95,7 @@ export class Sources {
     const known = this.#read.get(name)
     if (known) return known
     if (this.#read.has(name)) fail(by, `"${name}" includes itself`)
-    const path = `include/${name}`
+    const path = shared + name
     if (!this.#headers.has(path)) fail(by, `there is no include "${name}"`)
     this.#read.set(name, undefined)
     const source = this.#sourceOf(path, name)
@@ -131,8 +139,12 @@ export function outsideStrings(code: string, change: (part: string) => string): 
     .join('')
 }
 
-export function fail(path: string, problem: string): never {
-  throw new Error(`lua/${path}.lua: ${problem}`)
+export function fail(path: string, what: string): never {
+  throw new Error(problem(path, what))
+}
+
+function problem(path: string, what: string): string {
+  return `lua/${path}.lua: ${what}`
 }
 
 function tried<T>(path: string, action: () => T): T {

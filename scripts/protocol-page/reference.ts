@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 
-const folder = new URL('../../lua/', import.meta.url)
+const folder = new URL('../../lua/mutex/', import.meta.url)
 const begin = '<!-- made by scripts/protocol-page/main.ts -->'
 const end = '<!-- made until here -->'
 

@@ -225,7 +225,7 @@ export class Renewal {
     if (question.ms > 0) this.#listener.renewed(hold)
   }
 
-  /** What lua/acquire.lua does with the grant of a longer re-entry: the first hold of the same client lasts as long. */
+  /** What lua/mutex/acquire.lua does with the grant of a longer re-entry: the first hold of the same client lasts as long. */
   #raiseFirst(hold: Hold): void {
     const first = this.#locks.get(hold.key)?.tenancy.oldest
     if (!first || first.token !== hold.token || first.via === 'reentry') return

@@ -26,7 +26,7 @@ const OPTIONAL = 'SCAN'
 
 const sent = {
   server: [['EVAL'], ['EVALSHA'], ['SUBSCRIBE'], ['UNSUBSCRIBE'], [OPTIONAL]],
-  // ASKING: while a slot moves. CLUSTER MYID, PUBSUB: lua/include/place.lua.
+  // ASKING: while a slot moves. CLUSTER MYID, PUBSUB: lua/shared/place.lua.
   cluster: [
     ['EVAL'],
     ['EVALSHA'],

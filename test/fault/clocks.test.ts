@@ -52,7 +52,7 @@ test.each([DAY, -DAY])(
 describe('the time of day of Redis steps', () => {
   const options = { lease: 3_000, waiterTtl: 1_500 }
 
-  // Break: `math.max(clock + 1, micros)` to `micros` in lua/include/clock.lua: tokens go back with the time of day.
+  // Break: `math.max(clock + 1, micros)` to `micros` in lua/shared/clock.lua: tokens go back with the time of day.
   test.each([STEP, -STEP])('by %i ms, and back, and again: I2, tokens increase', async step => {
     const { url, step: stepTo } = await steppedServer()
     const key = freshKey()
@@ -94,9 +94,9 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `'NX', unpack(joins)` to `'XX', unpack(joins)` in lua/tend.lua, and so that the reply bears a waiter without a
+  // Break: `'NX', unpack(joins)` to `'XX', unpack(joins)` in lua/mutex/tend.lua, and so that the reply bears a waiter without a
   // place, `redis.call('ZRANK', queue, waiters[i]) + 1` to `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in
-  // lua/tend.lua: who was passed over never joins again.
+  // lua/mutex/tend.lua: who was passed over never joins again.
   test('forward, just before a release: I4, waiters that seem to have expired are granted within a heartbeat each', async () => {
     const { url, redis, step } = await steppedServer()
     const key = freshKey()
@@ -116,7 +116,7 @@ describe('the time of day of Redis steps', () => {
     await nothingLeft(redis, holder!, key)
   })
 
-  // Break: `math.max(clock + 1, micros)` to `micros` in lua/include/clock.lua: the later ticket is smaller.
+  // Break: `math.max(clock + 1, micros)` to `micros` in lua/shared/clock.lua: the later ticket is smaller.
   test('back, while some wait: I1 I3 I4, a release hands on at once, in order of arrival', async () => {
     const { url, redis, step } = await steppedServer()
     const key = freshKey()
@@ -137,7 +137,7 @@ describe('the time of day of Redis steps', () => {
     await nothingLeft(redis, holder!, key)
   })
 
-  // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/tend.lua: a lapsed lease is never
+  // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/mutex/tend.lua: a lapsed lease is never
   // found. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: it is found
   // a minute later. The limit: what a dead holder leaves lasts for its lease *and* the step.
   test('back, while a dead process holds: I4, its lease is longer by the step, no more; and can be taken', async () => {

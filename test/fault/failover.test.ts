@@ -31,7 +31,7 @@ async function scene() {
 }
 
 describe('failover to a replica that missed the grant', () => {
-  // Break: `math.max(clock + 1, micros)` to `math.max(clock + 1, 1e15 + 0 * micros)` in lua/include/clock.lua: counted, not by the time
+  // Break: `math.max(clock + 1, micros)` to `math.max(clock + 1, 1e15 + 0 * micros)` in lua/shared/clock.lua: counted, not by the time
   // of day, the same token comes twice. The limit of I1: until the old holder hears of the new master, two hold; only the
   // token tells them apart.
   test('I2: the new grant has a larger token, though two hold', async () => {
@@ -66,7 +66,7 @@ describe('failover to a replica that missed the grant', () => {
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/tend.lua: places
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/mutex/tend.lua: places
   // follow the heartbeats.
   test('I3 I4: waiters that the replica never heard of join again, with the places they had', async () => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()

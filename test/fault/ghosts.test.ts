@@ -13,8 +13,8 @@ const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
 
 describe('a request arrives after its client has gone on', () => {
-  // Break: `-- include: live` to `local lives = ends` in lua/renew.lua and
-  // `tonumber(token) > known` to `false` in lua/renew.lua: whoever holds is prolonged.
+  // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and
+  // `tonumber(token) > known` to `false` in lua/mutex/renew.lua: whoever holds is prolonged.
   test('a renewal, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -32,8 +32,8 @@ describe('a request arrives after its client has gone on', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `and string.sub(holder, HELD_ID_AT, HELD_ID_END) == id` away in lua/release.lua: the hold of another is ended.
-  // Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/include/drop.lua: the same.
+  // Break: `and string.sub(holder, HELD_ID_AT, HELD_ID_END) == id` away in lua/mutex/release.lua: the hold of another is ended.
+  // Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/shared/drop.lua: the same.
   test('a release, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -70,7 +70,7 @@ describe('a request arrives after its client has gone on', () => {
     await nothingLeft(plainRedis(), next, key)
   })
 
-  // Break: `now + lease` to `now + 9 * lease` in lua/include/grant.lua: it lasts for longer than its lease. A limit:
+  // Break: `now + lease` to `now + 9 * lease` in lua/shared/grant.lua: it lasts for longer than its lease. A limit:
   // until its lease has run out, nobody can tell such a hold from a live one. (The time that it cannot exceed is what is
   // tested.)
   test('an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease', async () => {

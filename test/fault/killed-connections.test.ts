@@ -81,7 +81,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     await nothingLeft(plainRedis(url), client({}, url), key)
   })
 
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/tend.lua: places
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/mutex/tend.lua: places
   // follow the heartbeats. (Not seen with commands alone: then nobody is passed over.)
   test('I3: fair waiters are granted in the order of their tickets, but for those that were cut off at the time', async () => {
     const { url } = await ownServer()

@@ -35,7 +35,7 @@ test.each(ways)(
   },
 )
 
-// Break: `if heard ~= 0 then` to `if true then` in lua/include/promote.lua: the lock goes to the dead.
+// Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
 test.each([1, 50])(
   'of %i at the head of the queue: I3 I4 I7, passed over at the very release; the others keep their order',
   async dead => {
@@ -57,7 +57,7 @@ test.each([1, 50])(
   },
 )
 
-// Break: `if heard ~= 0 then` to `if true then` in lua/include/promote.lua: the lock goes to the dead.
+// Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
 test('of all that are queued: I4, an unfair caller has the lock at once', async () => {
   const key = freshKey()
   const held = await client(long).lock(key)
@@ -69,7 +69,7 @@ test('of all that are queued: I4, an unfair caller has the lock at once', async 
   expect(await lease.release()).toBe(true)
 })
 
-// Break: `if heard ~= 0 then` to `if true then` in lua/include/promote.lua: each of the twenty dead costs a lease.
+// Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: each of the twenty dead costs a lease.
 test('of a process that holds, with twenty fair waiters between those of others: I1 I3 I4 I7', async () => {
   const key = freshKey()
   const lease = 1_200
@@ -99,7 +99,7 @@ test('of a process that holds, with twenty fair waiters between those of others:
   await nothingLeft(redis, others[0]!, key)
 })
 
-// Break: `redis.call('PEXPIREAT', queue, queued)` to `redis.call('EXISTS', queue)` in lua/include/enqueue.lua: the queue of the
+// Break: `redis.call('PEXPIREAT', queue, queued)` to `redis.call('EXISTS', queue)` in lua/shared/enqueue.lua: the queue of the
 // dead stays for ever.
 test('of everybody: I7, nothing at all is left in Redis after what they had has expired', async () => {
   const key = freshKey()

@@ -32,7 +32,7 @@ const losses: Record<string, Loss> = {
 }
 
 describe.each(Object.entries(losses))('%s', (_, lose) => {
-  // I2. Break: `math.max(clock + 1, micros)` to `math.max(clock, 1e15 + 0 * micros) + 1` in lua/include/clock.lua: the tokens are
+  // I2. Break: `math.max(clock + 1, micros)` to `math.max(clock, 1e15 + 0 * micros) + 1` in lua/shared/clock.lua: the tokens are
   // counted, and begin anew (with unfair ones: a fair one brings a ticket that is larger than the token before it).
   // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
   // before the lease would have ended.
@@ -68,7 +68,7 @@ describe.each(Object.entries(losses))('%s', (_, lose) => {
   )
 })
 
-// Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/tend.lua:
+// Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/mutex/tend.lua:
 // places follow the heartbeats.
 test('only the queue is lost: I3 I4, waiters join again with the places they had', async () => {
   const { url } = await ownServer()

@@ -11,7 +11,7 @@ import { eventually, sleep } from '../kit/time.ts'
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
-  // Break: `if lives and lives >= now then` to `if false then` in lua/acquire.lua: the second execution is refused,
+  // Break: `if lives and lives >= now then` to `if false then` in lua/mutex/acquire.lua: the second execution is refused,
   // because of the first.
   test.each(ways)('of an acquire: I1 I5, one hold, and nothing of it after one release (fair: %s)', async fair => {
     const key = freshKey()
@@ -26,7 +26,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   })
 
   // Break: `redis.call('ZADD', queue, 'NX', ticket, claim)` to `redis.call('ZADD', queue, ticket, claim)` in
-  // lua/acquire.lua: the second execution gives the waiter a new ticket, behind the later one.
+  // lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, behind the later one.
   test('of an acquire that was queued: I3, one place, the old one', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -72,8 +72,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/leave.lua and `dropped = hold == id` to
-  // `dropped = hold ~= nil` in lua/include/drop.lua: a repeated leave ends the hold of the next. Either check suffices.
+  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
+  // `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the hold of the next. Either check suffices.
   test('of a leave that gave a grant back: I5 I7, the lock goes on once', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)

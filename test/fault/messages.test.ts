@@ -96,8 +96,8 @@ test('a grant comes before the reply that its waiter is queued: I4, it is a gran
 })
 
 describe('a grant comes late', () => {
-  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/leave.lua and `dropped = hold == id` to
-  // `dropped = hold ~= nil` in lua/include/drop.lua: what is given back is the hold of another. Either check suffices.
+  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
+  // `dropped = hold ~= nil` in lua/shared/drop.lua: what is given back is the hold of another. Either check suffices.
   test('after its waiter has given up and the next holds: I1 I5, the next keeps the lock', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -168,8 +168,8 @@ describe('messages are forged', () => {
     return { key, locks, redis, held, lock, inbox: root + held.id.slice(0, 12) }
   }
 
-  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/leave.lua and `dropped = hold == id` to
-  // `dropped = hold ~= nil` in lua/include/drop.lua: a message that names nobody ends a live hold. Either check suffices.
+  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
+  // `dropped = hold ~= nil` in lua/shared/drop.lua: a message that names nobody ends a live hold. Either check suffices.
   test('in the inbox, naming nobody: I1 I5, nothing is granted, ended or broken', async () => {
     const { key, locks, redis, held, lock, inbox } = await scene()
     const { lease: wait } = await park(client(patient), key, { fair: true })

@@ -20,7 +20,7 @@ describe('a holder is cut off for longer than its lease', () => {
   const lease = 1_000
 
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 300` in src/clock.ts: the holder believes for too long. Break:
-  // `dropped = hold == id` to `dropped = true` in lua/include/drop.lua: what arrives later ends the hold of the
+  // `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: what arrives later ends the hold of the
   // next.
   test.each(ways)(
     'I1 I5 I8: it is told before the next has it; what arrives later changes nothing (fair: %s)',

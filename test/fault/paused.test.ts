@@ -69,9 +69,9 @@ describe.each([
   })
 })
 
-// Break: `-- include: live` to `local lives = ends` in lua/renew.lua and
-// `tonumber(token) > known` to `false` in lua/renew.lua: the lease of another is prolonged. Break:
-// `dropped = hold == id` to `dropped = true` in lua/include/drop.lua: the hold of another is ended.
+// Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and
+// `tonumber(token) > known` to `false` in lua/mutex/renew.lua: the lease of another is prolonged. Break:
+// `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: the hold of another is ended.
 test('requests of a stopped holder were on their way, and arrive when another holds: I5, they change nothing', async () => {
   const key = freshKey()
   const proxy = await frameProxy(redisUrl())
@@ -95,8 +95,8 @@ test('requests of a stopped holder were on their way, and arrive when another ho
   expect(await next.release()).toBe(true)
 })
 
-// Break: `redis.call('ZADD', queue, 'NX', unpack(joins))` away in lua/tend.lua and
-// `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/tend.lua: it never comes back into the queue. Break:
+// Break: `redis.call('ZADD', queue, 'NX', unpack(joins))` away in lua/mutex/tend.lua and
+// `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/mutex/tend.lua: it never comes back into the queue. Break:
 // `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends its wait.
 test('a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and goes on waiting when it runs', async () => {
   const key = freshKey()

@@ -130,7 +130,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
 describe('maxmemory is reached', () => {
   const full = (redis: Redis) => redis.config('SET', 'maxmemory', 1)
 
-  // Break: `redis.call('PEXPIREAT', lock, keep)` away in lua/renew.lua: the first write is HSET, which is refused.
+  // Break: `redis.call('PEXPIREAT', lock, keep)` away in lua/mutex/renew.lua: the first write is HSET, which is refused.
   test('I1 I8: a lease goes on being renewed', async () => {
     const { redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
@@ -142,7 +142,7 @@ describe('maxmemory is reached', () => {
   })
 
   // Break: `dropped = hold == id` to
-  // `dropped = hold == id; redis.call('HSET', lock, 'keep', keep)` in lua/include/drop.lua: the first write is HSET, so the release is refused as a whole.
+  // `dropped = hold == id; redis.call('HSET', lock, 'keep', keep)` in lua/shared/drop.lua: the first write is HSET, so the release is refused as a whole.
   test('I4: a release works, hands on to fair waiters in order, and wakes unfair ones', async () => {
     const { redis, key, holder, queuing, parking } = await scene()
     const held = await holder.lock(key)
@@ -159,7 +159,7 @@ describe('maxmemory is reached', () => {
     expect(await holder.isLocked(key)).toBe(false)
   })
 
-  // Break: `-- include: trim { timetable = expiry }` away in lua/tend.lua: heartbeats are refused, and
+  // Break: `-- include: trim { timetable = expiry }` away in lua/mutex/tend.lua: heartbeats are refused, and
   // the waiter is passed over.
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
     const { redis, key, holder, queuing } = await scene()
@@ -175,7 +175,7 @@ describe('maxmemory is reached', () => {
   })
 
   // Break: `local outcome = 'absent'` to `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
-  // lua/leave.lua: the first write is HSET, so the leave is refused, again and again.
+  // lua/mutex/leave.lua: the first write is HSET, so the leave is refused, again and again.
   test('I7: a waiter can leave', async () => {
     const { redis, key, holder, queuing } = await scene()
     await holder.lock(key)

@@ -9,7 +9,7 @@ import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 // Break: ` || grant.token !== this.latest` away in src/local/waiter.ts and
-// `tonumber(token) > known` to `false` in lua/renew.lua: the lease has the token of the first grant.
+// `tonumber(token) > known` to `false` in lua/mutex/renew.lua: the lease has the token of the first grant.
 test('I2: a confirmation of another grant to the same waiter does not count', async () => {
   const master = await ownServer('--repl-diskless-sync-delay', '0')
   await ownServer('--replicaof', '127.0.0.1', String(master.port))

@@ -153,7 +153,7 @@ describe('with a replica that does not get what is written', () => {
   // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the first has the lock, though no replica
   // knows. Break: `this.#common.requests.undo(this, waiter)` to `this.undone(waiter)` in src/local/local-lock.ts: the hand-off is not taken back, and
   // the next waiter goes without. Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in
-  // lua/tend.lua: with a ticket of a minute later the first joins behind who comes next. (With one of that very moment
+  // lua/mutex/tend.lua: with a ticket of a minute later the first joins behind who comes next. (With one of that very moment
   // it would be ahead: it joins again as soon as the hand-off is undone.)
   test('I3 I4: a hand-off that it has not is undone; the next waiter has the lock, the first keeps its place', async () => {
     const { key, careful, careless, loseWrites, heal } = await scene()

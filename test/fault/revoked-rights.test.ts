@@ -121,8 +121,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
 
 describe('a right that only speed depends on is revoked', () => {
   // Break: `redis.pcall('PUBLISH', inbox .. client` to `redis.call('PUBLISH', inbox .. client` in
-  // lua/include/promote.lua: the release breaks off half-way (fair). Break: `redis.pcall('PUBLISH'` to
-  // `redis.call('PUBLISH'` in lua/release.lua: the same (unfair).
+  // lua/shared/promote.lua: the release breaks off half-way (fair). Break: `redis.pcall('PUBLISH'` to
+  // `redis.call('PUBLISH'` in lua/mutex/release.lua: the same (unfair).
   test.each([true, false])(
     'to publish: I4 I6, releases are whole, waiters find them by heartbeat (fair: %s)',
     async fair => {
@@ -137,7 +137,7 @@ describe('a right that only speed depends on is revoked', () => {
     },
   )
 
-  // Break: `mine = string.sub(waiters[1], 1, CLIENT_END)` to `mine = nil` in lua/tend.lua: a waiter whose inbox is
+  // Break: `mine = string.sub(waiters[1], 1, CLIENT_END)` to `mine = nil` in lua/mutex/tend.lua: a waiter whose inbox is
   // not heard is passed over each time.
   test.each([
     ['the command', ['-subscribe']],

@@ -18,7 +18,7 @@ const takings: Record<string, (other: LockClient, key: string) => Promise<unknow
 /** How its waiter is told of the next one. */
 const tellings = ['reply', 'message'] as const
 
-// Break: `tonumber(token) > known` to `false` in lua/renew.lua: the lease with the old token is confirmed,
+// Break: `tonumber(token) > known` to `false` in lua/mutex/renew.lua: the lease with the old token is confirmed,
 // and renewed, by the grant that came after it.
 // Break: `this.#listener.remains(hold)` away in src/lease/renewal.ts: nobody gives the new grant back.
 // By reply, with the data. Break: `else if (token !== undefined) this.#listener.doubt(id, token)` away in

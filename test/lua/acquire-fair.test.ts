@@ -1,4 +1,4 @@
-/** lua/acquire.lua where there is a queue, or where the caller asks to join it. */
+/** lua/mutex/acquire.lua where there is a queue, or where the caller asks to join it. */
 import { describe, expect, test } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'

@@ -1,4 +1,4 @@
-/** lua/acquire.lua without a queue: take, refuse, take over, re-enter. */
+/** lua/mutex/acquire.lua without a queue: take, refuse, take over, re-enter. */
 import { describe, expect, test } from 'vitest'
 import { sleep } from '../kit/time.ts'
 import { again, anonymous, type Caller, caller } from './callers.ts'

@@ -1,4 +1,4 @@
-/** Blocks of tokens, for hand-offs within a client: lua/acquire.lua reserves them, lua/release.lua takes back the rest. */
+/** Blocks of tokens, for hand-offs within a client: lua/mutex/acquire.lua reserves them, lua/mutex/release.lua takes back the rest. */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'

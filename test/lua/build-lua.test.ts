@@ -1,16 +1,16 @@
 /** scripts/build-lua.ts: the header of a script is its interface, and is checked against the body. */
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import luaparse from 'luaparse'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { moduleOf } from '../../scripts/lua/module.ts'
+import { modulesOf } from '../../scripts/lua/module.ts'
 import { namedScriptsOf } from './built-texts.ts'
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
 const filesIn = (folder: string) => readdirSync(join(project, folder)).filter(file => file.endsWith('.lua'))
-const [files, includes] = [filesIn('lua'), filesIn('lua/include')]
+const [files, includes] = [filesIn('lua/mutex'), filesIn('lua/shared')]
 
 function topLevelLocals(lua: string): string[] {
   return luaparse.parse(lua, { luaVersion: '5.1' }).body.flatMap(statement => {
@@ -19,19 +19,24 @@ function topLevelLocals(lua: string): string[] {
   })
 }
 
+/** In lua/: scripts of the mutex go by their names alone. */
+function pathOf(file: string): string {
+  return file.includes('/') ? file : `mutex/${file}`
+}
+
 /** What a copy of lua/ is built to, in which these files were changed. */
 function builtWith(...changes: readonly [file: string, change: (source: string) => string][]): string {
   const copy = mkdtempSync(join(tmpdir(), 'baton-lua-'))
   onTestFinished(() => rmSync(copy, { recursive: true }))
   cpSync(join(project, 'lua'), copy, { recursive: true })
   for (const [file, change] of changes) {
-    const path = join(copy, `${file}.lua`)
+    const path = join(copy, `${pathOf(file)}.lua`)
     const source = readFileSync(path, { encoding: 'utf8', flag: 'a+' })
     const changed = change(source)
     if (changed === source) throw new Error(`nothing has changed in ${file}`)
     writeFileSync(path, changed)
   }
-  return moduleOf(pathToFileURL(`${copy}/`))
+  return modulesOf(pathToFileURL(`${copy}/`)).get('mutex') as string
 }
 
 const named = await namedScriptsOf(new URL('../../lua/', import.meta.url))
@@ -51,13 +56,13 @@ describe('the generated scripts', () => {
   })
 
   test.each(files)('%s opens with its purpose, KEYS, ARGV and every reply', file => {
-    const header = readFileSync(join(project, 'lua', file), 'utf8').split(/\n(?!--)/, 1)[0]!
+    const header = readFileSync(join(project, 'lua/mutex', file), 'utf8').split(/\n(?!--)/, 1)[0]!
     expect(header).toMatch(new RegExp(`^-- ${file.replace('.lua', '')}: \\S`))
     for (const title of ['KEYS', 'ARGV', 'Replies']) expect(header).toMatch(new RegExp(`^-- ${title}\\n--   \\w`, 'm'))
   })
 
-  test.each(includes)('include/%s opens with its purpose', file => {
-    const header = readFileSync(join(project, 'lua/include', file), 'utf8')
+  test.each(includes)('shared/%s opens with its purpose', file => {
+    const header = readFileSync(join(project, 'lua/shared', file), 'utf8')
     expect(header).toMatch(new RegExp(`^-- ${file.replace('.lua', '')}: \\S`))
   })
 })
@@ -75,9 +80,11 @@ describe('the build', () => {
     expect(builtWith()).toBe(readFileSync(join(project, 'src/kinds/mutex/scripts.generated.ts'), 'utf8'))
   })
 
-  test('of another folder gives a module of its own, for which it needs no includes', () => {
+  test('of another kind gives a module of its own, which may include what is shared', () => {
     const folder = mkdtempSync(join(tmpdir(), 'baton-lua-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
+    cpSync(join(project, 'lua'), folder, { recursive: true })
+    mkdirSync(join(folder, 'flag'))
     const header = [
       '-- look: looks',
       '--',
@@ -88,10 +95,13 @@ describe('the build', () => {
       '-- Replies',
       '--   seen  always',
     ]
-    writeFileSync(join(folder, 'look.lua'), [...header, '', "redis.call('GET', lock)", "return 'seen'"].join('\n'))
-    const built = moduleOf(pathToFileURL(`${folder}/`))
-    expect(built).toContain("look: {\n    keys: ['lock'],")
-    expect(built).not.toContain('acquire')
+    const body = ['-- include: time', "redis.call('GET', lock)", "return 'seen ' .. now"]
+    writeFileSync(join(folder, 'flag', 'look.lua'), [...header, '', ...body].join('\n'))
+    const built = modulesOf(pathToFileURL(`${folder}/`))
+    expect(built.get('flag')).toContain("look: {\n    keys: ['lock'],")
+    expect(built.get('flag')).toContain("redis.call('TIME')")
+    expect(built.get('flag')).not.toContain('acquire')
+    expect(built.get('mutex')).toBe(readFileSync(join(project, 'src/kinds/mutex/scripts.generated.ts'), 'utf8'))
   })
 
   test.each([
@@ -134,91 +144,91 @@ describe('the build', () => {
       '"error" is a name that Redis offers',
     ],
   ])('refuses %s', (_, from, to, problem) => {
-    expect(() => builtWith(['inspect', put(from, to)])).toThrow(`lua/inspect.lua: ${problem}`)
+    expect(() => builtWith(['inspect', put(from, to)])).toThrow(`lua/mutex/inspect.lua: ${problem}`)
   })
 
   // Each stands for what its body or its includer could do unseen, while an include was but text in its place.
   test.each([
     [
       'reads what its includers have and it does not take',
-      'include/life',
+      'shared/life',
       '+ memory',
       '+ memory + now',
       'reads "now", which it does not take',
     ],
     [
       'reads what an include of its own makes for itself',
-      'include/drop',
+      'shared/drop',
       'heard = 0',
       'heard = #deaf',
       'reads "deaf", which it does not take',
     ],
     [
       'reads for a single server what it makes for a cluster',
-      'include/place',
+      'shared/place',
       '--]]',
       '--]]\nredis.call(who)',
       'reads "who", which it does not take',
     ],
     [
       'writes what it takes',
-      'include/clock',
+      'shared/clock',
       '\nclock = ',
       '\nmicros = 0\nclock = ',
       'writes "micros", which it neither changes nor gives',
     ],
     [
       'writes what its includers have',
-      'include/forget',
+      'shared/forget',
       'holds = nil',
       'holds, hold = nil',
       'writes "hold", which it neither changes nor gives',
     ],
     [
       'does not take what its include takes',
-      'include/enqueue',
+      'shared/enqueue',
       "--   memory    ms       how long a free lock's clock is kept\n",
       '',
       'its include "life" takes "memory", which is neither made here nor declared',
     ],
     [
       'does not change what its include changes',
-      'include/enqueue',
+      'shared/enqueue',
       "--   keep      ms       the lock's key may live longer\n",
       '',
       'its include "life" changes "keep", which is neither made here nor declared',
     ],
     [
       'declares that it takes what it does not read',
-      'include/token',
+      'shared/token',
       '--   micros ',
       '--   spare     ms  nothing\n--   micros ',
       'takes "spare" and does not read it',
     ],
     [
       'declares that it changes what it does not write',
-      'include/token',
+      'shared/token',
       '-- Changes\n',
       '-- Changes\n--   spare     ms  nothing\n',
       'changes "spare" and does not write it',
     ],
     [
       'declares that it gives what it does not write',
-      'include/live',
+      'shared/live',
       '-- Gives\n',
       '-- Gives\n--   spare  ms  nothing\n',
       'gives "spare" and does not write it',
     ],
     [
       'makes a local of what it gives',
-      'include/clock',
+      'shared/clock',
       '\nclock = ',
       '\nlocal clock = ',
       'changes "clock" and does not write it',
     ],
     [
       'gives what nobody reads',
-      'include/live',
+      'shared/live',
       '-- Gives\n',
       '-- Gives\n--   spare  ms  nothing\n',
       'nobody reads "spare", which it gives',
@@ -226,58 +236,58 @@ describe('the build', () => {
     ],
     [
       'declares a name and nothing else',
-      'include/clock',
+      'shared/clock',
       "micros  µs  the server's time",
       'micros',
       'cannot read "micros"',
     ],
-    ['says no type', 'include/clock', 'micros  µs', 'micros  time', '"micros" has no type or unit, but "time"'],
+    ['says no type', 'shared/clock', 'micros  µs', 'micros  time', '"micros" has no type or unit, but "time"'],
     [
       'says nothing about a name',
-      'include/clock',
+      'shared/clock',
       "micros  µs  the server's time",
       'micros  µs',
       '"micros" is not explained',
     ],
     [
       'has another unit than another include',
-      'include/clock',
+      'shared/clock',
       'micros  µs',
       'micros  ms',
       '"micros" is ms here and µs elsewhere',
     ],
-    ['includes itself', 'include/clock', '\nclock = ', '\n-- include: token\nclock = ', '"token" includes itself'],
+    ['includes itself', 'shared/clock', '\nclock = ', '\n-- include: token\nclock = ', '"token" includes itself'],
     [
       'includes what is not there',
-      'include/token',
+      'shared/token',
       '-- include: clock',
       '-- include: watch',
       'there is no include "watch"',
     ],
     [
       'declares a constant that nobody uses',
-      'include/trim',
+      'shared/trim',
       '-- Constants\n',
       '-- Constants\n--   SPARE = 1  nothing\n',
       'nobody uses the constant "SPARE"',
     ],
     [
       'declares a constant that is one already',
-      'include/trim',
+      'shared/trim',
       '-- Constants\n',
       '-- Constants\n--   ID_END = 1  nothing\n',
       'the constant "ID_END" has a value already',
     ],
     [
       'says nothing about a constant',
-      'include/trim',
+      'shared/trim',
       '-- Constants\n',
       '-- Constants\n--   SPARE = 1\n',
       'cannot read the constant "SPARE = 1"',
     ],
     [
       'uses a constant that is none',
-      'include/promote',
+      'shared/promote',
       'left = MOST_PASSED_OVER',
       'left = MOST_PASSED + MOST_PASSED_OVER',
       'reads "MOST_PASSED", which it does not take',
@@ -291,7 +301,7 @@ describe('the build', () => {
 
   test('refuses an include that nobody includes', () => {
     const spare = '-- spare: nothing.\n--\n-- Takes\n--   now  ms  nothing\nredis.call(now)\n'
-    expect(() => builtWith(['include/spare', () => spare])).toThrow('lua/include/spare.lua: nobody includes it')
+    expect(() => builtWith(['shared/spare', () => spare])).toThrow('lua/shared/spare.lua: nobody includes it')
   })
 
   test.each([
@@ -359,6 +369,6 @@ describe('the build', () => {
       'its include "open" takes ms as "memory", which is s here',
     ],
   ])('refuses a script that %s', (_, file, from, to, problem) => {
-    expect(() => builtWith([file, put(from, to)])).toThrow(`lua/${file}.lua: ${problem}`)
+    expect(() => builtWith([file, put(from, to)])).toThrow(`lua/${pathOf(file)}.lua: ${problem}`)
   })
 })

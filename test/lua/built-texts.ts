@@ -1,6 +1,6 @@
 /** The texts of a module that scripts/build-lua.ts makes. */
 import { transform } from 'esbuild'
-import { moduleOf } from '../../scripts/lua/module.ts'
+import { modulesOf } from '../../scripts/lua/module.ts'
 import type { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 
 export type Script = Pick<(typeof scripts)[keyof typeof scripts], 'lua' | 'keys' | 'args'>
@@ -12,7 +12,7 @@ export async function scriptsOf(module: string): Promise<Record<string, Script>>
   return loaded.scripts
 }
 
-/** Those of a folder with the names that its files have. */
-export function namedScriptsOf(folder: URL): Promise<Record<string, Script>> {
-  return scriptsOf(moduleOf(folder, () => new Map()))
+/** Those of a kind, with the names that its files have. */
+export function namedScriptsOf(folder: URL, kind = 'mutex'): Promise<Record<string, Script>> {
+  return scriptsOf(modulesOf(folder, () => new Map()).get(kind) as string)
 }

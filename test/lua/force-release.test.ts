@@ -1,4 +1,4 @@
-/** lua/force-release.lua: take the lock from whoever holds it. */
+/** lua/mutex/force-release.lua: take the lock from whoever holds it. */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, type Message, sharedLock, type TestLock } from './test-lock.ts'

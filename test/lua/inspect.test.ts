@@ -1,4 +1,4 @@
-/** lua/inspect.lua: the whole state of a lock, and nothing written. */
+/** lua/mutex/inspect.lua: the whole state of a lock, and nothing written. */
 import { describe, expect, test } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'

@@ -1,4 +1,4 @@
-/** lua/leave.lua: take back whatever became of a request. */
+/** lua/mutex/leave.lua: take back whatever became of a request. */
 import { describe, expect, test } from 'vitest'
 import { again, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock } from './test-lock.ts'

@@ -1,4 +1,4 @@
-/** lua/pass.lua: a client has passed its lock on to a waiter of its own, and records who holds now. */
+/** lua/mutex/pass.lua: a client has passed its lock on to a waiter of its own, and records who holds now. */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'

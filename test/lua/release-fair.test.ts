@@ -1,4 +1,4 @@
-/** lua/release.lua where somebody is queued: the lock is handed on. */
+/** lua/mutex/release.lua where somebody is queued: the lock is handed on. */
 import { describe, expect, test } from 'vitest'
 import { caller } from './callers.ts'
 import { freedBy, sharedLock } from './test-lock.ts'

@@ -1,4 +1,4 @@
-/** lua/release.lua: end one hold; with the last, hand the lock on or open it. */
+/** lua/mutex/release.lua: end one hold; with the last, hand the lock on or open it. */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { freedBy, lockOnOwnServer, sharedLock } from './test-lock.ts'

@@ -1,4 +1,4 @@
-/** lua/renew.lua: prolong holds that still exist, say which are gone. */
+/** lua/mutex/renew.lua: prolong holds that still exist, say which are gone. */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'

@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import luaparse from 'luaparse'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { moduleOf } from '../../scripts/lua/module.ts'
+import { modulesOf } from '../../scripts/lua/module.ts'
 import { plainRedis } from '../kit/redis.ts'
 import { namedScriptsOf, scriptsOf } from './built-texts.ts'
 import { meaning } from './meaning.ts'
 
 const lua = new URL('../../lua/', import.meta.url)
-const [shortened, named] = [await scriptsOf(moduleOf(lua)), await namedScriptsOf(lua)]
+const [shortened, named] = [await scriptsOf(modulesOf(lua).get('mutex') as string), await namedScriptsOf(lua)]
 
 /** As a cluster is sent it, where it is. */
 function opened(text: string, where: string): string {
@@ -19,7 +19,7 @@ function opened(text: string, where: string): string {
 }
 
 const puzzle = {
-  'puzzle.lua': `
+  'puzzle/puzzle.lua': `
 -- puzzle: names that hide each other, and names that are short already, which the build gives to others.
 --
 -- KEYS
@@ -64,7 +64,7 @@ note(many('m', 1, 2, 3))
 note(half .. ' ' .. lock)
 return { 'done', unpack(seen) }
 `,
-  'include/half.lua': `
+  'shared/half.lua': `
 -- half: half of something.
 --
 -- Takes
@@ -107,12 +107,13 @@ test.each(['a single server', 'a cluster'])(
   async where => {
     const folder = mkdtempSync(join(tmpdir(), 'baton-lua-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
-    mkdirSync(join(folder, 'include'))
+    for (const sub of ['puzzle', 'shared']) mkdirSync(join(folder, sub))
     for (const [file, source] of Object.entries(puzzle)) writeFileSync(join(folder, file), source.trimStart())
     const source = pathToFileURL(`${folder}/`)
-    const [short, long] = [await scriptsOf(moduleOf(source)), await namedScriptsOf(source)].map(built =>
-      opened(built['puzzle']!.lua, where),
-    )
+    const [short, long] = [
+      await scriptsOf(modulesOf(source).get('puzzle') as string),
+      await namedScriptsOf(source, 'puzzle'),
+    ].map(built => opened(built['puzzle']!.lua, where))
 
     const redis = plainRedis()
     expect(short).not.toBe(long)

@@ -1,4 +1,4 @@
-/** Many dead waiters ahead of a live one: no call of a script holds up the server for all of them; lua/sweep.lua goes on. */
+/** Many dead waiters ahead of a live one: no call of a script holds up the server for all of them; lua/mutex/sweep.lua goes on. */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'

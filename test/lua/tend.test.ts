@@ -1,4 +1,4 @@
-/** lua/tend.lua: the heartbeat of a client's waiters, which repairs whatever was lost. */
+/** lua/mutex/tend.lua: the heartbeat of a client's waiters, which repairs whatever was lost. */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'

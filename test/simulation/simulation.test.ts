@@ -25,17 +25,17 @@
  *   src/lease/holds.ts     the release of another id than that of the run's hold (I5, I7); the line not told of an own
  *                          release (I4)
  *   src/wait/acquire.ts    an heir while a fair waiter of the same client is queued (I3)
- *   lua/acquire.lua        a lease that counts as lapsed 20 ms early (I1); a re-entry that is not recorded (I2)
- *   lua/include/clock.lua  a clock that does not move on (I2)
- *   lua/include/grant.lua  a block that is promised and not reserved (I2)
- *   lua/include/promote.lua  the last waiter instead of the first (I3)
- *   lua/include/drop.lua   a release of any id (I1); one that ends the owner's other holds (I1)
- *   lua/include/life.lua   a key that expires before its lease (I1)
- *   lua/tend.lua           another ticket than the waiter had (I3); an error in the middle of the script
- *   lua/release.lua        nobody told that the lock is free (I4); a hold that stays (I5)
- *   lua/leave.lua          a place in the queue that stays (I3), or a hold (I7)
- *   lua/renew.lua          a longer lease in the reply than in the lock (I1)
- *   lua/pass.lua           a token that nobody has (I2)
+ *   lua/mutex/acquire.lua        a lease that counts as lapsed 20 ms early (I1); a re-entry that is not recorded (I2)
+ *   lua/shared/clock.lua  a clock that does not move on (I2)
+ *   lua/shared/grant.lua  a block that is promised and not reserved (I2)
+ *   lua/shared/promote.lua  the last waiter instead of the first (I3)
+ *   lua/shared/drop.lua   a release of any id (I1); one that ends the owner's other holds (I1)
+ *   lua/shared/life.lua   a key that expires before its lease (I1)
+ *   lua/mutex/tend.lua           another ticket than the waiter had (I3); an error in the middle of the script
+ *   lua/mutex/release.lua        nobody told that the lock is free (I4); a hold that stays (I5)
+ *   lua/mutex/leave.lua          a place in the queue that stays (I3), or a hold (I7)
+ *   lua/mutex/renew.lua          a longer lease in the reply than in the lock (I1)
+ *   lua/mutex/pass.lua           a token that nobody has (I2)
  */
 import { expect, test } from 'vitest'
 import { type Result, runAll, traceOf } from './run.ts'

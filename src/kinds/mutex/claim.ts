@@ -5,7 +5,7 @@
  *
  * A client sends it with its request; it waits in the queue, and stands in the lock's `holder` afterwards. The owner is
  * measured in bytes, because it may contain whatever a string may, and so may the label, which is the rest. 0 bytes: the
- * caller has no name, and its owner is the id. Scripts read it by the constants of lua/include/claim.lua.
+ * caller has no name, and its owner is the id. Scripts read it by the constants of lua/shared/claim.lua.
  */
 import type { Claim } from '../../kind.ts'
 

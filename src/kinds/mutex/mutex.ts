@@ -33,7 +33,7 @@ import type { LockState } from './state.ts'
 
 /** Locks renewed by one script call: it bounds the time for which the server does nothing else. */
 const RENEWALS_PER_CALL = 200
-/** Waiters tended by one script call; lua/tend.lua relies on it. */
+/** Waiters tended by one script call; lua/mutex/tend.lua relies on it. */
 const WAITERS_PER_CALL = 500
 
 export class Mutex implements Kind<LockState>, FairQueue, HandOff {
@@ -69,7 +69,7 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
     return this.#acquire(claim, 'queue')
   }
 
-  /** `mode`: as in the header of lua/acquire.lua. */
+  /** `mode`: as in the header of lua/mutex/acquire.lua. */
   #acquire(claim: Claim, mode: 'queue' | number | undefined): Promise<Granted | Refused> {
     const names = this.#keys.of(claim.key)
     const args = {

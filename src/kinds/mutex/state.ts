@@ -1,4 +1,4 @@
-/** The state of a lock as anyone may see it, and how it is read from the reply of lua/inspect.lua. */
+/** The state of a lock as anyone may see it, and how it is read from the reply of lua/mutex/inspect.lua. */
 import { decodeClaim, decodeHolder } from './claim.ts'
 
 /**

@@ -17,7 +17,7 @@ const PLAN = 1_000_000
 const WARMING_UP = 10_000
 /** How long a process may take to end after it was told to close its client, ms. */
 const FAREWELL = 8_000
-/** When the last key of a lock has expired at the latest: lua/include/life.lua, enqueue.lua; and Redis may be slow to see it. */
+/** When the last key of a lock has expired at the latest: lua/shared/life.lua, enqueue.lua; and Redis may be slow to see it. */
 const RUN_OUT = Math.max(LONGEST_LEASE, 2 * WAITER_TTL) + 1.25 * TOKEN_MEMORY + 1_500
 
 export class Director {

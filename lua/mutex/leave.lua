@@ -15,7 +15,7 @@
 -- Replies
 --   left        it was queued
 --   returned    it was the holder; the lock has gone on
---   unfinished  the same; who follows is found by lua/sweep.lua, because so many waiters were passed over
+--   unfinished  the same; who follows is found by lua/mutex/sweep.lua, because so many waiters were passed over
 --   absent      it was neither
 -- Invariants: I4 I5 I7
 -- include: state

@@ -3,7 +3,7 @@
 -- The hold stays, and with it the exclusion: the new holder's lease counts from here (unless it has been prolonged meanwhile),
 -- and its token is of the block that was reserved. So this may come late, twice, or never (I1, I2, I5); an older record
 -- never overwrites a newer one, and none is taken once the holder has re-entered, which ends such hand-offs.
--- PEXPIREAT comes first for the same reason as in lua/renew.lua.
+-- PEXPIREAT comes first for the same reason as in lua/mutex/renew.lua.
 --
 -- KEYS
 --   lock      HASH    the lock

@@ -7,7 +7,7 @@
 -- whoever asks (I3, I4).
 -- A key that is new or was lost (clock 0) may have left its queue behind: then the queue itself is asked.
 -- HSET is the first write of a plain grant, so a server at maxmemory refuses it whole.
--- An owner without a name is known to its own client only, which may have passed the lock on since (lua/pass.lua).
+-- An owner without a name is known to its own client only, which may have passed the lock on since (lua/mutex/pass.lua).
 -- A re-entry has a lease of its own, and the lock is held until the latest of its holder's leases ends. One that is longer than that
 -- of the first hold, of the same client, raises that, too: the caller around it has to last as long (src/lease/renewal.ts).
 --

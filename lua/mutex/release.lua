@@ -17,7 +17,7 @@
 -- Replies
 --   released    how many heard that the lock is free; 0 if it is not: it went on, or another hold of its owner lives
 --   passed      id, token, ttl ms: a waiter of the same client is now the holder
---   unfinished  the hold has ended; who follows is found by lua/sweep.lua, because so many waiters were passed over
+--   unfinished  the hold has ended; who follows is found by lua/mutex/sweep.lua, because so many waiters were passed over
 --   ended       there was no such hold
 -- Invariants: I2 I3 I4 I5 I7
 -- include: state

@@ -15,7 +15,7 @@
 --   memory      ms      how long a free lock's clock is kept
 -- Replies
 --   released    the holder has lost the lock
---   unfinished  the same; who follows is found by lua/sweep.lua, because so many waiters were passed over
+--   unfinished  the same; who follows is found by lua/mutex/sweep.lua, because so many waiters were passed over
 --   free        nobody held it
 -- Invariants: I4 I5 I8
 -- Constants
