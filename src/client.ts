@@ -12,7 +12,7 @@ import type { Locks } from './locks.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, Settings } from './options.ts'
-import { checkKey, checkOwner, drainOf, type Request, requestOf, settingsOf } from './options.ts'
+import { type CallTerms, callTermsOf, checkKey, checkOwner, drainOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Link, type LinkListener } from './redis/link.ts'
 import { Reentry } from './reentry.ts'
@@ -29,7 +29,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   readonly #locks: Locks<LockState>
   readonly #reentry = new Reentry()
   /** A call without options. */
-  readonly #usual: Request
+  readonly #usual: CallTerms
 
   /**
    * Connects at once, in the background: calls wait for the connection.
@@ -43,7 +43,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     super()
     const settings = settingsOf(options)
     this.#settings = settings
-    this.#usual = requestOf({}, settings)
+    this.#usual = callTermsOf({}, settings)
     const connect = (told: LinkListener) => new Link(redis, settings, systemClock, told)
     this.#session = new Session(connect, settings, systemClock, new Announcer(this))
     this.#locks = this.#session.locks(mutex)
@@ -127,7 +127,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   ): (this: This, ...args: Args) => Promise<R> {
     if (typeof keyOrFn !== 'function') checkKey(keyOrFn)
     if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
-    requestOf(options, this.#settings)
+    callTermsOf(options, this.#settings)
     const client = this
     return async function (...args) {
       const key = typeof keyOrFn === 'function' ? keyOrFn.apply(this, args) : keyOrFn
@@ -234,9 +234,9 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   #acquire(key: string, options: LockOptions | undefined, blocking: boolean): Promise<Lease | null> {
     try {
       checkKey(key)
-      const request = options === undefined ? this.#usual : requestOf(options, this.#settings)
-      const once = blocking ? request.timeout === 0 : !request.timeout
-      return this.#locks.acquire(key, request.owner ?? this.#reentry.ownerOf(key), request, once).then(
+      const call = options === undefined ? this.#usual : callTermsOf(options, this.#settings)
+      const once = blocking ? call.timeout === 0 : !call.timeout
+      return this.#locks.acquire(key, call.owner ?? this.#reentry.ownerOf(key), call, once).then(
         outcome => {
           if (outcome instanceof Lease) return outcome
           const unanswered = blocking ? undefined : this.#locks.acquirer.unanswered(outcome)

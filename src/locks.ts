@@ -15,7 +15,7 @@ import { LocalLocks } from './local/local-locks.ts'
 import type { Loss } from './local/states.ts'
 import type { Waiter, Wish } from './local/waiter.ts'
 import type { Stats } from './observe/stats.ts'
-import type { Request, Settings } from './options.ts'
+import type { CallTerms, Settings } from './options.ts'
 import type { Keys } from './redis/keys.ts'
 import type { Link } from './redis/link.ts'
 import { Acquirer } from './wait/acquire.ts'
@@ -113,17 +113,17 @@ export class Locks<State = unknown> {
    *
    * Thousands of calls may wait, so each keeps no more than one promise here, and what limits its patience only if something does.
    */
-  acquire(key: string, owner: string | undefined, request: Request, once: boolean): Promise<Lease | Waiter> {
+  acquire(key: string, owner: string | undefined, call: CallTerms, once: boolean): Promise<Lease | Waiter> {
     if (this.#host.closed()) return Promise.reject(new LockClosedError())
-    if (request.signal?.aborted) return Promise.reject(request.signal.reason)
+    if (call.signal?.aborted) return Promise.reject(call.signal.reason)
     const id = this.#host.link.ids.next()
     // Without a queue there is nothing but the line.
     const { queue } = this.kind
     const wish: Wish = {
-      claim: { key, id, owner: owner ?? id, label: request.label, lease: request.lease, headStart: request.headStart },
-      mode: once ? 'once' : request.fair && queue ? 'queue' : 'line',
-      fairAfter: queue && request.fairAfter,
-      timeout: request.timeout,
+      claim: { key, id, owner: owner ?? id, label: call.label, lease: call.lease, headStart: call.headStart },
+      mode: once ? 'once' : call.fair && queue ? 'queue' : 'line',
+      fairAfter: queue && call.fairAfter,
+      timeout: call.timeout,
       mayReenter: owner !== undefined,
       after: owner === undefined ? undefined : this.holding.record(key, owner),
     }
@@ -132,11 +132,11 @@ export class Locks<State = unknown> {
     const outcome = new Promise<Lease | Waiter>((resolve, reject) => {
       waiter = this.acquirer.start(wish, (end, waiting) => {
         if (end instanceof Error) return reject(end)
-        if (end) lease = this.#take(waiting, end, request)
+        if (end) lease = this.#take(waiting, end, call)
         resolve(lease ?? waiting)
       })
     })
-    const limits = { signal: request.signal, timeout: once ? undefined : request.timeout }
+    const limits = { signal: call.signal, timeout: once ? undefined : call.timeout }
     if (!limited(limits)) return outcome
     const giveUp = () => {
       if (lease) this.releaseQuietly(lease)
@@ -180,7 +180,7 @@ export class Locks<State = unknown> {
     this.holding.close()
   }
 
-  #take(waiter: Waiter, grant: Granted, { renew, maxHold }: Request): Lease {
+  #take(waiter: Waiter, grant: Granted, { renew, maxHold }: CallTerms): Lease {
     const { claim, since, handoff, alone } = waiter
     const { stats, observer } = this.#host
     const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant)

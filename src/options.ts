@@ -190,7 +190,7 @@ export interface Settings {
 }
 
 /** One call, with all defaults filled in. */
-export interface Request {
+export interface CallTerms {
   readonly timeout: number | undefined
   readonly signal: AbortSignal | undefined
   readonly lease: number
@@ -334,7 +334,7 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
 }
 
 /** A call's options with the client's defaults. */
-export function requestOf(options: LockOptions, settings: Settings): Request {
+export function callTermsOf(options: LockOptions, settings: Settings): CallTerms {
   check('options', options, lockChecks)
   const fair = options.fair ?? settings.fair
   const after = options.fairAfter ?? settings.fairAfter

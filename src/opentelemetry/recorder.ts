@@ -153,7 +153,7 @@ export class Recorder {
     tally.without(outcome, type, performance.now() - since)
     span.setAttribute(names.outcome, outcome)
     if (type !== undefined) fail(span, type, error)
-    if (error instanceof LockTimeoutError) describe(span, error.holder?.label, error.position)
+    if (error instanceof LockTimeoutError) describeHolder(span, error.holder?.label, error.position)
     span.end()
   }
 
@@ -162,7 +162,7 @@ export class Recorder {
     const { key, span, room, tally } = wait
     const { via, fencingToken, waited } = lease
     const told = room.take(lease.owner)
-    describe(span, told?.holder?.label, told?.position)
+    describeHolder(span, told?.holder?.label, told?.position)
     span.setAttributes({ [names.outcome]: 'granted', [names.via]: via, [names.token]: fencingToken })
     span.end()
     tally.granted(via, waited)
@@ -252,7 +252,7 @@ export class Recorder {
   }
 }
 
-function describe(span: Span, holder: string | undefined, position: number | undefined): void {
+function describeHolder(span: Span, holder: string | undefined, position: number | undefined): void {
   if (holder !== undefined) span.setAttribute(names.holder, holder)
   if (position !== undefined) span.setAttribute(names.position, position)
 }

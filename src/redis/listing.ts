@@ -44,23 +44,23 @@ async function scan(
   pattern: string,
   type: string,
 ): Promise<[string, string[]] | undefined> {
-  const server = isCluster(redis) ? redis.nodes().find(node => nameOf(node) === master) : redis
+  const server = hasNodes(redis) ? redis.nodes().find(node => addressOf(node) === master) : redis
   if (server) return server.scan(cursor, 'MATCH', pattern, 'COUNT', PAGE, 'TYPE', type)
   if (!mastersOf(redis).includes(master)) return undefined
   // It may be replaced: the table says by whom, once it has been asked for anew. Until then it is tried again.
-  if (isCluster(redis)) redis.refreshSlotsCache(() => {})
+  if (hasNodes(redis)) redis.refreshSlotsCache(() => {})
   throw new Error(`${master} is out of reach`)
 }
 
-function isCluster(redis: Redis | Cluster): redis is Cluster {
+function hasNodes(redis: Redis | Cluster): redis is Cluster {
   return 'nodes' in redis
 }
 
 /** The names of the servers whose keys make up the whole: one, or every master of a cluster by its table of slots. */
 function mastersOf(redis: Redis | Cluster): string[] {
-  return isCluster(redis) ? [...new Set(redis.slots.map(([master]) => master as string))] : ['']
+  return hasNodes(redis) ? [...new Set(redis.slots.map(([master]) => master as string))] : ['']
 }
 
-function nameOf({ options }: Redis): string {
+function addressOf({ options }: Redis): string {
   return `${options.host}:${options.port}`
 }

@@ -14,7 +14,7 @@ import type { Connection } from './connection.ts'
 import { isReply } from './refusals.ts'
 import type { Executor, ScriptRequest } from './scripts.ts'
 
-interface Asked {
+interface Unconfirmed {
   readonly request: ScriptRequest<unknown>
   resolve(outcome: unknown): void
   reject(error: unknown): void
@@ -28,7 +28,7 @@ export class Replication implements Executor {
   readonly #outageTimeout: number
   readonly #placeOf: (lock: string) => string
   /** What waits for its round, by place; a place that is here has one under way. */
-  readonly #next = new Map<string, Asked[]>()
+  readonly #next = new Map<string, Unconfirmed[]>()
 
   /** `placeOf`: locks of one place are on one server. */
   constructor(
@@ -52,7 +52,7 @@ export class Replication implements Executor {
     })
   }
 
-  #ask(asked: Asked): void {
+  #ask(asked: Unconfirmed): void {
     const place = this.#placeOf(asked.request.key)
     const next = this.#next.get(place)
     if (next) next.push(asked)
@@ -62,7 +62,7 @@ export class Replication implements Executor {
     }
   }
 
-  async #round(place: string, batch: readonly Asked[]): Promise<void> {
+  async #round(place: string, batch: readonly Unconfirmed[]): Promise<void> {
     try {
       await this.#confirm(batch)
     } catch (error) {
@@ -74,7 +74,7 @@ export class Replication implements Executor {
     this.#round(place, next)
   }
 
-  async #confirm(batch: readonly Asked[]): Promise<void> {
+  async #confirm(batch: readonly Unconfirmed[]): Promise<void> {
     const { reply, sent, repeated } = await this.#connection.ask({
       send: redis => this.#send(redis, batch),
       read: ({ reply, sent, repeated }) => ({ reply: reply as Result[], sent, repeated }),
@@ -85,7 +85,7 @@ export class Replication implements Executor {
       : this.#missing(countOf(counted))
     for (const [i, { request, resolve, reject }] of batch.entries()) {
       const [error, answer] = reply[i] as Result
-      if (error && request.rephrase(error)) this.#ask(batch[i] as Asked)
+      if (error && request.rephrase(error)) this.#ask(batch[i] as Unconfirmed)
       else if (error) reject(request.explain(new LockConnectionError('Redis refused', error)))
       else if (missing) reject(missing)
       else resolve(request.read({ reply: answer, sent, repeated }))
@@ -93,7 +93,7 @@ export class Replication implements Executor {
   }
 
   /** An error of the connection is the error of all; refusals are told one by one. */
-  async #send(redis: Redis | Cluster, batch: readonly Asked[]): Promise<Result[]> {
+  async #send(redis: Redis | Cluster, batch: readonly Unconfirmed[]): Promise<Result[]> {
     const { min, timeout, fsync } = this.#replicas
     const pipeline = redis.pipeline()
     for (const { request } of batch) request.queue(pipeline)

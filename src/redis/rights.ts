@@ -143,7 +143,7 @@ export function questions({ commands, publish, subscribe }: Rights, name: string
 export function missing(
   { pattern, publish, subscribe }: Rights,
   asked: readonly (readonly string[])[],
-  answer: Answer,
+  answer: RightsAnswer,
 ) {
   const denied = new Set(answer[0])
   const key = denied.has(asked.length + 1)
@@ -157,4 +157,4 @@ export function missing(
   return [...lacking.map(plusOf), ...(key ? [`~${pattern}`] : []), ...(channel ? [`&${pattern}`] : [])]
 }
 
-export type Answer = readonly [denied: readonly number[], refusal: string, maxmemory?: string, policy?: string]
+export type RightsAnswer = readonly [denied: readonly number[], refusal: string, maxmemory?: string, policy?: string]

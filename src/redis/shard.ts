@@ -13,7 +13,7 @@ export interface ShardListener {
 }
 
 /** Answers of a server that has the slot no more, or does not know yet that it has. */
-const elsewhere = /^(MOVED|CLUSTERDOWN)\b/
+const notHere = /^(MOVED|CLUSTERDOWN)\b/
 
 export class Shard {
   /** host:port, by which ioredis names it. */
@@ -61,7 +61,7 @@ export class Shard {
       this.#redis.ssubscribe(channel).then(
         () => true,
         (error: Error) => {
-          if (elsewhere.test(error.message)) return false
+          if (notHere.test(error.message)) return false
           throw error
         },
       ),

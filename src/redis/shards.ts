@@ -27,7 +27,7 @@ const LINGER = 1_000
 /** First and longest pause between looks for the owner of a slot, in ms. */
 const SEEK = { first: 50, longest: 1_000 }
 
-interface Channel {
+interface ShardChannel {
   readonly name: string
   readonly slot: number
   users: number
@@ -63,7 +63,7 @@ export class Shards {
   readonly #clock: Clock
   readonly #outageTimeout: number
   readonly #ears: ShardEars
-  readonly #channels = new Map<string, Channel>()
+  readonly #channels = new Map<string, ShardChannel>()
   readonly #shards = new Map<string, Shard>()
   /** How many channels are `missed`. */
   #missed = 0
@@ -144,7 +144,7 @@ export class Shards {
   }
 
   /** Has the channel subscribed where its slot is now, unless that is so or under way. */
-  #find(channel: Channel): void {
+  #find(channel: ShardChannel): void {
     const shard = this.#ownerOf(channel.slot)
     if (!shard || channel.at === shard || channel.asked === shard) return
     channel.asked = shard
@@ -164,7 +164,7 @@ export class Shards {
     )
   }
 
-  #found(channel: Channel, shard: Shard): void {
+  #found(channel: ShardChannel, shard: Shard): void {
     const { at: before, missed } = channel
     channel.at = shard
     this.#setMissed(channel, false)
@@ -174,21 +174,21 @@ export class Shards {
     if (missed || before) this.#ears.heard(channel.name)
   }
 
-  #lose(channel: Channel): void {
+  #lose(channel: ShardChannel): void {
     channel.at = undefined
     this.#setMissed(channel, true)
     this.#find(channel)
     this.#armSeek()
   }
 
-  #setMissed(channel: Channel, missed: boolean): void {
+  #setMissed(channel: ShardChannel, missed: boolean): void {
     if (channel.missed === missed) return
     channel.missed = missed
     this.#missed += missed ? 1 : -1
     if (this.#missed === 0) this.#ears.whole()
   }
 
-  #giveUp(channel: Channel, cause: unknown): void {
+  #giveUp(channel: ShardChannel, cause: unknown): void {
     channel.need?.done(new LockConnectionError(`cannot subscribe to ${channel.name}`, cause))
     channel.need = undefined
   }

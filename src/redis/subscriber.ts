@@ -26,7 +26,7 @@ interface Subscription {
   idleSince: number
 }
 
-export interface Ears {
+export interface SubscriberListener {
   message(channel: string, text: string): void
   /** Every channel is confirmed again, after at least one message may have been lost. */
   heard(): void
@@ -35,13 +35,13 @@ export interface Ears {
 export class Subscriber {
   readonly #connection: Connection
   readonly #clock: Clock
-  readonly #ears: Ears
+  readonly #ears: SubscriberListener
   readonly #channels = new Map<string, Subscription>()
   #sweep: Timer | undefined
   #closed = false
 
   /** `connection` is the subscriber's own; its owner calls `restore` whenever it has come up. */
-  constructor(connection: Connection, clock: Clock, ears: Ears) {
+  constructor(connection: Connection, clock: Clock, ears: SubscriberListener) {
     this.#connection = connection
     this.#clock = clock
     this.#ears = ears

@@ -7,7 +7,16 @@ import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
 import type { Settings } from '../options.ts'
 import type { Namespace } from './keys.ts'
-import { type Answer, type Calling, missing, question, questions, type Rights, rightsFor, waitFor } from './rights.ts'
+import {
+  type Calling,
+  missing,
+  question,
+  questions,
+  type Rights,
+  type RightsAnswer,
+  rightsFor,
+  waitFor,
+} from './rights.ts'
 
 export class Survey {
   readonly #redis: Redis | Cluster
@@ -51,7 +60,7 @@ export class Survey {
   async #ask(redis: Redis, at: string): Promise<void> {
     if (!this.#asked) return
     const { rights, args, each } = this.#asked
-    const answer = redis.eval(question, 0, ...args) as Promise<Answer>
+    const answer = redis.eval(question, 0, ...args) as Promise<RightsAnswer>
     const errors = await answer.then(
       found => {
         const lacking = missing(rights, each, found).join(' ')
@@ -75,7 +84,7 @@ function lacks(rights: string, at: string, cause?: Error): LockError {
   return new LockConnectionError(`the user of Redis${at} lacks ${rights}`, cause)
 }
 
-function evicting([, , maxmemory, policy]: Answer, at: string): LockError | undefined {
+function evicting([, , maxmemory, policy]: RightsAnswer, at: string): LockError | undefined {
   if (!policy || policy === 'noeviction' || Number(maxmemory) === 0) return undefined
   return new LockError(
     'ERR_LOCK_EVICTION',

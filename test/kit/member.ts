@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { Lease } from '../../src/lease/lease.ts'
-import { type LockOptions, requestOf, settingsOf } from '../../src/options.ts'
+import { callTermsOf, type LockOptions, settingsOf } from '../../src/options.ts'
 import type { RedisSource } from '../../src/redis/clients.ts'
 import { Link } from '../../src/redis/link.ts'
 import { Session } from '../../src/session.ts'
@@ -33,7 +33,7 @@ export class Member {
   }
 
   async lock(kind: typeof mutex | typeof flag, key: string, options: LockOptions = {}): Promise<Lease> {
-    const request = requestOf(options, this.#settings)
+    const request = callTermsOf(options, this.#settings)
     // What is shown of a lock makes no difference here.
     const locks = this.session.locks(kind as typeof mutex)
     const end = await locks.acquire(key, undefined, request, request.timeout === 0)

@@ -10,7 +10,7 @@ import type { Hold } from '../../src/local/hold.ts'
 import type { Loss } from '../../src/local/states.ts'
 import type { Happenings, Locks, Observer } from '../../src/locks.ts'
 import { Stats } from '../../src/observe/stats.ts'
-import type { Request, Settings } from '../../src/options.ts'
+import type { CallTerms, Settings } from '../../src/options.ts'
 import { Keys } from '../../src/redis/keys.ts'
 import { Link, type LinkListener } from '../../src/redis/link.ts'
 import { Session } from '../../src/session.ts'
@@ -92,7 +92,7 @@ export class SimulatedClient implements Observer {
   /** Holds that were neither released nor lost when the client was last told of them, by their own ids. */
   readonly holds = new Map<string, Hold>()
   /** Calls that have not settled, by their ids. */
-  readonly calling = new Map<string, Request>()
+  readonly calling = new Map<string, CallTerms>()
   /** Virtual time since which Redis is out of reach, as the client knows it. */
   outOfReach: number | undefined
   closing: Promise<void> | undefined
@@ -165,7 +165,7 @@ export class SimulatedClient implements Observer {
   }
 
   /** As `LockClient.lock`: the lease, or undefined where that throws LockTimeoutError. */
-  async lock(key: string, request: Request): Promise<Lease | undefined> {
+  async lock(key: string, request: CallTerms): Promise<Lease | undefined> {
     const { last } = this.#ids
     const outcome = this.#locks.acquire(key, request.owner, request, request.timeout === 0)
     const id = this.#ids.last

@@ -5,7 +5,7 @@
  * Some histories are crowds: many callers of few clients at the same moments, nearly all unfair, who hold for no time or
  * hardly any. That is where locks are handed on within a client.
  */
-import { type Request, requestOf, type Settings, settingsOf } from '../../src/options.ts'
+import { type CallTerms, callTermsOf, type Settings, settingsOf } from '../../src/options.ts'
 import type { Weather } from './network.ts'
 import { Random } from './random.ts'
 
@@ -47,7 +47,7 @@ export interface Call {
   readonly at: number
   readonly client: number
   readonly key: string
-  readonly request: Omit<Request, 'signal'>
+  readonly request: Omit<CallTerms, 'signal'>
   /** ms after which the caller aborts. */
   readonly abort: number | undefined
   /** ms for which the lock is held; undefined: it is released in the turn of the event loop that brought it. */
@@ -183,7 +183,7 @@ function callOf(
     timeout: random.pick([undefined, undefined, undefined, 0, 1, 30, 200, 1_500]),
     owner: random.chance(crowd ? 0.1 : 0.2) ? random.pick(['x', 'y']) : undefined,
   }
-  const { signal, ...request } = requestOf(options, settings)
+  const { signal, ...request } = callTermsOf(options, settings)
   const endless = !fixed && options.maxHold === undefined
   const ending = random.pick(['release', 'release', 'twice', endless ? 'release' : 'never'] as const)
   const short = crowd && random.chance(0.9)

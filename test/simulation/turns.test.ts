@@ -3,7 +3,7 @@
  * server than the others: in virtual time, so that no noise of the machine decides who is first.
  */
 import { describe, expect, test } from 'vitest'
-import { requestOf, type Settings, settingsOf } from '../../src/options.ts'
+import { callTermsOf, type Settings, settingsOf } from '../../src/options.ts'
 import { type ClientWatcher, SimulatedClient } from './client.ts'
 import type { Net } from './network.ts'
 import { Random } from './random.ts'
@@ -60,7 +60,7 @@ async function order({ distances, callers, hold, listeners = 0 }: Asked): Promis
   const loop = async (i: number) => {
     const { process } = clients[i]!
     for (;;) {
-      const lease = await clients[i]!.lock(KEY, requestOf({}, settings))
+      const lease = await clients[i]!.lock(KEY, callTermsOf({}, settings))
       if (timeline.now >= BEGINNING) {
         if (grants.length === 0) begun = timeline.now
         grants.push(i)

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LONGEST } from '../../src/clock.ts'
 import { LockArgumentError } from '../../src/errors.ts'
-import { checkKey, checkOwner, checkRenewal, requestOf, settingsOf } from '../../src/options.ts'
+import { callTermsOf, checkKey, checkOwner, checkRenewal, settingsOf } from '../../src/options.ts'
 
 const settings = settingsOf({})
 const lockNames = ['timeout', 'signal', 'lease', 'renew', 'maxHold', 'fair', 'fairAfter', 'headStart', 'owner', 'label']
@@ -20,7 +20,7 @@ const clientNames = [
 ]
 
 const takers = {
-  lock: { names: lockNames, take: (options: object) => requestOf(options, settings) as object },
+  lock: { names: lockNames, take: (options: object) => callTermsOf(options, settings) as object },
   client: { names: clientNames, take: (options: object) => settingsOf(options) as object },
 }
 
@@ -122,8 +122,8 @@ describe('headStart', () => {
     fc.assert(
       fc.property(duration, headStart => {
         for (const options of [{}, { fair: true }, { fairAfter: 5 }]) {
-          expect(requestOf({ headStart, ...options }, settings)).toMatchObject({ headStart })
-          expect(requestOf({ headStart }, settingsOf(options))).toMatchObject({ headStart })
+          expect(callTermsOf({ headStart, ...options }, settings)).toMatchObject({ headStart })
+          expect(callTermsOf({ headStart }, settingsOf(options))).toMatchObject({ headStart })
         }
       }),
     )
@@ -131,31 +131,31 @@ describe('headStart', () => {
 
   test('is refused without one', () => {
     const never = { fairAfter: Number.POSITIVE_INFINITY }
-    expect(refusal(() => requestOf({ headStart: 5, ...never }, settings)).option).toBe('headStart')
-    expect(refusal(() => requestOf({ headStart: 5 }, settingsOf(never))).option).toBe('headStart')
+    expect(refusal(() => callTermsOf({ headStart: 5, ...never }, settings)).option).toBe('headStart')
+    expect(refusal(() => callTermsOf({ headStart: 5 }, settingsOf(never))).option).toBe('headStart')
     const fair = settingsOf({ fair: true, ...never })
-    expect(refusal(() => requestOf({ headStart: 5, fair: false }, fair)).option).toBe('headStart')
-    expect(requestOf({ headStart: 5 }, fair)).toMatchObject({ headStart: 5 })
+    expect(refusal(() => callTermsOf({ headStart: 5, fair: false }, fair)).option).toBe('headStart')
+    expect(callTermsOf({ headStart: 5 }, fair)).toMatchObject({ headStart: 5 })
   })
 })
 
 describe('defaults', () => {
   test('a lease that is not named is the client’s and is renewed; one that is, is fixed unless it says otherwise', () => {
-    expect(requestOf({}, settingsOf({ lease: 5_000 }))).toMatchObject({ lease: 5_000, renew: true })
-    expect(requestOf({ lease: 700 }, settings)).toMatchObject({ lease: 700, renew: false })
-    expect(requestOf({ lease: 700, renew: true }, settings)).toMatchObject({ lease: 700, renew: true })
-    expect(requestOf({ renew: false }, settings)).toMatchObject({ lease: 30_000, renew: false })
+    expect(callTermsOf({}, settingsOf({ lease: 5_000 }))).toMatchObject({ lease: 5_000, renew: true })
+    expect(callTermsOf({ lease: 700 }, settings)).toMatchObject({ lease: 700, renew: false })
+    expect(callTermsOf({ lease: 700, renew: true }, settings)).toMatchObject({ lease: 700, renew: true })
+    expect(callTermsOf({ renew: false }, settings)).toMatchObject({ lease: 30_000, renew: false })
   })
 
   test('fair, fairAfter and timeout come from the client, unless the call has its own', () => {
     const eager = settingsOf({ fairAfter: 9, timeout: 8 })
-    expect(requestOf({}, eager)).toMatchObject({ fair: false, fairAfter: 9, timeout: 8 })
-    expect(requestOf({ fairAfter: 1, timeout: 0 }, eager)).toMatchObject({ fairAfter: 1, timeout: 0 })
-    expect(requestOf({ fair: true }, eager)).toMatchObject({ fair: true, fairAfter: undefined })
-    expect(requestOf({ fair: false }, settingsOf({ fair: true }))).toMatchObject({ fair: false, fairAfter: 1_000 })
+    expect(callTermsOf({}, eager)).toMatchObject({ fair: false, fairAfter: 9, timeout: 8 })
+    expect(callTermsOf({ fairAfter: 1, timeout: 0 }, eager)).toMatchObject({ fairAfter: 1, timeout: 0 })
+    expect(callTermsOf({ fair: true }, eager)).toMatchObject({ fair: true, fairAfter: undefined })
+    expect(callTermsOf({ fair: false }, settingsOf({ fair: true }))).toMatchObject({ fair: false, fairAfter: 1_000 })
     const never = { fairAfter: Number.POSITIVE_INFINITY }
-    expect(requestOf(never, eager).fairAfter).toBeUndefined()
-    expect(requestOf({}, settingsOf(never)).fairAfter).toBeUndefined()
+    expect(callTermsOf(never, eager).fairAfter).toBeUndefined()
+    expect(callTermsOf({}, settingsOf(never)).fairAfter).toBeUndefined()
   })
 
   test('are those of the contract', () => {
@@ -173,7 +173,7 @@ describe('defaults', () => {
   })
 
   test('a lease is a whole number of ms, never longer than asked for', () => {
-    expect(requestOf({ lease: 1_000.9 }, settings).lease).toBe(1_000)
+    expect(callTermsOf({ lease: 1_000.9 }, settings).lease).toBe(1_000)
     expect(settingsOf({ lease: 1_000.9 }).lease).toBe(1_000)
   })
 })
