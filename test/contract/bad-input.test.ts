@@ -93,7 +93,7 @@ function thrown(fn: () => unknown): LockArgumentError {
 
 describe('a bad key', () => {
   test.each(badKeys)('%s is refused by every call, at once, with Redis out of reach', async (_, key) => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     for (const [name, call] of Object.entries(callsWith(locks, key as string))) {
       const error = await promptly(rejection(call(), LockArgumentError))
       expect(error.option, name).toBe('key')
@@ -102,7 +102,7 @@ describe('a bad key', () => {
   })
 
   test.each(badKeys)('%s is refused by wrap itself when it is the fixed key', async (_, key) => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     expectTelling(
       thrown(() => locks.wrap(key as string, async () => {})),
       'key',
@@ -130,7 +130,7 @@ describe('a bad option of a call', () => {
   test.each(cases(badLockOptions))(
     '%s: %s is refused by lock, tryLock, using and wrap, at once',
     async (name, value) => {
-      const locks = client({}, await place().sourceToNobody())
+      const locks = client({}, place().sourceToNobody())
       const options = { [name]: value, ...(name === 'headStart' && { fair: true }) } as LockOptions
       const key = freshKey()
       const attempts = [locks.lock(key, options), locks.tryLock(key, options), locks.using(key, options, () => {})]
@@ -144,7 +144,7 @@ describe('a bad option of a call', () => {
   )
 
   test('an unknown name is refused, and the known ones are named', async () => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     const options = { timeOut: 5 } as LockOptions
     for (const attempt of [
       locks.lock('k', options),
@@ -160,20 +160,20 @@ describe('a bad option of a call', () => {
   test.each(['constructor', 'toString', 'hasOwnProperty'])(
     '%s, which every object inherits, is no option',
     async name => {
-      const locks = client({}, await place().sourceToNobody())
+      const locks = client({}, place().sourceToNobody())
       const error = await promptly(rejection(locks.lock('k', { [name]: 1 } as LockOptions), LockArgumentError))
       expect(error.option).toBe(name)
     },
   )
 
   test.each([null, 5, 'fair', [1]])('%s is not a set of options', async options => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     await promptly(rejection(locks.lock('k', options as never), LockArgumentError))
     await promptly(rejection(locks.tryLock('k', options as never), LockArgumentError))
   })
 
   test('headStart without a queue to be ordered in is refused', async () => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     const options = { headStart: 5, fair: false, fairAfter: Number.POSITIVE_INFINITY }
     const error = await promptly(rejection(locks.lock('k', options), LockArgumentError))
     expect(error.option).toBe('headStart')
@@ -215,14 +215,14 @@ describe('a bad option of a client', () => {
 
 describe('other arguments', () => {
   test('using and wrap without a function', async () => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     await promptly(rejection(locks.using('k', undefined as never), LockArgumentError))
     await promptly(rejection(locks.using('k', {}, 'fn' as never), LockArgumentError))
     thrown(() => locks.wrap('k', undefined as never))
   })
 
   test.each(notTexts)('runAs: %s is no owner', async owner => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     let ran = false
     const error = thrown(() =>
       locks.runAs(owner as string, () => {
@@ -234,7 +234,7 @@ describe('other arguments', () => {
   })
 
   test.each([5, null, {}])('list: %s is no pattern', async pattern => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     const first = async () =>
       locks
         .list(pattern as string)

@@ -143,7 +143,7 @@ describe('close', () => {
   })
 
   test('I6: settles everything with Redis out of reach', async () => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     const calls = [locks.lock(freshKey()), locks.lock(freshKey(), { fair: true }), locks.inspect(freshKey())]
     const outcomes = calls.map(call => rejection(call as Promise<unknown>, LockClosedError))
     await sleep(50)

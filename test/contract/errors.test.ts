@@ -35,7 +35,7 @@ const specimens: Record<string, { code: string; make: (key: string) => Promise<u
   LockConnectionError: {
     code: 'ERR_LOCK_CONNECTION',
     hasKey: true,
-    make: async key => reasonOf(client({ outageTimeout: 300 }, await place().sourceToNobody()).lock(key)),
+    make: async key => reasonOf(client({ outageTimeout: 300 }, place().sourceToNobody()).lock(key)),
   },
   LockClosedError: {
     code: 'ERR_LOCK_CLOSED',
@@ -177,7 +177,7 @@ describe('LockTimeoutError', () => {
 
   test('with Redis out of reach it knows no holder', async () => {
     const error = await rejection(
-      client({}, await place().sourceToNobody()).lock(freshKey(), { timeout: 100 }),
+      client({}, place().sourceToNobody()).lock(freshKey(), { timeout: 100 }),
       LockTimeoutError,
     )
     expect([error.holder, error.position]).toEqual([undefined, undefined])
@@ -186,7 +186,7 @@ describe('LockTimeoutError', () => {
 
 test('LockConnectionError has the socket’s own error as its cause', async () => {
   const error = await rejection(
-    client({ outageTimeout: 300 }, await place().sourceToNobody()).lock(freshKey()),
+    client({ outageTimeout: 300 }, place().sourceToNobody()).lock(freshKey()),
     LockConnectionError,
   )
   expectNobodyThere(error)

@@ -12,7 +12,7 @@ import { expectNobodyThere } from './refused.ts'
 let defaultPatience: Promise<number>
 
 beforeAll(async () => {
-  const locks = new LockClient(await place().sourceToNobody())
+  const locks = new LockClient(place().sourceToNobody())
   const begin = performance.now()
   const call = rejection(locks.lock(freshKey()), LockConnectionError)
   defaultPatience = call.then(() => performance.now() - begin).finally(() => locks.close())
@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 describe('outageTimeout', () => {
   test('I6: every call rejects with LockConnectionError after it, not before', async () => {
-    const locks = client({ outageTimeout: 500 }, await place().sourceToNobody())
+    const locks = client({ outageTimeout: 500 }, place().sourceToNobody())
     const key = freshKey()
     const calls: Record<string, () => PromiseLike<unknown>> = {
       lock: () => locks.lock(key),
@@ -91,7 +91,7 @@ describe('tryLock says that Redis is out of reach, and not that somebody else ha
   }
 
   test.each(Object.keys(single))('%s: at once where the connection is known to be down', async name => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     await new Promise(resolve => locks.once('disconnected', resolve))
     const key = freshKey()
     const attempt = () => promptly(rejection(single[name]?.(locks, key) as Promise<unknown>, LockConnectionError))
@@ -121,7 +121,7 @@ describe('tryLock says that Redis is out of reach, and not that somebody else ha
   })
 
   test('with timeout: after it, with what the socket said; lock has that as the cause of its time-out', async () => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     const key = freshKey()
     for (const options of [{ timeout: 300 }, { timeout: 300, fair: true }]) {
       const begin = performance.now()

@@ -27,7 +27,7 @@ const ways: [string, LockOptions][] = [
 
 describe('a signal that is aborted already', () => {
   test.each(reasons)('rejects with exactly its reason, at once, with Redis out of reach: %s', async (_, reason) => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     const signal = AbortSignal.abort(reason)
     const key = freshKey()
     expect(await promptly(reasonOf(locks.lock(key, { signal })))).toBe(signal.reason)
@@ -54,7 +54,7 @@ describe('a signal that aborts while the call waits', () => {
   })
 
   test.each(ways)('I6: %s: settles at once, even with Redis out of reach', async (_, options) => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     const controller = new AbortController()
     const waits = locks.lock(freshKey(), { ...options, signal: controller.signal })
     waits.catch(() => {})
@@ -200,7 +200,7 @@ describe('timeout', () => {
   })
 
   test('I6: it bounds the wait with Redis out of reach, too', async () => {
-    const locks = client({}, await place().sourceToNobody())
+    const locks = client({}, place().sourceToNobody())
     await promptly(rejection(locks.lock(freshKey(), { timeout: 200 }), LockTimeoutError))
     await promptly(rejection(locks.tryLock(freshKey(), { timeout: 200 }), LockConnectionError))
   })

@@ -66,8 +66,8 @@ export class Place {
   }
 
   /** A source of the same kind, where nobody listens. */
-  async sourceToNobody(): Promise<Source> {
-    return sourceOf(await toNobody(this.#ways.client))
+  sourceToNobody(): Source {
+    return sourceOf(toNobody(this.#ways.client))
   }
 
   /** The same place behind proxies, one before each server that the client may talk to. They break all at once. */

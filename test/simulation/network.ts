@@ -5,7 +5,7 @@
  */
 import { EventEmitter } from 'node:events'
 import { question } from '../../src/redis/rights.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../kit/random.ts'
 import type { Reply } from './redis/lua.ts'
 import { ErrorReply } from './redis/values.ts'
 import type { Listener, Server } from './server.ts'

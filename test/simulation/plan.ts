@@ -6,8 +6,8 @@
  * hardly any. That is where locks are handed on within a client.
  */
 import { type CallTerms, callTermsOf, type Settings, settingsOf } from '../../src/options.ts'
+import { Random } from '../kit/random.ts'
 import type { Weather } from './network.ts'
-import { Random } from './random.ts'
 
 export const faultKinds = [
   'cut',

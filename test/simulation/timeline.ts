@@ -6,7 +6,7 @@
  * first or what its sockets have received, as the event loop of Node may have it.
  */
 import type { Clock, Timer } from '../../src/clock.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../kit/random.ts'
 
 export type Kind = 'timer' | 'input'
 

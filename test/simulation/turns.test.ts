@@ -4,9 +4,9 @@
  */
 import { describe, expect, test } from 'vitest'
 import { callTermsOf, type Settings, settingsOf } from '../../src/options.ts'
+import { Random } from '../kit/random.ts'
 import { type ClientWatcher, SimulatedClient } from './client.ts'
 import type { Net } from './network.ts'
-import { Random } from './random.ts'
 import { Server } from './server.ts'
 import { Process, Timeline } from './timeline.ts'
 import { Trace } from './trace.ts'

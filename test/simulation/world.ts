@@ -24,13 +24,13 @@
  *   4. all clients close, and keys expire            then there are no timers and no keys at all (I7)
  */
 import type { Lease } from '../../src/lease/lease.ts'
+import { Random } from '../kit/random.ts'
 import { Checks } from './checks.ts'
 import { SimulatedClient } from './client.ts'
 import { heal, type Stage, strike } from './faults.ts'
 import type { Weather } from './network.ts'
 import { type Call, type Plan, planOf } from './plan.ts'
 import { Promises } from './promises.ts'
-import { Random } from './random.ts'
 import { Server } from './server.ts'
 import { Process, Timeline } from './timeline.ts'
 import { Trace } from './trace.ts'

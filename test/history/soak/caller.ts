@@ -8,11 +8,11 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../../src/index.ts'
+import type { Random } from '../../kit/random.ts'
 import { RecordedClient } from '../recorded.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Witnesses } from '../witnesses.ts'
 import { type Choice, choose, chooseAgain } from './choices.ts'
-import type { Random } from './random.ts'
 
 export class Caller {
   readonly #worker: string
@@ -35,7 +35,7 @@ export class Caller {
   async once(random: Random, keys: readonly string[]): Promise<number> {
     const choice = choose(random, keys)
     // A name of its own lets the checker find the call in a queue; without one its owner is the id that it gets.
-    const named = choice.twice || random.chance(choice.mode === 'fair' ? 80 : 30)
+    const named = choice.twice || random.chance(choice.mode === 'fair' ? 0.8 : 0.3)
     const owner = named ? `${this.#worker}.${this.#recorded.attempts + 1}` : undefined
     const [lease, other] = await Promise.all([
       this.#attempt(choice, owner),

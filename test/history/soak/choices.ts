@@ -1,7 +1,7 @@
 /** What a process asks for next: all modes, leases, patiences and manners, mixed. */
 import type { LockOptions } from '../../../src/index.ts'
+import type { Random } from '../../kit/random.ts'
 import type { Mode } from '../events.ts'
-import type { Random } from './random.ts'
 import { LONGEST_LEASE, OUTAGE_TIMEOUT } from './terms.ts'
 
 export interface Choice {
@@ -32,33 +32,33 @@ const LOOPED_HOLD = 25
 const HOT = 4
 
 export function choose(random: Random, keys: readonly string[]): Choice {
-  const key = random.chance(50) ? keys[random.int(0, Math.min(HOT, keys.length) - 1)]! : random.pick(keys)
+  const key = random.chance(0.5) ? keys[random.int(0, Math.min(HOT, keys.length) - 1)]! : random.pick(keys)
   const mode: Mode = random.weighted({ fair: 48, unfair: 24, fairAfter: 16, once: 12 })
-  const twice = mode !== 'once' && random.chance(4)
+  const twice = mode !== 'once' && random.chance(0.04)
   const timeout =
-    mode !== 'once' && !twice && random.chance(65) ? random.int(20, random.chance(50) ? 300 : 4_000) : undefined
+    mode !== 'once' && !twice && random.chance(0.65) ? random.int(20, random.chance(0.5) ? 300 : 4_000) : undefined
   const { options: lease, length } = chooseLease(random)
   const options: LockOptions = { ...lease }
   if (mode === 'fair') options.fair = true
   if (mode === 'unfair') options.fairAfter = Number.POSITIVE_INFINITY
   if (mode === 'fairAfter') options.fairAfter = random.int(0, 500)
-  if (mode === 'fair' && random.chance(10)) options.headStart = random.int(1, 1_000)
+  if (mode === 'fair' && random.chance(0.1)) options.headStart = random.int(1, 1_000)
   if (timeout !== undefined) options.timeout = timeout
-  if (mode === 'once' && random.chance(50)) options.timeout = 0
+  if (mode === 'once' && random.chance(0.5)) options.timeout = 0
   return {
     key,
     mode,
-    try: mode === 'once' || (timeout !== undefined && random.chance(30)),
+    try: mode === 'once' || (timeout !== undefined && random.chance(0.3)),
     options,
-    abortAfter: !twice && random.chance(8) ? random.int(0, 400) : undefined,
-    hold: random.chance(2)
+    abortAfter: !twice && random.chance(0.08) ? random.int(0, 400) : undefined,
+    hold: random.chance(0.02)
       ? random.int(length, length + 400)
-      : random.chance(60)
+      : random.chance(0.6)
         ? random.int(0, 3)
         : random.int(3, 50),
     twice,
-    reenter: random.chance(5),
-    renew: random.chance(5),
+    reenter: random.chance(0.05),
+    renew: random.chance(0.05),
     // A call without a time-out waits as long as the lock is busy; a single attempt as long as the server may be away.
     patience: timeout ?? (mode === 'once' ? OUTAGE_TIMEOUT : undefined),
     pause: random.int(0, 120),

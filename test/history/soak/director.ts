@@ -1,12 +1,12 @@
 /** Plays a plan: storms of faults, calms between them, and the end, after which nothing may be left. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Random } from '../../kit/random.ts'
 import type { Reach } from '../events.ts'
 import { now } from '../recorder.ts'
 import { readRegister } from '../witnesses.ts'
 import { keyFaults } from './key-faults.ts'
 import { type Planned, Planner } from './plan.ts'
 import { processFaults } from './process-faults.ts'
-import { Random } from './random.ts'
 import { serverFaults } from './server-faults.ts'
 import type { Stage } from './stage.ts'
 import { CALM, DRAIN_BOUND, LONGEST_LEASE, STORM, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'

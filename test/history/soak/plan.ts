@@ -2,7 +2,7 @@
  * Which fault comes when, to whom and for how long: all of it follows from the seed. Every kind comes once, in an order of
  * its own, before any comes again; from then on they are drawn by their weights.
  */
-import type { Random } from './random.ts'
+import type { Random } from '../../kit/random.ts'
 
 /** Faults of one process or of the way between it and the server. */
 const ofProcess = {

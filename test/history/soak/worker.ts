@@ -9,11 +9,11 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { LockClient } from '../../../src/index.ts'
+import { Random } from '../../kit/random.ts'
 import { jump } from '../../kit/time-of-day.ts'
 import { now, Recorder } from '../recorder.ts'
 import { Witnesses } from '../witnesses.ts'
 import { Caller } from './caller.ts'
-import { Random } from './random.ts'
 import { keyNames, LONGEST_LEASE, LOOPED, OUTAGE_TIMEOUT, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
 
 export interface Orders extends Terms {

@@ -1,5 +1,4 @@
 /** What becomes of a `Way`: the source of a lock client, an instance of ioredis, the same way through proxies or as another user. */
-import { createServer } from 'node:net'
 import { Cluster, Redis } from 'ioredis'
 import type { LockClient } from '../../../src/index.ts'
 import type { InstanceOptions, Way } from './topology.ts'
@@ -61,9 +60,15 @@ export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
   return { ...way, options: { ...way.options, port: instead(way.options.port as number) } }
 }
 
+/**
+ * A port on which nobody listens, and never will. A port that was free a moment ago would be given to the next server or proxy
+ * of another test: its client was once refused by somebody else's Redis, a second before its patience was over.
+ */
+const DEAD_PORT = 1
+
 /** A way of the same kind on which nobody listens. */
-export async function toNobody(way: Way): Promise<Way> {
-  const port = await deadPort()
+export function toNobody(way: Way): Way {
+  const port = DEAD_PORT
   if (way.kind === 'url') return through(way, new Map([[Number(new URL(way.url).port), port]]))
   if (way.kind === 'cluster') return { ...way, nodes: [{ host: '127.0.0.1', port }] }
   const { sentinels } = way.options
@@ -71,13 +76,4 @@ export async function toNobody(way: Way): Promise<Way> {
     ...way,
     options: { ...way.options, ...(sentinels ? { sentinels: [{ host: '127.0.0.1', port }] } : { port }) },
   }
-}
-
-/** A port on which nobody listens. */
-export async function deadPort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
 }

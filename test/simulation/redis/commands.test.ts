@@ -3,8 +3,8 @@
  * an error only the code is compared.
  */
 import { expect, test } from 'vitest'
+import { Random } from '../../kit/random.ts'
 import { freshKey, plainRedis } from '../../kit/redis.ts'
-import { Random } from '../random.ts'
 import { commands } from './commands.ts'
 import { FakeRedis } from './redis.ts'
 

@@ -1,22 +1,34 @@
 /** Choices that follow from a seed. */
-import { uniformInt } from 'pure-rand/distribution/uniformInt'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 
 export class Random {
   readonly #generator: ReturnType<typeof xoroshiro128plus>
 
   /** Each part of a run has a stream of its own, so that what one part draws does not change another. */
-  constructor(seed: number, stream: number) {
+  constructor(seed: number, stream = 0) {
     this.#generator = xoroshiro128plus((seed + Math.imul(stream, 0x9e3779b1)) | 0)
+    // Its first numbers are much alike for seeds that are.
+    for (let i = 0; i < 16; i++) this.#generator.next()
+  }
+
+  /** From 0 to below 1. */
+  fraction(): number {
+    return (this.#generator.next() >>> 0) / 2 ** 32
   }
 
   /** A whole number, both ends included. */
   int(least: number, most: number): number {
-    return uniformInt(this.#generator, least, most)
+    return least + Math.floor(this.fraction() * (most - least + 1))
   }
 
-  chance(percent: number): boolean {
-    return this.int(1, 100) <= percent
+  /** Any number between the two. */
+  between(least: number, most: number): number {
+    return least + this.fraction() * (most - least)
+  }
+
+  /** With this probability, from 0 to 1. */
+  chance(probability: number): boolean {
+    return this.fraction() < probability
   }
 
   pick<T>(list: readonly T[]): T {
