@@ -39,8 +39,10 @@ import { Trace } from './trace.ts'
 const POLL = 25
 /** How long nobody does anything: longer than the longest lease, a channel’s lingering and a cleaner’s pause. */
 const REST = 4_000
-/** Longest that a client may take to close: its own patience, and the pause of a cleaner. */
-const CLOSING = 3_200
+/** The pause of a cleaner, and a little: so much later than its last request a client may have closed. */
+const CLEANING = 1_200
+/** For how long a client that closes waits for a Redis that takes nothing of what is given back. */
+const CLOSE_PATIENCE = 2_000
 
 export class World implements Stage {
   readonly seed: number
@@ -113,7 +115,10 @@ export class World implements Stage {
   }
 
   close(client: SimulatedClient): void {
-    if (!client.closing) this.#watch(`close`, client, CLOSING, client.close())
+    if (client.closing) return
+    // While anything is taken it goes on; but each of its requests has its own patience.
+    const patience = Math.max(CLOSE_PATIENCE, this.#plan.settings.outageTimeout)
+    this.#watch(`close`, client, patience + CLEANING, client.close())
   }
 
   forceRelease(client: SimulatedClient, key: string): void {
