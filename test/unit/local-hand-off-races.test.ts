@@ -204,25 +204,26 @@ describe('I7 a close in the middle of a run', () => {
 })
 
 describe('I8 a lock that is lost in the middle of a run', () => {
-  test('is lost to its present holder, by the name that Redis has for it, and the line asks', async () => {
+  /** A has handed it on to B, behind whom C stands, and Redis does not know A's hold any more. */
+  async function lostByB() {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
     at.holding.doubt('A')
     await at.clock.advance(0)
     await at.kind.renewals.next.answer([undefined])
+    return { at, a, b, c }
+  }
+
+  test('is lost to its present holder, by the name that Redis has for it, and the line asks', async () => {
+    const { at, a, b, c } = await lostByB()
     expect([leaseOf(b!).signal.aborted, leaseOf(a!).signal.aborted]).toEqual([true, false])
     expect([at.told.at(-1), at.asking]).toEqual(['lost B', ['C']])
     expect(c!.lease).toBeUndefined()
   })
 
   test('is not handed on any more, nor recorded', async () => {
-    const at = new HandingOn()
-    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
-    void leaseOf(a!).release()
-    at.holding.doubt('A')
-    await at.clock.advance(0)
-    await at.kind.renewals.next.answer([undefined])
+    const { at, b, c } = await lostByB()
     expect(await leaseOf(b!).release()).toBe(false)
     await at.clock.advance(10)
     expect([c!.lease, at.records, at.ended]).toEqual([undefined, [], []])
