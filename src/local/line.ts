@@ -176,8 +176,10 @@ export class Line {
     if (!answer.granted) {
       this.alone = false
       this.#share(answer)
-      if (answer.owner !== undefined) this.#owner.entered(answer.owner)
     }
+    // That this owner was granted the lock may have been said before the channel was heard; then nobody else tells its other waiters.
+    const holder = answer.granted ? answer.via === 'reentry' && head.claim.owner : answer.owner
+    if (holder) this.#owner.entered(holder)
     // While a grant is confirmed there is nothing to hear: what becomes of it is another wake-up.
     const goesOn = this.size === 0 || this.#heardBefore || head.confirming
     if (goesOn || (answer.granted && this.#behindOurselves())) this.#tryHead()

@@ -253,6 +253,23 @@ describe('owners that may re-enter', () => {
     expect(await now(theirs.outcome)).toBe('pending')
   })
 
+  // A is granted the lock, and its owner’s name is published, before this client hears the channel. B, the next head, re-enters:
+  // that says nothing to C behind it, which stood parked until the next heartbeat.
+  test('I4 ask by themselves when the head re-enters: that their owner was granted the lock may have been said to nobody', async () => {
+    const at = new Waiting()
+    at.channels.slow = true
+    for (const id of ['A', 'B', 'C', 'D']) {
+      await at.start({ id, owner: id === 'D' ? 'theirs' : 'ours', mayReenter: true })
+    }
+    for (let i = 0; i < 4; i++) await at.kind.attempts.next.answer(at.refused())
+    expect(at.asking).toEqual(['A'])
+    await at.kind.attempts.next.answer(at.granted())
+    await at.channels.hearings.next.answer()
+    expect(at.asking).toEqual(['B'])
+    await at.kind.attempts.next.answer(at.granted({ via: 'reentry' }))
+    expect(at.asking).toEqual(['C'])
+  })
+
   test('are refused by the look of their own without an end to their wait', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
