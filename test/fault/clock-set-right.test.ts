@@ -8,10 +8,11 @@ import { steppedServer } from '../kit/stepped-server.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 // While the clock stands back by a minute, a lease seems to last for a minute more. A holder that planned its next
-// renewal by that would ask long after the clock was right again and its lease had lapsed.
+// renewal by that would ask long after the clock was right again and its lease had lapsed. Two things prevent it: it believes
+// in no more than it has asked for, and it plans by its own pace.
 // Break: `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` to
-// `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts: then both hold, for as long as the step.
-// (Seen with a name. Without one, the deadline itself is bounded.)
+// `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts and
+// `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: then both hold, for as long as the step.
 test.each([undefined, 'somebody'])(
   'a holder that is renewed asks at its own pace, and keeps the lock: %s',
   async owner => {
@@ -48,7 +49,9 @@ describe('a holder believes in its lease for no longer than it has asked for', (
     await eventually(() => held.signal.aborted)
   })
 
-  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: its leases seem to last for a minute.
+  // Break: `return 'reentered ' .. token .. ' ' .. lease` to `return 'reentered ' .. token .. ' ' .. ends - now` in
+  // lua/mutex/acquire.lua and `Math.min(ttl, claim.lease)` to `ttl` in src/kinds/mutex/mutex.ts: the inner lease seems to
+  // last for a minute.
   test('that enters once more, inside: it has lost the lock when the next one gets it', async () => {
     const { url, step } = await steppedServer()
     const lease = 2_500

@@ -25,6 +25,19 @@ describe('a lease is renewed', () => {
     expect(at.lost).toEqual([])
   })
 
+  test('as often as before when its user has prolonged it for long: a loss that nobody tells of is noticed as soon', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    const renewed = lease.renew(10 * LENGTH)
+    await at.kind.renewals.next.answer([surelyUntil(at.clock.now(), 10 * LENGTH)])
+    await renewed
+    for (let times = 1; times <= 3; times++) {
+      await at.clock.advance(THIRD)
+      expect(at.asked.length).toBe(1 + times)
+      await at.kind.renewals.next.answer([lease.remaining() + at.clock.now()])
+    }
+  })
+
   test('from when it was granted, however late it was told: a grant proven by an older request is renewed sooner', async () => {
     const at = new Leases()
     const lease = at.grant({ via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
