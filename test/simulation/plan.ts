@@ -96,8 +96,10 @@ export interface Plan {
 
 export function planOf(seed: number): Plan {
   const random = new Random(seed, 0)
+  // Calls of one owner meet seldom, unless most calls have a name. What they are promised is promised without faults.
+  const family = random.chance(0.1)
   // Without any fault much more is promised, so it is worth a part of its own.
-  const often = random.chance(0.2) ? 0 : 0.25
+  const often = family || random.chance(0.2) ? 0 : 0.25
   const kinds = new Set(faultKinds.filter(() => random.chance(often)))
   const clients = random.int(2, 4)
   const keys = random.chance(0.7) ? ['k'] : ['k', 'l']
@@ -151,7 +153,7 @@ export function planOf(seed: number): Plan {
       refusal: undefined,
       unreachable: new Map(),
     },
-    calls: Array.from({ length: calls }, () => callOf(random, clients, keys, healed, settings, crowd)),
+    calls: Array.from({ length: calls }, () => callOf(random, clients, keys, healed, settings, crowd, family)),
     faults: Array.from({ length: faultCount }, () => ({
       at: random.between(20, healed),
       kind: random.pick([...kinds]),
@@ -170,6 +172,7 @@ function callOf(
   until: number,
   settings: Settings,
   crowd: boolean,
+  family: boolean,
 ): Call {
   const fair = random.chance(crowd ? 0.05 : 0.5)
   const fixed = random.chance(crowd ? 0.1 : 0.3)
@@ -181,12 +184,12 @@ function callOf(
     lease: fixed ? random.pick([40, 150, 1_000]) : undefined,
     maxHold: !fixed && random.chance(0.1) ? random.int(1, 500) : undefined,
     timeout: random.pick([undefined, undefined, undefined, 0, 1, 30, 200, 1_500]),
-    owner: random.chance(crowd ? 0.1 : 0.2) ? random.pick(['x', 'y']) : undefined,
+    owner: random.chance(family ? 0.8 : crowd ? 0.1 : 0.2) ? random.pick(['x', 'y']) : undefined,
   }
   const { signal, ...request } = callTermsOf(options, settings)
   const endless = !fixed && options.maxHold === undefined
   const ending = random.pick(['release', 'release', 'twice', endless ? 'release' : 'never'] as const)
-  const short = crowd && random.chance(0.9)
+  const short = crowd && !family && random.chance(0.9)
   return {
     // Often several at about the same moment.
     at: random.chance(crowd ? 0.1 : 0.5)

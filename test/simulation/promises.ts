@@ -26,6 +26,8 @@ interface Open {
   readonly isLock: boolean
   /** The lock it waits for, by its key. */
   readonly waitsFor: string | undefined
+  /** Its owner, if that has a name. */
+  readonly owner: string | undefined
   /** How long it may go on after the process was stopped, ms. */
   readonly again: number
 }
@@ -34,6 +36,7 @@ interface Terms {
   readonly limit?: number
   readonly patience?: number
   readonly waitsFor?: string | undefined
+  readonly owner?: string | undefined
   readonly again?: number
 }
 
@@ -45,6 +48,8 @@ export class Promises {
   readonly #open = new Set<Open>()
   /** Since when each lock is free although somebody waits. */
   readonly #idleSince = new Map<string, number>()
+  /** Since when each call waits for a lock that its owner holds. */
+  readonly #outsideSince = new Map<Open, number>()
 
   constructor(plan: Plan, failed: (invariant: string, what: string) => void) {
     this.#plan = plan
@@ -62,7 +67,7 @@ export class Promises {
     what: string,
     client: SimulatedClient,
     now: number,
-    { limit = NEVER, patience = NEVER, waitsFor, again = 0 }: Terms = {},
+    { limit = NEVER, patience = NEVER, waitsFor, owner, again = 0 }: Terms = {},
   ): Open {
     const { stops, stopped } = client.process
     const open = {
@@ -75,6 +80,7 @@ export class Promises {
       stopped,
       isLock: what.startsWith('lock'),
       waitsFor,
+      owner,
       again,
     }
     this.#open.add(open)
@@ -88,6 +94,7 @@ export class Promises {
 
   settle(open: Open): void {
     this.#open.delete(open)
+    this.#outsideSince.delete(open)
   }
 
   /** After each event, at its time. */
@@ -115,7 +122,13 @@ export class Promises {
       const waiting = [...this.#open].filter(({ waitsFor, client }) => waitsFor === key && client.open)
       const first = waiting[0]
       const state = first && server.lock(first.client.lockOf(key))
-      if (!first || !state || liveHolds(state, server.now).length > 0) {
+      if (!first || !state) {
+        this.#idleSince.delete(key)
+        continue
+      }
+      const held = liveHolds(state, server.now).length > 0
+      this.#lookForOutsiders(now, waiting, held ? state.holder?.claim.owner : undefined)
+      if (held) {
         this.#idleSince.delete(key)
         continue
       }
@@ -128,6 +141,26 @@ export class Promises {
         this.#failed(
           'I4',
           `${key} is free since ${since.toFixed(3)}, and ${first.what} of ${first.client.process.name} waits`,
+        )
+      }
+    }
+  }
+
+  /** An owner with a name holds the lock, and its other calls have to enter as soon as its next holder would after a release. */
+  #lookForOutsiders(now: number, waiting: readonly Open[], holder: string | undefined): void {
+    const bound = Math.min(this.#plan.bound, this.#plan.prompt)
+    for (const open of waiting) {
+      if (holder === undefined || open.owner !== holder) {
+        this.#outsideSince.delete(open)
+        continue
+      }
+      const since = Math.max(this.#outsideSince.get(open) ?? now, this.#plan.calm)
+      this.#outsideSince.set(open, since)
+      if (now - since > bound) {
+        const { what, client } = open
+        this.#failed(
+          'I4',
+          `${holder} holds since ${since.toFixed(3)}, and ${what} of ${client.process.name} by it waits`,
         )
       }
     }

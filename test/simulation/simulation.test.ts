@@ -8,23 +8,23 @@
  *
  * Broken on purpose, each of these was seen to fail, most within a second, the rarest within half a minute:
  *   src/wait/acquire.ts    a grant message believed without `newer` (I1); asking before the inbox is heard (I3); no
- *                          second attempt after the unlock channel is heard (I4)
- *   src/wait/ending.ts     no `leave` behind a caller that has given up (I7); `takeBack` empty (I7), or without looking
+ *                          second attempt after the unlock channel is heard (I4); deaf to what other calls of an owner enter by (I4)
+ *   src/local/local-lock.ts  no `leave` behind a caller that has given up (I7); `takeBack` empty (I7), or without looking
  *                          for the lease first (I1)
  *   src/wait/heartbeat.ts  no timer (I4)
- *   src/wait/waiter.ts    `find` blind until the waiter's request is answered (I1)
+ *   src/local/local-locks.ts  `waiter` blind until the waiter's request is answered (I1)
  *   src/wait/outage.ts     no end of patience (I6)
  *   src/lease/renewal.ts   the deadline ignored (I8); siblings with another token prolonged (I1); `remains` not told (I7)
  *   src/clock.ts           no margin in `surelyUntil` (I1)
  *   src/kinds/mutex/mutex.ts     a renewal counted from 5 ms after it was sent (I1)
- *   src/wait/line.ts       no attempt after `TURN` (I4)
- *   src/lease/run.ts       a token twice (I2); nothing of a block counted as used (I2); a run of 40 ms (I3)
- *   src/lease/local-hand-off.ts  handed on with less than half of the lease left, or with a new deadline (I1); after Redis has
+ *   src/local/line.ts      no attempt after `TURN` (I4)
+ *   src/local/run.ts       a token twice (I2); nothing of a block counted as used (I2); a run of 40 ms (I3)
+ *   src/local/tenancy.ts   handed on with less than half of the lease left, or with a new deadline (I1); after Redis has
  *                          said that fair waiters are queued (I3); while the owner holds it twice (I8); by an owner with a name
  *                          (I1); a record that a nested call does not wait for (re-entry)
  *   src/lease/holds.ts     the release of another id than that of the run's hold (I5, I7); the line not told of an own
  *                          release (I4)
- *   src/wait/acquire.ts    an heir while a fair waiter of the same client is queued (I3)
+ *   src/local/local-lock.ts  an heir while a fair waiter of the same client is queued (I3)
  *   lua/mutex/acquire.lua        a lease that counts as lapsed 20 ms early (I1); a re-entry that is not recorded (I2)
  *   lua/shared/clock.lua  a clock that does not move on (I2)
  *   lua/shared/grant.lua  a block that is promised and not reserved (I2)

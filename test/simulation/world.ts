@@ -136,7 +136,7 @@ export class World implements Stage {
     const terms = once
       ? // That second one begins when a process has been stopped for longer than all its patience, too.
         { patience: 2 * outageTimeout, again: outageTimeout }
-      : { waitsFor: key, ...(request.timeout !== undefined && { limit: request.timeout }) }
+      : { waitsFor: key, owner: request.owner, ...(request.timeout !== undefined && { limit: request.timeout }) }
     const open = this.#promises.begin(`lock ${key}`, client, this.timeline.now, terms)
     this.trace.note(client.process.name, () => `asks ${JSON.stringify({ ...call, at: undefined })}`)
     const timer =
