@@ -12,8 +12,9 @@
  * is ignored; it stays among the live ones until its release is answered, so that its deadline can end that wait too.
  *
  * Adding and removing a hold is cheap, because that is what an uncontended lock does all day: the timer is only moved
- * to an earlier time, never stopped for one hold; when it fires early, it sleeps again. It looks at those holds only
- * that need something, however many there are.
+ * to an earlier time, never stopped for one hold; when it fires early, it sleeps again. A new hold is put on the agenda
+ * when the timer fires, if it is still held then. The timer looks at those holds only that need something, however many
+ * there are.
  */
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
@@ -38,6 +39,8 @@ export interface RenewalListener {
 
 /** Renewals that fall due within this part of their lease's length are sent together. */
 const TOGETHER = 1 / 20
+/** Beyond so many, holds are put on the agenda at once: what the timer has to do at a time stays short. */
+const MOST_FRESH = 100
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
@@ -46,7 +49,9 @@ export class Renewal {
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #listener: RenewalListener
-  /** When each hold is to be looked at: to be asked about, or because it runs out. */
+  /** Holds that are not on the agenda yet: the timer is in time for them, and most end before anything of theirs is due. */
+  readonly #fresh = new Set<Hold>()
+  /** When each other hold is to be looked at: to be asked about, or because it runs out. */
   readonly #wakes = new Agenda<Hold>()
   /** From when each may be asked about, if others are. */
   readonly #ready = new Agenda<Hold>()
@@ -64,14 +69,19 @@ export class Renewal {
   add(hold: Hold): void {
     this.#locks.addHold(hold)
     if (hold.via === 'reentry') this.#raiseFirst(hold)
-    this.#plan(hold)
+    if (this.#closed) return
+    this.#fresh.add(hold)
+    if (this.#fresh.size > MOST_FRESH) this.#planFresh()
+    this.#wakeBy(Math.min(hold.due, hold.deadline))
   }
 
   /** It has ended, or is about to. */
   remove(hold: Hold): void {
     if (!this.#locks.has(hold)) return
-    this.#wakes.delete(hold)
-    this.#ready.delete(hold)
+    if (!this.#fresh.delete(hold)) {
+      this.#wakes.delete(hold)
+      this.#ready.delete(hold)
+    }
     this.#locks.dropHold(hold)
     if (this.#locks.holding === 0) this.#listener.idle()
   }
@@ -154,6 +164,7 @@ export class Renewal {
   close(): void {
     this.#closed = true
     this.#timer?.cancel()
+    this.#fresh.clear()
     this.#wakes.clear()
     this.#ready.clear()
   }
@@ -161,14 +172,23 @@ export class Renewal {
   /** Puts on the agenda what the hold needs next, and wakes in time for it. */
   #plan(hold: Hold): void {
     if (this.#closed) return
+    this.#fresh.delete(hold)
+    this.#enter(hold)
+    this.#wakeBy(this.#wakes.next)
+  }
+
+  #planFresh(): void {
+    for (const hold of this.#fresh) this.#enter(hold)
+    this.#fresh.clear()
+  }
+
+  #enter(hold: Hold): void {
     const { due } = hold
     this.#wakes.set(hold, Math.min(due, hold.deadline))
     this.#ready.set(hold, due - hold.length * TOGETHER)
-    this.#sleep()
   }
 
-  #sleep(): void {
-    const at = this.#wakes.next
+  #wakeBy(at: number): void {
     if (at >= this.#wakeAt) return
     this.#wakeAt = at
     this.#timer?.cancel()
@@ -177,6 +197,7 @@ export class Renewal {
 
   #wake(): void {
     this.#wakeAt = NEVER
+    this.#planFresh()
     const now = this.#clock.now()
     const woken = this.#wakes.due(now)
     for (const hold of woken) if (this.#locks.has(hold) && now >= hold.deadline) this.#runOut(hold)
@@ -187,7 +208,7 @@ export class Renewal {
       .sort((a, b) => a.length - b.length || a.number - b.number)
     for (const some of this.#byPlace(due)) this.#ask(some, now)
     for (const hold of [...woken, ...ready]) if (this.#locks.has(hold)) this.#plan(hold)
-    this.#sleep()
+    this.#wakeBy(this.#wakes.next)
   }
 
   #byPlace(holds: readonly Hold[]): Hold[][] {

@@ -1,5 +1,5 @@
 /** Counters and histograms of one client. */
-import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
+import { createHistogram } from 'node:perf_hooks'
 import type { Via } from '../kind.ts'
 
 /**
@@ -67,22 +67,22 @@ export class Stats {
   timedOut = 0
   refused = 0
   failed = 0
-  readonly #wait = histogram()
-  readonly #hold = histogram()
-  readonly #handoff = histogram()
+  readonly #wait = new Times()
+  readonly #hold = new Times()
+  readonly #handoff = new Times()
 
   acquired(via: Via, waited: number): void {
     this.via[via] += 1
-    record(this.#wait, waited)
+    this.#wait.add(waited)
   }
 
   ended(how: 'released' | 'lost', held: number): void {
     this[how] += 1
-    record(this.#hold, held)
+    this.#hold.add(held)
   }
 
   handedOff(ms: number): void {
-    record(this.#handoff, ms)
+    this.#handoff.add(ms)
   }
 
   snapshot(waiting: number, holding: number): ClientStats {
@@ -98,31 +98,47 @@ export class Stats {
       timedOut,
       refused,
       failed,
-      wait: summary(this.#wait),
-      hold: summary(this.#hold),
-      handoff: summary(this.#handoff),
+      wait: this.#wait.summary(),
+      hold: this.#hold.summary(),
+      handoff: this.#handoff.summary(),
     }
   }
 }
 
-function histogram(): RecordableHistogram {
-  return createHistogram({ lowest: 1, highest: LONGEST_MICROS, figures: 3 })
-}
+/** So many times are put into a histogram together: each call of it leaves JavaScript, while a caller waits for its lock. */
+const TOGETHER = 64
 
-function record(into: RecordableHistogram, ms: number): void {
-  into.record(Math.min(LONGEST_MICROS, Math.max(1, Math.round(ms * 1000))))
-}
+class Times {
+  readonly #histogram = createHistogram({ lowest: 1, highest: LONGEST_MICROS, figures: 3 })
+  /** In ms; those before `#count` are not in the histogram yet. */
+  readonly #latest = new Float64Array(TOGETHER)
+  #count = 0
 
-function summary(of: RecordableHistogram): TimeStats {
-  if (of.count === 0) return { count: 0, min: 0, max: 0, mean: 0, p50: 0, p90: 0, p99: 0 }
-  const ms = (micros: number) => micros / 1000
-  return {
-    count: of.count,
-    min: ms(of.min),
-    max: ms(of.max),
-    mean: ms(of.mean),
-    p50: ms(of.percentile(50)),
-    p90: ms(of.percentile(90)),
-    p99: ms(of.percentile(99)),
+  add(ms: number): void {
+    this.#latest[this.#count++] = ms
+    if (this.#count === TOGETHER) this.#record()
+  }
+
+  summary(): TimeStats {
+    this.#record()
+    const of = this.#histogram
+    if (of.count === 0) return { count: 0, min: 0, max: 0, mean: 0, p50: 0, p90: 0, p99: 0 }
+    const ms = (micros: number) => micros / 1000
+    return {
+      count: of.count,
+      min: ms(of.min),
+      max: ms(of.max),
+      mean: ms(of.mean),
+      p50: ms(of.percentile(50)),
+      p90: ms(of.percentile(90)),
+      p99: ms(of.percentile(99)),
+    }
+  }
+
+  #record(): void {
+    for (const ms of this.#latest.subarray(0, this.#count)) {
+      this.#histogram.record(Math.min(LONGEST_MICROS, Math.max(1, Math.round(ms * 1000))))
+    }
+    this.#count = 0
   }
 }

@@ -65,6 +65,20 @@ describe('a lease is renewed', () => {
     expect(at.asked.map(request => request.map(([id]) => id))).toEqual([[short, ...long]])
   })
 
+  test('in time, however many others are granted before and after it, and have ended', async () => {
+    const at = new Leases()
+    for (let others = 0; others <= 300; others += 60) {
+      for (let i = 0; i < others; i++) void at.grant().release()
+      const short = at.grant({ lease: 120, renew: true })
+      for (let i = 0; i < others; i++) void at.grant()
+      await at.clock.advance(60)
+      expect(at.asked.at(-1)).toEqual([[short.id, 120]])
+      await at.answerRenewal()
+      expect(short.remaining()).toBeGreaterThan(100)
+      void short.release()
+    }
+  })
+
   test('not at all when its length is fixed: then it is lost at its end', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, lease: 1_000 })
