@@ -6,9 +6,9 @@ import type { ClientEventMap } from './events.ts'
 import type { Inspection } from './kind.ts'
 import { mutex } from './kinds/mutex/mutex.ts'
 import type { LockState } from './kinds/mutex/state.ts'
-import { Lease } from './lease/lease.ts'
+import type { Lease } from './lease/lease.ts'
 import type { Waiter } from './local/waiter.ts'
-import type { Locks } from './locks.ts'
+import type { Locks, Without } from './locks.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, Settings } from './options.ts'
@@ -30,6 +30,9 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   readonly #reentry = new Reentry()
   /** A call without options. */
   readonly #usual: CallTerms
+  /** What becomes of a blocking call that ends without a lease, and of another. */
+  readonly #rejects = this.#without(true)
+  readonly #resolvesNull = this.#without(false)
 
   /**
    * Connects at once, in the background: calls wait for the connection.
@@ -227,35 +230,35 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     return this.close()
   }
 
-  /**
-   * The lease; without it a blocking call rejects, and another resolves null. No async function: thousands of calls may
-   * wait, and the frame of each would be kept.
-   */
+  /** No async function: thousands of calls may wait, and the frame of each would be kept. */
   #acquire(key: string, options: LockOptions | undefined, blocking: boolean): Promise<Lease | null> {
     try {
       checkKey(key)
       const call = options === undefined ? this.#usual : callTermsOf(options, this.#settings)
       const once = blocking ? call.timeout === 0 : !call.timeout
-      return this.#locks.acquire(key, call.owner ?? this.#reentry.ownerOf(key), call, once).then(
-        outcome => {
-          if (outcome instanceof Lease) return outcome
-          const unanswered = blocking ? undefined : this.#locks.acquirer.unanswered(outcome)
-          this.#session.without(unanswered ? 'failed' : once ? 'refused' : 'timedOut')
-          if (unanswered) throw named(key, unanswered)
-          if (!blocking) return null
-          throw this.#outOfTime(key, outcome)
-        },
-        error => {
-          this.#session.without('failed')
-          throw named(key, error)
-        },
-      )
+      const without = blocking ? this.#rejects : this.#resolvesNull
+      return this.#locks.acquire(key, call.owner ?? this.#reentry.ownerOf(key), call, once, without)
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
-  #outOfTime(key: string, waiter: Waiter): LockTimeoutError {
+  #without(blocking: boolean): Without<null> {
+    const failed = (error: unknown, key: string) => {
+      this.#session.without('failed')
+      return named(key, error)
+    }
+    const refused = (waiter: Waiter) => {
+      const unanswered = !blocking && this.#locks.acquirer.unanswered(waiter)
+      if (unanswered) return failed(unanswered, waiter.claim.key) as Error
+      this.#session.without(waiter.wish.mode === 'once' ? 'refused' : 'timedOut')
+      return blocking ? this.#outOfTime(waiter) : null
+    }
+    return { failed, refused }
+  }
+
+  #outOfTime(waiter: Waiter): LockTimeoutError {
+    const { key } = waiter.claim
     const waited = performance.now() - waiter.since
     const position = waiter.refusal?.position || undefined
     return new LockTimeoutError(key, waited, this.#locks.holder(waiter), position, this.#locks.acquirer.outage)

@@ -19,7 +19,7 @@ import type { CallTerms, Settings } from './options.ts'
 import type { Keys } from './redis/keys.ts'
 import type { Link } from './redis/link.ts'
 import { Acquirer } from './wait/acquire.ts'
-import { limited, patiently } from './wait/patience.ts'
+import { limit } from './wait/patience.ts'
 import { Turns } from './wait/turns.ts'
 
 /** What happens in a client, and to whom. `held`: for so many ms. */
@@ -57,6 +57,14 @@ export interface Host {
   closed(): boolean
   /** One kind holds nothing any more. */
   idle(): void
+}
+
+/** What becomes of a call that ends without a lease. */
+export interface Without<T> {
+  /** Out of time, or refused its single attempt. An error: the call rejects with it. */
+  refused(waiter: Waiter): T | Error
+  /** What the call rejects with, for an error that is not named yet. */
+  failed(error: unknown, key: string): unknown
 }
 
 export class Locks<State = unknown> {
@@ -108,14 +116,22 @@ export class Locks<State = unknown> {
   }
 
   /**
-   * The lease, or the waiter that has to go without it: out of time, or refused its single attempt (`once`). `owner`:
-   * undefined, if the call is its own. Rejects with errors that are not named yet.
+   * The lease, or what `without` makes of the end of a wait that goes without. `owner`: undefined, if the call is its own. `once`: a
+   * single attempt.
    *
-   * Thousands of calls may wait, so each keeps no more than one promise here, and what limits its patience only if something does.
+   * The promise is the caller's own, so that nothing stands between the grant and the caller. Thousands of calls may wait, so each
+   * keeps no other promise, and what limits its patience only if something does.
    */
-  acquire(key: string, owner: string | undefined, call: CallTerms, once: boolean): Promise<Lease | Waiter> {
-    if (this.#host.closed()) return Promise.reject(new LockClosedError())
-    if (call.signal?.aborted) return Promise.reject(call.signal.reason)
+  acquire<T>(
+    key: string,
+    owner: string | undefined,
+    call: CallTerms,
+    once: boolean,
+    without: Without<T>,
+  ): Promise<Lease | T> {
+    if (this.#host.closed()) return Promise.reject(without.failed(new LockClosedError(), key))
+    const { signal } = call
+    if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
     const id = this.#host.link.ids.next()
     // Without a queue there is nothing but the line.
     const { queue } = this.kind
@@ -127,23 +143,23 @@ export class Locks<State = unknown> {
       mayReenter: owner !== undefined,
       after: owner === undefined ? undefined : this.holding.record(key, owner),
     }
-    let waiter!: Waiter
-    let lease: Lease | undefined
-    const outcome = new Promise<Lease | Waiter>((resolve, reject) => {
-      waiter = this.acquirer.start(wish, (end, waiting) => {
-        if (end instanceof Error) return reject(end)
-        if (end) lease = this.#take(waiting, end, call)
-        resolve(lease ?? waiting)
+    return new Promise<Lease | T>((resolve, reject) => {
+      let unlimited: (() => void) | undefined
+      const waiter = this.acquirer.start(wish, (end, waiting) => {
+        unlimited?.()
+        const lease = end && 'token' in end ? this.#take(waiting, end, call) : undefined
+        // It may be a listener of the grant that has aborted.
+        if (signal?.aborted) {
+          if (lease) this.releaseQuietly(lease)
+          return reject(without.failed(signal.reason, key))
+        }
+        const outcome = lease ?? (end ? without.failed(end, key) : without.refused(waiting))
+        if (outcome instanceof Error) reject(outcome)
+        else resolve(outcome as Lease | T)
       })
+      const timeout = once ? undefined : call.timeout
+      if (waiter.waits) unlimited = limit(signal, timeout, this.#host.clock, () => this.acquirer.quit(waiter))
     })
-    const limits = { signal: call.signal, timeout: once ? undefined : call.timeout }
-    if (!limited(limits)) return outcome
-    const giveUp = () => {
-      if (lease) this.releaseQuietly(lease)
-      else this.acquirer.quit(waiter)
-      return waiter
-    }
-    return patiently(outcome, limits, giveUp, this.#host.clock)
   }
 
   /** Who keeps the waiter waiting, by the newest that this client knows, and for how long by now. */

@@ -10,8 +10,8 @@
  * arrive together, and the caller that releases is often ahead of the one that asks by a few microtasks.
  */
 import type { Clock, Timer } from '../clock.ts'
-import { about, LockClosedError, LockConnectionError, named } from '../errors.ts'
-import type { Granted, Holder, HoldName, Kind } from '../kind.ts'
+import { LockClosedError, LockConnectionError, named } from '../errors.ts'
+import type { Granted, Holder, HoldName, Kind, Released } from '../kind.ts'
 import { type Asked, Hold } from '../local/hold.ts'
 import type { LocalLocks } from '../local/local-locks.ts'
 import type { Inherited } from '../local/run.ts'
@@ -67,7 +67,7 @@ export class Holds {
       lost: (hold, loss) => {
         listener.lost(hold, loss, this.#heldFor(hold))
         this.#endRun(hold)
-        locks.get(hold.key)?.line.wake()
+        this.#wake(hold)
       },
       remains: hold => this.#endLater(hold),
       idle: () => {
@@ -106,7 +106,7 @@ export class Holds {
 
   /** Prolongs the hold by `ms` from now. Rejects with LockLostError or LockConnectionError. */
   renew(hold: Hold, ms: number): Promise<void> {
-    return about(hold.key, this.#renewal.renew(hold, ms))
+    return this.#renewal.renew(hold, ms)
   }
 
   /** Ends the hold; whether that ended a live one. Rejects with LockConnectionError. */
@@ -114,9 +114,11 @@ export class Holds {
     // Where there is none, the hold has ended.
     const lock = this.#locks.get(hold.key)
     lock?.releasing()
-    if (lock?.handOn(hold)) return yes
-    const release = lock?.wantsHeir(hold) ? this.#handOnOrRelease : this.#releaseInRedis
-    return about(hold.key, this.#renewal.end(hold, release))
+    // Only a hold with a run goes on within this client.
+    const handing = hold.run && lock
+    if (handing?.handOn(hold)) return yes
+    const release = handing?.wantsHeir(hold) ? this.#handOnOrRelease : this.#releaseInRedis
+    return this.#renewal.end(hold, release, this.#wasLive, this.#wake)
   }
 
   /** A release whose failure must not hide something more important: it is reported as an event, and resolves false. */
@@ -185,15 +187,28 @@ export class Holds {
     this.#renewal.close()
   }
 
-  readonly #releaseInRedis = (hold: Hold): Promise<boolean> => {
+  readonly #releaseInRedis = (hold: Hold): Promise<Released> => {
     this.#endRun(hold)
-    return this.#end(hold.name, hold.run?.last, hold)
+    return this.#kind.release(hold.name, hold.run?.last)
   }
 
   /** A run that may go on waits for the end of the turn: a caller that has just got its reply may be about to ask. */
-  readonly #handOnOrRelease = async (hold: Hold): Promise<boolean> => {
+  readonly #handOnOrRelease = async (hold: Hold): Promise<Released | 'handed on'> => {
     await endOfTurn()
-    return this.#locks.get(hold.key)?.handOn(hold) || this.#releaseInRedis(hold)
+    return this.#locks.get(hold.key)?.handOn(hold) ? 'handed on' : this.#releaseInRedis(hold)
+  }
+
+  /** Of a release that was answered. */
+  readonly #wasLive = (answer: Released | 'handed on', hold: Hold): boolean => {
+    if (answer === 'handed on') return true
+    this.#follow(hold.key, answer)
+    if (answer.ended) this.#released(hold)
+    return answer.ended
+  }
+
+  /** The lock may be free: a release was not answered, or a hold was lost. */
+  readonly #wake = ({ key }: Pick<HoldName, 'key'>): void => {
+    this.#locks.get(key)?.line.wake()
   }
 
   #endRun({ run, key }: Hold): void {
@@ -234,33 +249,26 @@ export class Holds {
 
   /** Ends a hold that nobody waits for but `close`. */
   #endInBackground(name: HoldName, used?: number, failed = (error: unknown) => this.#listener.failed(error)): void {
-    const ended = this.#end(name, used)
-      .catch(failed)
+    const ended = this.#kind
+      .release(name, used)
+      .then(
+        released => this.#follow(name.key, released),
+        error => {
+          this.#wake(name)
+          failed(error)
+        },
+      )
       .then(() => {
         this.#ending.delete(ended)
       })
     this.#ending.add(ended)
   }
 
-  /**
-   * Ends a hold in Redis; whether it was live there, and then `released` is reported. The lock may have gone to a waiter of
-   * this client.
-   */
-  #end(name: HoldName, used: number | undefined, released?: Hold): Promise<boolean> {
-    return this.#kind.release(name, used).then(
-      ({ ended, heard, successor }) => {
-        const { key } = name
-        if (successor && !this.#locks.grantedByReply(successor.id, successor.grant)) {
-          this.#kind.giveBack({ key, id: successor.id }).catch(error => this.#listener.failed(error))
-        }
-        this.#locks.released(key, heard)
-        if (ended && released) this.#released(released)
-        return ended
-      },
-      error => {
-        this.#locks.get(name.key)?.line.wake()
-        throw error
-      },
-    )
+  /** Who follows a hold that has ended in Redis: the lock may have gone to a waiter of this client. */
+  #follow(key: string, { heard, successor }: Released): void {
+    if (successor && !this.#locks.grantedByReply(successor.id, successor.grant)) {
+      this.#kind.giveBack({ key, id: successor.id }).catch(error => this.#listener.failed(error))
+    }
+    this.#locks.released(key, heard)
   }
 }

@@ -18,7 +18,7 @@
  */
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
-import { LockClosedError, LockLostError } from '../errors.ts'
+import { LockClosedError, LockLostError, named } from '../errors.ts'
 import type { Kind, Renewed } from '../kind.ts'
 import type { Hold, Question } from '../local/hold.ts'
 import type { LocalLocks } from '../local/local-locks.ts'
@@ -87,22 +87,29 @@ export class Renewal {
   }
 
   /**
-   * Ends a hold by its release, which resolves to whether it was live. Resolves false as soon as the hold has run out by
-   * itself, because from then on there is nothing left to wait for.
+   * Ends a hold by its release; `wasLive` reads from the answer whether it was live. Resolves false as soon as the hold has run
+   * out by itself, because from then on there is nothing left to wait for.
    */
-  end(hold: Hold, release: (hold: Hold) => Promise<boolean>): Promise<boolean> {
+  end<A>(
+    hold: Hold,
+    release: (hold: Hold) => Promise<A>,
+    wasLive: (answer: A, hold: Hold) => boolean,
+    failed?: (hold: Hold) => void,
+  ): Promise<boolean> {
     this.expire(hold)
     return new Promise<boolean>((resolve, reject) => {
       if (!hold.release(resolve)) return resolve(false)
       release(hold).then(
-        live => {
+        answer => {
+          const live = wasLive(answer, hold)
           if (!live) this.#lose(hold, 'Redis did not know this hold any more when it was released')
           this.#end(hold)
           resolve(live)
         },
         error => {
+          failed?.(hold)
           this.#end(hold)
-          reject(error)
+          reject(named(hold.key, error))
         },
       )
     })
@@ -136,7 +143,9 @@ export class Renewal {
     const asked = this.#kind.renew([question]).finally(() => hold.renewed())
     const patience = { milliseconds: Number.POSITIVE_INFINITY, signal: hold.signal }
     const [renewed] = await pTimeout(asked, patience).catch(error => {
-      throw error instanceof LockClosedError ? new LockLostError(hold.key, 'the client was closed', error) : error
+      throw error instanceof LockClosedError
+        ? new LockLostError(hold.key, 'the client was closed', error)
+        : named(hold.key, error)
     })
     this.#learn(hold, question, renewed)
     if (hold.remaining(this.#clock.now()) === 0) {
@@ -173,19 +182,14 @@ export class Renewal {
   #plan(hold: Hold): void {
     if (this.#closed) return
     this.#fresh.delete(hold)
-    this.#enter(hold)
+    const { due } = hold
+    this.#wakes.set(hold, Math.min(due, hold.deadline))
+    this.#ready.set(hold, due - hold.length * TOGETHER)
     this.#wakeBy(this.#wakes.next)
   }
 
   #planFresh(): void {
-    for (const hold of this.#fresh) this.#enter(hold)
-    this.#fresh.clear()
-  }
-
-  #enter(hold: Hold): void {
-    const { due } = hold
-    this.#wakes.set(hold, Math.min(due, hold.deadline))
-    this.#ready.set(hold, due - hold.length * TOGETHER)
+    for (const hold of this.#fresh) this.#plan(hold)
   }
 
   #wakeBy(at: number): void {
@@ -196,8 +200,9 @@ export class Renewal {
   }
 
   #wake(): void {
-    this.#wakeAt = NEVER
+    // None of these wakes earlier than now.
     this.#planFresh()
+    this.#wakeAt = NEVER
     const now = this.#clock.now()
     const woken = this.#wakes.due(now)
     for (const hold of woken) if (this.#locks.has(hold) && now >= hold.deadline) this.#runOut(hold)

@@ -194,7 +194,8 @@ export class Line {
   }
 
   #tryInTurn(): void {
-    const wait = Math.min(this.#turns.wait(this.key), this.#patience(this.head))
+    const turn = this.#turns.wait(this.key)
+    const wait = turn > 0 ? Math.min(turn, this.#patience(this.head)) : 0
     if (wait <= 0) this.tryNow()
     else this.#effects.leaveTurn(this, wait)
   }

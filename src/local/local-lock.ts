@@ -26,9 +26,10 @@ const tooLate = new Error('its lease ended before enough replicas had it')
 export class LocalLock implements Asker, LineOwner, QueueOwner {
   readonly key: string
   readonly line: Line
-  readonly queue: Queue
   readonly tenancy = new Tenancy()
   readonly #common: Common
+  /** Made when it is needed: a lock whose waiters are unfair needs none. */
+  #queue: Queue | undefined
   /** Single attempts and the like, which stand nowhere yet. */
   #arriving = 0
   /** Who holds, by the last that was heard, whichever waiter received it. Undefined: nothing was heard. */
@@ -40,12 +41,16 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.key = key
     this.#common = common
     this.line = new Line(this, common.turns, common.waitEffects)
-    this.queue = new Queue(this)
+  }
+
+  get queue(): Queue {
+    this.#queue ??= new Queue(this)
+    return this.#queue
   }
 
   /** How many wait here. */
   get waiting(): number {
-    return this.line.size + this.queue.size
+    return this.line.size + (this.#queue?.size ?? 0)
   }
 
   // A waiter comes.
@@ -141,7 +146,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   /** The owner of this name holds the lock. Each of its waiters asks by a request of its own: a release has one id for each hold. */
   entered(owner: string): void {
-    for (const waiter of [...this.line.waiters, ...this.queue.waiters]) {
+    for (const waiter of [...this.line.waiters, ...(this.#queue?.waiters ?? [])]) {
       if (waiter.claim.owner === owner && waiter.wish.mayReenter && !waiter.confirming) this.ask(waiter, 'to-re-enter')
     }
   }
@@ -173,7 +178,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   /** It is time for a look at the truth: by a heartbeat in the queue, by an attempt in the line. Its refusal says who holds. */
   look(): void {
-    this.queue.look()
+    this.#queue?.look()
     this.line.look()
   }
 
@@ -207,7 +212,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#moveTo(waiter, state)
     this.#effects.settled(waiter)
     this.line.leave(waiter)
-    this.queue.leave(waiter)
+    this.#queue?.leave(waiter)
     // In the line, the head's answers are for everybody; the newest says best why the wait ended without a grant.
     const { refusal } = this.line
     if (refusal && !inQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
@@ -327,7 +332,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   /** The waiter that may have a lease of this length without asking Redis: nobody is ahead of it, here. */
   #heir({ length }: Hold): WaiterRecord | undefined {
-    const head = this.queue.size === 0 ? this.line.head : undefined
+    const head = this.#queue?.size ? undefined : this.line.head
     return head && !head.wish.mayReenter && head.claim.lease === length ? head : undefined
   }
 
@@ -335,13 +340,14 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   /** Whether anybody waits, or an answer is under way for somebody who did. */
   get #inUse(): boolean {
-    return this.waiting > 0 || this.line.asking || this.queue.tending
+    return this.line.asking || this.waiting > 0 || this.#queue?.tending === true
   }
 
   ask(waiter: WaiterRecord, attempt: Attempt, reserve = false): void {
-    waiter.seen ??= this.now()
     waiter.unanswered += 1
     const join = attempt === 'to-join' || (attempt === 'to-re-enter' && waiter.inQueue)
+    // Only of a grant in the queue a message tells, which has to be proven by it.
+    if (join) waiter.seen ??= this.now()
     this.#common.requests.ask(this, waiter, attempt, join, reserve)
   }
 

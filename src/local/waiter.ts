@@ -38,7 +38,7 @@ export class WaiterRecord {
   unanswered = 0
   /** The last refusal: why it still waits. */
   refusal: Refused | undefined
-  /** When the last request that found it waiting was sent, or before that the first one: any grant is later. */
+  /** When the last request that found it waiting in the queue was sent, or before that the first that asked for a place there. */
   seen: number | undefined
   /** Whether a grant came in a reply when its lease was over. */
   late = false

@@ -110,13 +110,11 @@ const TOGETHER = 64
 
 class Times {
   readonly #histogram = createHistogram({ lowest: 1, highest: LONGEST_MICROS, figures: 3 })
-  /** In ms; those before `#count` are not in the histogram yet. */
-  readonly #latest = new Float64Array(TOGETHER)
-  #count = 0
+  /** Those that are not in it yet, in ms. */
+  readonly #latest: number[] = []
 
   add(ms: number): void {
-    this.#latest[this.#count++] = ms
-    if (this.#count === TOGETHER) this.#record()
+    if (this.#latest.push(ms) === TOGETHER) this.#record()
   }
 
   summary(): TimeStats {
@@ -136,9 +134,9 @@ class Times {
   }
 
   #record(): void {
-    for (const ms of this.#latest.subarray(0, this.#count)) {
+    for (const ms of this.#latest) {
       this.#histogram.record(Math.min(LONGEST_MICROS, Math.max(1, Math.round(ms * 1000))))
     }
-    this.#count = 0
+    this.#latest.length = 0
   }
 }

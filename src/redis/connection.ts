@@ -175,7 +175,7 @@ export class Connection {
       this.#calls.add(call)
       if (this.#refusal) return this.#fail(call, refusedBy(this.#refusal))
       this.#armSweep()
-      if (this.#up) this.#send(call)
+      if (this.#up) this.#send(call, call.begun)
     })
   }
 
@@ -207,12 +207,13 @@ export class Connection {
     if (this.redis.status !== 'end') this.redis.disconnect()
   }
 
-  #send(call: Call): void {
+  /** `awakeNow`: by the clock of `begun`. */
+  #send(call: Call, awakeNow = this.#awake.now()): void {
     if (call.underway) return
     call.underway = true
     call.sent = this.#clock.now()
     this.#writes.next()
-    if (this.#unanswered++ === 0) this.#lastAnswer = this.#awake.now()
+    if (this.#unanswered++ === 0) this.#lastAnswer = awakeNow
     call.request.send(this.redis).then(
       reply => {
         this.#answered(call)

@@ -234,10 +234,14 @@ export class Link {
       else this.#listener.unlocked(lock, text.split(' ', 2)[1])
       return
     }
-    const [, word, id, number, of] = /^(\w+) (\S+) ?(\d*) ?([\s\S]*)$/.exec(text) ?? []
-    if (word === 'beat') this.#beat.heard = Math.max(this.#beat.heard, Number(id))
-    else if (word === 'lost') this.#listener.lost(id!, Number(number))
-    else if (word === 'handoff' || word === 'expiry') this.#listener.granted(id!, Number(number), word, of!)
+    const [word, id = '', token = ''] = text.split(' ', 3)
+    if (word === 'beat') this.#beat.heard = Math.max(this.#beat.heard, Number(id) || 0)
+    else if (word === 'lost') this.#listener.lost(id, Number(token))
+    else if (word === 'handoff' || word === 'expiry') {
+      // The rest is one name, whatever spaces it has.
+      const { length } = `${word} ${id} ${token} `
+      this.#listener.granted(id, Number(token), word, text.slice(length))
+    }
   }
 
   #armBeat(): void {

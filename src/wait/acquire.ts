@@ -23,7 +23,7 @@
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
-import type { Channel, Kind, Via } from '../kind.ts'
+import type { Kind, Via } from '../kind.ts'
 import type { WaitEffects } from '../local/effects.ts'
 import type { Line } from '../local/line.ts'
 import type { LocalLock } from '../local/local-lock.ts'
@@ -226,17 +226,20 @@ export class Acquirer {
   #queue(waiter: Waiter): void {
     const lock = this.#locks.of(waiter.claim.key)
     lock.announce(waiter)
-    this.#join(lock, waiter).catch(error => this.#end(waiter, error))
+    const { after, mayReenter } = waiter.wish
+    const limit = Math.min(this.#heartbeat.pause, this.#patience / 2)
+    const inbox = this.#ears.heed(lock.key, 'inbox', limit)
+    // On the unlock channel it hears that its owner has been granted the lock by another call.
+    const unlock = mayReenter ? this.#ears.heed(lock.key, 'unlock', limit) : undefined
+    if (!inbox && !unlock && !after) lock.join(waiter)
+    else this.#joinLater(lock, waiter, [inbox, unlock]).catch(error => this.#end(waiter, error))
   }
 
-  async #join(lock: LocalLock, waiter: Waiter): Promise<void> {
+  /** As soon as the channels are heard, and Redis knows what it has to know by then. */
+  async #joinLater(lock: LocalLock, waiter: Waiter, hearings: readonly (Promise<void> | undefined)[]): Promise<void> {
     const begun = this.#awake.now()
-    const limit = Math.min(this.#heartbeat.pause, this.#patience / 2)
-    const { after, mayReenter } = waiter.wish
-    // On the unlock channel it hears that its owner has been granted the lock by another call.
-    const channels: Channel[] = mayReenter ? ['inbox', 'unlock'] : ['inbox']
-    await Promise.all(channels.map(channel => this.#ears.heed(lock.key, channel, limit)))
-    if (after) await after
+    await Promise.all(hearings)
+    await waiter.wish.after
     if (!waiter.waits) return
     const waited = this.#awake.now() - begun
     if (waited >= AT_ONCE) {
@@ -264,7 +267,7 @@ export class Acquirer {
       },
       settled: waiter => {
         this.#locks.settled(waiter)
-        this.#fairAfter.delete(waiter)
+        if (waiter.parked) this.#fairAfter.delete(waiter)
         if (waiter.wish.mode === 'once') this.#single.answered(waiter)
       },
       empty: lock => {

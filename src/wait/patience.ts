@@ -1,14 +1,8 @@
 /**
  * The end of a caller's patience: its time-out, and its signal. Either settles the caller's promise at once; whatever
- * became of the wish is taken back behind it (I6).
+ * became of the wish is taken back in the background (I6).
  */
-import type { Clock, Timer } from '../clock.ts'
-
-export interface Limits {
-  readonly signal: AbortSignal | undefined
-  /** ms; undefined: as long as it takes. */
-  readonly timeout: number | undefined
-}
+import type { Clock } from '../clock.ts'
 
 /**
  * The calls that wait with one signal. A program has one for its end, and thousands of calls wait with it; so they share a
@@ -22,34 +16,21 @@ class Audience extends Set<() => void> {
 
 const audiences = new WeakMap<AbortSignal, Audience>()
 
-export function limited({ signal, timeout }: Limits): boolean {
-  return signal !== undefined || timeout !== undefined
-}
-
 /**
- * The outcome of the wait, or what `giveUp` returns when the time is up. It is called on an abort, too, and then the reason
- * of the signal is what the promise rejects with.
+ * Calls `giveUp` when `timeout` ms are over or the signal aborts, unless what it returns is called before. Undefined: nothing
+ * limits the wait.
  */
-export async function patiently<T>(
-  outcome: Promise<T>,
-  { signal, timeout }: Limits,
-  giveUp: () => T,
+export function limit(
+  signal: AbortSignal | undefined,
+  timeout: number | undefined,
   clock: Clock,
-): Promise<T> {
-  let timer: Timer | undefined
-  let leave: (() => void) | undefined
-  try {
-    return await new Promise<T>((resolve, reject) => {
-      outcome.then(resolve, reject)
-      if (timeout !== undefined) timer = clock.after(timeout, () => resolve(giveUp()))
-      if (signal) leave = onAbort(signal, () => reject(signal.reason))
-    })
-  } catch (error) {
-    // Not before: an outcome that was first by a moment is kept.
-    giveUp()
-    throw error
-  } finally {
-    timer?.cancel()
+  giveUp: () => void,
+): (() => void) | undefined {
+  const leave = signal && onAbort(signal, giveUp)
+  if (timeout === undefined) return leave
+  const timer = clock.after(timeout, giveUp)
+  return () => {
+    timer.cancel()
     leave?.()
   }
 }

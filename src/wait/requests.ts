@@ -61,8 +61,16 @@ export class Requests implements Sending {
   }
 
   ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void {
-    const begun = this.#awake.now()
+    const begun = attempt === 'as-head' ? this.#awake.now() : 0
+    let again = false
     const answered = (answer: Granted | Refused) => {
+      // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the
+      // same grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
+      const dead = answer.granted && answer.deadline <= this.#clock.now()
+      if (dead && waiter.waits && !again) {
+        again = true
+        return void this.#send(waiter, join, reserve).then(answered, failed)
+      }
       if (attempt === 'alone') this.#single.answered(waiter)
       else if (attempt === 'as-head') this.#outage.answered(lock)
       else if (attempt === 'to-join') this.#endJoining(waiter)
@@ -75,13 +83,7 @@ export class Requests implements Sending {
       lock.end(waiter, error)
       if (attempt === 'as-head') this.headFailed(lock, begun, error)
     }
-    this.#send(waiter, join, reserve).then(answer => {
-      const dead = answer.granted && answer.deadline <= this.#clock.now()
-      if (!dead || !waiter.waits) return answered(answer)
-      // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the
-      // same grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
-      this.#send(waiter, join, reserve).then(answered, failed)
-    }, failed)
+    this.#send(waiter, join, reserve).then(answered, failed)
   }
 
   /** The others have waited for the same answer, and the next one that asks does not give them their time again. */

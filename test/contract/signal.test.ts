@@ -63,6 +63,25 @@ describe('a signal that aborts while the call waits', () => {
     expect(await promptly(reasonOf(waits))).toBe('enough')
   })
 
+  test.each(ways)(
+    '%s: a grant is kept if it was first by a moment, unless its own event aborts',
+    async (_, options) => {
+      const [locks, other] = clients(2)
+      const key = freshKey()
+      const controller = new AbortController()
+      const waits = locks!.lock(key, { ...options, signal: controller.signal, timeout: 5_000 })
+      locks!.once('acquired', () => queueMicrotask(() => controller.abort()))
+      const lease = await waits
+      expect([lease.held, await lease.release()]).toEqual([true, true])
+
+      const again = new AbortController()
+      locks!.once('acquired', () => again.abort('enough'))
+      expect(await reasonOf(locks!.lock(key, { ...options, signal: again.signal }))).toBe('enough')
+      expect((await promptly(other!.lock(key))).held).toBe(true)
+      for (const each of [controller.signal, again.signal]) expect(getEventListeners(each, 'abort')).toEqual([])
+    },
+  )
+
   test('I4: the next unfair waiter of the same client is unaffected', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()

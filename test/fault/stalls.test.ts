@@ -29,7 +29,7 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (_, begin) => {
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 1_500` in src/clock.ts: the holder believes for too long. Break:
-  // `if (!dead || !waiter.waits) return` to `return` in src/wait/requests.ts: the newcomer's lease is over on
+  // `dead && waiter.waits && !again` to `false` in src/wait/requests.ts: the newcomer's lease is over on
   // arrival.
   test.each(ways)(
     'I1 I4 I8: the holder is told in time, the next is granted when it is over (fair: %s)',

@@ -2,7 +2,7 @@
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { Lease } from '../../src/lease/lease.ts'
+import type { Lease } from '../../src/lease/lease.ts'
 import { callTermsOf, type LockOptions, settingsOf } from '../../src/options.ts'
 import type { RedisSource } from '../../src/redis/clients.ts'
 import { Link } from '../../src/redis/link.ts'
@@ -36,9 +36,10 @@ export class Member {
     const request = callTermsOf(options, this.#settings)
     // What is shown of a lock makes no difference here.
     const locks = this.session.locks(kind as typeof mutex)
-    const end = await locks.acquire(key, undefined, request, request.timeout === 0)
-    if (end instanceof Lease) return end
-    throw new Error('somebody else has it')
+    return locks.acquire<never>(key, undefined, request, request.timeout === 0, {
+      refused: () => new Error('somebody else has it'),
+      failed: error => error,
+    })
   }
 
   /** Whether each kind's lock is taken, by what that kind shows of it. */

@@ -5,10 +5,10 @@
 import type { Redis } from 'ioredis'
 import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
 import { Mutex, mutex } from '../../src/kinds/mutex/mutex.ts'
-import { Lease } from '../../src/lease/lease.ts'
+import type { Lease } from '../../src/lease/lease.ts'
 import type { Hold } from '../../src/local/hold.ts'
 import type { Loss } from '../../src/local/states.ts'
-import type { Happenings, Locks, Observer } from '../../src/locks.ts'
+import type { Happenings, Locks, Observer, Without } from '../../src/locks.ts'
 import { Stats } from '../../src/observe/stats.ts'
 import type { CallTerms, Settings } from '../../src/options.ts'
 import { Keys } from '../../src/redis/keys.ts'
@@ -29,6 +29,8 @@ export interface ClientWatcher {
 
 /** One for all clients of all histories: to make its histograms takes longer than the rest of a client. */
 const stats = new Stats()
+
+const goesWithout: Without<undefined> = { refused: () => undefined, failed: error => error }
 
 /** Ids are random; here they follow from the seed, and can be read in a trace. */
 class Ids {
@@ -167,12 +169,11 @@ export class SimulatedClient implements Observer {
   /** As `LockClient.lock`: the lease, or undefined where that throws LockTimeoutError. */
   async lock(key: string, request: CallTerms): Promise<Lease | undefined> {
     const { last } = this.#ids
-    const outcome = this.#locks.acquire(key, request.owner, request, request.timeout === 0)
+    const outcome = this.#locks.acquire(key, request.owner, request, request.timeout === 0, goesWithout)
     const id = this.#ids.last
     if (id !== last) this.calling.set(id, request)
     try {
-      const end = await outcome
-      return end instanceof Lease ? end : undefined
+      return await outcome
     } finally {
       this.calling.delete(id)
     }

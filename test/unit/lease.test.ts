@@ -68,7 +68,7 @@ describe('release', () => {
     const lease = at.grant()
     const [first, second] = [quiet(lease.release()), lease.release()]
     await at.kind.releases.next.fail(unreachable)
-    expect([await now(first), await second, await lease.release()]).toEqual([unreachable, false, false])
+    expect([await now(first), await second, await lease.release()]).toEqual([unreachable.of(lease.key), false, false])
     expect(at.locks.holding).toBe(0)
   })
 
@@ -168,7 +168,7 @@ describe('renew', () => {
     const lease = at.grant()
     const renewed = quiet(lease.renew())
     await at.kind.renewals.next.fail(unreachable)
-    expect(await now(renewed)).toBe(unreachable)
+    expect(await now(renewed)).toEqual(unreachable.of(lease.key))
     expect(lease.held).toBe(true)
     expect(at.lost).toEqual([])
   })

@@ -58,7 +58,12 @@ export class Leases {
     const { kind, renewal, clock } = this
     const lease = new Lease(hold, {
       remaining: hold => hold.remaining(clock.now()),
-      release: hold => renewal.end(hold, async ({ name }) => (await kind.release(name)).ended),
+      release: hold =>
+        renewal.end(
+          hold,
+          ({ name }) => kind.release(name),
+          ({ ended }) => ended,
+        ),
       renew: (hold, ms) => renewal.renew(hold, ms),
     })
     this.#holds.set(lease, hold)

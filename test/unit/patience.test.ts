@@ -2,51 +2,45 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { patiently } from '../../src/wait/patience.ts'
+import { limit } from '../../src/wait/patience.ts'
+import { eventually, sleep } from '../kit/time.ts'
 
-const reason = new Error('enough')
-
+/** Waits with one signal: `ended` of each is called when its wait ends otherwise. */
 function waits(count: number, signal: AbortSignal, timeout?: number) {
-  const resolves: ((value: string) => void)[] = []
   const givenUp: number[] = []
-  const ends = Array.from({ length: count }, (_, i) => {
-    const outcome = new Promise<string>(resolve => resolves.push(resolve))
-    const giveUp = () => {
+  const ended = Array.from({ length: count }, (_, i) => {
+    const unlimited = limit(signal, timeout, systemClock, () => {
+      unlimited()
       givenUp.push(i)
-      return 'given up'
-    }
-    return patiently(outcome, { signal, timeout }, giveUp, systemClock).catch(error => error)
+    }) as () => void
+    return unlimited
   })
-  return { ends, resolves, givenUp }
+  return { ended, givenUp }
 }
 
 describe('calls that share a signal', () => {
   // Node warns of an eleventh listener, and looks through all of them to remove one.
-  test('share one listener, which is gone with the last of them', async () => {
+  test('share one listener, which is gone with the last of them', () => {
     const { signal } = new AbortController()
     const listeners = () => getEventListeners(signal, 'abort').length
-    const { ends, resolves, givenUp } = waits(1_000, signal)
+    const { ended, givenUp } = waits(1_000, signal)
     expect(listeners()).toBe(1)
-    for (const resolve of resolves.splice(1)) resolve('granted')
-    await Promise.all(ends.slice(1))
+    for (const end of ended.splice(1)) end()
     expect(listeners()).toBe(1)
-    resolves[0]?.('granted')
-    expect(await ends[0]).toBe('granted')
+    ended[0]?.()
     expect([listeners(), givenUp]).toEqual([0, []])
 
     const again = waits(1, signal)
     expect(listeners()).toBe(1)
-    again.resolves[0]?.('granted')
-    expect([await again.ends[0], listeners()]).toEqual(['granted', 0])
+    again.ended[0]?.()
+    expect(listeners()).toBe(0)
   })
 
-  test('all reject with its reason when it aborts, but for those that have ended', async () => {
+  test('all give up when it aborts, but for those that have ended', () => {
     const controller = new AbortController()
-    const { ends, resolves, givenUp } = waits(3, controller.signal)
-    resolves[1]?.('granted')
-    await ends[1]
-    controller.abort(reason)
-    expect(await Promise.all(ends)).toEqual([reason, 'granted', reason])
+    const { ended, givenUp } = waits(3, controller.signal)
+    ended[1]?.()
+    controller.abort()
     expect(givenUp).toEqual([0, 2])
     expect(getEventListeners(controller.signal, 'abort')).toEqual([])
   })
@@ -54,18 +48,19 @@ describe('calls that share a signal', () => {
   test('one whose time is up gives up alone', async () => {
     const controller = new AbortController()
     const [short, long] = [waits(1, controller.signal, 1), waits(1, controller.signal, 60_000)]
-    expect(await short.ends[0]).toBe('given up')
-    controller.abort(reason)
-    expect(await long.ends[0]).toBe(reason)
+    await eventually(() => short.givenUp.length > 0)
+    expect([short.givenUp, long.givenUp]).toEqual([[0], []])
+    controller.abort()
     expect([short.givenUp, long.givenUp]).toEqual([[0], [0]])
   })
 })
 
-test('an abort and the outcome at once: the first counts, and nothing is given up that was granted', async () => {
+test('nothing limits a wait that has ended, nor one without limits', async () => {
   const controller = new AbortController()
-  const { ends, resolves, givenUp } = waits(1, controller.signal)
-  resolves[0]?.('granted')
-  await Promise.resolve()
-  controller.abort(reason)
-  expect([await ends[0], givenUp]).toEqual(['granted', []])
+  const { ended, givenUp } = waits(1, controller.signal, 1)
+  ended[0]?.()
+  await sleep(5)
+  controller.abort()
+  expect(givenUp).toEqual([])
+  expect(limit(undefined, undefined, systemClock, () => {})).toBeUndefined()
 })
