@@ -65,12 +65,15 @@ export interface Setting {
 export type Order =
   | { readonly op: 'open'; readonly setting: Setting }
   /**
-   * Closed loop: from `startAt` to `endAt` (monotonic ms) each waiter asks, holds for `hold` ms, releases, and asks again.
-   * Waiter i uses key i % keys. Calls under way at the end may finish until `giveUpAt`.
+   * Closed loop: the first waiter asks at `startAt` (monotonic ms), then one every `gap` ms (0: all at once, in order).
+   * Until `endAt` each holds for `hold` ms, releases, and asks again; whoever has the lock before `openAt` keeps it until
+   * then. Waiter i uses key i % keys. Calls under way at the end may finish until `giveUpAt`.
    */
   | {
       readonly op: 'loop'
       readonly startAt: number
+      readonly gap: number
+      readonly openAt: number
       readonly endAt: number
       readonly giveUpAt: number
       readonly hold: number
@@ -145,6 +148,7 @@ export const measures = [
   'handoffP99',
   'handoffMax',
   'crossP50', // µs, hand-offs to another process only
+  'crossShare', // share of hand-offs that went to another process, 0..1
   'backToReleaser', // share of acquisitions that went to the waiter that released last, 0..1
   'cycleP50', // µs from asking to the return of release
   'waitP50', // ms

@@ -194,6 +194,7 @@ export function ordinary(samples: Samples, waiters: number, window: Window): Fig
     handoffP99: quantile(found.all, 0.99),
     handoffMax: quantile(found.all, 1),
     crossP50: quantile(found.cross, 0.5),
+    crossShare: found.cross.length / found.all.length,
     backToReleaser: found.backToReleaser,
     cycleP50: quantile(differences(samples, samples.done, samples.asked, window), 0.5) * 1_000,
     waitP50: quantile(waits, 0.5),

@@ -2,7 +2,7 @@
 import type { Rival, Scenario, Trial } from '../contract.ts'
 import { crashHolder, crashWaiters } from '../trials/crash.ts'
 import { idle } from '../trials/idle.ts'
-import { loop } from '../trials/loop.ts'
+import { loop, queueUp } from '../trials/loop.ts'
 import { queue } from '../trials/queue.ts'
 import { type Findings, Stage, type Terms } from '../trials/stage.ts'
 
@@ -52,11 +52,12 @@ export function givenUp(earlier: readonly Trial[]): string | undefined {
 }
 
 /** About how long a trial takes, in ms; what it takes to start workers comes on top. */
-export function expected({ kind, waiters }: Scenario, seconds: number): number {
+export function expected(scenario: Scenario, seconds: number): number {
+  const { kind, waiters } = scenario
   const starting = 900
   switch (kind) {
     case 'loop':
-      return starting + 700 + seconds * 1_000 + 2 * waiters
+      return starting + 700 + queueUp(scenario) + seconds * 1_000 + 2 * waiters
     case 'burst':
       return starting + 1_500
     case 'drain':

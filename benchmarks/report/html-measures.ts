@@ -18,6 +18,7 @@ export const words: Readonly<Record<Measure, Words>> = {
   handoffP99: { title: 'Hand-off p99', unit: 'µs' },
   handoffMax: { title: 'Hand-off max', unit: 'µs' },
   crossP50: { title: 'Hand-off p50 across processes', unit: 'µs' },
+  crossShare: { title: 'Hand-offs across processes', unit: 'share' },
   backToReleaser: { title: 'Back to the releaser', unit: 'share' },
   cycleP50: { title: 'Cycle p50', unit: 'µs' },
   waitP50: { title: 'Wait p50', unit: 'ms' },

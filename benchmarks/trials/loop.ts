@@ -1,11 +1,19 @@
 /**
  * A closed loop. The first moments, until everything is connected, queued and compiled, are not measured:
  *
- *   startAt ──warm up──▶ from ──────────── the window: --seconds ────────────▶ endAt ──finish──▶ giveUpAt
- *                        │ snapshot                                            │ snapshot
+ *   startAt ──queue up──▶ openAt ──warm up──▶ from ──────── the window: --seconds ────────▶ endAt ──finish──▶ giveUpAt
+ *                                             │ snapshot                                   │ snapshot
+ *
+ * With a hold, the waiters of the processes ask in turn, A B A B …, one every `hold` ms, while the first keeps the lock
+ * until all have asked. A lock that keeps order then crosses processes at each hand-off, for as long as the loop lasts.
+ * Were each process to ask for all its waiters at once, the queue would stand in lumps: the seven hand-offs of eight that
+ * stay within a process would say nothing of the eighth, which then comes too seldom to find its code in any cache. At one
+ * request every `hold` ms the queue fills as fast as it is served afterwards, so that the first waits are not the longest.
+ * Without a hold all ask at once: within a few turns the order is whatever the lock makes of it.
  *
  * What is counted over all the loop rather than in the window: starved waiters, overlaps, overtaking, the longest wait.
  */
+import type { Scenario } from '../contract.ts'
 import { sentBetween } from '../harness/census.ts'
 import { now, until } from '../harness/clock.ts'
 import { distribution, fairnessOverTime, handoffs, jain, ordinary, shares, withoutGaps } from '../harness/measures.ts'
@@ -24,13 +32,24 @@ export async function loop(stage: Stage): Promise<Findings> {
   const crew = await stage.hireAll()
   const files = crew.map(() => stage.file())
   const startAt = now() + lead
-  const from = startAt + limits.warmUp + waiters * perWaiter
+  const openAt = startAt + queueUp(scenario)
+  const from = openAt + limits.warmUp + waiters * perWaiter
   const endAt = from + seconds * 1_000
   const giveUpAt = endAt + limits.finish
   const finished = Promise.all(
     crew.map((worker, i) =>
       worker.ask(
-        { op: 'loop', startAt, endAt, giveUpAt, hold, keys, file: files[i]! },
+        {
+          op: 'loop',
+          startAt: startAt + i * hold,
+          gap: processes * hold,
+          openAt,
+          endAt,
+          giveUpAt,
+          hold,
+          keys,
+          file: files[i]!,
+        },
         giveUpAt - now() + limits.answer,
       ),
     ),
@@ -61,6 +80,11 @@ export async function loop(stage: Stage): Promise<Findings> {
     handoffs: distribution(handoffs(samples, window).all),
     fairness: fairnessOverTime(samples, all, window),
   }
+}
+
+/** ms until all have asked. */
+export function queueUp({ processes, waiters, hold }: Scenario): number {
+  return processes * waiters * hold
 }
 
 /** For each acquisition between the two snapshots; nothing for a rival that has a server of its own. */

@@ -36,23 +36,31 @@ export class Station {
     return new Station(setting, client, contenders)
   }
 
-  async loop({ startAt, endAt, giveUpAt, hold, keys, file }: Of<'loop'>): Promise<Drained> {
+  async loop({ startAt, gap, openAt, endAt, giveUpAt, hold, keys, file }: Of<'loop'>): Promise<Drained> {
     this.#begin()
     await until(startAt)
     this.#cpu = process.cpuUsage()
     const cpu = until(endAt).then(() => process.cpuUsage(this.#cpu))
     for (const [waiter, contender] of this.contenders.entries()) {
-      this.#watch(this.#round(contender, waiter, this.#key(waiter % keys), hold, endAt))
+      if (gap > 0) await until(startAt + waiter * gap)
+      this.#watch(this.#round(contender, waiter, this.#key(waiter % keys), hold, openAt, endAt))
     }
     const { user, system } = await cpu
     return this.#drain('loop', giveUpAt, file, () => user + system)
   }
 
   /** Turns of one waiter until the end. */
-  async #round(contender: Contender, waiter: number, key: string, hold: number, endAt: number): Promise<void> {
+  async #round(
+    contender: Contender,
+    waiter: number,
+    key: string,
+    hold: number,
+    openAt: number,
+    endAt: number,
+  ): Promise<void> {
     while (now() < endAt) {
       const errors = this.#errors
-      await this.#turn(contender, waiter, key, hold)
+      await this.#turn(contender, waiter, key, hold, openAt)
       // A lock that refuses at once would otherwise keep this loop turning without anything else getting its turn.
       if (this.#errors > errors) await breathe()
     }
@@ -123,13 +131,14 @@ export class Station {
     return { op: 'close' }
   }
 
-  async #turn(contender: Contender, waiter: number, key: string, hold: number): Promise<void> {
+  async #turn(contender: Contender, waiter: number, key: string, hold: number, openAt = 0): Promise<void> {
     const samples = this.#samples
     try {
       const asked = now()
       const release = await contender.acquire(key)
       const acquired = now()
-      if (hold > 0) await sleep(hold)
+      const kept = Math.max(hold, openAt - acquired)
+      if (kept > 0) await sleep(kept)
       const released = now()
       const sample = samples.add(waiter, asked, acquired, released)
       await release()

@@ -101,7 +101,8 @@ describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, m
       merge(await Promise.all(files.map((file, process) => readPart(process, file))), { waiters: 4, keys: 1 })
 
     const startAt = now() + 100
-    const times = { startAt, endAt: startAt + 1_000, giveUpAt: startAt + limit / 2 }
+    const openAt = startAt + 50
+    const times = { startAt, gap: 10, openAt, endAt: startAt + 1_000, giveUpAt: startAt + limit / 2 }
     const loops = workers.map((worker, process) =>
       worker.ask({ op: 'loop', ...times, hold: 0, keys: 1, file: files[process]! }, limit),
     )
@@ -114,7 +115,10 @@ describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, m
     for (let i = 0; i < samples.length; i++) {
       const steps = [startAt, samples.asked[i]!, samples.acquired[i]!, samples.released[i]!, samples.done[i]!]
       expect(steps).toEqual(steps.toSorted((a, b) => a - b))
+      expect(samples.released[i]!).toBeGreaterThanOrEqual(openAt)
     }
+    const firsts = [0, 1, 2, 3].map(waiter => samples.asked[samples.waiter.indexOf(waiter)]!)
+    for (const [waiter, asked] of firsts.entries()) expect(asked).toBeGreaterThanOrEqual(startAt + waiter * 10)
     for (const { cpu } of looped) expect(cpu).toBeGreaterThan(0)
 
     const [first, second] = workers as [Worker, Worker]

@@ -31,7 +31,8 @@ describe.each(['baton-fair', 'baton-unfair', 'floor-publish', 'floor-blpop'])('%
     const startAt = now() + 20
     const endAt = startAt + 150
     const file = fileName()
-    const times = { startAt, endAt, giveUpAt: endAt + limit }
+    const openAt = startAt + 50
+    const times = { startAt, gap: 10, openAt, endAt, giveUpAt: endAt + limit }
     const looped = await worker.ask({ op: 'loop', ...times, hold: 0, keys: 1, file }, limit)
     expect(looped).toMatchObject({ unfinished: 0, errors: 0 })
     expect(looped.cpu).toBeGreaterThan(0)
@@ -42,7 +43,10 @@ describe.each(['baton-fair', 'baton-unfair', 'floor-publish', 'floor-blpop'])('%
       const times = [startAt, samples.asked[i]!, samples.acquired[i]!, samples.released[i]!, samples.done[i]!]
       expect(times).toEqual(times.toSorted((a, b) => a - b))
       expect(samples.asked[i]!).toBeLessThan(endAt)
+      expect(samples.released[i]!).toBeGreaterThanOrEqual(openAt)
     }
+    const firsts = [0, 1, 2, 3].map(waiter => samples.asked[samples.waiter.indexOf(waiter)]!)
+    for (const [waiter, asked] of firsts.entries()) expect(asked).toBeGreaterThanOrEqual(startAt + waiter * 10)
 
     const { at } = await worker.ask({ op: 'hold' }, limit)
     await worker.ask({ op: 'queue', startAt: now(), gap: 5, hold: 1 }, limit)

@@ -21,21 +21,30 @@ final class Round {
   /** Waiters that have not finished. */
   private final CountDownLatch left;
   private final double hold;
+  private final double openAt;
   private final double endAt;
   private final Samples samples = new Samples();
   private final AtomicInteger errors = new AtomicInteger();
   private final AtomicReference<String> firstError = new AtomicReference<>();
   private final long cpuBefore = cpu();
 
-  /** Each waiter asks again until {@code endAt}; where that is past, each asks once. */
-  Round(int waiters, double hold, double endAt) {
+  /**
+   * Each waiter asks again until {@code endAt}; where that is past, each asks once. Whoever has the lock before
+   * {@code openAt} keeps it until then.
+   */
+  Round(int waiters, double hold, double openAt, double endAt) {
     left = new CountDownLatch(waiters);
     this.hold = hold;
+    this.openAt = openAt;
     this.endAt = endAt;
   }
 
-  void start(int waiter, Locks.Contender contender) {
-    new Waiter(waiter, contender).ask();
+  /** The first at {@code startAt}, then one every {@code gap} ms. */
+  void startAll(Locks.Contender[] contenders, double startAt, double gap) throws InterruptedException {
+    for (int i = 0; i < contenders.length; i++) {
+      if (gap > 0) Clock.sleepUntil(startAt + i * gap);
+      new Waiter(i, contenders[i]).ask();
+    }
   }
 
   void await(double giveUpAt) throws InterruptedException {
@@ -72,8 +81,9 @@ final class Round {
       asked = Clock.now();
       contender.acquire().whenComplete((none, error) -> {
         acquired = Clock.now();
+        double kept = Math.max(hold, openAt - acquired);
         if (error != null) refused(error);
-        else if (hold > 0) Clock.in(hold, this::release);
+        else if (kept > 0) Clock.in(kept, this::release);
         else release();
       });
     }

@@ -20,9 +20,12 @@ final class WarmUp {
   }
 
   private static void cycle(Locks locks, String key, int waiters, double ms) throws InterruptedException {
-    double endAt = Clock.now() + ms;
-    Round round = new Round(waiters, 0, endAt);
-    for (int i = 0; i < waiters; i++) round.start(i, locks.contender(key));
+    double startAt = Clock.now();
+    double endAt = startAt + ms;
+    Locks.Contender[] contenders = new Locks.Contender[waiters];
+    for (int i = 0; i < waiters; i++) contenders[i] = locks.contender(key);
+    Round round = new Round(waiters, 0, startAt, endAt);
+    round.startAll(contenders, startAt, 0);
     round.await(endAt + ms);
   }
 }

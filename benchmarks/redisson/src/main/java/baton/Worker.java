@@ -83,12 +83,14 @@ public final class Worker {
   }
 
   private Report loop(String op, JsonNode order) throws InterruptedException, IOException {
+    double startAt = order.get("startAt").asDouble();
+    double gap = order.get("gap").asDouble();
+    double openAt = order.get("openAt").asDouble();
     double endAt = order.get("endAt").asDouble();
-    int keys = order.get("keys").asInt();
-    Locks.Contender[] contenders = contenders(keys);
-    Clock.sleepUntil(order.get("startAt").asDouble());
-    Round round = new Round(contenders.length, order.get("hold").asDouble(), endAt);
-    for (int i = 0; i < contenders.length; i++) round.start(i, contenders[i]);
+    Locks.Contender[] contenders = contenders(order.get("keys").asInt());
+    Clock.sleepUntil(startAt);
+    Round round = new Round(contenders.length, order.get("hold").asDouble(), openAt, endAt);
+    round.startAll(contenders, startAt, gap);
     Clock.sleepUntil(endAt);
     long cpu = round.cpuUsed();
     round.await(order.get("giveUpAt").asDouble());
@@ -113,11 +115,8 @@ public final class Worker {
     double gap = order.get("gap").asDouble();
     Locks.Contender[] contenders = contenders(1);
     Clock.sleepUntil(startAt);
-    queued = new Round(contenders.length, order.get("hold").asDouble(), Double.NEGATIVE_INFINITY);
-    for (int i = 0; i < contenders.length; i++) {
-      Clock.sleepUntil(startAt + i * gap);
-      queued.start(i, contenders[i]);
-    }
+    queued = new Round(contenders.length, order.get("hold").asDouble(), startAt, Double.NEGATIVE_INFINITY);
+    queued.startAll(contenders, startAt, gap);
     return new Report.At(op, Clock.now());
   }
 
