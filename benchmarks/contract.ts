@@ -41,6 +41,8 @@ export interface Rival {
   readonly runtime: 'node' | 'java'
   /** Scenarios that make no sense for it, with the reason that is shown. */
   readonly skips?: Readonly<Partial<Record<string, string>>>
+  /** Its callers of one key may be fair and unfair: those of `asksFair` ask so, in a scenario that is mixed. */
+  readonly mixes?: boolean
   /** Why it cannot run here (not installed, no Java); undefined: it can. */
   missing(): Promise<string | undefined>
   /** In the worker only: imports the library and connects. */
@@ -135,6 +137,13 @@ export interface Scenario {
   readonly keys: number
   /** ms for which each holds the lock. */
   readonly hold: number
+  /** Half of the waiters of each process ask fair, the others unfair. Only for those who can mix. */
+  readonly mixed?: boolean
+}
+
+/** Which waiters of a process ask fair in a mixed scenario: every other one. */
+export function asksFair(waiter: number): boolean {
+  return waiter % 2 === 0
 }
 
 /** The measures of one trial; docs/benchmarks.md defines each. Absent: it does not apply, or could not be taken. */
@@ -153,6 +162,8 @@ export const measures = [
   'cycleP50', // µs from asking to the return of release
   'waitP50', // ms
   'waitMax', // ms
+  'waitMaxFair', // ms, of the fair half of a mixed crowd
+  'waitMaxUnfair', // ms, of its other half
   'commands', // Redis commands an acquisition, as clients sent them
   'bytes', // network bytes an acquisition, both ways, as the server counts
   'serverCpu', // µs an acquisition, of the server's process

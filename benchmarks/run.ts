@@ -100,7 +100,7 @@ class Run {
 
   async #takeCensus(rival: Rival): Promise<void> {
     // Who skips contention altogether sends no more in a script than what it sends when it is alone.
-    const alone = rival.skips?.['2x8'] !== undefined
+    const alone = rival.skips?.['2x8'] !== undefined && !rival.mixes
     const scenario: Scenario = alone ? { ...census, processes: 1, waiters: 1 } : census
     const sighting = await watchCommands(this.around.server.url)
     try {

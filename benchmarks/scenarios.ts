@@ -1,17 +1,10 @@
 import type { Scenario } from './contract.ts'
 
-/** In the order of the reports. Every further number that a trial needs is in the file of its kind, in trials/. */
+/**
+ * In the order of the reports: first locks with work inside, which is what users have, and last the loops that do nothing
+ * but lock. Every further number that a trial needs is in the file of its kind, in trials/.
+ */
 export const scenarios = [
-  {
-    name: 'uncontended',
-    title: 'one caller, nobody else: lock and release',
-    kind: 'loop',
-    processes: 1,
-    waiters: 1,
-    keys: 1,
-    hold: 0,
-  },
-  { name: '2x8', title: '2 processes × 8 waiters, hold 0', kind: 'loop', processes: 2, waiters: 8, keys: 1, hold: 0 },
   {
     name: '2x8-hold5',
     title: '2 processes × 8 waiters, hold 5 ms',
@@ -21,15 +14,23 @@ export const scenarios = [
     keys: 1,
     hold: 5,
   },
-  { name: '2x100', title: '2 × 100 waiters, hold 0', kind: 'loop', processes: 2, waiters: 100, keys: 1, hold: 0 },
-  { name: '2x1000', title: '2 × 1,000 waiters, hold 0', kind: 'loop', processes: 2, waiters: 1000, keys: 1, hold: 0 },
   {
-    name: 'keys-1000',
-    title: '1,000 keys × 2 waiters in one process',
+    name: 'mixed',
+    title: '2 processes × 8 waiters, half of them fair, hold 5 ms',
+    kind: 'loop',
+    processes: 2,
+    waiters: 8,
+    keys: 1,
+    hold: 5,
+    mixed: true,
+  },
+  {
+    name: 'uncontended',
+    title: 'one caller, nobody else: lock and release',
     kind: 'loop',
     processes: 1,
-    waiters: 2000,
-    keys: 1000,
+    waiters: 1,
+    keys: 1,
     hold: 0,
   },
   {
@@ -86,6 +87,18 @@ export const scenarios = [
     keys: 1,
     hold: 0,
   },
+  {
+    name: 'keys-1000',
+    title: '1,000 keys × 2 waiters in one process',
+    kind: 'loop',
+    processes: 1,
+    waiters: 2000,
+    keys: 1000,
+    hold: 0,
+  },
+  { name: '2x8', title: '2 processes × 8 waiters, hold 0', kind: 'loop', processes: 2, waiters: 8, keys: 1, hold: 0 },
+  { name: '2x100', title: '2 × 100 waiters, hold 0', kind: 'loop', processes: 2, waiters: 100, keys: 1, hold: 0 },
+  { name: '2x1000', title: '2 × 1,000 waiters, hold 0', kind: 'loop', processes: 2, waiters: 1000, keys: 1, hold: 0 },
 ] as const satisfies readonly Scenario[]
 
 export type ScenarioName = (typeof scenarios)[number]['name']

@@ -16,7 +16,7 @@
  * these is the number of greater `asked` among the samples before it, which a Fenwick tree over the ranks of `asked`
  * tells in log n: a trial has up to a million samples.
  */
-import type { Distribution, Figures } from '../contract.ts'
+import { asksFair, type Distribution, type Figures } from '../contract.ts'
 import type { Samples } from './samples.ts'
 
 export interface Window {
@@ -202,6 +202,17 @@ export function ordinary(samples: Samples, waiters: number, window: Window): Fig
     overtaken: overtaking(samples).most,
     overlaps: found.overlaps,
   })
+}
+
+/** The longest wait of each half of a mixed crowd, over the whole trial. `waiters`: of a process. */
+export function longestWaits({ length, waiter, asked, acquired }: Samples, waiters: number): Figures {
+  let [fair, unfair] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (let i = 0; i < length; i++) {
+    const wait = acquired[i]! - asked[i]!
+    if (asksFair(waiter[i]! % waiters)) fair = Math.max(fair, wait)
+    else unfair = Math.max(unfair, wait)
+  }
+  return { waitMaxFair: fair, waitMaxUnfair: unfair }
 }
 
 /** A measure that could not be taken is absent. */

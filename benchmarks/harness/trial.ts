@@ -2,7 +2,7 @@
 import type { Rival, Scenario, Trial } from '../contract.ts'
 import { crashHolder, crashWaiters } from '../trials/crash.ts'
 import { idle } from '../trials/idle.ts'
-import { loop, queueUp } from '../trials/loop.ts'
+import { loop, patience, queueUp } from '../trials/loop.ts'
 import { queue } from '../trials/queue.ts'
 import { type Findings, Stage, type Terms } from '../trials/stage.ts'
 
@@ -34,7 +34,8 @@ export async function runTrial(round: number, terms: Terms): Promise<Trial> {
 
 /** Why it is not tried at all. */
 export function skipped(rival: Rival, scenario: Scenario): string | undefined {
-  return rival.skips?.[scenario.name]
+  const oneKind = scenario.mixed && !rival.mixes ? 'its callers of a key cannot be of both kinds' : undefined
+  return rival.skips?.[scenario.name] ?? oneKind
 }
 
 /**
@@ -53,11 +54,11 @@ export function givenUp(earlier: readonly Trial[]): string | undefined {
 
 /** About how long a trial takes, in ms; what it takes to start workers comes on top. */
 export function expected(scenario: Scenario, seconds: number): number {
-  const { kind, waiters } = scenario
+  const { kind, waiters, mixed } = scenario
   const starting = 900
   switch (kind) {
     case 'loop':
-      return starting + 700 + queueUp(scenario) + seconds * 1_000 + 2 * waiters
+      return starting + 700 + queueUp(scenario) + (mixed ? patience : 0) + seconds * 1_000 + 2 * waiters
     case 'burst':
       return starting + 1_500
     case 'drain':

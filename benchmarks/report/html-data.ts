@@ -46,10 +46,6 @@ export function entriesOf(results: Results, scenario: Scenario): Entry[] {
     .filter(({ trials }) => trials.length > 0)
 }
 
-/** Nobody to wait for, to share with, or to overtake. */
-export const isUncontended = ({ kind, processes, waiters }: Scenario): boolean =>
-  kind === 'loop' && processes * waiters === 1
-
 function entry(rival: RivalEntry, trials: readonly Trial[], all: number): Entry {
   const rounds = roundsOf(trials, all)
   const { measured } = rounds

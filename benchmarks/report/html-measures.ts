@@ -23,6 +23,8 @@ export const words: Readonly<Record<Measure, Words>> = {
   cycleP50: { title: 'Cycle p50', unit: 'µs' },
   waitP50: { title: 'Wait p50', unit: 'ms' },
   waitMax: { title: 'Longest wait', unit: 'ms' },
+  waitMaxFair: { title: 'Longest wait of the fair', unit: 'ms' },
+  waitMaxUnfair: { title: 'Longest wait of the unfair', unit: 'ms' },
   commands: { title: 'Commands an acquisition', unit: 'count' },
   bytes: { title: 'Bytes an acquisition', unit: 'bytes' },
   serverCpu: { title: 'Server CPU an acquisition', unit: 'µs' },

@@ -1,11 +1,12 @@
 /** Which plots a scenario gets, and what they say about themselves. A plot for which nothing was measured is left out. */
 import type { Measure, Results, Scenario } from '../contract.ts'
-import { type Entry, entriesOf, inOrder, isUncontended, type Spread } from './html-data.ts'
+import { type Entry, entriesOf, inOrder, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
 import { format, tick, words } from './html-measures.ts'
 import { axisFor } from './plot-axis.ts'
 import { type Point, panelsPlot } from './plot-panels.ts'
 import { axisOf, course, dots, hill, rowsPlot, tenths } from './plot-rows.ts'
+import { type Subject, subjectOf } from './subject.ts'
 
 const nothing = '–'
 const write = (measure: Measure, spread: Spread | undefined) =>
@@ -19,11 +20,13 @@ function say(measure: Measure, spread: Spread | undefined): string {
 }
 
 export function plotsOf(scenario: Scenario, entries: readonly Entry[]): Markup {
-  const alone = isUncontended(scenario)
-  const small = (alone ? uncontended : smallPlots[scenario.kind]).map(([measure, description, second]) =>
+  const subject = subjectOf(scenario)
+  const small = smallPlots[subject].map(([measure, description, second]) =>
     dotPlot(entries, measure, description, second),
   )
-  return markup`${handoffPlot(entries)}<div class="pair">${small}${!alone && fairnessPlot(entries)}</div>`
+  // Where nobody waits, nothing is shared out; and the two halves of a mixed crowd are not to have the same.
+  const shared = subject !== 'uncontended' && subject !== 'mixed'
+  return markup`${handoffPlot(entries)}<div class="pair">${small}${shared && fairnessPlot(entries)}</div>`
 }
 
 type Small = readonly [measure: Measure, description: string, second?: Measure]
@@ -36,15 +39,18 @@ const nextGrant: Small = [
   'ordinaryHandoff',
 ]
 
-/** Where nobody waits, nothing is shared out either. */
-const uncontended: readonly Small[] = [
-  ['cycleP50', 'From asking to the return of release. Less is better.'],
-  ['throughput', 'More is better.'],
-  commands,
-]
-
 /** The measures that answer each kind's question. All others are in the table. */
-const smallPlots: Readonly<Record<Scenario['kind'], readonly Small[]>> = {
+const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
+  uncontended: [
+    ['cycleP50', 'From asking to the return of release. Less is better.'],
+    ['throughput', 'More is better.'],
+    commands,
+  ],
+  mixed: [
+    ['throughput', 'Of both halves together. More is better.'],
+    ['waitMaxFair', 'A turn of the queue, and of those who have joined it by waiting. Less is better.'],
+    ['waitMaxUnfair', 'The time after which they join the queue, and a turn of it. Less is better.'],
+  ],
   loop: [
     ['throughput', 'More is better, but worth little where a few waiters got most of it: see fairness.'],
     commands,

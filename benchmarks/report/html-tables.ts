@@ -1,9 +1,10 @@
 /** All figures as tables: they are the text alternative of the plots too. */
 import { type Measure, measures, type Results, type Scenario } from '../contract.ts'
-import { type Entry, entriesOf, isUncontended, type Spread } from './html-data.ts'
+import { type Entry, entriesOf, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
 import { capital, format, words } from './html-measures.ts'
 import { kindOf } from './plot-rows.ts'
+import { type Subject, subjectOf } from './subject.ts'
 
 export function tableOf(scenario: Scenario, entries: readonly Entry[], rounds: number): Markup {
   // The number of acquisitions explains the other figures, and is not one to compare: it comes last.
@@ -49,7 +50,13 @@ type Headline = readonly [measure: Measure, more: boolean, unless?: Measure]
  * What to compare at a glance in each kind of scenario, whether more of it is better, and what is shown instead where it
  * is there. Hand-offs to other processes are what all locks have in common: within a process some need no Redis.
  */
-const headlines: Readonly<Record<Scenario['kind'], readonly Headline[]>> = {
+const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
+  uncontended: [['cycleP50', false]],
+  mixed: [
+    ['throughput', true],
+    ['waitMaxFair', false],
+    ['waitMaxUnfair', false],
+  ],
   loop: [
     ['throughput', true],
     ['crossP50', false],
@@ -62,19 +69,15 @@ const headlines: Readonly<Record<Scenario['kind'], readonly Headline[]>> = {
   idle: [['commandsPerSecond', false]],
 }
 
-const uncontended: readonly Headline[] = [['cycleP50', false]]
-
 /** The best of each kind, side by side. Jain's index stands beside figures that are bought with unfairness. */
 export function glance(results: Results): Markup {
   const rows = results.scenarios.flatMap((scenario, i) => {
     const entries = entriesOf(results, scenario)
     const has = (measure: Measure) => entries.some(entry => entry.spread(measure))
-    const alone = isUncontended(scenario)
-    const lines = alone ? uncontended : headlines[scenario.kind]
-    const shown = lines.filter(([measure, , unless]) => has(measure) && !(unless && has(unless)))
+    const subject = subjectOf(scenario)
+    const shown = headlines[subject].filter(([measure, , unless]) => has(measure) && !(unless && has(unless)))
     return shown.map(([measure, more]) => {
-      const best = (kind: Entry['rival']['kind']) =>
-        winner(entries, kind, measure, more, scenario.kind === 'loop' && !alone)
+      const best = (kind: Entry['rival']['kind']) => winner(entries, kind, measure, more, subject === 'loop')
       return markup`<tr><th scope="row"><a href="#scenario-${i}">${capital(scenario.title)}</a><small>${words[measure].title}</small></th>
 ${best('baton')}${best('rival')}${best('floor')}</tr>`
     })

@@ -56,12 +56,13 @@ ${notMeasured(results)}</section>
 function scenarioSection(results: Results, i: number): Markup {
   const scenario = results.scenarios[i]!
   const entries = entriesOf(results, scenario)
-  const { processes, waiters, keys, hold } = scenario
+  const { processes, waiters, keys, hold, mixed } = scenario
   const many = [
     plural(processes, 'process', 'processes'),
     `${plural(waiters, 'waiter')} in each`,
     plural(keys, 'key'),
     `held for ${number(hold)} ms`,
+    ...(mixed ? ['every other one asks fair'] : []),
   ]
   // What takes part in a crash or an idle hour is a story, which the title tells.
   const about = ['loop', 'burst', 'drain'].includes(scenario.kind) ? many : []

@@ -3,6 +3,7 @@ import Table from 'cli-table3'
 import type { Measure, Results, Scenario, Trial } from '../contract.ts'
 import { floorPublish, floorSet } from '../rivals/floors.ts'
 import { roundsOf } from './rounds.ts'
+import { type Subject, subjectOf } from './subject.ts'
 
 const names = [
   ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
@@ -39,13 +40,20 @@ const fairness: Column[] = [
   { measure: 'waitMax', head: 'longest\nwait ms' },
 ]
 
-const columnsOf: Record<Scenario['kind'] | 'uncontended', readonly Column[]> = {
+const columnsOf: Record<Subject, readonly Column[]> = {
   uncontended: [
     { measure: 'cycleP50', head: 'lock + release\np50 µs' },
     { measure: 'cycleP50', head: '× floor', over: floorSet.name },
     { measure: 'throughput', head: 'cycles/s', unit: 'whole' },
     ...cost,
     { measure: 'bytes', head: 'bytes', unit: 'whole' },
+  ],
+  mixed: [
+    { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
+    { measure: 'crossP50', head: 'p50 to other\nprocess µs' },
+    { measure: 'waitMaxFair', head: 'longest wait\nfair, ms', unit: 'whole' },
+    { measure: 'waitMaxUnfair', head: 'longest wait\nunfair, ms', unit: 'whole' },
+    ...cost,
   ],
   loop: [...speed, ...fairness, ...cost],
   burst: [
@@ -89,7 +97,7 @@ export function tables(results: Results): string {
 }
 
 function table({ rivals, trials, options }: Results, scenario: Scenario): string {
-  const columns = columnsOf[scenario.name === 'uncontended' ? 'uncontended' : scenario.kind]
+  const columns = columnsOf[subjectOf(scenario)]
   const reasons = new Map<string, string[]>()
   const rows = new Table({
     head: ['', ...columns.map(({ head }) => head), 'faults'],

@@ -2,7 +2,7 @@
 import { packageRoot } from '../../local-redis/package-root.ts'
 import type { Rival } from '../contract.ts'
 import { type Command, nodeWorker } from '../harness/crew.ts'
-import { batonFair, batonUnfair } from './baton.ts'
+import { batonFair, batonMixed, batonUnfair } from './baton.ts'
 import { floorBlpop, floorPublish, floorSet } from './floors.ts'
 import { versionIn, versionOf as versionOfPackage } from './installed.ts'
 import { ioredfour } from './ioredfour.ts'
@@ -19,6 +19,7 @@ import { simpleRedisMutex } from './simple-redis-mutex.ts'
 export const rivals: readonly Rival[] = [
   batonFair,
   batonUnfair,
+  batonMixed,
   floorPublish,
   floorBlpop,
   floorSet,

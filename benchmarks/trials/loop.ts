@@ -16,24 +16,38 @@
 import type { Scenario } from '../contract.ts'
 import { sentBetween } from '../harness/census.ts'
 import { now, until } from '../harness/clock.ts'
-import { distribution, fairnessOverTime, handoffs, jain, ordinary, shares, withoutGaps } from '../harness/measures.ts'
+import {
+  distribution,
+  fairnessOverTime,
+  handoffs,
+  jain,
+  longestWaits,
+  ordinary,
+  shares,
+  withoutGaps,
+} from '../harness/measures.ts'
 import { merge, type Samples } from '../harness/samples.ts'
 import type { Snapshot } from '../harness/server.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
 /** Added to the warm-up for each waiter of a process, ms: the first turn of many takes longest, and all have to have had one. */
 const perWaiter = 1
+/**
+ * Added for a mixed crowd, ms: its unfair callers join the queue after a second, their default, and until then a loop shows
+ * the fair ones alone.
+ */
+export const patience = 1_000
 /** From the order to the start, so that all processes have it in time. */
 const lead = 50
 
 export async function loop(stage: Stage): Promise<Findings> {
   const { scenario, server, seconds, limits, census } = stage.terms
-  const { processes, waiters, keys, hold } = scenario
+  const { processes, waiters, keys, hold, mixed } = scenario
   const crew = await stage.hireAll()
   const files = crew.map(() => stage.file())
   const startAt = now() + lead
   const openAt = startAt + queueUp(scenario)
-  const from = openAt + limits.warmUp + waiters * perWaiter
+  const from = openAt + limits.warmUp + waiters * perWaiter + (mixed ? patience : 0)
   const endAt = from + seconds * 1_000
   const giveUpAt = endAt + limits.finish
   const finished = Promise.all(
@@ -76,6 +90,7 @@ export async function loop(stage: Stage): Promise<Findings> {
       clientCpu: cpu / acquired,
       jain: jain(shares(samples, all, window)),
       starved: inWhole.filter(count => count === 0).length,
+      ...(mixed ? longestWaits(samples, waiters) : {}),
     }),
     handoffs: distribution(handoffs(samples, window).all),
     fairness: fairnessOverTime(samples, all, window),

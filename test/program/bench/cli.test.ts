@@ -43,7 +43,7 @@ test('the help says what the defaults are', async () => {
   const { output } = await bench('--help')
   const text = output.replace(/\s+/g, ' ')
   expect(text).toMatch(
-    /--scenario <names> uncontended, .* \(default: all\) --rival <names> baton-fair, .* \(default: all\) --rounds/,
+    /--scenario <names> 2x8-hold5, mixed, uncontended, .* \(default: all\) --rival <names> baton-fair, .* \(default: all\) --rounds/,
   )
   expect(text).not.toContain('[]')
 })

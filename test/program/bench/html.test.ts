@@ -6,6 +6,11 @@ import { axisFor } from '../../../benchmarks/report/plot-axis.ts'
 import { results, section, text, withTrials } from './fixtures/page.ts'
 
 const page = htmlReport(results)
+const partOf = (name: string) =>
+  section(
+    page,
+    results.scenarios.findIndex(scenario => scenario.name === name),
+  )
 
 describe('the page', () => {
   test('has every scenario with every rival that was to take part in it, in its table', () => {
@@ -43,7 +48,10 @@ describe('the page', () => {
       'Commands an acquisition',
       'Fairness over time',
     ]) {
-      expect(section(page, 1)).toContain(`<h4>${title}</h4>`)
+      expect(partOf('2x8')).toContain(`<h4>${title}</h4>`)
+    }
+    for (const title of ['Longest wait of the fair', 'Longest wait of the unfair']) {
+      expect(partOf('mixed')).toContain(`<h4>${title}</h4>`)
     }
     expect(page).toContain('<h2>Cost against the number of waiters</h2>')
   })

@@ -1,7 +1,8 @@
 /** What a closed loop makes of the crowd it starts: who asks when, and what is found of each half of a mixed one. */
 import { expect, test } from 'vitest'
 import type { Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
-import { batonFair } from '../../../benchmarks/rivals/baton.ts'
+import { skipped } from '../../../benchmarks/harness/trial.ts'
+import { batonFair, batonMixed, batonUnfair } from '../../../benchmarks/rivals/baton.ts'
 import { floorPublish } from '../../../benchmarks/rivals/floors.ts'
 import { run } from '../../../benchmarks/run.ts'
 import { scenarios } from '../../../benchmarks/scenarios.ts'
@@ -30,3 +31,24 @@ test.each([batonFair, floorPublish])(
     expect(figures.crossShare).toBeGreaterThan(0.6)
   },
 )
+
+test('a mixed crowd shows both halves, and none of them starves', { timeout: slow }, async () => {
+  const { figures } = await trialOf(batonMixed, 'mixed')
+  expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
+  // While somebody fair is queued, the others wait until they may join them, by default for a second.
+  expect(figures.waitMaxUnfair).toBeGreaterThanOrEqual(995)
+  expect(figures.waitMaxFair).toBeGreaterThan(0)
+  expect(figures.waitMax).toBe(Math.max(figures.waitMaxFair!, figures.waitMaxUnfair!))
+})
+
+test('who cannot mix has no part in it, and who is for that has no other', async () => {
+  const reasons = ['mixed', '2x8-hold5'].map(name => {
+    const scenario: Scenario = scenarios.find(each => each.name === name)!
+    return [batonMixed, batonUnfair, floorPublish].map(rival => skipped(rival, scenario))
+  })
+  const oneKind = 'its callers of a key cannot be of both kinds'
+  expect(reasons).toEqual([
+    [undefined, oneKind, oneKind],
+    ['it is for callers of both kinds', undefined, undefined],
+  ])
+})

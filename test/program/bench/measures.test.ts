@@ -5,6 +5,7 @@ import {
   fairnessOverTime,
   handoffs,
   jain,
+  longestWaits,
   ordinary,
   overtaking,
   quantile,
@@ -68,6 +69,20 @@ describe('hand-offs', () => {
     ])
     expect(handoffs(samples, always).backToReleaser).toBeCloseTo(2 / 3)
   })
+})
+
+test('of a mixed crowd the longest wait of each half is taken, whatever process it is in', () => {
+  const samples = samplesOf(
+    [
+      [0, 0, 1, 10, 20],
+      [1, 2, 2, 21, 30], // fair, as the first is
+      [0, 1, 3, 33, 40],
+      [1, 3, 4, 41, 50],
+      [0, 2, 40, 51, 60],
+    ],
+    { waiters: 4 },
+  )
+  expect(longestWaits(samples, 4)).toEqual({ waitMaxFair: 19, waitMaxUnfair: 37 })
 })
 
 describe('overlaps', () => {
