@@ -4,7 +4,7 @@
  *
  *   npx tsx scripts/bench-results/main.ts
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Results } from '../../benchmarks/contract.ts'
 import { section, summary } from './section.ts'
 
@@ -14,14 +14,22 @@ const end = '<!-- end of results -->\n'
 
 /** What stands between the marks of each page. */
 const pages = {
-  'docs/benchmarks.md': () => section(read('all.json'), read('rtt-1.json')),
+  'docs/benchmarks.md': () => section(read('all.json'), read('rtt-1.json'), repetitions()),
   'README.md': () => summary(read('all.json')),
 } as const
 
 type Page = keyof typeof pages
 
+const results = new URL('benchmarks/results/', root)
+
 function read(name: string): Results {
-  return JSON.parse(readFileSync(new URL(`benchmarks/results/${name}`, root), 'utf8'))
+  return JSON.parse(readFileSync(new URL(name, results), 'utf8'))
+}
+
+/** The same runs made again of the same code, if there are any: all-2.json, rtt-1-2.json, and so on. */
+function repetitions(): Record<string, Results> {
+  const names = readdirSync(results).filter(name => /^(all|rtt-1)-\d+\.json$/.test(name))
+  return Object.fromEntries(names.sort().map(name => [name, read(name)]))
 }
 
 export const names = Object.keys(pages) as Page[]

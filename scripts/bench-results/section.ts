@@ -1,33 +1,40 @@
-/** The text of the section: which runs, what was reached and what was missed, and a table for each question. */
+/** The text of the pages: which runs, what was reached and what was missed, and a table for each question. */
 import { markdownTable } from 'markdown-table'
 import type { Measure, Results, Scenario, Trial } from '../../benchmarks/contract.ts'
+import { capital } from '../../benchmarks/report/html-measures.ts'
 import { roundsOf } from '../../benchmarks/report/rounds.ts'
+import { type Subject, subjectOf } from '../../benchmarks/report/subject.ts'
+import { type ScenarioName, scenarios } from '../../benchmarks/scenarios.ts'
 import { delayed, type Goal, unthrottled } from './reach.ts'
+import { median, verdict } from './verdict.ts'
 
-type Column = readonly [head: string, measure: Measure, digits: number]
+type Column = readonly [head: string, measure: Measure, digits: number, elsewhere?: ScenarioName]
 
+const speed: Column = ['acquisitions/s', 'throughput', 0]
 const handoff: Column = ['hand-off p50, µs', 'handoffP50', 0]
-const loop: readonly Column[] = [
-  ['acquisitions/s', 'throughput', 0],
-  handoff,
-  ['to another process, µs', 'crossP50', 0],
-  ['back to the releaser', 'backToReleaser', 2],
-  ['commands', 'commands', 2],
-  ["Jain's index", 'jain', 3],
-  ['overtaken by', 'overtaken', 0],
-  ['longest wait, ms', 'waitMax', 0],
-  ['starved', 'starved', 0],
-]
+const cross: Column = ['to another process, µs', 'crossP50', 0]
+const longest: Column = ['longest wait, ms', 'waitMax', 0]
+const starved: Column = ['starved', 'starved', 0]
+const commands: Column = ['commands', 'commands', 2]
+const overtaken: Column = ['overtaken by', 'overtaken', 0]
+const cycle: Column = ['lock + release p50, µs', 'cycleP50', 1]
+const cycles: Column = ['cycles/s', 'throughput', 0]
 
-const columns: Readonly<Record<Scenario['kind'], readonly Column[]>> = {
-  loop,
-  burst: [['drain, ms', 'drain', 0], ['inverted pairs', 'inversions', 3], ['overtaken by', 'overtaken', 0], handoff],
-  drain: [
-    ['drain, ms', 'drain', 1],
-    ['acquisitions/s', 'throughput', 0],
-    ['server, µs a release', 'releaseCost', 1],
-    ['commands', 'commands', 2],
+const columns: Readonly<Record<Subject, readonly Column[]>> = {
+  loop: [
+    ...[speed, cross, longest, starved, commands, handoff, overtaken],
+    ['back to the releaser', 'backToReleaser', 2],
+    ["Jain's index", 'jain', 3],
   ],
+  mixed: [
+    ...[speed, cross],
+    ['longest wait of the fair, ms', 'waitMaxFair', 0],
+    ['of the unfair, ms', 'waitMaxUnfair', 0],
+    ...[starved, commands],
+  ],
+  uncontended: [...[cycle, cycles, commands], ['server, µs', 'serverCpu', 1], ['client, µs', 'clientCpu', 1]],
+  burst: [['drain, ms', 'drain', 0], ['inverted pairs', 'inversions', 3], overtaken, handoff],
+  drain: [['drain, ms', 'drain', 1], speed, ['server, µs a release', 'releaseCost', 1], commands],
   'crash-holder': [['next grant, ms', 'nextGrant', 1]],
   'crash-waiters': [
     ['next grant, ms', 'nextGrant', 2],
@@ -40,61 +47,96 @@ const columns: Readonly<Record<Scenario['kind'], readonly Column[]>> = {
   ],
 }
 
-const uncontended: readonly Column[] = [
-  ['lock + release p50, µs', 'cycleP50', 1],
-  ['cycles/s', 'throughput', 0],
-  ['commands', 'commands', 2],
-  ['server, µs', 'serverCpu', 1],
-  ['client, µs', 'clientCpu', 1],
+/** What users have: work inside the lock. What waiting costs while nothing happens is measured by itself. */
+const headline: ScenarioName = '2x8-hold5'
+const headlines: readonly Column[] = [
+  ...[speed, cross, longest, starved, commands],
+  ['commands/s of 1,000 parked', 'commandsPerSecond', 2, 'idle-1000'],
 ]
 
-export function section(all: Results, rtt: Results): string {
+const pollers =
+  'A lock whose waiters poll goes straight back to the caller that released, which alone is awake. Its throughput is then that of one ' +
+  'caller, and its hand-offs are few: [why pollers look fast](#why-pollers-look-fast).'
+
+/** `others`: further runs, by the names of their files, which must not have missed what is called reached. */
+export function section(all: Results, rtt: Results, others: Readonly<Record<string, Results>> = {}): string {
+  const tables = (which: (scenario: Scenario) => boolean) =>
+    ordered(all, rtt)
+      .filter(which)
+      .flatMap(scenario => [
+        ...table(all, scenario),
+        ...table(rtt, { ...scenario, title: `${scenario.title}, with 1 ms of network delay` }),
+      ])
   return [
-    run('benchmarks/results/all.json', all),
+    run(all),
+    ...Object.entries(others).map(([name, { date }]) => `\nAlso considered: ${link(name, date)}.`),
     '',
+    ...table(all, { ...known(headline), title: `work inside the lock: ${known(headline).title}` }, headlines),
+    ...tables(isAlone),
     '### Goals',
     '',
-    'Medians of the rounds, and the range. Ratios are of trials of the same round.',
+    'Medians of the rounds, and the range. Ratios are of trials of the same round. A goal for hand-offs is reached where the median of all',
+    'of them reaches it and that of those to another process does, too. What another run on the same machine missed is not steady.',
     '',
-    reach(unthrottled, all),
+    reach(unthrottled, all, Object.values(others)),
     '',
-    `With \`--rtt 1\` (${link('benchmarks/results/rtt-1.json', rtt)}):`,
+    `With \`--rtt 1\` (${link('rtt-1.json', rtt.date)}):`,
     '',
-    reach(delayed, rtt),
+    reach(delayed, rtt, Object.values(others)),
     '',
-    ...all.scenarios.flatMap(scenario => table(all, scenario)),
-    ...rtt.scenarios.flatMap(scenario =>
-      table(rtt, { ...scenario, title: `${scenario.title}, with 1 ms of network delay` }),
-    ),
+    ...tables(scenario => !isAlone(scenario) && !isHot(scenario)),
+    '### Loops with nothing inside the lock',
+    '',
+    pollers,
+    '',
+    ...tables(isHot),
   ].join('\n')
 }
 
-/** For those who read one table: sixteen waiters of two processes on one key. */
+/** For those who read a few tables. */
 export function summary(all: Results): string {
   const shown = ['baton-unfair', 'baton-fair', 'redis-semaphore', 'redlock-10ms', 'redisson-lock', 'redisson-fair']
-  const chosen: readonly Column[] = [
-    ['acquisitions/s', 'throughput', 0],
-    handoff,
-    ['overtaken by at most', 'overtaken', 0],
-    ['longest wait, ms', 'waitMax', 0],
+  const rivals = all.rivals.filter(
+    ({ name, kind }) => shown.includes(name) || (kind === 'floor' && name !== 'floor-blpop'),
+  )
+  const chosen: readonly (readonly [ScenarioName, readonly Column[]])[] = [
+    [headline, headlines],
+    ['uncontended', [cycle, cycles, commands]],
+    ['2x8', [speed, handoff, cross, overtaken, longest]],
   ]
-  const scenario = all.scenarios.find(({ name }) => name === '2x8') as Scenario
-  const rivals = all.rivals.filter(({ name }) => shown.includes(name) || name === 'floor-publish')
-  return table({ ...all, rivals }, scenario, chosen)
-    .slice(2)
+  return chosen
+    .flatMap(([name, columns]) => table({ ...all, rivals }, known(name), columns))
     .join('\n')
+    .replace(/^### (.*)$/gm, '**$1**')
 }
 
-function link(file: string, { date }: Results): string {
-  return `[${file.split('/').at(-1)}](../${file}), ${date.slice(0, 10)}`
+function known(name: ScenarioName): Scenario {
+  return scenarios.find(scenario => scenario.name === name) as Scenario
 }
 
-function run(file: string, results: Results): string {
-  const { machine, options, rivals, trials, notes } = results
+/** Those of either run, as the benchmark has them now: an older run may have had another order. */
+function ordered(...runs: readonly Results[]): readonly Scenario[] {
+  const names = new Set(runs.flatMap(({ scenarios }) => scenarios.map(({ name }) => name)))
+  return scenarios.filter(({ name }) => names.has(name))
+}
+
+function isAlone(scenario: Scenario): boolean {
+  return subjectOf(scenario) === 'uncontended'
+}
+
+function isHot(scenario: Scenario): boolean {
+  return subjectOf(scenario) === 'loop' && scenario.hold === 0
+}
+
+function link(file: string, date: string): string {
+  return `[${file}](../benchmarks/results/${file}), ${date.slice(0, 10)}`
+}
+
+function run({ date, machine, options, rivals, trials, notes }: Results): string {
   const busy = trials.map(trial => trial.busy ?? 0).filter(share => share > 0.05).length
   const versions = rivals.flatMap(({ name, version }) => (version ? [`${name} ${version}`] : [])).join(', ')
   return [
-    `${link(file, results)}: ${machine.cores} cores (${machine.cpu}), ${machine.system}, Node ${machine.node}, ${machine.redis}; ` +
+    `${link('all.json', date)}: ${machine.cores} cores (${machine.cpu}), ${machine.system}, Node ${machine.node}, ${machine.redis}; ` +
       `${options.rounds} rounds of ${options.seconds} s, cores ${machine.warmCores ? '' : 'not '}kept awake. ` +
       `In ${busy} of ${trials.length} trials something else used more than 5 % of the cores.`,
     '',
@@ -103,45 +145,49 @@ function run(file: string, results: Results): string {
   ].join('\n')
 }
 
-function reach(goals: readonly Goal[], results: Results): string {
+const said = {
+  reached: 'reached',
+  'not steady': '**not steady**',
+  missed: '**missed**',
+  'not measured': 'not measured',
+} as const
+
+function reach(goals: readonly Goal[], results: Results, others: readonly Results[]): string {
   const rows = goals.map(goal => {
     const { what, digits = 2, unit = '' } = goal
-    const figures = goal.figures(results)
-    if (figures.length === 0) return [what, goal.goal, 'not measured', '']
-    const middle = median(figures)
-    return [
-      what,
-      goal.goal,
-      `${ranged(figures, digits)} ${unit}`.trim(),
-      goal.reached(middle) ? 'reached' : '**missed**',
-    ]
+    const measured = goal.columns.flatMap(({ name, figures }) => {
+      const all = figures(results)
+      return all.length === 0 ? [] : [`${name ? `${name} ` : ''}${ranged(all, digits)} ${unit}`.trim()]
+    })
+    return [what, goal.goal, measured.join('; '), said[verdict(goal, results, others)]]
   })
   return markdownTable([['measure', 'goal', 'measured', ''], ...rows], { align: ['l', 'r', 'r', 'l'] })
 }
 
-function columnsOf({ name, kind }: Scenario): readonly Column[] {
-  return name === 'uncontended' ? uncontended : columns[kind]
-}
-
-function table(results: Results, scenario: Scenario, chosen = columnsOf(scenario)): string[] {
+function table(results: Results, scenario: Scenario, chosen = columns[subjectOf(scenario)]): string[] {
+  const { rounds } = results.options
+  const of = (rival: string, name: string) =>
+    results.trials.filter(trial => trial.rival === rival && trial.scenario === name)
   const rows = results.rivals.flatMap(({ name }) => {
-    const trials = results.trials.filter(trial => trial.rival === name && trial.scenario === scenario.name)
-    const { measured } = roundsOf(trials, results.options.rounds)
+    const trials = of(name, scenario.name)
     if (trials.every(({ outcome }) => outcome === 'skipped')) return []
-    if (measured.length === 0) return [[name, trials[0]?.reason ?? 'failed']]
-    const cells = chosen.map(([, measure, digits]) => {
+    if (roundsOf(trials, rounds).measured.length === 0) return [[name, trials[0]?.reason ?? 'failed']]
+    const cells = chosen.map(([, measure, digits, elsewhere]) => {
+      const from = elsewhere ? of(name, elsewhere) : trials
+      const { measured } = roundsOf(from, rounds)
       const figures = measured.map(({ figures }) => figures[measure]).filter(figure => figure !== undefined)
-      return figures.length === 0 ? '–' : ranged(figures, digits)
+      if (figures.length === 0) return '–'
+      return ranged(figures, digits) + (elsewhere ? fewer(from, rounds) : '')
     })
-    return [[name + fewer(trials, results.options.rounds), ...cells]]
+    return [[name + fewer(trials, rounds), ...cells]]
   })
   if (rows.length === 0) return []
   const head = ['lock', ...chosen.map(([name]) => name)]
   const align = ['l', ...chosen.map(() => 'r')]
-  return [`### ${scenario.title}`, '', markdownTable([head, ...rows], { align }), '']
+  return [`### ${capital(scenario.title)}`, '', markdownTable([head, ...rows], { align }), '']
 }
 
-/** Behind the name of a lock: of how many rounds its figures are, unless of all. */
+/** Behind the name of a lock, or a figure: of how many rounds it is, unless of all. */
 function fewer(trials: readonly Trial[], rounds: number): string {
   const { measured, mark } = roundsOf(trials, rounds)
   if (mark === undefined) return ''
@@ -155,10 +201,4 @@ function ranged(figures: readonly number[], digits: number): string {
     value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: value === 0 ? 0 : digits })
   const [low, high] = [shown(Math.min(...figures)), shown(Math.max(...figures))]
   return low === high ? low : `${shown(median(figures))} (${low}–${high})`
-}
-
-function median(figures: readonly number[]): number {
-  const sorted = [...figures].sort((a, b) => a - b)
-  const middle = Math.floor(sorted.length / 2)
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }

@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Results, Trial } from '../../../benchmarks/contract.ts'
 import { names, present, written } from '../../../scripts/bench-results/main.ts'
-import { unthrottled } from '../../../scripts/bench-results/reach.ts'
-import { section } from '../../../scripts/bench-results/section.ts'
+import { type Goal, unthrottled } from '../../../scripts/bench-results/reach.ts'
+import { section, summary } from '../../../scripts/bench-results/section.ts'
+import { verdict } from '../../../scripts/bench-results/verdict.ts'
 import { madeUpResults } from './fixtures/make-results.ts'
 
 test.each(names)('the figures of %s are those of the raw runs', page => {
@@ -34,8 +35,12 @@ test('who was not tried again stays in the tables, marked as of one round or wit
   expect(page).toMatch(/^\| baton-fair *\|/m)
 })
 
+function goalOf(what: string): Goal {
+  return unthrottled.find(goal => goal.what.startsWith(what))!
+}
+
 function reached(what: string, run: Results): readonly number[] {
-  return unthrottled.find(goal => goal.what.startsWith(what))!.figures(run)
+  return goalOf(what).columns[0]!.figures(run)
 }
 
 test('a rival of one round is not beaten in the others by its absence', () => {
@@ -52,4 +57,70 @@ test('figures of two scenarios are of the same round', () => {
   const many = results({ 'baton-fair': [{}, { releaseCost: 24 }] }, 'drain-10000')
   const run = { ...few, scenarios: [...few.scenarios, ...many.scenarios], trials: [...few.trials, ...many.trials] }
   expect(reached('server time of one fair release', run)).toEqual([1.2])
+})
+
+describe('a goal', () => {
+  const what = 'fair hand-off p50, 2 × 8, hold 5 ms'
+  /** Three rounds of it, as ratios to the floor. */
+  const handoffs = (all: readonly number[], cross: readonly number[]) =>
+    results(
+      {
+        'baton-fair': all.map((ratio, i) => ({ handoffP50: 100 * ratio, crossP50: 100 * cross[i]! })),
+        'floor-publish': all.map(() => ({ handoffP50: 100, crossP50: 100 })),
+      },
+      '2x8-hold5',
+    )
+  const good = handoffs([1, 1.1, 9], [1.1, 1.2, 9])
+  const bad = handoffs([1, 1, 1], [1, 2, 2])
+
+  test('is reached by the medians of both hand-off columns, and missed by that of either', () => {
+    const goal = goalOf(what)
+    expect(verdict(goal, good, [])).toBe('reached')
+    expect(verdict(goal, bad, [])).toBe('missed')
+    expect(verdict(goal, handoffs([2, 2, 1], [1, 1, 1]), [])).toBe('missed')
+  })
+
+  test('is not measured where a column is not there', () => {
+    const handoffP50 = [{ handoffP50: 100 }, { handoffP50: 100 }, { handoffP50: 100 }]
+    const half = results({ 'baton-fair': handoffP50, 'floor-publish': handoffP50 }, '2x8-hold5')
+    expect(verdict(goalOf(what), half, [])).toBe('not measured')
+    expect(verdict(goalOf('uncontended'), good, [])).toBe('not measured')
+  })
+
+  test('is not steady where another run on the same machine missed it', () => {
+    const goal = goalOf(what)
+    const elsewhere = { ...bad, machine: { ...bad.machine, cores: 64 } }
+    const without = results({}, '2x8')
+    expect(verdict(goal, good, [good, elsewhere, without])).toBe('reached')
+    expect(verdict(goal, good, [good, bad])).toBe('not steady')
+    expect(verdict(goal, bad, [good])).toBe('missed')
+  })
+
+  test('stands on the page with both columns, and with the run that makes it not steady', () => {
+    const page = section(good, good, { 'all-2.json': bad })
+    const row = page.split('\n').find(line => line.startsWith(`| ${what}`))
+    expect(row).toContain('1.10 (1.00–9.00); to another process 1.20 (1.10–9.00) | **not steady** |')
+    expect(page).toContain('[all-2.json](../benchmarks/results/all-2.json)')
+  })
+})
+
+test('the page begins with work inside the lock and ends with hot loops, in whatever order they were run', () => {
+  const turned = { ...madeUpResults, scenarios: [...madeUpResults.scenarios].reverse() }
+  const heads = [...section(turned, { ...turned, scenarios: [], trials: [] }).matchAll(/^### (.*)$/gm)].map(
+    ([, head]) => head,
+  )
+  expect(heads[0]).toBe('Work inside the lock: 2 processes × 8 waiters, hold 5 ms')
+  expect(heads[1]).toBe('One caller, nobody else: lock and release')
+  expect(heads[2]).toBe('Goals')
+  const hot = heads.slice(heads.indexOf('Loops with nothing inside the lock') + 1).join('\n')
+  expect(hot).toMatch(/^1,000 keys .*\n2 processes × 8 waiters, hold 0\n(.*\n)*2 × 1,000 waiters, hold 0$/)
+})
+
+test('the headline says what the same locks cost while they wait for nothing, and of how many rounds', () => {
+  const busy = results({ 'baton-fair': [{ throughput: 170 }, { throughput: 171 }, { throughput: 172 }] }, '2x8-hold5')
+  const parked = results({ 'baton-fair': [{ commandsPerSecond: 1.2 }] }, 'idle-1000')
+  const run = { ...busy, trials: [...busy.trials, ...parked.trials] }
+  expect(summary(run)).toMatch(
+    /^\*\*2 processes × 8 waiters, hold 5 ms\*\*\n(.*\n)*\| baton-fair .* 1\.20 \(1 of 3 rounds\) \|/,
+  )
 })
