@@ -179,12 +179,18 @@ export function distribution(values: Float64Array): Distribution {
   return { low, step, counts: counts.slice(0, counts.findLastIndex(count => count > 0) + 1) }
 }
 
+/** The moments of asking, as waits are counted: not from before `openAt`, when all were still to queue up. */
+function countedFrom({ asked }: Samples, openAt: number): Float64Array {
+  return asked.map(moment => Math.max(moment, openAt))
+}
+
 /** What every trial with samples has. */
-export function ordinary(samples: Samples, waiters: number, window: Window): Figures {
+export function ordinary(samples: Samples, waiters: number, window: Window, openAt = 0): Figures {
   const found = handoffs(samples, window)
   const counts = shares(samples, waiters, window)
   const waits = differences(samples, samples.acquired, samples.asked, window)
-  const everyWait = differences(samples, samples.acquired, samples.asked, { from: 0, to: Number.POSITIVE_INFINITY })
+  const everything = { from: 0, to: Number.POSITIVE_INFINITY }
+  const everyWait = differences(samples, samples.acquired, countedFrom(samples, openAt), everything)
   const acquisitions = counts.reduce((sum, count) => sum + count, 0)
   return withoutGaps({
     acquisitions,
@@ -205,11 +211,12 @@ export function ordinary(samples: Samples, waiters: number, window: Window): Fig
 }
 
 /** The longest wait of each half of a mixed crowd, over the whole trial. `waiters`: of a process. */
-export function longestWaits({ length, waiter, asked, acquired }: Samples, waiters: number): Figures {
+export function longestWaits(samples: Samples, waiters: number, openAt: number): Figures {
+  const from = countedFrom(samples, openAt)
   let [fair, unfair] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
-  for (let i = 0; i < length; i++) {
-    const wait = acquired[i]! - asked[i]!
-    if (asksFair(waiter[i]! % waiters)) fair = Math.max(fair, wait)
+  for (let i = 0; i < samples.length; i++) {
+    const wait = samples.acquired[i]! - from[i]!
+    if (asksFair(samples.waiter[i]! % waiters)) fair = Math.max(fair, wait)
     else unfair = Math.max(unfair, wait)
   }
   return { waitMaxFair: fair, waitMaxUnfair: unfair }

@@ -4,12 +4,11 @@
  *   startAt ──queue up──▶ openAt ──warm up──▶ from ──────── the window: --seconds ────────▶ endAt ──finish──▶ giveUpAt
  *                                             │ snapshot                                   │ snapshot
  *
- * With a hold, the waiters of the processes ask in turn, A B A B …, one every `hold` ms, while the first keeps the lock
- * until all have asked. A lock that keeps order then crosses processes at each hand-off, for as long as the loop lasts.
- * Were each process to ask for all its waiters at once, the queue would stand in lumps: the seven hand-offs of eight that
- * stay within a process would say nothing of the eighth, which then comes too seldom to find its code in any cache. At one
- * request every `hold` ms the queue fills as fast as it is served afterwards, so that the first waits are not the longest.
- * Without a hold all ask at once: within a few turns the order is whatever the lock makes of it.
+ * With a hold, the waiters of the processes ask in turn, A B A B …, while the first keeps the lock until all have asked. A
+ * lock that keeps order then crosses processes at each hand-off, for as long as the loop lasts. Were each process to ask for
+ * all its waiters at once, the queue would stand in lumps: the seven hand-offs of eight that stay within a process would say
+ * nothing of the eighth, which then comes too seldom to find its code in any cache. Waits count from `openAt` on. Without a
+ * hold all ask at once: within a few turns the order is whatever the lock makes of it.
  *
  * What is counted over all the loop rather than in the window: starved waiters, overlaps, overtaking, the longest wait.
  */
@@ -32,11 +31,13 @@ import { ending, type Findings, type Stage } from './stage.ts'
 
 /** Added to the warm-up for each waiter of a process, ms: the first turn of many takes longest, and all have to have had one. */
 const perWaiter = 1
+/** ms between two requests while all queue up: a process that is late by less than this does not change the order. */
+const apart = 25
 /**
- * Added for a mixed crowd, ms: its unfair callers join the queue after a second, their default, and until then a loop shows
- * the fair ones alone.
+ * Added for a mixed crowd, ms: its unfair callers join the queue after a second, their default. Until then a loop shows the
+ * fair ones alone, and the first wait of the others began before `openAt`.
  */
-export const patience = 1_000
+export const patience = 2_000
 /** From the order to the start, so that all processes have it in time. */
 const lead = 50
 
@@ -45,6 +46,7 @@ export async function loop(stage: Stage): Promise<Findings> {
   const { processes, waiters, keys, hold, mixed } = scenario
   const crew = await stage.hireAll()
   const files = crew.map(() => stage.file())
+  const every = hold > 0 ? apart : 0
   const startAt = now() + lead
   const openAt = startAt + queueUp(scenario)
   const from = openAt + limits.warmUp + waiters * perWaiter + (mixed ? patience : 0)
@@ -55,8 +57,8 @@ export async function loop(stage: Stage): Promise<Findings> {
       worker.ask(
         {
           op: 'loop',
-          startAt: startAt + i * hold,
-          gap: processes * hold,
+          startAt: startAt + i * every,
+          gap: processes * every,
           openAt,
           endAt,
           giveUpAt,
@@ -85,12 +87,12 @@ export async function loop(stage: Stage): Promise<Findings> {
   return {
     figures: withoutGaps({
       ...figures,
-      ...ordinary(samples, all, window),
+      ...ordinary(samples, all, window, openAt),
       ...serverFigures(samples, before, after, census ?? new Map()),
       clientCpu: cpu / acquired,
       jain: jain(shares(samples, all, window)),
       starved: inWhole.filter(count => count === 0).length,
-      ...(mixed ? longestWaits(samples, waiters) : {}),
+      ...(mixed ? longestWaits(samples, waiters, openAt) : {}),
     }),
     handoffs: distribution(handoffs(samples, window).all),
     fairness: fairnessOverTime(samples, all, window),
@@ -99,7 +101,7 @@ export async function loop(stage: Stage): Promise<Findings> {
 
 /** ms until all have asked. */
 export function queueUp({ processes, waiters, hold }: Scenario): number {
-  return processes * waiters * hold
+  return hold > 0 ? processes * waiters * apart : 0
 }
 
 /** For each acquisition between the two snapshots; nothing for a rival that has a server of its own. */

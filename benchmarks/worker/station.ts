@@ -58,9 +58,9 @@ export class Station {
     openAt: number,
     endAt: number,
   ): Promise<void> {
-    while (now() < endAt) {
+    for (let asked = now(); asked < endAt; asked = now()) {
       const errors = this.#errors
-      await this.#turn(contender, waiter, key, hold, openAt)
+      await this.#turn(contender, waiter, key, asked, hold, openAt)
       // A lock that refuses at once would otherwise keep this loop turning without anything else getting its turn.
       if (this.#errors > errors) await breathe()
     }
@@ -88,7 +88,7 @@ export class Station {
     const key = this.#key(0)
     for (const [waiter, contender] of this.contenders.entries()) {
       if (gap > 0) await until(startAt + waiter * gap)
-      this.#watch(this.#turn(contender, waiter, key, hold))
+      this.#watch(this.#turn(contender, waiter, key, now(), hold))
     }
     return { op: 'queue', at: now() }
   }
@@ -120,7 +120,7 @@ export class Station {
     const underWay = this.#underWay
     this.#underWay = new Set()
     const before = await afterCollection()
-    for (let i = 0; i < turns; i++) this.#watch(this.#turn(nobody, 0, this.#key(0), 0))
+    for (let i = 0; i < turns; i++) this.#watch(this.#turn(nobody, 0, this.#key(0), now(), 0))
     const { heapUsed } = await afterCollection()
     this.#underWay = underWay
     return (heapUsed - before.heapUsed) / turns
@@ -131,14 +131,21 @@ export class Station {
     return { op: 'close' }
   }
 
-  async #turn(contender: Contender, waiter: number, key: string, hold: number, openAt = 0): Promise<void> {
+  /** `asked`: now. The caller has looked at the clock, to see whether there is to be another turn. */
+  async #turn(
+    contender: Contender,
+    waiter: number,
+    key: string,
+    asked: number,
+    hold: number,
+    openAt = 0,
+  ): Promise<void> {
     const samples = this.#samples
     try {
-      const asked = now()
       const release = await contender.acquire(key)
       const acquired = now()
-      const kept = Math.max(hold, openAt - acquired)
-      if (kept > 0) await sleep(kept)
+      if (acquired + hold < openAt) await until(openAt)
+      else if (hold > 0) await sleep(hold)
       const released = now()
       const sample = samples.add(waiter, asked, acquired, released)
       await release()

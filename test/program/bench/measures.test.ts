@@ -82,7 +82,11 @@ test('of a mixed crowd the longest wait of each half is taken, whatever process 
     ],
     { waiters: 4 },
   )
-  expect(longestWaits(samples, 4)).toEqual({ waitMaxFair: 19, waitMaxUnfair: 37 })
+  expect(longestWaits(samples, 4, 0)).toEqual({ waitMaxFair: 19, waitMaxUnfair: 37 })
+  // Counted from when all are queued: those who asked before that have waited since then.
+  expect(longestWaits(samples, 4, 39)).toEqual({ waitMaxFair: 11, waitMaxUnfair: 2 })
+  const always = { from: 0, to: 100 }
+  expect([0, 39].map(openAt => ordinary(samples, 8, always, openAt).waitMax)).toEqual([37, 11])
 })
 
 describe('overlaps', () => {
