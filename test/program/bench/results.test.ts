@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Results, Trial } from '../../../benchmarks/contract.ts'
+import { rivals } from '../../../benchmarks/rivals/index.ts'
+import { scenarios } from '../../../benchmarks/scenarios.ts'
 import { names, present, written } from '../../../scripts/bench-results/main.ts'
 import { type Goal, unthrottled } from '../../../scripts/bench-results/reach.ts'
 import { section, summary } from '../../../scripts/bench-results/section.ts'
@@ -122,5 +124,18 @@ test('the headline says what the same locks cost while they wait for nothing, an
   const run = { ...busy, trials: [...busy.trials, ...parked.trials] }
   expect(summary(run)).toMatch(
     /^\*\*2 processes × 8 waiters, hold 5 ms\*\*\n(.*\n)*\| baton-fair .* 1\.20 \(1 of 3 rounds\) \|/,
+  )
+})
+
+test('the lists of docs/benchmarks.md have every scenario, in the order of the reports, and every lock', () => {
+  const page = present('docs/benchmarks.md')
+  const named = (heading: string) => {
+    const [, part] = page.split(`## ${heading}\n`) as [string, string]
+    const rows = part.split('\n## ')[0]!.matchAll(/^\| (`.*?) \|/gm)
+    return [...rows].flatMap(([, cell]) => [...cell!.matchAll(/`([^`]+)`/g)].map(([, name]) => name))
+  }
+  expect(named('Scenarios')).toEqual(scenarios.map(({ name }) => name))
+  expect([...named('Locks and their settings'), ...named('The floors')].sort()).toEqual(
+    rivals.map(({ name }) => name).sort(),
   )
 })
