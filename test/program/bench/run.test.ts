@@ -25,7 +25,7 @@ const scenario = {
 const plan = {
   scenarios: [scenario],
   rounds: 2,
-  seconds: 0.1,
+  seconds: 0.3,
   rtt: 0,
   warmCores: false,
   limits: { warmUp: 50, open: 10_000, answer: 5_000, finish: 300 },
