@@ -167,6 +167,7 @@ export const measures = [
   'commands', // Redis commands an acquisition, as clients sent them
   'bytes', // network bytes an acquisition, both ways, as the server counts
   'serverCpu', // µs an acquisition, of the server's process
+  'commandTime', // µs of the server for one command, by its own command statistics
   'clientCpu', // µs an acquisition, of all workers
   'releaseCost', // µs of the server for one release, by its own command statistics
   'jain', // Jain's index of acquisitions a waiter, 0..1

@@ -28,6 +28,7 @@ export const words: Readonly<Record<Measure, Words>> = {
   commands: { title: 'Commands an acquisition', unit: 'count' },
   bytes: { title: 'Bytes an acquisition', unit: 'bytes' },
   serverCpu: { title: 'Server CPU an acquisition', unit: 'µs' },
+  commandTime: { title: 'Server time of a command', unit: 'µs' },
   clientCpu: { title: 'Client CPU an acquisition', unit: 'µs' },
   releaseCost: { title: 'Server time of a release', unit: 'µs' },
   jain: { title: 'Jain’s index', unit: 'index' },

@@ -46,6 +46,7 @@ const columnsOf: Record<Subject, readonly Column[]> = {
     { measure: 'cycleP50', head: '× floor', over: floorSet.name },
     { measure: 'throughput', head: 'cycles/s', unit: 'whole' },
     ...cost,
+    { measure: 'commandTime', head: 'server µs\na command' },
     { measure: 'bytes', head: 'bytes', unit: 'whole' },
   ],
   mixed: [

@@ -113,12 +113,13 @@ export function serverFigures(
 ) {
   let count = 0
   for (let i = 0; i < length; i++) if (acquired[i]! >= before.at && acquired[i]! <= after.at) count += 1
-  const { commands } = sentBetween(before, after, census)
+  const { commands, usec } = sentBetween(before, after, census)
   if (commands < ownCommands || census.size === 0) return {}
   return {
     commands: commands / count,
     bytes: (after.bytes - before.bytes) / count,
     serverCpu: (after.cpu - before.cpu) / count,
+    commandTime: usec / commands,
   }
 }
 
