@@ -235,8 +235,10 @@ export class Link {
       return
     }
     const [word, id = '', token = ''] = text.split(' ', 3)
-    if (word === 'beat') this.#beat.heard = Math.max(this.#beat.heard, Number(id) || 0)
-    else if (word === 'lost') this.#listener.lost(id, Number(token))
+    if (word === 'beat') {
+      // One of before says nothing of the last; one that was not sent yet is another's.
+      if (Number(id) === this.#beat.sent) this.#beat.heard = this.#beat.sent
+    } else if (word === 'lost') this.#listener.lost(id, Number(token))
     else if (word === 'handoff' || word === 'expiry') {
       // The rest is one name, whatever spaces it has.
       const { length } = `${word} ${id} ${token} `
