@@ -193,8 +193,6 @@ export interface Parts<S extends ScriptSet = ScriptSet, N extends Names = Names>
   readonly scripts: Runner<S>
   /** Runs scripts whose effect replicas must have; undefined: none must. */
   readonly replicated: Runner<S> | undefined
-  /** How many ms a free lock's token clock is kept. */
-  readonly tokenMemory: number
   /** Expiry of a waiter, in ms. */
   readonly waiterTtl: number
   /** A new name that nobody can guess. */
@@ -212,8 +210,6 @@ export interface KindNames<N extends Names = Names> {
   of(key: string): N
   /** The user's key of a lock's first key; undefined: it is none of this kind. */
   keyOf(lock: string): string | undefined
-  /** The channel of grants of a client is this and the name of its inbox. */
-  inboxPrefix(lock: string): string
   /** Keys with the same answer can go into one script call: all of them; in a cluster, those with the same hash tag. */
   placeOf(key: string): string
 }

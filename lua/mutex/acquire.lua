@@ -12,14 +12,10 @@
 -- of the first hold, of the same client, raises that, too: the caller around it has to last as long (src/lease/renewal.ts).
 --
 -- KEYS
---   lock        HASH    the lock
---   queue       ZSET    fair waiters by ticket
---   expiry      ZSET    waiters' deadlines, ms
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
 --   claim       string  who asks, and what for (include/claim.lua)
 --   lease       ms      as in the claim
---   memory      ms      how long a free lock's clock is kept
---   inbox       string  prefix of the grant channels
 --   mode?       string  'queue': join the queue if refused; a number: if granted, reserve so many tokens for hand-offs in the client
 -- Replies
 --   granted     token, ttl ms, how many tokens this very call has reserved: the lock was free
@@ -46,6 +42,7 @@ if not holder and not queued and clock ~= NO_CLOCK then
   return 'granted ' .. token .. ' ' .. lease .. (block and ' ' .. block or '')
 end
 
+-- include: keys
 local id = string.sub(claim, 1, ID_END)
 local held = holder and ends >= now
 if held then

@@ -6,13 +6,9 @@
 -- holds than that learns of the others by renewing them.
 --
 -- KEYS
---   lock        HASH    the lock
---   queue       ZSET    fair waiters by ticket
---   expiry      ZSET    waiters' deadlines, ms
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
 --   request     string  unguessable; of this request, and no other
---   inbox       string  prefix of the grant channels
---   memory      ms      how long a free lock's clock is kept
 -- Replies
 --   released    the holder has lost the lock
 --   unfinished  the same; who follows is found by lua/mutex/sweep.lua, because so many waiters were passed over
@@ -30,9 +26,10 @@ if not holder or ends < now then return 'free' end
 
 local ended, lost = token, { hold }
 if holds then lost = redis.call('ZRANGE', lock .. ':holds', -MOST_TOLD, -1) end
+-- include: keys
 -- include: open { mine = nil }
 redis.call('HSET', lock, 'forced', request)
 for _, id in ipairs(lost) do
-  redis.pcall('PUBLISH', inbox .. string.sub(id, 1, CLIENT_END), 'lost ' .. id .. ' ' .. ended .. ' ' .. lock)
+  redis.pcall('PUBLISH', INBOX .. string.sub(id, 1, CLIENT_END), 'lost ' .. id .. ' ' .. ended .. ' ' .. lock)
 end
 return unfinished and 'unfinished' or 'released'

@@ -1,15 +1,14 @@
 -- inspect: the state of a lock as it stands, for people and tools; of a long queue one page. Writes nothing.
 --
 -- KEYS
---   lock     HASH    the lock
---   queue    ZSET    fair waiters by ticket
---   expiry   ZSET    waiters' deadlines, ms
+--   lock     HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
 --   most?    number  how many waiters at most; absent: only the holder
 --   ticket?  string  of the last waiter of the page before, if there was one
 --   behind?  string  its claim
 -- Replies
 --   state    now µs, holder, live holds, {claim, ticket, …}, {waiter, deadline ms, …}
+-- include: keys
 -- include: time
 
 local lockState = redis.call('HMGET', lock, 'holder', 'holds')

@@ -5,12 +5,8 @@
 --
 -- KEYS
 --   lock      HASH    the lock
---   queue     ZSET    fair waiters by ticket
---   expiry    ZSET    waiters' deadlines, ms
 -- ARGV
 --   id        string  the waiter, and the hold it may have become
---   inbox     string  prefix of the grant channels
---   memory    ms      how long a free lock's clock is kept
 --   entry?    string  its claim, if it may have joined the queue
 -- Replies
 --   left        it was queued
@@ -18,6 +14,7 @@
 --   unfinished  the same; who follows is found by lua/mutex/sweep.lua, because so many waiters were passed over
 --   absent      it was neither
 -- Invariants: I4 I5 I7
+-- include: keys
 -- include: state
 -- include: holder
 

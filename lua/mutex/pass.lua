@@ -12,7 +12,6 @@
 --   claim     string  who holds now, under that hold's id
 --   issued    string  its token
 --   lease     ms      as in the claim
---   memory    ms      how long a free lock's clock is kept
 -- Replies
 --   recorded  ttl ms, 1 if somebody is queued
 --   gone      there is no such hold any more

@@ -6,13 +6,9 @@
 -- Tokens that were reserved and not used go back with the last hold, so that the next one follows the last that was used.
 --
 -- KEYS
---   lock        HASH    the lock
---   queue       ZSET    fair waiters by ticket
---   expiry      ZSET    waiters' deadlines, ms
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
 --   id          string  the hold to end; a waiter of the same client is told of its grant by the reply
---   memory      ms      how long a free lock's clock is kept
---   inbox       string  prefix of the grant channels
 --   used?       string  the last token that the client issued, of the block that it had reserved
 -- Replies
 --   released    how many heard that the lock is free; 0 if it is not: it went on, or another hold of its owner lives
@@ -35,6 +31,7 @@ if holder and not queued and not holds and string.sub(holder, HELD_ID_AT, HELD_I
   return 'released ' .. (tonumber(redis.pcall('PUBLISH', lock .. ':unlock', 'free ' .. client)) or 0)
 end
 
+-- include: keys
 -- include: holder
 -- include: time
 -- include: drop { mine = client }

@@ -12,7 +12,6 @@
 -- KEYS
 --   locks...  HASH    the lock of each hold
 -- ARGV
---   memory    ms      how long a free lock's clock is kept
 --   asked...  id, token, ms: for each lock the hold, the token that its client knows, and its lease from now
 -- Replies
 --   renewed   for each hold: ttl ms; nil if it is gone; -1 if its id has been granted the lock anew

@@ -4,12 +4,7 @@
 -- is granted it, because whoever asks goes on where the last call has ended. So a caller that dies in between costs time only (I4).
 --
 -- KEYS
---   lock        HASH    the lock
---   queue       ZSET    fair waiters by ticket
---   expiry      ZSET    waiters' deadlines, ms
--- ARGV
---   inbox       string  prefix of the grant channels
---   memory      ms      how long a free lock's clock is kept
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- Replies
 --   swept       there is a holder, or nobody waits in the queue
 --   unfinished  call again
@@ -19,5 +14,6 @@
 -- include: time
 
 if holder and ends >= now or not queued then return 'swept' end
+-- include: keys
 -- include: open { mine = nil }
 return unfinished and 'unfinished' or 'swept'

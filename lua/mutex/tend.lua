@@ -7,18 +7,15 @@
 -- Waiters whose own time is over are not removed here but passed over by `promote`; only their deadlines are.
 --
 -- KEYS
---   lock        HASH    the lock
---   queue       ZSET    fair waiters by ticket
---   expiry      ZSET    waiters' deadlines, ms
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
---   inbox       string  prefix of the grant channels
---   memory      ms      how long a free lock's clock is kept
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket: the client's waiters, 500 at most
 -- Replies
 --   tended      ttl ms, held for ms, clock, bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
 --   unfinished  the waiters are queued, but so many dead ones were passed over that the server had to do something else first; ask again
 -- Invariants: I3 I4 I7
+-- include: keys
 -- include: state
 -- include: holder
 -- include: time

@@ -9,8 +9,6 @@
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   expiry      ZSET     waiters' deadlines
---   inbox       string   prefix of the grant channels
---   memory      ms       how long a free lock's clock is kept
 --   now         ms       the server's time
 --   micros      µs       the same
 -- Changes

@@ -7,7 +7,6 @@
 --   fresh     boolean  the queue was empty: a new key, which has no life yet
 --   lock      HASH     the lock
 --   queue     ZSET     fair waiters by ticket
---   memory    ms       how long a free lock's clock is kept
 --   now       ms       the server's time
 --   clock     µs       the last ticket
 --   reserved  µs       the last token that a holder may issue by itself

@@ -8,7 +8,6 @@
 --   token     string  what include/token.lua has just made
 --   block?    number  so many tokens after this one are reserved for hand-offs within its client
 --   lock      HASH    the lock
---   memory    ms      how long a free lock's clock is kept
 --   now       ms      the server's time
 --   clock     µs      the token as a number
 -- Changes

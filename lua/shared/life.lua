@@ -1,20 +1,19 @@
 -- life: how long the lock's key has to live.
 --
--- The key is kept until `memory` after the deadline, and never dropped before the largest token that was issued from it is in
+-- The key is kept until MEMORY after the deadline, and never dropped before the largest token that was issued from it is in
 -- the past: after a forward excursion of the server's time, a shorter life would make the next token go backwards (I2).
--- The life moves on in steps of a quarter of `memory`, so that most calls need no command for it.
+-- The life moves on in steps of a quarter of MEMORY, so that most calls need no command for it.
 --
 -- Takes
 --   deadline  ms  until when the key is surely needed
---   memory    ms  how long a free lock's clock is kept
 --   clock     µs  the last ticket or token
 --   reserved  µs  the last token that a holder may issue by itself
 -- Changes
 --   keep      ms  when the key expires, once the includer has recorded that
 -- Gives
 --   life?     ms  a new life, which the includer gives to the key; absent while the present one suffices
-local needed = math.max(deadline, math.ceil(math.max(clock, reserved) / 1000)) + memory
+local needed = math.max(deadline, math.ceil(math.max(clock, reserved) / 1000)) + MEMORY
 if keep < needed then
-  keep = needed + math.floor(memory / 4)
+  keep = needed + math.floor(MEMORY / 4)
   life = keep
 end

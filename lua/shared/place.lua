@@ -6,11 +6,10 @@
 --   ttl     ms      the waiter's own expiry
 --   queued  ms      until when the queue's keys live
 --   expiry  ZSET    waiters' deadlines
---   inbox   string  prefix of the grant channels
 --   now     ms      the server's time
 --[[cluster
 local who = string.sub(id, 1, CLIENT_END)
-local listeners = redis.pcall('PUBSUB', 'SHARDNUMSUB', inbox .. who)
+local listeners = redis.pcall('PUBSUB', 'SHARDNUMSUB', INBOX .. who)
 local here = redis.pcall('CLUSTER', 'MYID')
 if not here.err and (listeners[2] or 0) > 0 then
   redis.call('ZADD', expiry, now + ttl, who .. '@' .. here)

@@ -25,8 +25,6 @@
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   expiry      ZSET     waiters' deadlines
---   inbox       string   prefix of the grant channels
---   memory      ms       how long a free lock's clock is kept
 --   now         ms       the server's time
 --   micros      µs       the same
 -- Changes
@@ -69,7 +67,7 @@ repeat
     local offered = string.format('%.0f', clock)
     local heard = 1
     if not mine or string.sub(waiter, 1, #mine) ~= mine then
-      heard = redis.pcall('PUBLISH', inbox .. client, reason .. ' ' .. waiter .. ' ' .. offered .. ' ' .. lock)
+      heard = redis.pcall('PUBLISH', INBOX .. client, reason .. ' ' .. waiter .. ' ' .. offered .. ' ' .. lock)
       --[[cluster
       if heard == 0 then
         local here = redis.pcall('CLUSTER', 'MYID')

@@ -6,8 +6,11 @@ import luaparse from 'luaparse'
 import type { Declared } from './header.ts'
 import { codeOf, type Inclusion, type Source } from './source.ts'
 
-/** What Redis has for every script. */
-export const offered = new Set(['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error'])
+/** What Redis has for every script, and the settings of the client, which become part of its texts (src/redis/scripts.ts). */
+export const offered = new Set([
+  ...['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error'],
+  ...['INBOX', 'MEMORY'],
+])
 
 /** A name that is no local of the file, where it is read or written. */
 interface Use {

@@ -1,7 +1,7 @@
 /** The part of docs/protocol.md that says what each script is given and replies: made of the headers of lua/, so that it is true. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import { usualTexts } from '../lua/usual-texts.ts'
 
 const folder = new URL('../../lua/mutex/', import.meta.url)
 const begin = '<!-- made by scripts/protocol-page/main.ts -->'
@@ -27,7 +27,7 @@ function reference(): string {
 function sha1Of(name: string): string {
   const camel = name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
   return createHash('sha1')
-    .update(scripts[camel as keyof typeof scripts].lua)
+    .update(usualTexts[camel as keyof typeof usualTexts])
     .digest('hex')
 }
 

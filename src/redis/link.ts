@@ -64,6 +64,7 @@ export class Link {
   readonly ids: Ids
   readonly names: Namespace
   readonly commands: Connection
+  readonly #tokenMemory: number
   /** Runs scripts whose effect replicas must have, where the settings ask for that. */
   readonly #replication: Executor | undefined
   /** To the server that has the locks, in a cluster to all: for commands, for messages, for what replicas confirm. */
@@ -89,6 +90,7 @@ export class Link {
     this.#listener = listener
     this.#clock = clock
     this.names = new Namespace(`${clients.keyPrefix}${settings.prefix}:`, clients.cluster)
+    this.#tokenMemory = settings.tokenMemory
     this.#beatEvery = Math.min(BEAT.longest, Math.max(BEAT.shortest, settings.waiterTtl / 3))
 
     const silence = answerLimit(settings.outageTimeout, true)
@@ -155,8 +157,9 @@ export class Link {
     keys: Keys<N>,
     scripts: S,
   ): Pick<Parts<S, N>, 'names' | 'scripts' | 'replicated' | 'newId' | 'list'> {
-    const { cluster, pattern } = this.names
-    const through = (executor: Executor) => new Scripts(executor, scripts, cluster, pattern)
+    const { cluster, inboxes, pattern } = this.names
+    const settings = { cluster, inboxes, tokenMemory: this.#tokenMemory }
+    const through = (executor: Executor) => new Scripts(executor, scripts, settings, pattern)
     return {
       names: keys,
       scripts: through(this.commands),

@@ -34,6 +34,28 @@ interface Loaded {
 /** A comment to others. */
 const clusterOnly = /--\[\[cluster\n([\s\S]*?)--\]\]\n/g
 
+/** What never changes for a client, and so is part of the texts that it sends, and of no request. */
+export interface TextSettings {
+  /** Publish by SPUBLISH, and run what lua/ has for clusters only. */
+  readonly cluster: boolean
+  /** What the channels of grants begin with, but in a cluster, where each lock has its own. */
+  readonly inboxes: string
+  /** How long a free lock's clock is kept, in ms. */
+  readonly tokenMemory: number
+}
+
+/** The text of a script as a client with these settings sends it. */
+export function textOf({ lua }: Pick<Script, 'lua'>, { cluster, inboxes, tokenMemory }: TextSettings): string {
+  const text = cluster ? lua.replace(clusterOnly, '$1').replaceAll("'PUBLISH'", "'SPUBLISH'") : lua
+  const inbox = cluster ? "KEYS[1]..':inbox:'" : quoted(inboxes)
+  return text.replace(/\bMEMORY\b/g, String(tokenMemory)).replace(/\bINBOX\b/g, () => inbox)
+}
+
+/** As a literal of Lua. */
+function quoted(text: string): string {
+  return `'${text.replace(/['\\\0\r\n]/g, odd => `\\${String(odd.charCodeAt(0)).padStart(3, '0')}`)}'`
+}
+
 /** The commands that a script calls, but for what only a cluster runs. */
 export function commandsOf({ lua }: Script, sharded: boolean): string[] {
   const calls = lua.replace(clusterOnly, '').matchAll(/redis\.p?call\('(\w+)'/g)
@@ -46,14 +68,14 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
   readonly #loaded: { readonly [N in keyof S]: Loaded }
   readonly #pattern: string
 
-  /** `sharded`: publish by SPUBLISH, and run what lua/ has for clusters only. `pattern`: of keys and channels, for those who are refused. */
-  constructor(executor: Executor, scripts: S, sharded: boolean, pattern = '*') {
+  /** `pattern`: of keys and channels, for those who are refused. */
+  constructor(executor: Executor, scripts: S, settings: TextSettings, pattern = '*') {
     this.#executor = executor
     this.#pattern = pattern
     const load = (script: Script): Loaded => {
-      const { lua: text, keys, args } = script
-      const lua = sharded ? text.replace(clusterOnly, '$1').replaceAll("'PUBLISH'", "'SPUBLISH'") : text
-      const commands = () => commandsOf(script, sharded)
+      const { keys, args } = script
+      const lua = textOf(script, settings)
+      const commands = () => commandsOf(script, settings.cluster)
       return { lua, keys, args, commands, texts: 0, sha: createHash('sha1').update(lua).digest('hex') }
     }
     this.#loaded = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, load(script)])) as {

@@ -14,7 +14,7 @@
  */
 import assert from 'node:assert/strict'
 import type { Redis } from 'ioredis'
-import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import { usualTexts } from '../../scripts/lua/usual-texts.ts'
 import { matches } from './printed.ts'
 import type { Scene } from './scene.ts'
 
@@ -86,7 +86,7 @@ async function namesLike(redis: Redis, pattern: string): Promise<string[]> {
 
 function evaluate(redis: Redis, [file = '', ...words]: readonly string[]): Promise<unknown> {
   const name = file.replace(/\.lua$/, '').replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
-  const { lua } = scripts[name as keyof typeof scripts]
+  const lua = usualTexts[name as keyof typeof usualTexts]
   const comma = words.indexOf(',')
   return redis.eval(lua, comma, ...words.slice(0, comma), ...words.slice(comma + 1))
 }

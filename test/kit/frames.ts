@@ -1,6 +1,9 @@
 /** Redis's frames, found in a stream of bytes: commands on the way up, replies and messages on the way down. */
 import { createHash } from 'node:crypto'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import { settingsOf } from '../../src/options.ts'
+import { textOf } from '../../src/redis/scripts.ts'
+import { TOKEN_MEMORY as SOAK_MEMORY } from '../history/soak/terms.ts'
 
 const CRLF = Buffer.from('\r\n')
 
@@ -50,8 +53,14 @@ export class Frames {
   }
 }
 
+/** The names of the scripts by their hashes: as clients with the default `prefix` send them, and either `tokenMemory`. */
 const bySha = new Map(
-  Object.entries(scripts).map(([name, { lua }]) => [createHash('sha1').update(lua).digest('hex'), name]),
+  [settingsOf({}).tokenMemory, SOAK_MEMORY].flatMap(tokenMemory =>
+    Object.entries(scripts).map(([name, script]): [string, string] => {
+      const text = textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory })
+      return [createHash('sha1').update(text).digest('hex'), name]
+    }),
+  ),
 )
 
 /** The words of a command, as far as they are asked for. */

@@ -102,7 +102,7 @@ describe('once the first hold has ended and others of the same owner live', () =
     expect(await lock.leave(ada)).toBe('absent')
     const asked = [ada.id, 9e15, 30_000, inner.id, 9e15, 0]
     const locks = [lock.names.lock, lock.names.lock]
-    const { values } = await lock.scripts.run('renew', { locks }, { memory: 60_000, asked })
+    const { values } = await lock.scripts.run('renew', { locks }, { asked })
     expect(values).toEqual([null, expect.any(Number)])
     expect(await lock.snapshot()).toEqual(before)
   })

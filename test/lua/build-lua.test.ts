@@ -55,10 +55,12 @@ describe('the generated scripts', () => {
     expect(topLevelLocals(lua).filter(name => inside.includes(name))).toEqual([])
   })
 
-  test.each(files)('%s opens with its purpose, KEYS, ARGV and every reply', file => {
+  test.each(files)('%s opens with its purpose, KEYS, ARGV if there are any, and every reply', file => {
     const header = readFileSync(join(project, 'lua/mutex', file), 'utf8').split(/\n(?!--)/, 1)[0]!
     expect(header).toMatch(new RegExp(`^-- ${file.replace('.lua', '')}: \\S`))
-    for (const title of ['KEYS', 'ARGV', 'Replies']) expect(header).toMatch(new RegExp(`^-- ${title}\\n--   \\w`, 'm'))
+    const { args } = named[file.replace('.lua', '').replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())]!
+    for (const title of ['KEYS', ...(args.length > 0 ? ['ARGV'] : []), 'Replies'])
+      expect(header).toMatch(new RegExp(`^-- ${title}\\n--   \\w`, 'm'))
   })
 
   test.each(includes)('shared/%s opens with its purpose', file => {
@@ -152,8 +154,8 @@ describe('the build', () => {
     [
       'reads what its includers have and it does not take',
       'shared/life',
-      '+ memory',
-      '+ memory + now',
+      '+ MEMORY',
+      '+ MEMORY + now',
       'reads "now", which it does not take',
     ],
     [
@@ -187,9 +189,9 @@ describe('the build', () => {
     [
       'does not take what its include takes',
       'shared/enqueue',
-      "--   memory    ms       how long a free lock's clock is kept\n",
+      '--   reserved  µs       the last token that a holder may issue by itself\n',
       '',
-      'its include "life" takes "memory", which is neither made here nor declared',
+      'its include "life" takes "reserved", which is neither made here nor declared',
     ],
     [
       'does not change what its include changes',
@@ -363,10 +365,10 @@ describe('the build', () => {
     ],
     [
       'has another type than its include',
-      'sweep',
-      'memory      ms',
-      'memory      s',
-      'its include "open" takes ms as "memory", which is s here',
+      'tend',
+      'ttl         ms',
+      'ttl         s',
+      'its include "enqueue" takes ms as "ttl", which is s here',
     ],
   ])('refuses a script that %s', (_, file, from, to, problem) => {
     expect(() => builtWith([file, put(from, to)])).toThrow(`lua/${pathOf(file)}.lua: ${problem}`)

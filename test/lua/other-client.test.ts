@@ -4,12 +4,11 @@
  */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import { usualTexts } from '../../scripts/lua/usual-texts.ts'
 import { client, freshKey, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 const inbox = 'lock:inbox:'
-const memory = 600_000
 
 /** One that knows the lock `key`, which has no braces. */
 class Other {
@@ -17,7 +16,7 @@ class Other {
   readonly #redis: Redis
   readonly #ear: Redis
   readonly #name: string
-  readonly #keys: string[]
+  readonly #lock: string
   #ids = 0
 
   constructor(name: string, key: string) {
@@ -25,7 +24,7 @@ class Other {
     this.#ear = plainRedis()
     this.#ear.on('message', (_channel, text) => this.messages.push(text))
     this.#name = name
-    this.#keys = ['', ':queue', ':expiry'].map(end => `lock:{${key}}${end}`)
+    this.#lock = `lock:{${key}}`
   }
 
   /** Its client's name comes first in an id, and 16 more characters. */
@@ -39,15 +38,15 @@ class Other {
   }
 
   acquire(text: string, ...mode: string[]): Promise<string> {
-    return this.#run('acquire', text, 30_000, memory, inbox, ...mode)
+    return this.#run('acquire', text, 30_000, ...mode)
   }
 
   release(id: string): Promise<string> {
-    return this.#run('release', id, memory, inbox)
+    return this.#run('release', id)
   }
 
   #run(name: 'acquire' | 'release', ...args: (string | number)[]): Promise<string> {
-    return this.#redis.eval(scripts[name].lua, 3, ...this.#keys, ...args) as Promise<string>
+    return this.#redis.eval(usualTexts[name], 1, this.#lock, ...args) as Promise<string>
   }
 }
 

@@ -13,7 +13,7 @@ async function renew(...asked: Asked[]): Promise<unknown[]> {
   const { values } = await asked[0]![0].scripts.run(
     'renew',
     { locks: asked.map(([lock]) => lock.names.lock) },
-    { memory: MEMORY, asked: asked.flatMap(([, { id }, ms, token = ANY]) => [id, token, ms]) },
+    { asked: asked.flatMap(([, { id }, ms, token = ANY]) => [id, token, ms]) },
   )
   return values
 }

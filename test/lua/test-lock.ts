@@ -57,7 +57,11 @@ async function lockOn(url: string): Promise<TestLock> {
   onTestFinished(() => connection.close())
   connection.open()
   await connection.run(redis => redis.ping())
-  return new TestLock(url, plainRedis(url), new Scripts(connection, scripts, false))
+  return new TestLock(
+    url,
+    plainRedis(url),
+    new Scripts(connection, scripts, { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY }),
+  )
 }
 
 export class TestLock {
@@ -114,8 +118,6 @@ export class TestLock {
     const { status, values } = await this.scripts.run('acquire', this.names, {
       claim: claimOf(who),
       lease: who.lease,
-      memory: MEMORY,
-      inbox: this.inbox,
       mode: queue ? 'queue' : reserve,
     })
     if (status === 'unfinished') return { status }
@@ -143,8 +145,6 @@ export class TestLock {
   async release({ id }: Caller, used?: number) {
     const { status, values } = await this.scripts.run('release', this.names, {
       id,
-      memory: MEMORY,
-      inbox: this.inbox,
       used,
     })
     if (status === 'released') return { status, heard: Number(values[0]) }
@@ -157,8 +157,6 @@ export class TestLock {
     const entry = queued ? claimOf(who) : undefined
     const { status } = await this.scripts.run('leave', this.names, {
       id: who.id,
-      inbox: this.inbox,
-      memory: MEMORY,
       entry,
     })
     return status
@@ -168,7 +166,7 @@ export class TestLock {
   async tend(...waiters: readonly (readonly [Caller, number])[]) {
     const ttl = waiters[0]![0].ttl
     const list = waiters.flatMap(([who, ticket]) => [claimOf(who), ticket])
-    const args = { inbox: this.inbox, memory: MEMORY, ttl, waiters: list }
+    const args = { ttl, waiters: list }
     const { status, values } = await this.scripts.run('tend', this.names, args)
     if (status === 'unfinished') return { status }
     const [left, heldFor, clock, bytes, text, ...places] = values as [
@@ -184,18 +182,17 @@ export class TestLock {
   }
 
   async sweep(): Promise<string> {
-    return (await this.scripts.run('sweep', this.names, { inbox: this.inbox, memory: MEMORY })).status
+    return (await this.scripts.run('sweep', this.names, {})).status
   }
 
   async forceRelease(request: string = newHoldId(newClientId())): Promise<string> {
-    const args = { request, inbox: this.inbox, memory: MEMORY }
-    return (await this.scripts.run('forceRelease', this.names, args)).status
+    return (await this.scripts.run('forceRelease', this.names, { request })).status
   }
 
   /** Records that `who` holds now, under the hold of `first`, with this token. */
   async pass(first: Caller, who: Caller, token: number) {
     const claim = claimOf({ ...who, id: first.id })
-    const args = { id: first.id, claim, issued: token, lease: who.lease, memory: MEMORY }
+    const args = { id: first.id, claim, issued: token, lease: who.lease }
     const { status, values } = await this.scripts.run('pass', { lock: this.names.lock }, args)
     return status === 'gone' ? { status } : { status, ttl: Number(values[0]), queued: values[1] === '1' }
   }

@@ -4,23 +4,32 @@
  */
 import { createHash } from 'node:crypto'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import { Namespace } from '../../src/redis/keys.ts'
+import { textOf } from '../../src/redis/scripts.ts'
 import { type LockState, liveHolds, nothing, queueOf, readLock } from './lock-state.ts'
 import type { Reply } from './redis/lua.ts'
 import { FakeRedis } from './redis/redis.ts'
-import { textOf } from './redis/values.ts'
+import { textOf as utf8 } from './redis/values.ts'
 import type { Timeline } from './timeline.ts'
 import { type Joined, type ScriptName, type Watcher, witness } from './witness.ts'
 
 /** The time of day at virtual time 0, ms. */
 const EPOCH = 1_750_000_000_000
 
-/** The names of the scripts, by their texts and by the hashes of these. */
-const scriptNames = new Map(
-  Object.entries(scripts).flatMap(([name, { lua }]) => [
-    [lua as string, name as ScriptName],
-    [createHash('sha1').update(lua).digest('hex'), name as ScriptName],
-  ]),
-)
+type Texts = { readonly [N in ScriptName]: string }
+
+/** The texts that clients with these settings send, and the names of the scripts by their texts and by the hashes of these. */
+function known(tokenMemory: number) {
+  const { cluster, inboxes } = new Namespace('lock:', false)
+  const all = Object.entries(scripts).map(([name, script]) => {
+    return [name as ScriptName, textOf(script, { cluster, inboxes, tokenMemory })] as const
+  })
+  const names = all.flatMap(([name, text]): [string, ScriptName][] => [
+    [text, name],
+    [createHash('sha1').update(text).digest('hex'), name],
+  ])
+  return { texts: Object.fromEntries(all) as Texts, names: new Map(names) }
+}
 
 /** What the server knows of a connection that has subscribed. */
 export interface Listener {
@@ -30,12 +39,15 @@ export interface Listener {
 export class Server {
   readonly #timeline: Timeline
   readonly #watcher: Watcher
+  readonly #known: ReturnType<typeof known>
   readonly #redis: FakeRedis
   /** Each lock that a script has ever run on, as it was last read. */
   readonly #locks = new Map<string, LockState>()
   readonly #channels = new Map<string, Set<Listener>>()
 
-  constructor(timeline: Timeline, watcher: Watcher) {
+  /** `tokenMemory`: of all its clients. */
+  constructor(timeline: Timeline, watcher: Watcher, tokenMemory: number) {
+    this.#known = known(tokenMemory)
     this.#timeline = timeline
     this.#watcher = watcher
     this.#redis = new FakeRedis(this, (channel, text) => this.publish(channel, text))
@@ -69,7 +81,7 @@ export class Server {
 
   /** The name of a script; `script`: what a client sends instead, its text or the hash of that. */
   nameOf(script: string): ScriptName {
-    return scriptNames.get(script)!
+    return this.#known.names.get(script)!
   }
 
   /** Runs a script with its KEYS and ARGV as the client sends them. */
@@ -79,9 +91,9 @@ export class Server {
     const before = locks.map(lock => this.lock(lock))
     const joined: Joined[] = []
     this.#redis.keys.joined = (key, claim, ticket) => {
-      if (key === queueOf(locks[0]!)) joined.push({ claim: textOf(claim), ticket })
+      if (key === queueOf(locks[0]!)) joined.push({ claim: utf8(claim), ticket })
     }
-    const reply = this.#redis.eval(script.lua, keys, argv)
+    const reply = this.#redis.eval(this.#known.texts[name], keys, argv)
     for (const [i, lock] of locks.entries()) {
       const after = readLock(this.#redis.keys, lock)
       this.#locks.set(lock, after)

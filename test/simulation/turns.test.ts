@@ -37,7 +37,7 @@ interface Asked {
 async function order({ distances, callers, hold, listeners = 0 }: Asked): Promise<{ grants: number[]; ms: number }> {
   const settings: Settings = settingsOf({ fairAfter: Number.POSITIVE_INFINITY })
   const timeline = new Timeline()
-  const server = new Server(timeline, nobody)
+  const server = new Server(timeline, nobody, settings.tokenMemory)
   const trace = new Trace(timeline, false)
   const grants: number[] = []
   let begun = BEGINNING

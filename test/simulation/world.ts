@@ -68,7 +68,7 @@ export class World implements Stage {
     const failed = (invariant: string, what: string) => this.#fail(`${invariant}: ${what}`)
     this.#checks = new Checks(this.#plan, () => this.timeline.now, failed)
     this.#promises = new Promises(this.#plan, failed)
-    this.server = new Server(this.timeline, this.#checks)
+    this.server = new Server(this.timeline, this.#checks, this.#plan.settings.tokenMemory)
     const { settings, clients, calls, faults, healed } = this.#plan
     this.clients = Array.from({ length: clients }, (_, i) => {
       const process = new Process(`c${i}`, this.timeline, new Random(seed, 3 + i))

@@ -1,6 +1,7 @@
 /** One server: several kinds of locks share the connections and the inbox of their client, which loads only what they need. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { usualTexts } from '../../scripts/lua/usual-texts.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule } from '../../src/redis/rights.ts'
 import { flag } from '../kit/flag.ts'
@@ -39,7 +40,7 @@ test('only the scripts and the rights of the kinds in use are loaded and asked f
   await admin.acl('SETUSER', 'flags', 'on', '>pw', ...aclRule([flag]))
   const member = new Member({ host: '127.0.0.1', port, username: 'flags', password: 'pw' })
   await (await member.lock(flag, freshKey())).release()
-  const sha1 = createHash('sha1').update(mutex.scripts.acquire.lua).digest('hex')
+  const sha1 = createHash('sha1').update(usualTexts.acquire).digest('hex')
   expect(await admin.script('EXISTS', sha1)).toEqual([0])
   expect(member.errors).toEqual([])
 

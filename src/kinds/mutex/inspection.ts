@@ -63,10 +63,8 @@ export class MutexInspection implements Inspection<LockState> {
   }
 
   async forceRelease(key: string): Promise<boolean> {
-    const { names: kind, newId, tokenMemory: memory, scripts } = this.#parts
-    const names = kind.of(key)
-    const args = { request: newId(), inbox: kind.inboxPrefix(names.lock), memory }
-    const { status } = await scripts.run('forceRelease', names, args)
+    const { names, newId, scripts } = this.#parts
+    const { status } = await scripts.run('forceRelease', names.of(key), { request: newId() })
     if (status === 'unfinished') await this.#sweep(key)
     return status !== 'free'
   }

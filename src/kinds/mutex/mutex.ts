@@ -45,7 +45,7 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
   /** For what counts only once replicas have it. */
   readonly #replicated: Runner<typeof scripts>
   readonly #keys: KindNames<MutexNames>
-  readonly #settings: Pick<Parts, 'tokenMemory' | 'waiterTtl'>
+  readonly #waiterTtl: number
   /** The holder's label in the latest refusal. Thousands may wait for one holder, and keep one string. */
   #holder = ''
 
@@ -57,7 +57,7 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
       confirm: async (held: Held) => (await this.renew([{ ...held, ms: 0 }]))[0],
     }
     this.#keys = names
-    this.#settings = parts
+    this.#waiterTtl = parts.waiterTtl
     this.inspection = new MutexInspection(parts, key => this.sweep(key))
   }
 
@@ -75,8 +75,6 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
     const args = {
       claim: this.#text(claim),
       lease: claim.lease,
-      memory: this.#settings.tokenMemory,
-      inbox: this.#inbox(names),
       mode,
     }
     return this.#scripts.run('acquire', names, args, ({ status, values, sent }) => {
@@ -100,12 +98,8 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
   }
 
   async #tendSome(key: string, waiters: readonly Queued[]): Promise<Tended> {
-    const { tokenMemory, waiterTtl } = this.#settings
-    const names = this.#keys.of(key)
-    const { status, values, sent } = await this.#scripts.run('tend', names, {
-      inbox: this.#inbox(names),
-      memory: tokenMemory,
-      ttl: waiterTtl,
+    const { status, values, sent } = await this.#scripts.run('tend', this.#keys.of(key), {
+      ttl: this.#waiterTtl,
       waiters: waiters.flatMap(({ claim, ticket }) => [this.#text(claim), ticket]),
     })
     if (status === 'unfinished') return this.#tendSome(key, waiters)
@@ -136,10 +130,7 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
   }
 
   async #leave(key: string, id: string, entry: string | undefined): Promise<void> {
-    const names = this.#keys.of(key)
-    const memory = this.#settings.tokenMemory
-    const args = { id, inbox: this.#inbox(names), memory, entry }
-    const { status } = await this.#scripts.run('leave', names, args)
+    const { status } = await this.#scripts.run('leave', this.#keys.of(key), { id, entry })
     if (status === 'unfinished') await this.sweep(key)
   }
 
@@ -148,9 +139,7 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
    * Does not reject: whoever asks for the lock next, or tends a waiter of it, goes on as well.
    */
   sweep(key: string): Promise<void> {
-    const names = this.#keys.of(key)
-    const args = { inbox: this.#inbox(names), memory: this.#settings.tokenMemory }
-    const swept = this.#scripts.run('sweep', names, args, ({ status }) =>
+    const swept = this.#scripts.run('sweep', this.#keys.of(key), {}, ({ status }) =>
       status === 'unfinished' ? this.sweep(key) : undefined,
     )
     return swept.then(noResult, noResult)
@@ -158,13 +147,7 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
 
   release(hold: HoldName, used?: number): Promise<Released> {
     const names = this.#keys.of(hold.key)
-    const args = {
-      id: hold.id,
-      memory: this.#settings.tokenMemory,
-      inbox: this.#inbox(names),
-      used,
-    }
-    return this.#scripts.run('release', names, args, ({ status, values, sent, repeated }) => {
+    return this.#scripts.run('release', names, { id: hold.id, used }, ({ status, values, sent, repeated }) => {
       if (status === 'unfinished') return this.sweep(hold.key).then(() => ({ ended: true, heard: 0 }))
       if (status === 'passed') {
         const [id, token, ttl] = values as [string, string, string]
@@ -186,7 +169,6 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
         claim: this.#text({ ...heir, key, id, headStart: 0 }),
         issued: token,
         lease,
-        memory: this.#settings.tokenMemory,
       },
     )
     if (status === 'gone') return undefined
@@ -209,7 +191,7 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
     const { values, sent } = await this.#replicated.run(
       'renew',
       { locks: asked.map(({ hold }) => this.#keys.of(hold.key).lock) },
-      { memory: this.#settings.tokenMemory, asked: asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms]) },
+      { asked: asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms]) },
     )
     return asked.map((_, i) => {
       const ttl = values[i]
@@ -235,12 +217,8 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
     }
   }
 
-  #inbox({ lock }: MutexNames): string {
-    return this.#keys.inboxPrefix(lock)
-  }
-
   #text(claim: Claim): string {
-    return encodeClaim(claim, this.#settings.waiterTtl)
+    return encodeClaim(claim, this.#waiterTtl)
   }
 }
 

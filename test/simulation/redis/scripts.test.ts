@@ -10,6 +10,7 @@ import { encodeClaim } from '../../../src/kinds/mutex/claim.ts'
 import { mutex } from '../../../src/kinds/mutex/mutex.ts'
 import { replies, scripts } from '../../../src/kinds/mutex/scripts.generated.ts'
 import { Keys, Namespace } from '../../../src/redis/keys.ts'
+import { textOf } from '../../../src/redis/scripts.ts'
 import { Random } from '../../kit/random.ts'
 import { freshKey, plainRedis } from '../../kit/redis.ts'
 import type { ScriptName } from '../witness.ts'
@@ -78,7 +79,8 @@ class Pair {
 
   /** Runs a script on both, compares what it does, and returns its reply. */
   readonly run = async <N extends ScriptName>(name: N, args: ArgsOf<(typeof scripts)[N]>): Promise<unknown> => {
-    const { lua, keys } = scripts[name]
+    const { keys } = scripts[name]
+    const lua = textOf(scripts[name], { cluster: false, inboxes: this.inbox, tokenMemory: MEMORY })
     const names = keys.map(key => this.#names[key]!)
     const argv = argvOf(scripts[name].args.map(arg => args[arg as keyof typeof args]))
     const time = `redis.call('HMGET', '${this.#time}', 'seconds', 'micros')`
@@ -143,11 +145,9 @@ class Sequence {
   async step(): Promise<void> {
     const random = this.#random
     const pair = this.#pair
-    const { inbox } = pair
     await pair.pass(random.chance(0.6) ? random.between(0.01, 30) : random.between(0, 2 * TTL))
     const { id, lease, claim } = random.pick(this.#callers)
     const { token, block } = this.#granted
-    const memory = MEMORY
     switch (random.int(0, 10)) {
       case 0:
       case 1:
@@ -155,24 +155,22 @@ class Sequence {
         return this.#acquire({
           claim,
           lease,
-          memory,
-          inbox,
           mode: random.pick([undefined, 1, 1_000, 'queue', 'queue']),
         })
       case 3:
       case 4: {
         const used = random.chance(0.5) ? token + random.int(0, block) : undefined
         const ours = random.chance(0.7) ? this.#granted.id || id : id
-        await pair.run('release', { id: ours, memory, inbox, used })
+        await pair.run('release', { id: ours, used })
         return
       }
       case 5:
-        await pair.run('renew', { memory, asked: [id, token + random.int(-1, 1), random.pick([0, 100, 3_000])] })
+        await pair.run('renew', { asked: [id, token + random.int(-1, 1), random.pick([0, 100, 3_000])] })
         return
       case 6:
         return this.#leave()
       case 7:
-        await pair.run('forceRelease', { request: random.int(1, 9), inbox, memory })
+        await pair.run('forceRelease', { request: random.int(1, 9) })
         return
       case 8: {
         const text = this.#granted.id + claim.slice(28)
@@ -181,17 +179,16 @@ class Sequence {
           claim: text,
           issued: token + random.int(0, block),
           lease,
-          memory,
         })
         return
       }
       case 9:
-        await pair.run('sweep', { inbox, memory })
+        await pair.run('sweep', {})
         return
       default: {
         const mates = this.#callers.filter(other => other.id.startsWith(id.slice(0, 12)) && this.#tickets.has(other.id))
         const waiters = mates.flatMap(mate => [mate.claim, this.#tickets.get(mate.id)!])
-        if (waiters.length > 0) await pair.run('tend', { inbox, memory, ttl: TTL, waiters })
+        if (waiters.length > 0) await pair.run('tend', { ttl: TTL, waiters })
         const page = { most: random.pick([undefined, 3]), ticket: token, behind: claim }
         await pair.run('inspect', random.chance(0.5) ? page : { ...page, ticket: undefined, behind: undefined })
       }
@@ -203,7 +200,7 @@ class Sequence {
     const waiting = this.#callers.filter(({ id }) => this.#tickets.has(id))
     const { id, claim } = random.pick(waiting.length > 0 && random.chance(0.7) ? waiting : this.#callers)
     const entry = random.chance(0.8) ? claim : undefined
-    await this.#pair.run('leave', { id, inbox: this.#pair.inbox, memory: MEMORY, entry })
+    await this.#pair.run('leave', { id, entry })
   }
 
   async #acquire(args: ArgsOf<typeof scripts.acquire>): Promise<void> {
@@ -249,36 +246,35 @@ test('the scripts answer, tell and keep in memory what they do on a real server'
 test('they do so with more dead waiters than one call passes over', async () => {
   const redis = plainRedis()
   const ear = plainRedis()
-  const memory = MEMORY
   const [holder, heir] = heardOf.map(client => `${client}${'1'.padStart(16, '_')}`) as [string, string]
   const claimOf = (id: string) => encodeClaim({ id, owner: id, label: 'a label', lease: 400, headStart: 0 }, TTL)
   const crowd = Array.from({ length: 500 }, (_, i) => clients[2]! + String(i).padStart(16, '_'))
   const finders: Record<string, (pair: Pair, ticket: string) => Promise<unknown>> = {
-    release: ({ inbox, run }) => run('release', { id: holder, memory, inbox, used: undefined }),
-    leave: ({ inbox, run }) => run('leave', { id: holder, memory, inbox, entry: undefined }),
-    forceRelease: ({ inbox, run }) => run('forceRelease', { request: 'x', memory, inbox }),
-    async acquire({ inbox, run, pass }) {
+    release: ({ run }) => run('release', { id: holder, used: undefined }),
+    leave: ({ run }) => run('leave', { id: holder, entry: undefined }),
+    forceRelease: ({ run }) => run('forceRelease', { request: 'x' }),
+    async acquire({ run, pass }) {
       await pass(500)
-      return run('acquire', { claim: claimOf(heir), lease: 400, memory, inbox, mode: 'queue' })
+      return run('acquire', { claim: claimOf(heir), lease: 400, mode: 'queue' })
     },
-    async tend({ inbox, run, pass }, ticket) {
+    async tend({ run, pass }, ticket) {
       await pass(500)
-      return run('tend', { inbox, memory, ttl: TTL, waiters: [claimOf(heir), ticket] })
+      return run('tend', { ttl: TTL, waiters: [claimOf(heir), ticket] })
     },
   }
   for (const find of Object.values(finders)) {
     const pair = new Pair(redis, heardOf)
-    const { inbox, clock, run, pass } = pair
+    const { clock, run, pass } = pair
     await ear.subscribe(...pair.channels(heardOf))
     await pass(1)
-    await run('acquire', { claim: claimOf(holder), lease: 400, memory, inbox, mode: undefined })
+    await run('acquire', { claim: claimOf(holder), lease: 400, mode: undefined })
     const waiters = crowd.flatMap((id, i) => [claimOf(id), clock.micros + i])
-    await run('tend', { inbox, memory, ttl: TTL, waiters })
-    const queued = await run('acquire', { claim: claimOf(heir), lease: 400, memory, inbox, mode: 'queue' })
+    await run('tend', { ttl: TTL, waiters })
+    const queued = await run('acquire', { claim: claimOf(heir), lease: 400, mode: 'queue' })
     expect([await find(pair, String(queued).split(' ')[3]!)].flat()).toEqual(['unfinished'])
-    expect(await run('sweep', { inbox, memory })).toBe('unfinished')
-    expect(await run('sweep', { inbox, memory })).toBe('swept')
-    expect(await run('release', { id: heir, memory, inbox, used: undefined })).toMatch(/^released/)
+    expect(await run('sweep', {})).toBe('unfinished')
+    expect(await run('sweep', {})).toBe('swept')
+    expect(await run('release', { id: heir, used: undefined })).toMatch(/^released/)
     await pair.clean()
   }
 }, 60_000)
