@@ -24,8 +24,9 @@ if (before === undefined || after === undefined) {
   process.exit(64)
 }
 const [ROUNDS, CYCLES] = [Number(rounds ?? 500), Number(cycles ?? 30)]
-const [LEASE, MEMORY, TTL] = [30_000, 60_000, 15_000]
-const inbox = 'times:inbox:'
+const [LEASE, TTL] = [30_000, 15_000]
+/** As `scripts/lua-texts.ts` writes them. */
+const inbox = 'lock:inbox:'
 
 const server = await obtainRedis({ announce: line => console.error(line) })
 const redis = new Redis(server.url)
@@ -38,33 +39,31 @@ interface Step {
   readonly measured: boolean
 }
 
-const { lock, queue, expiry } = namesOf('times:{a}')
-const all = [lock, queue, expiry]
+const { lock } = namesOf('times:{a}')
+const all = [lock]
 /** Of clients of their own. */
 const [ann, ben] = ['a', 'b'].map(letter => letter.repeat(28)) as [string, string]
 const claimOf = (id: string) => `${id} 0 ${LEASE} ${TTL} 0 a label`
-const acquire = (id: string, mode: string | number): Call => ['acquire', all, [claimOf(id), LEASE, MEMORY, inbox, mode]]
-const release = (id: string): Call => ['release', all, [id, MEMORY, inbox]]
-/** Gives the block back that was reserved with the grant. */
-const giveBack = (id: string): Call => ['release', all, [id, MEMORY, inbox, 1]]
-const leave = (id: string): Call => ['leave', all, [id, inbox, MEMORY, claimOf(id)]]
+const acquire = (id: string, ...mode: 'queue'[]): Call => ['acquire', all, [claimOf(id), LEASE, ...mode]]
+const release = (id: string): Call => ['release', all, [id]]
+const leave = (id: string): Call => ['leave', all, [id, claimOf(id)]]
 const tend = (ids: readonly string[]): Call => [
   'tend',
   all,
-  [inbox, MEMORY, TTL, ...ids.flatMap((id, i) => [claimOf(id), Date.now() * 1000 + i])],
+  [TTL, ...ids.flatMap((id, i) => [claimOf(id), Date.now() * 1000 + i])],
 ]
-const renew = (id: string): Call => ['renew', [lock], [MEMORY, id, Number.MAX_SAFE_INTEGER, LEASE]]
+const renew = (id: string): Call => ['renew', [lock], [id, Number.MAX_SAFE_INTEGER, LEASE]]
 
 const counted = (call: Call): Step => ({ call, measured: true })
 const aside = (call: Call): Step => ({ call, measured: false })
 const crowd = Array.from({ length: 10 }, (_, i) => `c${'d'.repeat(26)}${i}`)
 
 const scenes: Record<string, readonly Step[]> = {
-  'acquire, uncontended, unfair': [counted(acquire(ann, 1000)), aside(giveBack(ann))],
+  'acquire, uncontended, unfair': [counted(acquire(ann)), aside(release(ann))],
   'acquire, uncontended, fair': [counted(acquire(ann, 'queue')), aside(release(ann))],
-  'release, uncontended, unfair': [aside(acquire(ann, 1000)), counted(giveBack(ann))],
+  'release, uncontended, unfair': [aside(acquire(ann)), counted(release(ann))],
   'release, uncontended, fair': [aside(acquire(ann, 'queue')), counted(release(ann))],
-  'acquire, refused': [aside(acquire(ann, 'queue')), counted(acquire(ben, 1000)), aside(release(ann))],
+  'acquire, refused': [aside(acquire(ann, 'queue')), counted(acquire(ben)), aside(release(ann))],
   'acquire, queued': [
     aside(acquire(ann, 'queue')),
     counted(acquire(ben, 'queue')),

@@ -40,7 +40,7 @@ export interface Granted {
   /** Until when the hold is surely ours. */
   readonly deadline: number
   readonly via: Via
-  /** Tokens after `token` that are reserved for hand-offs within this client. */
+  /** So many tokens after `token` are for hand-offs within this client. */
   readonly block?: number
 }
 
@@ -169,7 +169,7 @@ export interface Kind<State = unknown> {
   leave(claim: Claim): Promise<void>
   /** Gives back a grant that came for an id that nobody waits for any more. */
   giveBack(hold: HoldName): Promise<void>
-  /** Ends a hold. `used`: the last token that was issued of those reserved with it, the rest of which goes back. */
+  /** Ends a hold. `used`: the last token that its client has issued by itself; undefined: none besides that of the grant. */
   release(hold: HoldName, used?: number): Promise<Released>
   /** Prolongs holds of one place by `ms` from now; 0: confirms. */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>

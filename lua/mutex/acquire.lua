@@ -16,10 +16,10 @@
 -- ARGV
 --   claim       string  who asks, and what for (include/claim.lua)
 --   lease       ms      as in the claim
---   mode?       string  'queue': join the queue if refused; a number: if granted, reserve so many tokens for hand-offs in the client
+--   mode?       string  'queue': join the queue if refused
 -- Replies
---   granted     token, ttl ms, how many tokens this very call has reserved: the lock was free
---   succeeded   the same: taken over from a holder whose lease had lapsed
+--   granted     token: the lock was free. Token, ttl ms: an earlier call with this id has got it
+--   succeeded   token: taken over from a holder whose lease had lapsed
 --   reentered   token, ttl ms: the owner holds it already
 --   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), bytes of the holder's owner, its owner and label
 --   unfinished  neither yet: so many waiters were passed over that the server had to do something else first; ask again
@@ -29,20 +29,21 @@
 --   NOT_QUEUED = 0    the same, as its position
 --   LIFE_UNKNOWN = 0  `queued`: there is a queue, but the record of how long its keys live was lost
 --
--- include: state
--- include: holder
+-- include: read
 -- include: time
+-- include: numbers
 
 -- The usual case stands before everything that it does not need.
 if not holder and not queued and clock ~= NO_CLOCK then
-  local block = tonumber(mode)
-  -- include: token
-  token = string.format('%.0f', clock)
-  -- include: grant
-  return 'granted ' .. token .. ' ' .. lease .. (block and ' ' .. block or '')
+  local ends
+  -- include: clock
+  -- include: grant { token = tick }
+  return 'granted ' .. tick
 end
 
 -- include: keys
+-- include: holder
+-- include: ends
 local id = string.sub(claim, 1, ID_END)
 local held = holder and ends >= now
 if held then
@@ -73,7 +74,7 @@ if held and string.sub(claim, TERMS_AT, NAMELESS_END) ~= NAMELESS then
       if first and first >= now and first < deadline then redis.call('ZADD', all, deadline, hold) end
     end
     if deadline > ends then
-      holder = token .. ' ' .. deadline .. string.sub(holder, AFTER_UNTIL)
+      -- include: prolong
       redis.call('HSET', lock, 'holder', holder)
     end
     -- include: life
@@ -95,7 +96,7 @@ local ticket, position = NO_TICKET, NOT_QUEUED
 if mode == 'queue' and (held or queued) then
   local ttl, headStart = string.match(claim, WAITING, TERMS_AT)
   -- include: clock
-  ticket = string.format('%.0f', clock - headStart)
+  ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
   local joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
   position = redis.call('ZRANK', queue, claim) + 1
   -- include: enqueue { fresh = position == 1 }
@@ -108,7 +109,10 @@ if mode == 'queue' and (held or queued) then
 end
 
 if not held then
-  local taken, reservation = holder and 'succeeded ' or 'granted ', ''
+  local taken = holder and 'succeeded ' or 'granted '
+  if holder then
+    -- include: unreported
+  end
   -- include: forget
   if queued then
     -- include: promote { reason = holder and 'expiry' or 'handoff', mine = id }
@@ -118,18 +122,16 @@ if not held then
     holder = false
   end
   if not holder then
-    local block = tonumber(mode)
-    -- include: token
-    token = string.format('%.0f', clock)
+    -- include: clock
+    token, hold = tick, id
     -- include: grant
-    reservation = block and ' ' .. block or ''
   end
-  if hold == id then return taken .. token .. ' ' .. ends - now .. reservation end
+  if hold == id then return taken .. token end
   if leftBehind and mode ~= 'queue' then redis.call('HSET', lock, 'queued', queued) end
   if mode == 'queue' then position = redis.call('ZRANK', queue, claim) + 1 end
 end
 
 -- Not the clock, which knows nothing of the tokens that the holder may have issued by itself.
-local since, known = math.max(0, now - math.floor(token / 1000)), string.format('%.0f', math.max(token, micros))
+local since, known = math.max(0, now - math.floor(token / 1000)), tonumber(token) > micros and token or stamp
 -- include: claim
 return 'refused ' .. ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names

@@ -19,6 +19,7 @@
 --
 -- include: state
 -- include: holder
+-- include: ends
 -- include: time
 
 if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
@@ -26,9 +27,10 @@ if not holder or ends < now then return 'free' end
 
 local ended, lost = token, { hold }
 if holds then lost = redis.call('ZRANGE', lock .. ':holds', -MOST_TOLD, -1) end
+-- include: unreported
 -- include: keys
 -- include: open { mine = nil }
-redis.call('HSET', lock, 'forced', request)
+redis.call('HSET', lock, 'forced', request, 'clock', string.format('%.0f', clock))
 for _, id in ipairs(lost) do
   redis.pcall('PUBLISH', INBOX .. string.sub(id, 1, CLIENT_END), 'lost ' .. id .. ' ' .. ended .. ' ' .. lock)
 end

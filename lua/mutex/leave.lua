@@ -27,6 +27,7 @@ end
 if hold ~= id and not holds then return outcome end
 
 -- include: time
+local ends
 -- include: drop { mine = nil, used = nil }
 if unfinished then return 'unfinished' end
 return dropped and 'returned' or outcome

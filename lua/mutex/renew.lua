@@ -22,14 +22,15 @@
 -- include: time
 
 local function renew(lock, id, known, lease)
-  local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'holds', 'reserved')
+  local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'holds')
   if state.err then
     if string.find(state.err, 'WRONGTYPE') then return false end
     return error(state.err)
   end
   local holder, holds = state[1], state[4]
-  local clock, keep, reserved = tonumber(state[2] or 0), tonumber(state[3] or 0), tonumber(state[5] or 0)
+  local clock, keep = tonumber(state[2] or 0), tonumber(state[3] or 0)
   -- include: holder
+  -- include: ends
   -- include: live
   if not lives or lives < now then return false end
   if tonumber(token) > known then return GRANTED_ANEW end
@@ -42,8 +43,10 @@ local function renew(lock, id, known, lease)
     redis.call('ZADD', lock .. ':holds', deadline, id)
     redis.call('PEXPIREAT', lock .. ':holds', keep)
   end
-  ends = math.max(ends, deadline)
-  redis.call('HSET', lock, 'holder', token .. ' ' .. ends .. string.sub(holder, AFTER_UNTIL), 'keep', keep)
+  if deadline > ends then
+    -- include: prolong
+  end
+  redis.call('HSET', lock, 'holder', holder, 'keep', keep)
   return lease
 end
 

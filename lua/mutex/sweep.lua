@@ -11,9 +11,14 @@
 -- Invariants: I3 I4
 -- include: state
 -- include: holder
+-- include: ends
 -- include: time
 
 if holder and ends >= now or not queued then return 'swept' end
+if holder then
+  -- include: unreported
+end
 -- include: keys
 -- include: open { mine = nil }
+if holder and not successor then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
 return unfinished and 'unfinished' or 'swept'

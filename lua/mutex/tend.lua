@@ -18,6 +18,7 @@
 -- include: keys
 -- include: state
 -- include: holder
+-- include: ends
 -- include: time
 
 -- include: trim { timetable = expiry }
@@ -40,7 +41,7 @@ end
 if #joins > 0 then
   redis.call('ZADD', queue, 'NX', unpack(joins))
   redis.call('ZADD', expiry, unpack(deadlines))
-  -- include: enqueue { fresh = true }
+  -- include: enqueue { fresh = true, tick = string.format('%.0f', clock) }
   redis.call('PEXPIREAT', expiry, queued)
   -- include: place { id = waiters[1] }
 end
@@ -48,6 +49,9 @@ end
 local how, granted = 'handoff', nil
 if queued and not (holder and ends >= now) then
   how = holder and 'expiry' or 'handoff'
+  if holder then
+    -- include: unreported
+  end
   -- include: forget
   -- include: promote { reason = how, mine = string.sub(waiters[1], 1, CLIENT_END) }
   if unfinished then return { 'unfinished' } end

@@ -7,7 +7,7 @@
 -- owner is the id itself. Clients write and read it by src/kinds/mutex/claim.ts, scripts by these constants.
 --
 -- Takes
---   holder   string  include/state.lua; somebody holds
+--   holder   string  lua/shared/state.lua; somebody holds
 -- Gives
 --   bytes    string  how many bytes of `names` are the owner
 --   names    string  the holder's owner and label

@@ -2,10 +2,18 @@
 --
 -- It never repeats and never goes back while the lock's key lives, and it follows the time of day, so that a lock whose
 -- key was lost starts above all it ever issued (I2). In µs it has 16 digits, more than a Lua number prints by itself:
--- hence '%.0f' wherever it becomes a text.
+-- hence '%.0f'. That costs more than a command, so the text of Redis's own time is taken wherever it is the value.
 --
 -- Takes
---   micros  µs  the server's time
+--   stamp   string  the server's time
+--   micros  µs      the same
 -- Changes
---   clock   µs  moves on
-clock = math.max(clock + 1, micros)
+--   clock   µs      moves on
+-- Gives
+--   tick    string  the same as a text
+if clock < micros then
+  clock, tick = micros, stamp
+else
+  clock = clock + 1
+  tick = string.format('%.0f', clock)
+end

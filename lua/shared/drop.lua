@@ -4,13 +4,14 @@
 --
 -- Takes
 --   id          string   the hold that ends
---   used?       string   µs: the last token that was issued of those that its client had reserved
---   mine?       string   ids that need no message (include/promote.lua)
+--   used?       string   µs: the last token that its client has issued by itself
+--   mine?       string   ids that need no message (lua/shared/promote.lua)
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   expiry      ZSET     waiters' deadlines
 --   now         ms       the server's time
 --   micros      µs       the same
+--   stamp       string   the same
 -- Changes
 --   holder      string   the next one, once the lock has gone on
 --   token       string   its token
@@ -20,11 +21,10 @@
 --   queued      ms       absent where nobody was left
 --   clock       µs       up to what was used or is granted
 --   keep        ms       the lock's key may live longer
---   reserved    µs       what was reserved and not used has gone back
 -- Gives
 --   dropped     boolean  there was such a hold
 --   successor?  string   the id of the new holder
---   unfinished? boolean  who follows is still to be found (include/promote.lua)
+--   unfinished? boolean  who follows is still to be found (lua/shared/promote.lua)
 --   heard       number   how many were told that the lock is free
 heard = 0
 dropped = hold == id
@@ -34,11 +34,10 @@ if holds then
   latest = tonumber(redis.call('ZRANGE', lock .. ':holds', -1, -1, 'WITHSCORES')[2] or nil)
 end
 if dropped and latest and latest >= now then
-  redis.call('HSET', lock, 'holder', token .. ' ' .. latest .. string.sub(holder, AFTER_UNTIL))
+  -- include: prolong { deadline = latest }
+  redis.call('HSET', lock, 'holder', holder)
 elseif dropped then
-  if used then
-    clock, reserved = math.max(clock, tonumber(used)), 0
-    redis.call('HDEL', lock, 'reserved')
-  end
+  if used then clock = math.max(clock, tonumber(used)) end
   -- include: open
+  if used and not successor then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
 end

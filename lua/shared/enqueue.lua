@@ -9,16 +9,16 @@
 --   queue     ZSET     fair waiters by ticket
 --   now       ms       the server's time
 --   clock     µs       the last ticket
---   reserved  µs       the last token that a holder may issue by itself
+--   tick      string   the same
 -- Changes
 --   queued    ms       until when the queue's keys live
 --   keep      ms       the lock's key may live longer
 if queued and queued >= now + ttl and not fresh then
-  redis.call('HSET', lock, 'clock', string.format('%.0f', clock))
+  redis.call('HSET', lock, 'clock', tick)
 else
   queued = math.max(queued or 0, now + 2 * ttl)
   -- include: life { deadline = queued }
-  redis.call('HSET', lock, 'clock', string.format('%.0f', clock), 'queued', queued, 'keep', keep)
+  redis.call('HSET', lock, 'clock', tick, 'queued', queued, 'keep', keep)
   redis.call('PEXPIREAT', queue, queued)
   if life then redis.call('PEXPIREAT', lock, life) end
 end

@@ -3,26 +3,21 @@
 -- An owner with a name may wait elsewhere, too: its other waiters are told, and re-enter.
 --
 -- Takes
---   claim     string  of the new holder (include/claim.lua)
+--   claim     string  of the new holder (lua/shared/claim.lua)
 --   lease     ms      as in the claim
---   token     string  what include/token.lua has just made
---   block?    number  so many tokens after this one are reserved for hand-offs within its client
+--   token     string  what lua/shared/clock.lua has just made
 --   lock      HASH    the lock
 --   now       ms      the server's time
+--   stamp     string  the same
 --   clock     µs      the token as a number
 -- Changes
 --   holder    string  the new one
 --   ends      ms      the end of its lease
---   hold      string  its id
 --   keep      ms      the lock's key may live longer
---   reserved  µs      the last token of the block
-ends, hold = now + lease, string.sub(claim, 1, ID_END)
-holder = token .. ' ' .. ends .. ' ' .. claim
-if block then reserved = clock + block end
+ends = now + lease
+holder = token .. ' ' .. stamp .. ' ' .. claim
 -- include: life { deadline = ends }
-if block then
-  redis.call('HSET', lock, 'holder', holder, 'clock', token, 'keep', keep, 'reserved', string.format('%.0f', reserved))
-elseif life then
+if life then
   redis.call('HSET', lock, 'holder', holder, 'clock', token, 'keep', life)
 else
   redis.call('HSET', lock, 'holder', holder, 'clock', token)

@@ -7,12 +7,11 @@
 -- Takes
 --   deadline  ms  until when the key is surely needed
 --   clock     µs  the last ticket or token
---   reserved  µs  the last token that a holder may issue by itself
 -- Changes
 --   keep      ms  when the key expires, once the includer has recorded that
 -- Gives
 --   life?     ms  a new life, which the includer gives to the key; absent while the present one suffices
-local needed = math.max(deadline, math.ceil(math.max(clock, reserved) / 1000)) + MEMORY
+local needed = deadline * 1000 < clock and math.ceil(clock / 1000) + MEMORY or deadline + MEMORY
 if keep < needed then
   keep = needed + math.floor(MEMORY / 4)
   life = keep

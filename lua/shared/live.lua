@@ -7,9 +7,9 @@
 -- Takes
 --   id      string  the hold
 --   lock    HASH    the lock
---   holds?  string  include/state.lua
---   hold?   string  include/holder.lua
---   ends?   ms      the same
+--   holds?  string  lua/shared/state.lua
+--   hold?   string  lua/shared/holder.lua
+--   ends?   ms      lua/shared/ends.lua
 -- Gives
 --   lives?  ms      by the server's clock; absent: the holder has no such hold
 if holds then

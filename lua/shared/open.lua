@@ -1,12 +1,13 @@
 -- open: the end of a holder: the lock goes to the next fair waiter, or is opened and the unfair ones are woken.
 --
 -- Takes
---   mine?       string   ids that need no message (include/promote.lua)
+--   mine?       string   ids that need no message (lua/shared/promote.lua)
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   expiry      ZSET     waiters' deadlines
 --   now         ms       the server's time
 --   micros      µs       the same
+--   stamp       string   the same
 -- Changes
 --   holder      string   the next one, once the lock has gone on
 --   token       string   its token
@@ -16,10 +17,9 @@
 --   queued      ms       absent where nobody was left
 --   clock       µs       up to the token
 --   keep        ms       the lock's key may live longer
---   reserved    µs       below the token: the new holder has no block
 -- Gives
 --   successor?  string   the id of the new holder
---   unfinished? boolean  who follows is still to be found (include/promote.lua): the lock is neither handed on nor opened
+--   unfinished? boolean  who follows is still to be found (lua/shared/promote.lua): the lock is neither handed on nor opened
 --   heard       number   how many were told that the lock is free
 -- include: forget
 heard = 0

@@ -13,7 +13,7 @@
 --     message for all of them that stand in a row.
 --     In a cluster nobody may be subscribed because the slot has just come to this node, and the waiter has not followed it
 --     yet. If it lost its place for that, a failover would change the order. So there it is passed over only if it has been
---     heard on this very node (include/place.lua); else it is granted the lock, and finds it by a heartbeat.
+--     heard on this very node (lua/shared/place.lua); else it is granted the lock, and finds it by a heartbeat.
 --
 -- The message stands between the end of the old hold and the write of the new one because its count decides; ZPOPMIN is
 -- the first write, and frees memory, so a server at maxmemory still lets the rest through.
@@ -27,6 +27,7 @@
 --   expiry      ZSET     waiters' deadlines
 --   now         ms       the server's time
 --   micros      µs       the same
+--   stamp       string   the same
 -- Changes
 --   holder      string   the new one, if there is a successor
 --   token       string   its token
@@ -35,7 +36,6 @@
 --   queued      ms       absent where nobody was left
 --   clock       µs       up to the token
 --   keep        ms       the lock's key may live longer
---   reserved    µs       below the token: the new holder has no block
 -- Gives
 --   successor?  string   the id of the new holder; absent: nobody was left, or it is unfinished
 --   unfinished? boolean  so many were passed over that the next call has to go on
@@ -63,11 +63,10 @@ repeat
     live = deadline and tonumber(deadline) >= now
   end
   if live then
-    -- include: token
-    local offered = string.format('%.0f', clock)
+    -- include: clock
     local heard = 1
     if not mine or string.sub(waiter, 1, #mine) ~= mine then
-      heard = redis.pcall('PUBLISH', INBOX .. client, reason .. ' ' .. waiter .. ' ' .. offered .. ' ' .. lock)
+      heard = redis.pcall('PUBLISH', INBOX .. client, reason .. ' ' .. waiter .. ' ' .. tick .. ' ' .. lock)
       --[[cluster
       if heard == 0 then
         local here = redis.pcall('CLUSTER', 'MYID')
@@ -77,8 +76,8 @@ repeat
       --]]
     end
     if heard ~= 0 then
-      successor, token = waiter, offered
-      -- include: grant { block = nil }
+      successor, hold, token = waiter, waiter, tick
+      -- include: grant
     else
       deaf = client
     end

@@ -1,8 +1,11 @@
 -- time: the server's clock: the only clock that decides anything (a client's may be wrong, stepped or stopped).
 --
 -- Gives
---   now     ms  whole, rounded down: a lease that ends at `ends` is live while ends >= now, so none ends early (I1)
---   micros  µs  the same instant
+--   stamp   string  the instant as a text: 16 digits of µs, as Redis has given them
+--   micros  µs      the same as a number
+--   now     ms      whole, rounded down: a lease that ends at `ends` is live while ends >= now, so none ends early (I1)
 local time = redis.call('TIME')
-micros = time[1] * 1000000 + time[2]
-now = math.floor(micros / 1000)
+local second, rest = time[1], time[2]
+stamp = #rest == 6 and second .. rest or second .. string.sub('00000' .. rest, -6)
+micros = stamp + 0
+now = (micros - micros % 1000) / 1000

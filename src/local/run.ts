@@ -67,8 +67,8 @@ export class Run {
     return this.#first + this.#used
   }
 
-  /** The last token that was issued. */
-  get last(): number {
-    return this.#first + this.#used
+  /** The last token that was issued; undefined: none besides that of the grant. */
+  get last(): number | undefined {
+    return this.#used > 0 ? this.#first + this.#used : undefined
   }
 }

@@ -52,7 +52,7 @@ test.each([DAY, -DAY])(
 describe('the time of day of Redis steps', () => {
   const options = { lease: 3_000, waiterTtl: 1_500 }
 
-  // Break: `math.max(clock + 1, micros)` to `micros` in lua/shared/clock.lua: tokens go back with the time of day.
+  // Break: `if clock < micros then` to `if micros then` in lua/shared/clock.lua: tokens go back with the time of day.
   test.each([STEP, -STEP])('by %i ms, and back, and again: I2, tokens increase', async step => {
     const { url, step: stepTo } = await steppedServer()
     const key = freshKey()
@@ -116,7 +116,7 @@ describe('the time of day of Redis steps', () => {
     await nothingLeft(redis, holder!, key)
   })
 
-  // Break: `math.max(clock + 1, micros)` to `micros` in lua/shared/clock.lua: the later ticket is smaller.
+  // Break: `if clock < micros then` to `if micros then` in lua/shared/clock.lua: the later ticket is smaller.
   test('back, while some wait: I1 I3 I4, a release hands on at once, in order of arrival', async () => {
     const { url, redis, step } = await steppedServer()
     const key = freshKey()

@@ -31,8 +31,9 @@ async function scene() {
 }
 
 describe('failover to a replica that missed the grant', () => {
-  // Break: `math.max(clock + 1, micros)` to `math.max(clock + 1, 1e15 + 0 * micros)` in lua/shared/clock.lua: counted, not by the time
-  // of day, the same token comes twice. The limit of I1: until the old holder hears of the new master, two hold; only the
+  // Break: `clock, tick = micros, stamp` to
+  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua:
+  // counted, not by the time of day, the same token comes twice. The limit of I1: until the old holder hears of the new master, two hold; only the
   // token tells them apart.
   test('I2: the new grant has a larger token, though two hold', async () => {
     const { replica, theirs, holder, other, key, loseWrites, promote } = await scene()

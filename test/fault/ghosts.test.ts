@@ -70,8 +70,8 @@ describe('a request arrives after its client has gone on', () => {
     await nothingLeft(plainRedis(), next, key)
   })
 
-  // Break: `now + lease` to `now + 9 * lease` in lua/shared/grant.lua: it lasts for longer than its lease. A limit:
-  // until its lease has run out, nobody can tell such a hold from a live one. (The time that it cannot exceed is what is
+  // Break: `stamp .. ' ' .. claim` to `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in lua/shared/grant.lua:
+  // it lasts for longer than its lease. A limit: until its lease has run out, nobody can tell such a hold from a live one. (The time that it cannot exceed is what is
   // tested.)
   test('an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease', async () => {
     const key = freshKey()

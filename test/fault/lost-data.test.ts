@@ -32,7 +32,8 @@ const losses: Record<string, Loss> = {
 }
 
 describe.each(Object.entries(losses))('%s', (_, lose) => {
-  // I2. Break: `math.max(clock + 1, micros)` to `math.max(clock, 1e15 + 0 * micros) + 1` in lua/shared/clock.lua: the tokens are
+  // I2. Break: `clock, tick = micros, stamp` to
+  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: they are
   // counted, and begin anew (with unfair ones: a fair one brings a ticket that is larger than the token before it).
   // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
   // before the lease would have ended.

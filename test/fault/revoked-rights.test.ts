@@ -120,7 +120,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
 })
 
 describe('a right that only speed depends on is revoked', () => {
-  // Break: `redis.pcall('PUBLISH', inbox .. client` to `redis.call('PUBLISH', inbox .. client` in
+  // Break: `redis.pcall('PUBLISH', INBOX .. client` to `redis.call('PUBLISH', INBOX .. client` in
   // lua/shared/promote.lua: the release breaks off half-way (fair). Break: `redis.pcall('PUBLISH'` to
   // `redis.call('PUBLISH'` in lua/mutex/release.lua: the same (unfair).
   test.each([true, false])(

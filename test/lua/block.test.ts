@@ -1,126 +1,157 @@
-/** Blocks of tokens, for hand-offs within a client: lua/mutex/acquire.lua reserves them, lua/mutex/release.lua takes back the rest. */
+/**
+ * Blocks of tokens, for hand-offs within a client: a holder may issue so many after its own, and what follows is above those that
+ * it may have issued (lua/shared/unreported.lua), or says it has (lua/mutex/release.lua).
+ */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
+import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** µs: a minute, so that whatever happens in a test happens before the reserved tokens are in the past. */
-const BLOCK = 60_000_000
+/** As scripts know it. */
+const BLOCK = 1_000
 
 const ada = anonymous('ada')
 const ben = caller('ben')
+const cyd = caller('cyd')
 
-describe('a grant that reserves', () => {
-  test('I2: leaves the clock where it is, and gives the key a life that goes beyond the block', async () => {
+/** A lock whose clock is far ahead of the time of day, so that each token follows from the one before. */
+async function lockAhead(): Promise<TestLock> {
+  const lock = await sharedLock()
+  await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
+  return lock
+}
+
+describe('a grant', () => {
+  test('I2: leaves the clock where it is', async () => {
     const lock = await sharedLock()
-    const reply = await lock.acquire(ada, { reserve: BLOCK })
+    const token = await lock.grant(ada)
 
-    expect(reply).toMatchObject({ status: 'granted', ttl: ada.lease })
-    const { clock, reserved, token } = await lock.hash()
-    expect([token, clock, reserved]).toEqual([reply.token, reply.token, reply.token! + BLOCK].map(String))
-    expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(BLOCK / 1000 + MEMORY - 2_000)
-  })
-
-  test.each([
-    { what: 'a free lock', given: {}, status: 'granted' },
-    { what: 'a lapsed one', given: { holder: ben, endsIn: -1 }, status: 'succeeded' },
-    { what: 'one whose waiters are gone', given: { waiters: [ben] }, status: 'granted' },
-    {
-      what: 'a lapsed one whose waiters are gone',
-      given: { holder: ben, endsIn: -1, waiters: [{ ...ben, joinedAgo: 6_000 }] },
-      status: 'succeeded',
-    },
-  ])('I2: of $what: every grant that is reported has its block', async ({ given, status }) => {
-    const lock = await sharedLock()
-    await lock.given(given)
-    const reply = await lock.acquire(ada, { reserve: BLOCK })
-
-    expect(reply.status).toBe(status)
-    expect(await lock.hash()).toMatchObject({ hold: ada.id, reserved: String(reply.token! + BLOCK) })
-  })
-
-  test('I2: of a lock whose key was lost and whose queue is dead has its block', async () => {
-    const lock = await sharedLock()
-    await lock.given({ waiters: [ben] })
-    await lock.redis.del(lock.names.lock)
-    const { token } = await lock.acquire(ada, { reserve: BLOCK })
-
-    expect((await lock.hash())['reserved']).toBe(String(token! + BLOCK))
-  })
-
-  test('I5: repeated gets the same grant, and reserves nothing more', async () => {
-    const lock = await sharedLock()
-    const { token } = await lock.acquire(ada, { reserve: BLOCK })
-    const before = await lock.snapshot()
-
-    expect(await lock.acquire(ada, { reserve: BLOCK })).toMatchObject({ status: 'granted', token })
-    expect(await lock.snapshot()).toEqual(before)
+    expect(await lock.hash()).toMatchObject({ token: String(token), clock: String(token) })
   })
 
   test.each([
     { what: 'a refused attempt', who: ben, status: 'refused' },
     { what: 're-entry', who: again(ada), status: 'reentered' },
-  ])('$what reserves nothing', async ({ who, status }) => {
+  ])('$what moves nothing', async ({ who, status }) => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const { clock } = await lock.hash()
 
-    expect(await lock.acquire(who, { reserve: BLOCK })).toMatchObject({ status })
+    expect(await lock.acquire(who)).toMatchObject({ status })
     expect(await lock.hash()).toMatchObject({ clock })
     expect(await lock.order()).toEqual([])
   })
 })
 
-describe('tokens after a block (I2)', () => {
+describe('tokens after a holder (I2)', () => {
   test.each([
-    { what: 'it lapsed', end: 'lapse' },
-    { what: 'it was taken away', end: 'force' },
-    { what: 'its release says nothing of the block', end: 'release' },
-  ])('are above the whole of it when $what', async ({ end }) => {
-    const lock = await sharedLock()
-    const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
-    if (end === 'lapse') await lock.lapse()
-    else if (end === 'force') await lock.forceRelease()
-    else await lock.release(ada)
+    { what: 'it lapsed', next: 'acquire', end: (lock: TestLock) => lock.lapse() },
+    { what: 'it was taken away', next: 'acquire', end: (lock: TestLock) => lock.forceRelease() },
+    {
+      what: 'it lapsed, and a sweep has found so',
+      next: 'acquire',
+      async end(lock: TestLock) {
+        await lock.lapse()
+        await lock.redis.hset(lock.names.lock, 'queued', Date.now() + 60_000)
+        expect(await lock.sweep()).toBe('swept')
+        expect(await lock.hash()).not.toHaveProperty('token')
+      },
+    },
+  ])('are above its whole block when $what', async ({ end }) => {
+    const lock = await lockAhead()
+    const token = await lock.grant(ada)
+    await end(lock)
 
     expect(await lock.grant(ben)).toBe(token + BLOCK + 1)
   })
 
-  test.each([{ issued: 0 }, { issued: 7 }])('go on after the $issued that were used', async ({ issued }) => {
-    const lock = await sharedLock()
-    const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
-    await lock.release(ada, token + issued)
+  test.each([
+    {
+      what: 'an attempt finds the lapsed lease',
+      find: async (lock: TestLock) => expect((await lock.acquire(cyd)).status).toBe('refused'),
+    },
+    { what: 'it is taken away', find: (lock: TestLock) => lock.forceRelease() },
+    { what: 'a sweep finds the lapsed lease', find: (lock: TestLock) => lock.sweep() },
+    {
+      what: 'a heartbeat finds the lapsed lease',
+      find: async (lock: TestLock) => expect((await lock.tend([ben, 1])).places).toHaveLength(1),
+    },
+  ])('are above its whole block when $what, and a waiter follows', async ({ what, find }) => {
+    const lock = await lockAhead()
+    const token = await lock.grant(ada)
+    await lock.listen(ben)
+    const ticket = await lock.enqueue(ben)
+    if (what !== 'it is taken away') await lock.lapse()
+    await find(lock)
 
-    expect((await lock.hash())['clock']).toBe(String(token + issued))
-    const next = await lock.grant(ben)
-    expect(next).toBeGreaterThan(token + issued)
-    expect(next).toBeLessThan(token + BLOCK)
+    const { hold, token: next } = await lock.hash()
+    expect(hold).toBe(ben.id)
+    expect(Number(next)).toBe(Math.max(ticket, token + BLOCK) + 1)
   })
 
-  test('go on after the last that was used, also when all of them were', async () => {
-    const lock = await sharedLock()
-    const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
-    await lock.release(ada, token + BLOCK)
+  test('are above the block of whom a client has recorded last', async () => {
+    const lock = await lockAhead()
+    const token = await lock.grant(ada)
+    await lock.pass(ada, anonymous('eve'), token + 5)
+    await lock.lapse()
 
-    expect(await lock.grant(ben)).toBe(token + BLOCK + 1)
+    expect(await lock.grant(ben)).toBeGreaterThan(token + BLOCK)
   })
 
-  test('are not taken back when the clock has moved since', async () => {
+  test.each([{ issued: 0 }, { issued: 7 }, { issued: BLOCK }])(
+    'go on after the $issued that a release names',
+    async ({ issued }) => {
+      const lock = await lockAhead()
+      const token = await lock.grant(ada)
+      await lock.release(ada, token + issued)
+
+      expect((await lock.hash())['clock']).toBe(String(token + issued))
+      expect(await lock.grant(ben)).toBe(token + issued + 1)
+    },
+  )
+
+  test('go on after its own where a release names none', async () => {
+    const lock = await lockAhead()
+    const token = await lock.grant(ada)
+    await lock.release(ada)
+
+    expect(await lock.grant(ben)).toBe(token + 1)
+  })
+
+  test('are above those that a release names, where it hands on', async () => {
+    const lock = await lockAhead()
+    const token = await lock.grant(ada)
+    await lock.enqueue(ben)
+    await lock.listen(ben)
+    await lock.release(ada, token + 7)
+
+    expect(await lock.hash()).toMatchObject({ hold: ben.id, token: String(token + 8) })
+  })
+
+  test('are above those that a release names, where all waiters are dead', async () => {
+    const lock = await lockAhead()
+    const token = await lock.grant(ada)
+    await lock.enqueue(ben)
+    await lock.release(ada, token + 7)
+
+    expect(await lock.grant(cyd)).toBeGreaterThan(token + 7)
+  })
+
+  test('do not go back when the clock has moved since', async () => {
     const lock = await sharedLock()
-    const clock = (await lock.micros()) + BLOCK
+    const clock = (await lock.micros()) + 3_600_000_000
     await lock.given({ holder: ada, clock })
     await lock.release(ada, clock - BLOCK)
 
     expect(await lock.grant(ben)).toBe(clock + 1)
   })
 
-  test('are above those that were used, and above the tickets, when a waiter has joined: the clock keeps time', async () => {
+  test('keep time, where a waiter has joined: above what was used, and above the tickets', async () => {
     const lock = await sharedLock()
-    const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
+    const token = await lock.grant(ada)
     const ticket = await lock.enqueue(ben)
     await lock.listen(ben)
     await lock.release(ada, token + 1)
 
-    expect(ticket).toBeLessThan(token + BLOCK)
     const { token: next, clock, hold } = await lock.hash()
     expect(hold).toBe(ben.id)
     expect(Number(next)).toBeGreaterThan(Math.max(ticket, token + 1))
@@ -129,60 +160,59 @@ describe('tokens after a block (I2)', () => {
   })
 
   test('are above the tickets also of a waiter that has left', async () => {
-    const lock = await sharedLock()
-    const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
+    const lock = await lockAhead()
+    const token = await lock.grant(ada)
     const ticket = await lock.enqueue(ben)
     await lock.leave(ben)
     await lock.release(ada, token + 1)
 
-    expect(await lock.grant(caller('cyd'))).toBeGreaterThan(ticket)
+    expect(await lock.grant(cyd)).toBeGreaterThan(ticket)
   })
 
-  test('are above what a refusal said in between, though the rest was given back', async () => {
-    const lock = await sharedLock()
-    const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
+  test('are above what a refusal said in between', async () => {
+    const lock = await lockAhead()
+    const token = await lock.grant(ada)
     const { clock } = await lock.acquire(ben)
-    await lock.release(ada, token)
+    await lock.release(ada)
 
     expect(clock).toBeGreaterThanOrEqual(token)
     expect(await lock.grant(ben)).toBeGreaterThan(clock!)
   })
 
   test('are not touched by a release that is too late, or repeated (I5)', async () => {
-    const lock = await sharedLock()
-    const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
-    const block = token
-    await lock.release(ada, block)
-    await lock.acquire(ben, { reserve: BLOCK })
+    const lock = await lockAhead()
+    const token = await lock.grant(ada)
+    await lock.release(ada, token + 1)
+    await lock.grant(ben)
     const before = await lock.snapshot()
 
-    expect(await lock.release(ada, block)).toEqual({ status: 'ended' })
+    expect(await lock.release(ada, token + 9)).toEqual({ status: 'ended' })
     expect(await lock.snapshot()).toEqual(before)
   })
 })
 
 describe('the server', () => {
-  test('I9: does no more for a grant with a block, and one HSET more for a release that tells of hand-offs', async () => {
+  test('I9: does one HSET more for a release that tells of hand-offs', async () => {
     const lock = await lockOnOwnServer()
     await lock.grant(ada)
     await lock.release(ada)
     let token = 0
     const grant = async () => {
-      token = (await lock.acquire(ada, { reserve: 1_000 })).token!
+      token = await lock.grant(ada)
     }
 
     expect(await lock.callsInside(grant)).toEqual(['HMGET', 'HSET', 'TIME'])
-    expect(await lock.callsInside(() => lock.release(ada, token))).toEqual(['HDEL', 'HMGET', 'PUBLISH'])
+    expect(await lock.callsInside(() => lock.release(ada))).toEqual(['HDEL', 'HMGET', 'PUBLISH'])
     await grant()
     expect(await lock.callsInside(() => lock.release(ada, token + 1))).toEqual(['HDEL', 'HMGET', 'HSET', 'PUBLISH'])
   })
 
-  test('I4: out of memory, a release gives back all the same', async () => {
+  test('I4: out of memory, a release tells of hand-offs all the same', async () => {
     const lock = await lockOnOwnServer()
-    const token = (await lock.acquire(ada, { reserve: BLOCK })).token!
+    const token = await lock.grant(ada)
     await lock.exhaustMemory()
 
-    expect(await lock.release(ada, token)).toMatchObject({ status: 'released' })
-    expect((await lock.hash())['clock']).toBe(String(token))
+    expect(await lock.release(ada, token + 7)).toMatchObject({ status: 'released' })
+    expect((await lock.hash())['clock']).toBe(String(token + 7))
   })
 })

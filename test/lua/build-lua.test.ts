@@ -51,7 +51,7 @@ describe('the generated scripts', () => {
   })
 
   test.each(Object.entries(named))('%s: what an include makes for itself stays in it', (_, { lua }) => {
-    const inside = ['state', 'time', 'needed', 'latest', 'deaf', 'left', 'many', 'far']
+    const inside = ['fields', 'time', 'needed', 'latest', 'deaf', 'left', 'many', 'far']
     expect(topLevelLocals(lua).filter(name => inside.includes(name))).toEqual([])
   })
 
@@ -154,8 +154,8 @@ describe('the build', () => {
     [
       'reads what its includers have and it does not take',
       'shared/life',
-      '+ MEMORY',
-      '+ MEMORY + now',
+      'if keep < needed',
+      'if keep < needed + now',
       'reads "now", which it does not take',
     ],
     [
@@ -174,10 +174,10 @@ describe('the build', () => {
     ],
     [
       'writes what it takes',
-      'shared/clock',
+      'shared/unreported',
       '\nclock = ',
-      '\nmicros = 0\nclock = ',
-      'writes "micros", which it neither changes nor gives',
+      '\ntoken = 0\nclock = ',
+      'writes "token", which it neither changes nor gives',
     ],
     [
       'writes what its includers have',
@@ -189,9 +189,9 @@ describe('the build', () => {
     [
       'does not take what its include takes',
       'shared/enqueue',
-      '--   reserved  µs       the last token that a holder may issue by itself\n',
+      '--   clock     µs       the last ticket\n',
       '',
-      'its include "life" takes "reserved", which is neither made here nor declared',
+      'its include "life" takes "clock", which is neither made here nor declared',
     ],
     [
       'does not change what its include changes',
@@ -202,14 +202,14 @@ describe('the build', () => {
     ],
     [
       'declares that it takes what it does not read',
-      'shared/token',
-      '--   micros ',
-      '--   spare     ms  nothing\n--   micros ',
+      'shared/unreported',
+      '--   token ',
+      '--   spare  ms  nothing\n--   token ',
       'takes "spare" and does not read it',
     ],
     [
       'declares that it changes what it does not write',
-      'shared/token',
+      'shared/unreported',
       '-- Changes\n',
       '-- Changes\n--   spare     ms  nothing\n',
       'changes "spare" and does not write it',
@@ -223,7 +223,7 @@ describe('the build', () => {
     ],
     [
       'makes a local of what it gives',
-      'shared/clock',
+      'shared/unreported',
       '\nclock = ',
       '\nlocal clock = ',
       'changes "clock" and does not write it',
@@ -239,16 +239,16 @@ describe('the build', () => {
     [
       'declares a name and nothing else',
       'shared/clock',
-      "micros  µs  the server's time",
-      'micros',
+      'micros  µs      the same\n',
+      'micros\n',
       'cannot read "micros"',
     ],
     ['says no type', 'shared/clock', 'micros  µs', 'micros  time', '"micros" has no type or unit, but "time"'],
     [
       'says nothing about a name',
       'shared/clock',
-      "micros  µs  the server's time",
-      'micros  µs',
+      'micros  µs      the same\n',
+      'micros  µs\n',
       '"micros" is not explained',
     ],
     [
@@ -258,11 +258,11 @@ describe('the build', () => {
       'micros  ms',
       '"micros" is ms here and µs elsewhere',
     ],
-    ['includes itself', 'shared/clock', '\nclock = ', '\n-- include: token\nclock = ', '"token" includes itself'],
+    ['includes itself', 'shared/clock', '\nif clock', '\n-- include: clock\nif clock', '"clock" includes itself'],
     [
       'includes what is not there',
-      'shared/token',
-      '-- include: clock',
+      'shared/grant',
+      '-- include: life',
       '-- include: watch',
       'there is no include "watch"',
     ],
@@ -318,7 +318,7 @@ describe('the build', () => {
       'has not what its include changes',
       'sweep',
       '-- include: state\n',
-      "local holder, queued = '', 0\n",
+      "local holder, queued, clock, keep = '', 0, 0, 0\n",
       'its include "open" changes "holds", which is neither made here nor declared',
     ],
     [

@@ -21,10 +21,10 @@ test("shows the holder, the queue with its tickets and deadlines, and the server
   const before = await lock.micros()
 
   const state = await inspect(lock, 10)
-  const { token, until } = await lock.hash()
+  const holder = await lock.redis.hget(lock.names.lock, 'holder')
   const tickets = await lock.redis.zrange(lock.names.queue, 0, '-1', 'WITHSCORES')
   expect(state.micros).toBeGreaterThanOrEqual(before)
-  expect(state).toMatchObject({ holder: `${token} ${until} ${claimOf(ada)}`, holds: 2 })
+  expect(state).toMatchObject({ holder, holds: 2 })
   expect(state.queue).toEqual(tickets)
   expect(state.queue.filter((_, i) => i % 2 === 0)).toEqual([claimOf(ben), claimOf(cyd)])
   expect(state.deadlines).toEqual([cyd.id, String(await lock.deadline(cyd))])

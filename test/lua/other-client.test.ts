@@ -68,7 +68,7 @@ test('it waits for a lock of this client, is handed it, and hands it back, in or
   expect([word, granted]).toEqual(['handoff', id])
   expect(await ours.inspect(key)).toMatchObject({ label: 'ANOTHERLANG1', fencingToken: Number(token) })
 
-  expect(await other.release(id)).toBe('released 0')
+  expect(await other.release(id)).toBe('released')
   const lease = await third
   expect(lease.via).toBe('handoff')
   expect(lease.fencingToken).toBeGreaterThan(Number(token))
@@ -80,7 +80,7 @@ test('its release wakes an unfair waiter of this client, and its lock is taken a
   const [ours, other] = [client(), new Other('ANOTHERLANG2', key)]
   await other.listen()
   const [one, two] = [other.claim(), other.claim()]
-  expect(await other.acquire(one.text)).toMatch(/^granted \d{16} 30000$/)
+  expect(await other.acquire(one.text)).toMatch(/^granted \d{16}$/)
   const waiting = new Promise(resolve => ours.once('waiting', resolve))
   const wait = ours.lock(key)
   await waiting

@@ -8,9 +8,9 @@ const ada = anonymous('ada')
 const own = anonymous('own', { client: ada.client })
 const ben = caller('ben')
 
-/** The token of a holder that has reserved a block. */
+/** The token of a holder that may issue some by itself. */
 async function granted(lock: TestLock): Promise<number> {
-  return (await lock.acquire(ada, { reserve: BLOCK })).token!
+  return lock.grant(ada)
 }
 
 describe('a record', () => {
@@ -24,8 +24,7 @@ describe('a record', () => {
       owner: own.owner,
       label: 'own',
       hold: ada.id,
-      clock: String(token),
-      reserved: String(token + BLOCK),
+      clock: String(token + 1),
     })
   })
 
@@ -105,24 +104,26 @@ describe('fencing (I2)', () => {
     { what: 'is recorded', recorded: true },
   ])('a grant to another is above the whole block where the last hand-off $what', async ({ recorded }) => {
     const lock = await sharedLock()
-    // A minute: far more than what passes here.
-    const token = (await lock.acquire(ada, { reserve: 60_000_000 })).token!
+    await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
+    const token = await lock.grant(ada)
     if (recorded) await lock.pass(ada, own, token + 5)
-    await lock.release(ada)
+    await lock.lapse()
 
-    expect(await lock.grant(ben)).toBe(token + 60_000_001)
+    expect(await lock.grant(ben)).toBe(token + BLOCK + (recorded ? 5 : 0) + 1)
   })
 
-  test('a grant to another is above the recorded token when the rest of the block was given back', async () => {
-    const lock = await sharedLock()
-    const token = (await lock.acquire(ada, { reserve: 60_000_000 })).token!
-    await lock.pass(ada, own, token + 5)
-    await lock.release(ada, token + 5)
+  test.each([{ named: 5 }, { named: undefined }])(
+    'a grant to another is above the recorded token when the release names $named',
+    async ({ named }) => {
+      const lock = await sharedLock()
+      await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
+      const token = await lock.grant(ada)
+      await lock.pass(ada, own, token + 5)
+      await lock.release(ada, named && token + named)
 
-    const next = await lock.grant(ben)
-    expect(next).toBeGreaterThan(token + 5)
-    expect(next).toBeLessThan(token + 60_000_000)
-  })
+      expect(await lock.grant(ben)).toBe(token + 6)
+    },
+  )
 })
 
 describe('late, twice, or out of order (I5)', () => {

@@ -42,6 +42,11 @@ export function freedBy({ client }: Caller): Message {
   return { to: 'unlock', text: `free ${client}` }
 }
 
+/** From where a lease of so many ms ends then, µs. */
+function fromFor(until: number, lease: number): number {
+  return (until - lease) * 1_000
+}
+
 /** A lock that no other test uses, on the server that all tests share. */
 export function sharedLock(): Promise<TestLock> {
   return lockOn(redisUrl())
@@ -92,7 +97,7 @@ export class TestLock {
     const keep = now + 2 * MEMORY
     const hash: Record<string, string | number> = { clock: clock ?? micros, keep }
     if (holder) {
-      hash['holder'] = `${micros} ${now + endsIn} ${claimOf(holder)}`
+      hash['holder'] = `${micros} ${fromFor(now + endsIn, holder.lease)} ${claimOf(holder)}`
     }
     if (reentries.length > 0) hash['holds'] = 1
     if (waiters.length > 0) hash['queued'] = now + MEMORY
@@ -111,17 +116,16 @@ export class TestLock {
   }
 
   /**
-   * One attempt, or, with `queue`, one that joins the queue when it is refused. `reserve`: tokens for hand-offs within
-   * the client.
+   * One attempt, or, with `queue`, one that joins the queue when it is refused.
    */
-  async acquire(who: Caller, { queue = false, reserve }: { queue?: boolean; reserve?: number } = {}) {
+  async acquire(who: Caller, { queue = false }: { queue?: boolean } = {}) {
     const { status, values } = await this.scripts.run('acquire', this.names, {
       claim: claimOf(who),
       lease: who.lease,
-      mode: queue ? 'queue' : reserve,
+      mode: queue ? 'queue' : undefined,
     })
     if (status === 'unfinished') return { status }
-    if (status !== 'refused') return { status, token: Number(values[0]), ttl: Number(values[1]) }
+    if (status !== 'refused') return { status, token: Number(values[0]), ttl: Number(values[1] ?? who.lease) }
     const [ttl, position, ticket, heldFor, clock, bytes] = values.slice(0, 6).map(Number)
     const { owner, label } = decodeNames(values.slice(6).join(' '), bytes!)
     return { status, ttl, position, ticket, owner, label, heldFor, clock }
@@ -147,7 +151,7 @@ export class TestLock {
       id,
       used,
     })
-    if (status === 'released') return { status, heard: Number(values[0]) }
+    if (status === 'released') return { status, heard: Number(values[0] ?? 0) }
     if (status !== 'passed') return { status }
     return { status, id: values[0], token: Number(values[1]), ttl: Number(values[2]) }
   }
@@ -214,7 +218,7 @@ export class TestLock {
     const { holder, ...fields } = await this.redis.hgetall(this.names.lock)
     if (holder === undefined) return fields
     // The scripts find the parts at their places.
-    expect(holder).toMatch(/^\d{16} \d{13} \S{28} /)
+    expect(holder).toMatch(/^\d{16} \d{16} \S{28} /)
     const { token, until, claim } = decodeHolder(holder)!
     const left = 'holds' in fields && (await this.redis.zscore(this.names.holds, claim.id)) === null
     const live = left ? {} : { hold: claim.id }
@@ -225,8 +229,9 @@ export class TestLock {
   /** Changes the holder's token, or the end of its lease. */
   async amendHolder({ token, until }: { token?: number; until?: number }): Promise<void> {
     const holder = (await this.redis.hget(this.names.lock, 'holder'))!
-    const [oldToken, oldUntil] = holder.split(' ', 2)
-    const amended = `${token ?? oldToken} ${until ?? oldUntil} ${holder.slice(31)}`
+    const [oldToken, oldFrom] = holder.split(' ', 2)
+    const from = until === undefined ? oldFrom : fromFor(until, decodeHolder(holder)!.claim.lease)
+    const amended = `${token ?? oldToken} ${from} ${holder.slice(34)}`
     await this.redis.hset(this.names.lock, 'holder', amended)
   }
 

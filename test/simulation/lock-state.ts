@@ -7,6 +7,9 @@ import { namesOf } from '../../src/kinds/mutex/names.ts'
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 
+/** So many tokens after its own are the holder's (lua/shared/unreported.lua). */
+const BLOCK = 1_000
+
 /** Who holds the lock, or held it until its lease lapsed. */
 export interface Holder {
   readonly token: number
@@ -80,7 +83,7 @@ function readHolder(keys: Keyspace, lock: string): Pick<LockState, 'holder' | 'h
   const known = decodeHolder(textOf(text))
   if (!known) throw new Error(`not a holder: ${text}`)
   const { token, until, claim } = known
-  const holder = { token, lastToken: Math.max(token, Number(hash.get('reserved') ?? 0)), claim }
+  const holder = { token, lastToken: token + BLOCK, claim }
   if (!hash.has('holds')) return { holder, holds: new Map([[claim.id, until]]) }
   const all = keys.sortedSet(namesOf(lock).holds)?.members ?? []
   return { holder, holds: new Map(all.map(({ member, score }) => [member, score])) }

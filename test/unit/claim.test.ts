@@ -60,14 +60,15 @@ describe('the names at the end of a claim', () => {
   })
 })
 
-test('a holder is a token, the end of its lease, and a claim', () => {
+test('a holder is a token, the instant from which its lease counts, and a claim', () => {
   const claim = encodeClaim({ ...terms, owner: 'Zoë', label: 'a\nlabel' }, 15_000)
-  const expected = { token: 1795269405034888, until: 1795269435034, claim: decodeClaim(claim) }
-  expect(decodeHolder(`1795269405034888 1795269435034 ${claim}`)).toEqual(expected)
+  const until = 1795269405035 + terms.lease
+  const expected = { token: 1795269405034888, until, claim: decodeClaim(claim) }
+  expect(decodeHolder(`1795269405034888 1795269405035999 ${claim}`)).toEqual(expected)
 })
 
 test.each(['', 'free', `${id}`, `${id} 0 30000`, `${id} x 30000 15000 0 a label`])('%j is neither', text => {
   expect(decodeClaim(text)).toBeUndefined()
   expect(decodeHolder(text)).toBeUndefined()
-  expect(decodeHolder(`1795269405034888 1795269435034 ${text}`)).toBeUndefined()
+  expect(decodeHolder(`1795269405034888 1795269405035999 ${text}`)).toBeUndefined()
 })

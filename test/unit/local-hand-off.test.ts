@@ -76,7 +76,7 @@ describe('a release that finds nobody waits for the end of the turn', () => {
     const [a] = await at.run({ id: 'A' })
     void leaseOf(a!).release()
     await settled()
-    expect(at.ended).toEqual([['A', 0]])
+    expect(at.ended).toEqual([['A', undefined]])
   })
 
   test('I8 but not with a lease that is handed on no more', async () => {
@@ -84,7 +84,7 @@ describe('a release that finds nobody waits for the end of the turn', () => {
     const [a] = await at.run({ id: 'A' })
     at.clock.block(4)
     void leaseOf(a!).release()
-    expect(at.ended).toEqual([['A', 0]])
+    expect(at.ended).toEqual([['A', undefined]])
   })
 
   test('I1 and it is released in Redis if its time is over by then', async () => {
@@ -94,7 +94,7 @@ describe('a release that finds nobody waits for the end of the turn', () => {
     const b = at.begin({ id: 'B' })
     at.clock.block(4)
     await settled()
-    expect([b.lease, at.ended]).toEqual([undefined, [['A', 0]]])
+    expect([b.lease, at.ended]).toEqual([undefined, [['A', undefined]]])
     await at.released()
     expect(at.asking).toEqual(['B'])
   })
@@ -235,7 +235,7 @@ describe('a lease is not handed on', () => {
     // Redis has heard of the one before the other.
     const deadline = at.clock.now() + LEASE / 2
     await at.attempt.answer({ granted: true, token: FIRST, deadline, via: 'reentry' })
-    expect([leaseOf(nested).held, askers[1]!.lease, at.ended]).toEqual([true, undefined, [['A', 0]]])
+    expect([leaseOf(nested).held, askers[1]!.lease, at.ended]).toEqual([true, undefined, [['A', undefined]]])
   })
 
   test('but is, while another owner asks by its name', async () => {

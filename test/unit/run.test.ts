@@ -16,7 +16,7 @@ test('I2 tokens are those after the grant’s own, each once, in their order', (
 
 test('I2 the last token that was issued is named, so that the rest of the block goes back', () => {
   const run = begin()
-  expect(run.last).toBe(500)
+  expect(run.last).toBeUndefined()
   for (let i = 0; i < 3; i++) run.issue()
   expect(run.last).toBe(503)
 })

@@ -53,9 +53,12 @@ export function decodeNames(text: string, bytes: number): { owner: string | unde
   return { owner: names.toString('utf8', 0, bytes), label: names.toString('utf8', bytes) }
 }
 
-/** The text of a lock's `holder`, which is `<token> <until> <claim>`. Undefined: it is none. */
+/**
+ * The text of a lock's `holder`, which is `<token> <from> <claim>`: the lease lasts from there as long as the claim says.
+ * Undefined: it is none.
+ */
 export function decodeHolder(text: string): DecodedHolder | undefined {
-  const [, token, until, rest] = /^(\d+) (\d+) ([\s\S]*)$/.exec(text) ?? []
+  const [, token, from, rest] = /^(\d+) (\d+) ([\s\S]*)$/.exec(text) ?? []
   const claim = rest === undefined ? undefined : decodeClaim(rest)
-  return claim && { token: Number(token), until: Number(until), claim }
+  return claim && { token: Number(token), until: Math.floor(Number(from) / 1000) + claim.lease, claim }
 }

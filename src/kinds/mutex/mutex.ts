@@ -35,6 +35,8 @@ import type { LockState } from './state.ts'
 const RENEWALS_PER_CALL = 200
 /** Waiters tended by one script call; lua/mutex/tend.lua relies on it. */
 const WAITERS_PER_CALL = 500
+/** Tokens that a holder may issue after its own. Scripts know of no others: lua/shared/unreported.lua. */
+const BLOCK = 1_000
 
 export class Mutex implements Kind<LockState>, FairQueue, HandOff {
   readonly queue: FairQueue = this
@@ -62,28 +64,27 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
   }
 
   attempt(claim: Claim, reserve: number): Promise<Granted | Refused> {
-    return this.#acquire(claim, reserve || undefined)
+    return this.#acquire(claim, undefined, Math.min(reserve, BLOCK))
   }
 
   join(claim: Claim): Promise<Granted | Refused> {
-    return this.#acquire(claim, 'queue')
+    return this.#acquire(claim, 'queue', 0)
   }
 
-  /** `mode`: as in the header of lua/mutex/acquire.lua. */
-  #acquire(claim: Claim, mode: 'queue' | number | undefined): Promise<Granted | Refused> {
-    const names = this.#keys.of(claim.key)
-    const args = {
-      claim: this.#text(claim),
-      lease: claim.lease,
-      mode,
-    }
-    return this.#scripts.run('acquire', names, args, ({ status, values, sent }) => {
-      if (status === 'unfinished') return this.#acquire(claim, mode)
+  /** `mode`: as in the header of lua/mutex/acquire.lua. `block`: how many tokens a grant is to have besides its own. */
+  #acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused> {
+    const args = { claim: this.#text(claim), lease: claim.lease, mode }
+    return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
+      if (status === 'unfinished') return this.#acquire(claim, mode, block)
       if (status === 'refused') return this.#refused(values as string[], sent)
-      const [token, ttl] = values.map(Number) as [number, number]
+      const [token, ttl] = values as [string, string | undefined]
+      const via = grantedVia[status]
+      if (ttl === undefined) {
+        const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
+        return block > 0 ? { ...grant, block } : grant
+      }
       // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back.
-      const grant = grantedUntil(token, surelyUntil(sent, Math.min(ttl, claim.lease)), grantedVia[status])
-      return values[2] === undefined ? grant : { ...grant, block: Number(values[2]) }
+      return grantedUntil(token, surelyUntil(sent, Math.min(Number(ttl), claim.lease)), via)
     })
   }
 

@@ -127,8 +127,8 @@ class Sequence {
   readonly #pair: Pair
   readonly #callers: Caller[]
   readonly #tickets = new Map<string, string>()
-  /** The latest grant in a reply, with the number of tokens reserved after its own. */
-  #granted = { id: '', token: 0, block: 0 }
+  /** The latest grant in a reply. */
+  #granted = { id: '', token: 0 }
 
   constructor(random: Random, pair: Pair, clients: readonly string[]) {
     this.#random = random
@@ -147,7 +147,7 @@ class Sequence {
     const pair = this.#pair
     await pair.pass(random.chance(0.6) ? random.between(0.01, 30) : random.between(0, 2 * TTL))
     const { id, lease, claim } = random.pick(this.#callers)
-    const { token, block } = this.#granted
+    const { token } = this.#granted
     switch (random.int(0, 10)) {
       case 0:
       case 1:
@@ -155,11 +155,11 @@ class Sequence {
         return this.#acquire({
           claim,
           lease,
-          mode: random.pick([undefined, 1, 1_000, 'queue', 'queue']),
+          mode: random.pick([undefined, undefined, undefined, 'queue', 'queue']),
         })
       case 3:
       case 4: {
-        const used = random.chance(0.5) ? token + random.int(0, block) : undefined
+        const used = random.chance(0.5) ? token + random.int(0, 1_000) : undefined
         const ours = random.chance(0.7) ? this.#granted.id || id : id
         await pair.run('release', { id: ours, used })
         return
@@ -177,7 +177,7 @@ class Sequence {
         await pair.run('pass', {
           id: this.#granted.id,
           claim: text,
-          issued: token + random.int(0, block),
+          issued: token + random.int(0, 1_000),
           lease,
         })
         return
@@ -207,7 +207,7 @@ class Sequence {
     const reply = (await this.#pair.run('acquire', args)) as string
     const id = String(args.claim).slice(0, 28)
     const [status, token, , third] = reply.split(' ')
-    if (status !== 'refused') this.#granted = { id, token: Number(token), block: Number(third ?? 0) }
+    if (status !== 'refused') this.#granted = { id, token: Number(token) }
     else if (args.mode === 'queue') this.#tickets.set(id, third!)
   }
 }

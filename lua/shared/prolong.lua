@@ -1,0 +1,9 @@
+-- prolong: writes into `holder` that its lease lasts until a deadline, earlier or later than so far.
+--
+-- Takes
+--   deadline  ms      by the server's clock
+--   token     string  the holder's
+-- Changes
+--   holder    string  has another `from`
+local granted = string.match(holder, LEASE, HELD_TERMS_AT)
+holder = token .. ' ' .. string.format('%.0f', (deadline - granted) * 1000) .. string.sub(holder, AFTER_FROM)

@@ -1,0 +1,13 @@
+-- unreported: moves the clock beyond the tokens that a holder may have issued by itself, which ends without a release that
+-- says which of them was the last.
+--
+-- They are not added at the grant: the clock would run ahead of the time of day by a block for each hold that is handed on
+-- before its block has been used: and then neither tokens after a loss of data nor the age of tickets could be trusted.
+--
+-- Takes
+--   token  string  the holder's, as Redis knows it
+-- Changes
+--   clock  µs      at least the last token of the holder's block
+-- Constants
+--   BLOCK = 1000   tokens that a holder may issue after its own (src/kinds/mutex/mutex.ts)
+clock = math.max(clock, token + BLOCK)
