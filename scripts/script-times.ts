@@ -44,7 +44,7 @@ const all = [lock]
 /** Of clients of their own. */
 const [ann, ben] = ['a', 'b'].map(letter => letter.repeat(28)) as [string, string]
 const claimOf = (id: string) => `${id} 0 ${LEASE} ${TTL} 0 a label`
-const acquire = (id: string, ...mode: 'queue'[]): Call => ['acquire', all, [claimOf(id), LEASE, ...mode]]
+const acquire = (id: string, ...mode: 'queue'[]): Call => ['acquire', all, [claimOf(id), ...mode]]
 const release = (id: string): Call => ['release', all, [id]]
 const leave = (id: string): Call => ['leave', all, [id, claimOf(id)]]
 const tend = (ids: readonly string[]): Call => [

@@ -15,7 +15,6 @@
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
 --   claim       string  who asks, and what for (include/claim.lua)
---   lease       ms      as in the claim
 --   mode?       string  'queue': join the queue if refused
 -- Replies
 --   granted     token: the lock was free. Token, ttl ms: an earlier call with this id has got it
@@ -32,6 +31,7 @@
 -- include: read
 -- include: time
 -- include: numbers
+local lease = string.match(claim, LEASE, TERMS_AT)
 
 -- The usual case stands before everything that it does not need.
 if not holder and not queued and clock ~= NO_CLOCK then

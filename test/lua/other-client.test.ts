@@ -38,7 +38,7 @@ class Other {
   }
 
   acquire(text: string, ...mode: string[]): Promise<string> {
-    return this.#run('acquire', text, 30_000, ...mode)
+    return this.#run('acquire', text, ...mode)
   }
 
   release(id: string): Promise<string> {

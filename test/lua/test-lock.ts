@@ -121,7 +121,6 @@ export class TestLock {
   async acquire(who: Caller, { queue = false }: { queue?: boolean } = {}) {
     const { status, values } = await this.scripts.run('acquire', this.names, {
       claim: claimOf(who),
-      lease: who.lease,
       mode: queue ? 'queue' : undefined,
     })
     if (status === 'unfinished') return { status }

@@ -73,7 +73,7 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
 
   /** `mode`: as in the header of lua/mutex/acquire.lua. `block`: how many tokens a grant is to have besides its own. */
   #acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused> {
-    const args = { claim: this.#text(claim), lease: claim.lease, mode }
+    const args = { claim: this.#text(claim), mode }
     return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
       if (status === 'unfinished') return this.#acquire(claim, mode, block)
       if (status === 'refused') return this.#refused(values as string[], sent)

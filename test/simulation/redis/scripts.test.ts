@@ -154,7 +154,6 @@ class Sequence {
       case 2:
         return this.#acquire({
           claim,
-          lease,
           mode: random.pick([undefined, undefined, undefined, 'queue', 'queue']),
         })
       case 3:
@@ -255,7 +254,7 @@ test('they do so with more dead waiters than one call passes over', async () => 
     forceRelease: ({ run }) => run('forceRelease', { request: 'x' }),
     async acquire({ run, pass }) {
       await pass(500)
-      return run('acquire', { claim: claimOf(heir), lease: 400, mode: 'queue' })
+      return run('acquire', { claim: claimOf(heir), mode: 'queue' })
     },
     async tend({ run, pass }, ticket) {
       await pass(500)
@@ -267,10 +266,10 @@ test('they do so with more dead waiters than one call passes over', async () => 
     const { clock, run, pass } = pair
     await ear.subscribe(...pair.channels(heardOf))
     await pass(1)
-    await run('acquire', { claim: claimOf(holder), lease: 400, mode: undefined })
+    await run('acquire', { claim: claimOf(holder), mode: undefined })
     const waiters = crowd.flatMap((id, i) => [claimOf(id), clock.micros + i])
     await run('tend', { ttl: TTL, waiters })
-    const queued = await run('acquire', { claim: claimOf(heir), lease: 400, mode: 'queue' })
+    const queued = await run('acquire', { claim: claimOf(heir), mode: 'queue' })
     expect([await find(pair, String(queued).split(' ')[3]!)].flat()).toEqual(['unfinished'])
     expect(await run('sweep', {})).toBe('unfinished')
     expect(await run('sweep', {})).toBe('swept')
