@@ -244,7 +244,7 @@ export class Holds {
   #endLapsed(hold: Hold): void {
     this.#lapsed.get(hold)?.cancel()
     this.#lapsed.delete(hold)
-    this.#endInBackground(hold.name)
+    this.#endInBackground(hold.name, hold.run?.last)
   }
 
   /** Ends a hold that nobody waits for but `close`. */

@@ -46,6 +46,16 @@ describe('a release hands the lock on', () => {
     expect(at.kind.releases.next.args).toMatchObject([{ key: KEY, id: 'A' }, FIRST + 2])
   })
 
+  // While the server's clock stands back, the next token is the one after the last that Redis knows of.
+  test('I2 the last token is named as well where the lease has run out, and is ended in the background', async () => {
+    const at = new HandingOn()
+    const [a, b] = await at.run({ id: 'A', lease: 500, renew: false }, { id: 'B', lease: 500, renew: false })
+    void leaseOf(a!).release()
+    await at.clock.advance(1_000)
+    expect(leaseOf(b!).signal.aborted).toBe(true)
+    expect(at.kind.releases.next.args).toMatchObject([{ key: KEY, id: 'A' }, FIRST + 1])
+  })
+
   test('I7 and leaves nothing behind when all are done', async () => {
     const at = new HandingOn()
     for (const asker of await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })) void leaseOf(asker).release()
