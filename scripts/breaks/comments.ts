@@ -1,7 +1,7 @@
 /**
  * What the comments of tests say about the lines that they guard. Above a test, or a group of tests, stands
  *
- *     // Break: `a > b` to `a >= b` in src/wait/line.ts: what can be seen then.
+ *     // Break: `a > b` to `a >= b` in src/local/line.ts: what can be seen then.
  *
  * and the test has to fail once `a > b` has become `a >= b`. Each quotation occurs exactly once in its file. Instead of "to …"
  * it may say "away". Several changes before the colon are made together; a further "Break" is another way to fail.

@@ -15,7 +15,7 @@
  * Among clients the heads take turns, so a head may have to leave the lock to others for a moment before it tries (turns.ts).
  * Meanwhile it stands here like any other, hears the unlock channel, and has a timer in case it hears nothing (I4). A call
  * that is to end soon is asked for in time to be refused. Where no other client heard a release, the line is `alone` until
- * anything shows another one; then lease/run.ts has another bound for its runs.
+ * anything shows another one; then run.ts has another bound for its runs.
  */
 import type { Granted, Holder, Refused } from '../kind.ts'
 import type { Waiter, WaiterRecord } from './waiter.ts'

@@ -7,8 +7,8 @@
  * 2012): who shares something close by passes the lock on there, within bounds, before it goes back to everybody.
  *
  *   Exclusion (I1)  a lease is handed on only while it surely lasts, and for no longer than it lasts.
- *   Fencing (I2)    each grant has a token of its own, from a block that was reserved in Redis with the first grant; what
- *                   is left of the block is given back with the release, so that the clock does not run ahead.
+ *   Fencing (I2)    each grant has a token of its own, from the block of tokens after that of the first grant, which Redis gives
+ *                   to nobody else meanwhile. The release says which was the last, so that the clock does not run ahead.
  *   Order (I3, I4)  a run ends with its block, or `LONGEST_RUN` after its begin, or when a fair waiter is known to be
  *                   queued: then Redis decides who is next. It is for the others that runs are so short: where the last
  *                   release has found none, it may go on for `LONGEST_ALONE`.
