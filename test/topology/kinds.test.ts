@@ -26,8 +26,7 @@ test('I7 a grant for an id that nobody waits for goes back to the kind whose loc
   const client = kept.id.slice(0, 12)
   const lock = `lock:%twin/{${key}}`
   const stray = `${client}nobody-s-own-id-`
-  const names = [lock, `${lock}:queue`, `${lock}:expiry`]
-  await redis.eval(mutex.scripts.acquire.lua, 3, ...names, `${stray} 0 60000 60000 0 x`, 60_000, 60_000, 'lock:inbox:')
+  await redis.eval(usualTexts.acquire, 1, lock, `${stray} 0 60000 60000 0 x`)
   expect(await member.session.locks(twin).kind.inspection.isLocked(key)).toBe(true)
   await redis.publish(`lock:inbox:${client}`, `handoff ${stray} 1 ${lock}`)
   await eventually(async () => !(await member.session.locks(twin).kind.inspection.isLocked(key)))
