@@ -22,8 +22,11 @@ int clock_gettime(clockid_t id, struct timespec *time) {
   if (!real_clock_gettime) real_clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
   int result = real_clock_gettime(id, time);
   if (result == 0 && offset && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) {
-    long long nanos = time->tv_nsec + *offset % 1000000 * 1000;
-    time->tv_sec += *offset / 1000000 + nanos / 1000000000;
+    // Rounded down, also below zero: the nanoseconds of a time are never negative.
+    long long micros = *offset % 1000000;
+    if (micros < 0) micros += 1000000;
+    long long nanos = time->tv_nsec + micros * 1000;
+    time->tv_sec += (*offset - micros) / 1000000 + nanos / 1000000000;
     time->tv_nsec = nanos % 1000000000;
   }
   return result;
