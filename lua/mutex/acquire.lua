@@ -31,7 +31,7 @@
 -- include: read
 -- include: time
 -- include: numbers
-local lease = string.match(claim, LEASE, TERMS_AT)
+local lease = claim:match(LEASE, TERMS_AT)
 
 -- The usual case stands before everything that it does not need.
 if not holder and not queued and clock ~= NO_CLOCK then
@@ -44,7 +44,7 @@ end
 -- include: keys
 -- include: holder
 -- include: ends
-local id = string.sub(claim, 1, ID_END)
+local id = claim:sub(1, ID_END)
 local held = holder and ends >= now
 if held then
   -- include: live
@@ -54,12 +54,12 @@ if held then
   end
 end
 
-if held and string.sub(claim, TERMS_AT, NAMELESS_END) ~= NAMELESS then
+if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   -- include: claim
-  local size, rest = string.match(claim, NAMES, TERMS_AT)
-  local self, owner = string.sub(rest, 1, size), bytes == '0' and hold or string.sub(names, 1, bytes)
-  local ours, theirs = string.sub(hold, 1, CLIENT_END), string.sub(owner, 1, CLIENT_END)
-  if self == owner and (string.sub(id, 1, CLIENT_END) == ours or theirs ~= ours) then
+  local size, rest = claim:match(NAMES, TERMS_AT)
+  local self, owner = rest:sub(1, size), bytes == '0' and hold or names:sub(1, bytes)
+  local ours, theirs = hold:sub(1, CLIENT_END), owner:sub(1, CLIENT_END)
+  if self == owner and (id:sub(1, CLIENT_END) == ours or theirs ~= ours) then
     local all = lock .. ':holds'
     if holds then
       -- include: trim { timetable = all }
@@ -69,7 +69,7 @@ if held and string.sub(claim, TERMS_AT, NAMELESS_END) ~= NAMELESS then
     end
     local deadline = now + lease
     redis.call('ZADD', all, deadline, id)
-    if string.sub(id, 1, CLIENT_END) == ours and tonumber(lease) > tonumber(string.match(holder, LEASE, HELD_TERMS_AT)) then
+    if id:sub(1, CLIENT_END) == ours and tonumber(lease) > tonumber(holder:match(LEASE, HELD_TERMS_AT)) then
       local first = tonumber(redis.call('ZSCORE', all, hold) or nil)
       if first and first >= now and first < deadline then redis.call('ZADD', all, deadline, hold) end
     end
@@ -94,7 +94,7 @@ if leftBehind then queued = LIFE_UNKNOWN end
 
 local ticket, position = NO_TICKET, NOT_QUEUED
 if mode == 'queue' and (held or queued) then
-  local ttl, headStart = string.match(claim, WAITING, TERMS_AT)
+  local ttl, headStart = claim:match(WAITING, TERMS_AT)
   -- include: clock
   ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
   local joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1

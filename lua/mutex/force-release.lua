@@ -32,6 +32,6 @@ if holds then lost = redis.call('ZRANGE', lock .. ':holds', -MOST_TOLD, -1) end
 -- include: open { mine = nil }
 redis.call('HSET', lock, 'forced', request, 'clock', string.format('%.0f', clock))
 for _, id in ipairs(lost) do
-  redis.pcall('PUBLISH', INBOX .. string.sub(id, 1, CLIENT_END), 'lost ' .. id .. ' ' .. ended .. ' ' .. lock)
+  redis.pcall('PUBLISH', INBOX .. id:sub(1, CLIENT_END), 'lost ' .. id .. ' ' .. ended .. ' ' .. lock)
 end
 return unfinished and 'unfinished' or 'released'

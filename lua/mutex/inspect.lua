@@ -22,7 +22,7 @@ if most then
   end
   page = redis.call('ZRANGE', queue, from, from + most - 1, 'WITHSCORES')
   for i = 1, #page, 2 do
-    local waiter = string.sub(page[i], 1, ID_END)
+    local waiter = page[i]:sub(1, ID_END)
     local deadline = redis.call('ZSCORE', expiry, waiter)
     if deadline then
       deadlines[#deadlines + 1] = waiter

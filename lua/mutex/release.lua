@@ -18,10 +18,10 @@
 -- Invariants: I2 I3 I4 I5 I7
 -- include: read
 
-local client = string.sub(id, 1, CLIENT_END)
+local client = id:sub(1, CLIENT_END)
 
 -- The usual case stands before everything that it does not need.
-if holder and not queuedUntil and not holds and string.sub(holder, HELD_ID_AT, HELD_ID_END) == id then
+if holder and not queuedUntil and not holds and holder:sub(HELD_ID_AT, HELD_ID_END) == id then
   redis.call('HDEL', lock, 'holder')
   if used and tonumber(last or 0) < tonumber(used) then redis.call('HSET', lock, 'clock', used) end
   local told = redis.pcall('PUBLISH', lock .. ':unlock', 'free ' .. client)
@@ -35,7 +35,7 @@ end
 local ends
 -- include: drop { mine = client }
 if not dropped then return 'ended' end
-if successor and string.sub(successor, 1, CLIENT_END) == client then
+if successor and successor:sub(1, CLIENT_END) == client then
   return 'passed ' .. successor .. ' ' .. token .. ' ' .. ends - now
 end
 if unfinished then return 'unfinished' end

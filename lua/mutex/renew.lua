@@ -24,7 +24,7 @@
 local function renew(lock, id, known, lease)
   local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'holds')
   if state.err then
-    if string.find(state.err, 'WRONGTYPE') then return false end
+    if state.err:find('WRONGTYPE') then return false end
     return error(state.err)
   end
   local holder, holds = state[1], state[4]

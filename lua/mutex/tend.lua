@@ -26,7 +26,7 @@
 local joins, deadlines, heldUntil = {}, {}, {}
 for i = 1, #waiters, 2 do
   local claim, ticket = waiters[i], waiters[i + 1]
-  local id = string.sub(claim, 1, ID_END)
+  local id = claim:sub(1, ID_END)
   -- include: live
   if lives and lives >= now then
     heldUntil[i] = lives
@@ -53,7 +53,7 @@ if queued and not (holder and ends >= now) then
     -- include: unreported
   end
   -- include: forget
-  -- include: promote { reason = how, mine = string.sub(waiters[1], 1, CLIENT_END) }
+  -- include: promote { reason = how, mine = waiters[1]:sub(1, CLIENT_END) }
   if unfinished then return { 'unfinished' } end
   granted = successor
 end
@@ -62,7 +62,7 @@ local since, known = math.max(0, now - math.floor(token / 1000)), string.format(
 -- include: claim
 local reply = { 'tended', ends - now, since, known, tonumber(bytes), names }
 for i = 1, #waiters, 2 do
-  local id = string.sub(waiters[i], 1, ID_END)
+  local id = waiters[i]:sub(1, ID_END)
   if heldUntil[i] then
     reply[#reply + 1] = { token, heldUntil[i] - now, hold == id and how or 'reentry' }
   elseif granted == id then

@@ -21,4 +21,4 @@
 --   LEASE = '^ %d+ (%d+)'                           lease
 --   WAITING = '^ %d+ %d+ (%d+) (%d+) '              waiterTtl, headStart
 --   LEASE_AND_WAITING = '^ %d+ (%d+) (%d+) (%d+) '  all three
-bytes, names = string.match(holder, NAMES, HELD_TERMS_AT)
+bytes, names = holder:match(NAMES, HELD_TERMS_AT)

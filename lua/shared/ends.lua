@@ -5,5 +5,5 @@
 -- Gives
 --   ends?    ms      by the server's clock; absent where nobody holds
 if holder then
-  ends = math.floor(string.sub(holder, FROM_AT, FROM_END) / 1000) + string.match(holder, LEASE, HELD_TERMS_AT)
+  ends = math.floor(holder:sub(FROM_AT, FROM_END) / 1000) + holder:match(LEASE, HELD_TERMS_AT)
 end

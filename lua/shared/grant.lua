@@ -23,7 +23,7 @@ else
   redis.call('HSET', lock, 'holder', holder, 'clock', token)
 end
 if life then redis.call('PEXPIREAT', lock, life) end
-if string.sub(claim, TERMS_AT, NAMELESS_END) ~= NAMELESS then
-  local size, rest = string.match(claim, NAMES, TERMS_AT)
-  redis.pcall('PUBLISH', lock .. ':unlock', 'entered ' .. string.sub(rest, 1, size))
+if claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
+  local size, rest = claim:match(NAMES, TERMS_AT)
+  redis.pcall('PUBLISH', lock .. ':unlock', 'entered ' .. rest:sub(1, size))
 end

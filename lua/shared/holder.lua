@@ -17,5 +17,5 @@
 --   HELD_ID_END = 62    where the id ends
 --   HELD_TERMS_AT = 63  the claim without its id (lua/shared/claim.lua)
 if holder then
-  token, hold = string.sub(holder, 1, TOKEN_END), string.sub(holder, HELD_ID_AT, HELD_ID_END)
+  token, hold = holder:sub(1, TOKEN_END), holder:sub(HELD_ID_AT, HELD_ID_END)
 end

@@ -8,7 +8,7 @@
 --   expiry  ZSET    waiters' deadlines
 --   now     ms      the server's time
 --[[cluster
-local who = string.sub(id, 1, CLIENT_END)
+local who = id:sub(1, CLIENT_END)
 local listeners = redis.pcall('PUBSUB', 'SHARDNUMSUB', INBOX .. who)
 local here = redis.pcall('CLUSTER', 'MYID')
 if not here.err and (listeners[2] or 0) > 0 then

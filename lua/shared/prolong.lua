@@ -5,5 +5,5 @@
 --   token     string  the holder's
 -- Changes
 --   holder    string  has another `from`
-local granted = string.match(holder, LEASE, HELD_TERMS_AT)
-holder = token .. ' ' .. string.format('%.0f', (deadline - granted) * 1000) .. string.sub(holder, AFTER_FROM)
+local granted = holder:match(LEASE, HELD_TERMS_AT)
+holder = token .. ' ' .. string.format('%.0f', (deadline - granted) * 1000) .. holder:sub(AFTER_FROM)

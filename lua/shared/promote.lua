@@ -55,8 +55,8 @@ repeat
     --]]
     break
   end
-  local waiter, client = string.sub(claim, 1, ID_END), string.sub(claim, 1, CLIENT_END)
-  local lease, ttl, headStart = string.match(claim, LEASE_AND_WAITING, TERMS_AT)
+  local waiter, client = claim:sub(1, ID_END), claim:sub(1, CLIENT_END)
+  local lease, ttl, headStart = claim:match(LEASE_AND_WAITING, TERMS_AT)
   local live = client ~= deaf and (first[2] + headStart) / 1000 + ttl >= now
   if not live and client ~= deaf then
     local deadline = redis.call('ZSCORE', expiry, waiter)
@@ -65,7 +65,7 @@ repeat
   if live then
     -- include: clock
     local heard = 1
-    if not mine or string.sub(waiter, 1, #mine) ~= mine then
+    if not mine or waiter:sub(1, #mine) ~= mine then
       heard = redis.pcall('PUBLISH', INBOX .. client, reason .. ' ' .. waiter .. ' ' .. tick .. ' ' .. lock)
       --[[cluster
       if heard == 0 then

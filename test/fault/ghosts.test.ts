@@ -32,7 +32,7 @@ describe('a request arrives after its client has gone on', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `and string.sub(holder, HELD_ID_AT, HELD_ID_END) == id` away in lua/mutex/release.lua: the hold of another is ended.
+  // Break: `and holder:sub(HELD_ID_AT, HELD_ID_END) == id` away in lua/mutex/release.lua: the hold of another is ended.
   // Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/shared/drop.lua: the same.
   test('a release, after another has taken the lock: I5, it changes nothing', async () => {
     const key = freshKey()

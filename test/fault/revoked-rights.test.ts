@@ -137,7 +137,7 @@ describe('a right that only speed depends on is revoked', () => {
     },
   )
 
-  // Break: `mine = string.sub(waiters[1], 1, CLIENT_END)` to `mine = nil` in lua/mutex/tend.lua: a waiter whose inbox is
+  // Break: `mine = waiters[1]:sub(1, CLIENT_END)` to `mine = nil` in lua/mutex/tend.lua: a waiter whose inbox is
   // not heard is passed over each time.
   test.each([
     ['the command', ['-subscribe']],

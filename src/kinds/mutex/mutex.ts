@@ -162,16 +162,12 @@ export class Mutex implements Kind<LockState>, FairQueue, HandOff {
 
   async pass({ key, id }: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
     const { lease } = heir
-    const { status, values, sent } = await this.#scripts.run(
-      'pass',
-      { lock: this.#keys.of(key).lock },
-      {
-        id,
-        claim: this.#text({ ...heir, key, id, headStart: 0 }),
-        issued: token,
-        lease,
-      },
-    )
+    const { status, values, sent } = await this.#scripts.run('pass', this.#keys.of(key), {
+      id,
+      claim: this.#text({ ...heir, key, id, headStart: 0 }),
+      issued: token,
+      lease,
+    })
     if (status === 'gone') return undefined
     return { deadline: surelyUntil(sent, Math.min(Number(values[0]), lease)), queued: values[1] === '1' }
   }
