@@ -6,6 +6,7 @@
  * body and caller cannot disagree about positions; what could still be wrong is checked here, on the syntax tree:
  *   - every name of the header is used, and nothing is a global that Redis does not offer;
  *   - KEYS and ARGV are not touched by hand;
+ *   - a key that is none of KEYS is made where it is asked for (scripts/lua/keys.ts), and nowhere else;
  *   - the first words of the replies, arrays or texts, are those that the header lists.
  * A trailing `?` marks an argument that may be absent, a trailing `...` the rest of the list.
  *

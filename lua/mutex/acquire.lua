@@ -60,7 +60,6 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   local self, owner = rest:sub(1, size), bytes == '0' and hold or names:sub(1, bytes)
   local ours, theirs = hold:sub(1, CLIENT_END), owner:sub(1, CLIENT_END)
   if self == owner and (id:sub(1, CLIENT_END) == ours or theirs ~= ours) then
-    local all = lock .. ':holds'
     if holds then
       -- include: trim { timetable = all }
     else

@@ -25,10 +25,10 @@
 if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
 if not holder or ends < now then return 'free' end
 
-local ended, lost = token, { hold }
-if holds then lost = redis.call('ZRANGE', lock .. ':holds', -MOST_TOLD, -1) end
--- include: unreported
 -- include: keys
+local ended, lost = token, { hold }
+if holds then lost = redis.call('ZRANGE', all, -MOST_TOLD, -1) end
+-- include: unreported
 -- include: open { mine = nil }
 redis.call('HSET', lock, 'forced', request, 'clock', string.format('%.0f', clock))
 for _, id in ipairs(lost) do

@@ -8,11 +8,12 @@
 --   behind?  string  its claim
 -- Replies
 --   state    now µs, holder, live holds, {claim, ticket, …}, {waiter, deadline ms, …}
--- include: keys
 -- include: time
 
 local lockState = redis.call('HMGET', lock, 'holder', 'holds')
-local live = lockState[2] and redis.call('ZCOUNT', lock .. ':holds', now, '+inf')
+local holds = lockState[2]
+-- include: keys
+local live = holds and redis.call('ZCOUNT', all, now, '+inf')
 local page, deadlines = {}, {}
 if most then
   local from = 0

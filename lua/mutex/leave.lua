@@ -14,9 +14,9 @@
 --   unfinished  the same; who follows is found by lua/mutex/sweep.lua, because so many waiters were passed over
 --   absent      it was neither
 -- Invariants: I4 I5 I7
--- include: keys
 -- include: state
 -- include: holder
+-- include: keys
 
 local outcome = 'absent'
 if entry then

@@ -21,6 +21,7 @@
 -- include: ends
 -- include: time
 
+-- include: all
 -- include: live
 if hold ~= id or not lives or lives < now then return 'gone' end
 

@@ -31,6 +31,7 @@ local function renew(lock, id, known, lease)
   local clock, keep = tonumber(state[2] or 0), tonumber(state[3] or 0)
   -- include: holder
   -- include: ends
+  -- include: all
   -- include: live
   if not lives or lives < now then return false end
   if tonumber(token) > known then return GRANTED_ANEW end
@@ -40,8 +41,8 @@ local function renew(lock, id, known, lease)
   -- include: life
   redis.call('PEXPIREAT', lock, keep)
   if holds then
-    redis.call('ZADD', lock .. ':holds', deadline, id)
-    redis.call('PEXPIREAT', lock .. ':holds', keep)
+    redis.call('ZADD', all, deadline, id)
+    redis.call('PEXPIREAT', all, keep)
   end
   if deadline > ends then
     -- include: prolong

@@ -15,10 +15,10 @@
 -- include: time
 
 if holder and ends >= now or not queued then return 'swept' end
+-- include: keys
 if holder then
   -- include: unreported
 end
--- include: keys
 -- include: open { mine = nil }
 if holder and not successor then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
 return unfinished and 'unfinished' or 'swept'

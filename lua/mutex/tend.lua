@@ -15,8 +15,8 @@
 --   tended      ttl ms, held for ms, clock, bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
 --   unfinished  the waiters are queued, but so many dead ones were passed over that the server had to do something else first; ask again
 -- Invariants: I3 I4 I7
--- include: keys
 -- include: state
+-- include: keys
 -- include: holder
 -- include: ends
 -- include: time

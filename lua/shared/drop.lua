@@ -9,6 +9,7 @@
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   expiry      ZSET     waiters' deadlines
+--   all         ZSET     lua/shared/all.lua
 --   now         ms       the server's time
 --   micros      µs       the same
 --   stamp       string   the same
@@ -30,8 +31,8 @@ heard = 0
 dropped = hold == id
 local latest
 if holds then
-  dropped = redis.call('ZREM', lock .. ':holds', id) == 1
-  latest = tonumber(redis.call('ZRANGE', lock .. ':holds', -1, -1, 'WITHSCORES')[2] or nil)
+  dropped = redis.call('ZREM', all, id) == 1
+  latest = tonumber(redis.call('ZRANGE', all, -1, -1, 'WITHSCORES')[2] or nil)
 end
 if dropped and latest and latest >= now then
   -- include: prolong { deadline = latest }

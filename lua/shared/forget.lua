@@ -2,10 +2,11 @@
 --
 -- Takes
 --   lock    HASH    the lock
+--   all     ZSET    lua/shared/all.lua
 -- Changes
 --   holds   string  absent from here on
 if holds then
-  redis.call('UNLINK', lock .. ':holds')
+  redis.call('UNLINK', all)
   redis.call('HDEL', lock, 'holds')
   holds = nil
 end

@@ -6,14 +6,14 @@
 --
 -- Takes
 --   id      string  the hold
---   lock    HASH    the lock
+--   all     ZSET    lua/shared/all.lua
 --   holds?  string  lua/shared/state.lua
 --   hold?   string  lua/shared/holder.lua
 --   ends?   ms      lua/shared/ends.lua
 -- Gives
 --   lives?  ms      by the server's clock; absent: the holder has no such hold
 if holds then
-  lives = tonumber(redis.call('ZSCORE', lock .. ':holds', id) or nil)
+  lives = tonumber(redis.call('ZSCORE', all, id) or nil)
 elseif hold == id then
   lives = ends
 end

@@ -5,6 +5,7 @@
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   expiry      ZSET     waiters' deadlines
+--   all         ZSET     lua/shared/all.lua
 --   now         ms       the server's time
 --   micros      µs       the same
 --   stamp       string   the same

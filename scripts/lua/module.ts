@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs'
 import luaparse from 'luaparse'
 import type { Declared, Header } from './header.ts'
+import { checkKeys } from './keys.ts'
 import { checkAgreement, checkNames, firstAssigned, hasLocals, newNames, unreadOf } from './names.ts'
 import { renamed, shortNames } from './short-names.ts'
 import { type Inclusion, outsideStrings, type Source, Sources } from './source.ts'
@@ -158,7 +159,10 @@ function refuseCommon(problems: readonly (readonly string[])[]): void {
 
 function moduleOf({ scripts, includes }: Sources, namesFor: typeof shortNames): string {
   // What an include declares wrongly is its own fault, and not its includers'.
-  for (const source of [...includes, ...scripts]) checkNames(source)
+  for (const source of [...includes, ...scripts]) {
+    checkNames(source)
+    checkKeys(source)
+  }
   checkAgreement([...scripts, ...includes])
   const names = namesFor([...scripts, ...includes])
   const compiled = scripts.map(script => compile(renamed(script, names), script.header))

@@ -258,7 +258,7 @@ export class Connection {
     }
     call.error = this.#torn ?? error
     if (isReply(error)) this.#putOff = error
-    // Who says "not now" has not run it.
+    // Who says "not now" has not run it, or no more of it than a repetition makes up for.
     if (!isReply(error)) call.repeated = true
     // Without a connection, the next one takes it up.
     if (!this.#up) return

@@ -1,8 +1,11 @@
 /** What the errors of a connection mean: a definite "no", "not now", or nothing but that the connection has failed. */
 import { LockConnectionError } from '../errors.ts'
 
-/** Server errors that pass: the same request may succeed a moment later, or on another connection. */
-const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b/
+/**
+ * Server errors that pass: the same request may succeed a moment later, or on another connection. The last is that of a script which
+ * needs a key that is on another node, while its slot moves (lua/shared/all.lua).
+ */
+const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b|\bnon local key\b/
 /** So says a server that is no master any more; behind sentinels, the next connection leads to the one that is. */
 const demoted = /\bREADONLY\b|\bcannot be used with replica\b/
 /** So says nobody but a node of a cluster: of what another one has, and of locks that may be on several. */

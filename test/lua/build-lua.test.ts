@@ -140,6 +140,12 @@ describe('the build', () => {
       'KEYS and ARGV are read through the names of the header',
     ],
     [
+      'a key that it makes by itself',
+      "redis.call('ZCOUNT', all",
+      "redis.call('ZCOUNT', lock .. ':holds'",
+      'makes a key that it does not give',
+    ],
+    [
       'a local that hides what Redis offers',
       'local lockState',
       'local error = 1\nlocal lockState',
@@ -281,6 +287,13 @@ describe('the build', () => {
       'the constant "ID_END" has a value already',
     ],
     [
+      'gives a key without asking whether it is there',
+      'shared/keys',
+      "redis.call('EXISTS', queue, expiry)",
+      "redis.call('EXISTS', lock, queue)",
+      'does not ask whether the key "expiry" is on this node',
+    ],
+    [
       'says nothing about a constant',
       'shared/trim',
       '-- Constants\n',
@@ -318,8 +331,8 @@ describe('the build', () => {
       'has not what its include changes',
       'sweep',
       '-- include: state\n',
-      "local holder, queued, clock, keep = '', 0, 0, 0\n",
-      'its include "open" changes "holds", which is neither made here nor declared',
+      "local holder, queued, clock, holds = '', 0, 0, ''\n",
+      'its include "open" changes "keep", which is neither made here nor declared',
     ],
     [
       'does not include what gives to another',

@@ -76,12 +76,12 @@ export class TestLock {
   readonly inbox: string
   readonly #url: string
 
-  constructor(url: string, redis: Redis, runner: Scripts<typeof scripts>) {
+  constructor(url: string, redis: Redis, runner: Scripts<typeof scripts>, key = freshKey()) {
     const keys = new Keys(new Namespace('lock:', false), mutex)
     this.#url = url
     this.redis = redis
     this.scripts = runner
-    this.names = keys.of(freshKey())
+    this.names = keys.of(key)
     this.inbox = keys.inboxPrefix(this.names.lock)
   }
 
