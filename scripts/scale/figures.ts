@@ -2,13 +2,17 @@
 import type { Machine } from '../../benchmarks/harness/machine.ts'
 
 export interface Scale extends Measured {
-  readonly machine: Machine & {
-    readonly redis: string
-    /** The servers went ahead of whatever else the machine had to do, so that nothing interrupted a script. */
-    readonly serversFirst: boolean
-  }
-  /** When each part was measured, and the share of all cores, 0..1, that others used meanwhile. */
-  readonly runs: Readonly<Record<Part, { readonly date: string; readonly usedByOthers?: number | undefined }>>
+  readonly machine: Machine & { readonly redis: string }
+  readonly runs: Readonly<Record<Part, Run>>
+}
+
+/** One part is measured. */
+export interface Run {
+  readonly date: string
+  /** The share of all cores, 0..1, that others used meanwhile. */
+  readonly usedByOthers?: number | undefined
+  /** The servers went ahead of whatever else the machine had to do. If not, times by SLOWLOG are those of others, too. */
+  readonly serversFirst: boolean
 }
 
 export interface Measured {

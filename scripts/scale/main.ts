@@ -41,7 +41,7 @@ if (unknown !== undefined) {
   process.exit(64)
 }
 
-const here = { ...machine(), redis: await serverVersion(), serversFirst: goesFirst }
+const here = { ...machine(), redis: await serverVersion() }
 for (const part of all) {
   if (named.length > 0 && !named.includes(part)) continue
   const begin = usage()
@@ -51,7 +51,7 @@ for (const part of all) {
     console.error(`${part}, ${((performance.now() - begun) / 1_000).toFixed(0)} s: ${line}`)
   })
   const before = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Scale) : undefined
-  const run = { date, usedByOthers: usedByOthers(begin, usage()) }
+  const run = { date, usedByOthers: usedByOthers(begin, usage()), serversFirst: goesFirst }
   const scale = { ...before, machine: here, runs: { ...before?.runs, [part]: run }, [part]: measured }
   writeFileSync(file, `${JSON.stringify(scale, null, 2)}\n`)
 }
