@@ -140,6 +140,16 @@ describe('the work of one call (I9)', () => {
     expect(await lock.redis.zcard(lock.names.expiry)).toBe(701)
   })
 
+  test('is at most 1,000 holds that are told of a forced release', async () => {
+    const lock = await lockOnOwnServer()
+    const many = Array.from({ length: 2_000 }, () => again(ada))
+    await lock.given({ holder: ada, reentries: many })
+    const calls = await lock.callsInside(() => lock.forceRelease())
+
+    // One more says that the lock is free.
+    expect(calls.filter(call => call === 'PUBLISH')).toHaveLength(1_001)
+  })
+
   test('grows with neither the number of re-entrant holds nor that of their clients, and has no limit of theirs', async () => {
     const lock = await sharedLock()
     const many = Array.from({ length: 20_000 }, () => again(ada))

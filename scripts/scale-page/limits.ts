@@ -1,0 +1,43 @@
+/** What a server is out of first: computed from what one of each thing costs. */
+import type { Scale } from '../scale/figures.ts'
+import { step, units } from './units.ts'
+
+/** µs of one core in a second. */
+const CORE = 1e6
+const GIGABYTE = 2 ** 30
+/** Connections that Redis accepts unless told otherwise, and those of one client. */
+const MAXCLIENTS = 10_000
+const CONNECTIONS = 2
+
+export interface Limit {
+  readonly what: string
+  readonly core: number
+  readonly gigabyte: number
+}
+
+export function limits(scale: Scale): readonly Limit[] {
+  const busy = step(scale, 'all take locks of their own')
+  const things = units(scale).map(({ what, bytes, idling }) => ({
+    what,
+    core: idling.server > 0 ? CORE / idling.server : Number.POSITIVE_INFINITY,
+    gigabyte: bytes.server > 0 ? GIGABYTE / bytes.server : Number.POSITIVE_INFINITY,
+  }))
+  const each = {
+    what: 'a lock and release, a second',
+    core: CORE / busy.cycle!.server,
+    gigabyte: Number.POSITIVE_INFINITY,
+  }
+  return [each, ...things]
+}
+
+/** As many clients as the server accepts, each of which holds one lock at a time and takes one a second. */
+export function onePerClient(scale: Scale): { clients: number; share: number; memory: number } {
+  const clients = MAXCLIENTS / CONNECTIONS
+  const { bytes, idling } = units(scale).find(({ what }) => what === 'the same with one held lock')!
+  const busy = step(scale, 'all take locks of their own')
+  return {
+    clients,
+    share: (clients * (idling.server + busy.cycle!.server)) / CORE,
+    memory: clients * bytes.server,
+  }
+}

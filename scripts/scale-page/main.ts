@@ -1,0 +1,37 @@
+/**
+ * Writes the tables of docs/scale.md, and the figures that are computed of them, from the raw run in benchmarks/results/scale.json, so
+ * that none stands there without the run behind it. A test compares them.
+ *
+ *   npx tsx scripts/scale-page/main.ts
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { Scale } from '../scale/figures.ts'
+import { parts } from './parts.ts'
+
+const root = new URL('../../', import.meta.url)
+const page = new URL('docs/scale.md', root)
+const marked = /(<!-- scale, ([\w ]+) -->\n)[\s\S]*?(<!-- end -->)/g
+
+export function present(): string {
+  return readFileSync(page, 'utf8')
+}
+
+/** The page as it has to be; of this run, unless another is given. */
+export function written(scale: Scale = read(), text = present()): string {
+  return text.replace(marked, (_, begin: string, name: string, end: string) => {
+    const part = parts[name]
+    if (!part) throw new Error(`the page has a mark '${name}', which nothing is written for`)
+    return `${begin}\n${part(scale)}\n\n${end}`
+  })
+}
+
+/** The names of the marks on the page. */
+export function marks(): string[] {
+  return [...present().matchAll(marked)].map(([, , name]) => name!)
+}
+
+export function read(): Scale {
+  return JSON.parse(readFileSync(new URL('benchmarks/results/scale.json', root), 'utf8'))
+}
+
+if (process.argv[1] === new URL(import.meta.url).pathname) writeFileSync(page, written())

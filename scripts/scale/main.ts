@@ -1,0 +1,62 @@
+/**
+ * What locks cost when there are many of them: `npm run scale` measures it and writes benchmarks/results/scale.json, of which
+ * docs/scale.md has the tables (scripts/scale-page). `npm run scale -- held fleet` measures these parts anew, and keeps the others.
+ *
+ *   scripts  how long one script call holds the server, by the length of the queue
+ *   parked   a process with tens of thousands of waiters
+ *   held     a process with 100,000 locks
+ *   fleet    2,000 clients of one server
+ *   masters  a cluster of one, two, three
+ *   chores   what the library does besides
+ *
+ * CPU and memory are those that the system and the servers count for each process, because they hardly depend on what else the
+ * machine does. The clients run the built library.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { machine, usage, usedByOthers } from '../../benchmarks/harness/machine.ts'
+import { chores } from './chores.ts'
+import type { Measured, Part, Scale } from './figures.ts'
+import { fleet } from './fleet.ts'
+import { held } from './held.ts'
+import { masters } from './masters.ts'
+import { parked } from './parked.ts'
+import { scripts } from './script-scenes.ts'
+import { goesFirst, startServer } from './server.ts'
+
+const measures: { readonly [P in Part]: (progress: (line: string) => void) => Promise<Measured[P]> } = {
+  scripts,
+  parked,
+  held,
+  fleet,
+  masters,
+  chores,
+}
+const all = Object.keys(measures) as Part[]
+const file = new URL('../../benchmarks/results/scale.json', import.meta.url)
+
+const named = process.argv.slice(2)
+const unknown = named.find(name => !(all as string[]).includes(name))
+if (unknown !== undefined) {
+  console.error(`there is no part '${unknown}': ${all.join(', ')}`)
+  process.exit(64)
+}
+
+const here = { ...machine(), redis: await serverVersion() }
+for (const part of all) {
+  if (named.length > 0 && !named.includes(part)) continue
+  const begin = usage()
+  const date = new Date().toISOString()
+  const begun = performance.now()
+  const measured = await measures[part](line => {
+    console.error(`${part}, ${((performance.now() - begun) / 1_000).toFixed(0)} s: ${line}`)
+  })
+  const before = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Scale) : undefined
+  const run = { date, usedByOthers: usedByOthers(begin, usage()), serversFirst: goesFirst }
+  const scale = { ...before, machine: here, runs: { ...before?.runs, [part]: run }, [part]: measured }
+  writeFileSync(file, `${JSON.stringify(scale, null, 2)}\n`)
+}
+
+async function serverVersion(): Promise<string> {
+  await using own = await startServer()
+  return own.server.version
+}

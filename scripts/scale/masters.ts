@@ -1,0 +1,59 @@
+/** A cluster of one, two and three masters: what an acquisition costs each of them, with keys spread over all. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Server } from '../../benchmarks/harness/server.ts'
+import { Crew } from './crew.ts'
+import type { Masters } from './figures.ts'
+import { each, Meter, round } from './meter.ts'
+import { startCluster } from './server.ts'
+
+const KEYS = 3_000
+/** Of each process, for each master: as many callers and acquisitions for one as for three. */
+const CYCLES = 10_000
+const CALLERS = 50
+const PROCESSES = 2
+const IDLE = 5
+
+export async function masters(progress: (line: string) => void): Promise<Masters[]> {
+  const all: Masters[] = []
+  for (const count of [1, 2, 3]) {
+    progress(`a cluster of ${count}`)
+    all.push(await cluster(count))
+  }
+  return all
+}
+
+async function cluster(count: number): Promise<Masters> {
+  await using own = await startCluster(count)
+  const { servers } = own
+  await using crew = new Crew(PROCESSES)
+  await crew.ask('open', { url: own.url, cluster: true, clients: 1 })
+  const terms = { callers: CALLERS * count, keys: KEYS, once: false }
+  const cycle = (count: number) => crew.ask('cycle', process => ({ prefix: `order ${process}`, count, ...terms }))
+  const acquisitions = CYCLES * PROCESSES * count
+  await cycle(KEYS)
+
+  const meter = new Meter(crew, servers)
+  const idle = await meter.of(() => sleep(IDLE * 1_000))
+  const before = await Promise.all(servers.map(scripts))
+  const busy = await meter.of(() => cycle(CYCLES * count))
+  const after = await Promise.all(servers.map(scripts))
+  return {
+    masters: count,
+    acquisitions,
+    cycle: each(busy, acquisitions),
+    each: servers.map((_, i) => {
+      // A lock and its release are two calls.
+      const served = (after[i]!.calls - before[i]!.calls) / 2
+      const inScripts = round((after[i]!.micros - before[i]!.micros) / served)
+      return { acquisitions: served, server: round(busy.servers[i]! / served), inScripts }
+    }),
+    idle: round(idle.server / count / idle.seconds),
+  }
+}
+
+/** Calls of scripts so far, and the time in them, µs. */
+async function scripts(server: Server): Promise<{ calls: number; micros: number }> {
+  const { calls, usec } = await server.snapshot()
+  const of = (counts: ReadonlyMap<string, number>) => (counts.get('evalsha') ?? 0) + (counts.get('eval') ?? 0)
+  return { calls: of(calls), micros: of(usec) }
+}

@@ -1,0 +1,87 @@
+/** What clients and servers spend from one moment to another. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Server } from '../../benchmarks/harness/server.ts'
+import type { Crew } from './crew.ts'
+import type { Spent } from './figures.ts'
+
+interface Moment {
+  readonly at: number
+  readonly client: number
+  /** Of each server. */
+  readonly servers: readonly number[]
+  /** Scripts, and messages; so what clients send, as long as no script publishes. */
+  readonly commands: number
+}
+
+/** CPU in µs; of all processes together, and of all servers. */
+export interface Watched extends Spent {
+  readonly servers: readonly number[]
+  readonly seconds: number
+  readonly commands: number
+}
+
+export class Meter {
+  readonly #crew: Crew
+  readonly #servers: readonly Server[]
+
+  constructor(crew: Crew, servers: readonly Server[]) {
+    this.#crew = crew
+    this.#servers = servers
+  }
+
+  async of(action: () => Promise<unknown>): Promise<Watched> {
+    const before = await this.#moment()
+    await action()
+    const after = await this.#moment()
+    const servers = after.servers.map((cpu, i) => cpu - before.servers[i]!)
+    return {
+      client: after.client - before.client,
+      server: servers.reduce((sum, cpu) => sum + cpu, 0),
+      servers,
+      seconds: (after.at - before.at) / 1_000,
+      commands: after.commands - before.commands,
+    }
+  }
+
+  /** CPU a second, while nothing is asked for. */
+  async idle(seconds: number): Promise<{ idling: Spent; commandsPerSecond: number }> {
+    const watched = await this.of(() => sleep(seconds * 1_000))
+    const commandsPerSecond = round(watched.commands / watched.seconds)
+    return { idling: each(watched, watched.seconds), commandsPerSecond }
+  }
+
+  async #moment(): Promise<Moment> {
+    const client = await this.#crew.ask('cpu', {})
+    const snapshots = await Promise.all(this.#servers.map(server => server.snapshot()))
+    const commands = snapshots.flatMap(({ calls }) =>
+      ['evalsha', 'eval', 'publish', 'spublish'].map(name => calls.get(name) ?? 0),
+    )
+    return {
+      at: performance.now(),
+      client,
+      servers: snapshots.map(({ cpu }) => cpu),
+      commands: commands.reduce((sum, calls) => sum + calls, 0),
+    }
+  }
+}
+
+/** The share of one of so many. */
+export function each({ client, server }: Spent, count: number): Spent {
+  return { client: round(client / count), server: round(server / count) }
+}
+
+export function round(figure: number): number {
+  return Math.round(figure * 100) / 100
+}
+
+/** The memory of clients and server, when what was needed for a moment only has been given back. */
+export async function memories(crew: Crew, server: Server): Promise<Spent> {
+  await server.settle(500, 5_000)
+  await sleep(2_500)
+  const { memory } = await server.snapshot()
+  return { client: await crew.ask('memory', {}), server: memory }
+}
+
+export function gained(before: Spent, after: Spent): Spent {
+  return { client: after.client - before.client, server: after.server - before.server }
+}

@@ -1,0 +1,61 @@
+/** Much is asked of Redis in several script calls: each does a bounded part, because the server does nothing else meanwhile (I9). */
+import { expect, test } from 'vitest'
+import type { Claim, Runner } from '../../src/kind.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
+import type { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import { Keys, Namespace } from '../../src/redis/keys.ts'
+
+type Call = readonly [name: string, args: Readonly<Record<string, unknown>>]
+
+/** A mutex whose scripts reply what is given, and the calls that it makes. */
+function scripted(reply: (args: Call[1]) => { status: string; values: unknown[] }) {
+  const calls: Call[] = []
+  const runner = {
+    async run(name: string, _keys: unknown, args: Call[1], read?: (reply: object) => unknown) {
+      calls.push([name, args])
+      const answer = { ...reply(args), sent: 0, repeated: false }
+      return read ? read(answer) : answer
+    },
+  } as Runner<typeof scripts>
+  const kind = mutex.make({
+    names: new Keys(new Namespace('lock:', false), mutex),
+    scripts: runner,
+    replicated: undefined,
+    tokenMemory: 60_000,
+    waiterTtl: 10_000,
+    newId: () => 'n'.repeat(28),
+    async *list() {},
+  })
+  return { kind, calls }
+}
+
+function claim(i: number): Claim {
+  const id = `client------${String(i).padStart(16, '0')}`
+  return { key: 'key', id, owner: id, label: 'label', lease: 30_000, headStart: 0 }
+}
+
+function lengths(calls: readonly Call[], list: string, each: number): number[] {
+  return calls.map(([, args]) => (args[list] as unknown[]).length / each)
+}
+
+test('a heartbeat of 1,001 waiters is three calls, of 500 at most', async () => {
+  const { kind, calls } = scripted(({ waiters }) => {
+    const places = (waiters as unknown[]).flatMap((_, i) => (i % 2 === 0 ? [1] : []))
+    return { status: 'tended', values: [1_000, 0, '1', 0, 'label', ...places] }
+  })
+  const waiters = Array.from({ length: 1_001 }, (_, i) => ({ claim: claim(i), ticket: String(i) }))
+
+  expect((await kind.queue!.tend('key', waiters)).waiters).toHaveLength(1_001)
+  expect(lengths(calls, 'waiters', 2)).toEqual([500, 500, 1])
+})
+
+test('a renewal of 401 holds is three calls, of 200 at most', async () => {
+  const { kind, calls } = scripted(({ asked }) => ({
+    status: 'renewed',
+    values: (asked as unknown[]).flatMap((_, i) => (i % 3 === 0 ? [30_000] : [])),
+  }))
+  const holds = Array.from({ length: 401 }, (_, i) => ({ hold: { key: `key ${i}`, id: claim(i).id }, token: i, ms: 1 }))
+
+  expect(await kind.renew(holds)).toHaveLength(401)
+  expect(lengths(calls, 'asked', 3)).toEqual([200, 200, 1])
+})
