@@ -97,7 +97,8 @@ class Scene {
   async lapse(): Promise<void> {
     const lock = keys.of(this.key).lock
     const [token, , ...claim] = (await this.#server.redis.hget(lock, 'holder'))!.split(' ')
-    await this.#server.redis.hset(lock, 'holder', [token, Date.now() - 1_000, ...claim].join(' '))
+    const begun = Date.now() - Number(claim[2]) - 1_000
+    await this.#server.redis.hset(lock, 'holder', [token, begun * 1_000, ...claim].join(' '))
   }
 
   /** From now on, expired keys are freed by another thread of the server. */
@@ -247,13 +248,12 @@ export async function scripts(progress: (line: string) => void): Promise<ScriptT
     down() {},
   })
   connection.open()
-  const runner = new Scripts(connection, texts, false)
+  const runner = new Scripts(connection, texts, { cluster: false, inboxes: keys.inboxPrefix(''), tokenMemory: 600_000 })
   const make = (waiterTtl: number) =>
     mutex.make({
       names: keys,
       scripts: runner,
       replicated: undefined,
-      tokenMemory: 600_000,
       waiterTtl,
       newId: () => newHoldId(newClientId()),
       async *list() {},

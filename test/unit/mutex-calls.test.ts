@@ -21,7 +21,6 @@ function scripted(reply: (args: Call[1]) => { status: string; values: unknown[] 
     names: new Keys(new Namespace('lock:', false), mutex),
     scripts: runner,
     replicated: undefined,
-    tokenMemory: 60_000,
     waiterTtl: 10_000,
     newId: () => 'n'.repeat(28),
     async *list() {},
