@@ -18,7 +18,7 @@ export async function cacheFolder({ BATON_CACHE, XDG_CACHE_HOME }: NodeJS.Proces
 }
 
 /** The published package contains no sources. */
-async function isCheckout(): Promise<boolean> {
+export async function isCheckout(): Promise<boolean> {
   return (await allows(join(root, '.git'))) || (await allows(join(root, 'src')))
 }
 

@@ -4,15 +4,17 @@ import { basename } from 'node:path'
 export interface CommandOptions {
   readonly timeoutMs: number
   readonly env?: NodeJS.ProcessEnv
+  readonly cwd?: string
 }
 
 const tailLines = 8
 
 /** Runs a command to its end and answers what it printed; an error carries the last lines of its output. */
-export function run(file: string, args: readonly string[], { timeoutMs, env }: CommandOptions): Promise<string> {
+export function run(file: string, args: readonly string[], { timeoutMs, env, cwd }: CommandOptions): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = {
       timeout: timeoutMs,
+      cwd,
       killSignal: 'SIGKILL' as const,
       maxBuffer: 16 * 1024 * 1024,
       env: { ...process.env, LC_ALL: 'C', ...env },

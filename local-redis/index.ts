@@ -7,7 +7,7 @@
  *      BATON_REDIS_IMAGE  somebody named an image: servers are containers of it, or there are none.
  *   2. PATH            a redis-server or valkey-server is installed: the quickest, and the version its user knows.
  *   3. container       a container engine answers: any version, nothing installed, but an image may be pulled.
- *   4. package         Debian and Ubuntu: the distribution's own server, unpacked into a cache folder.
+ *   4. package         In a checkout, on Debian and Ubuntu: the distribution's own server, unpacked into a cache folder.
  *   5. NoRedisError    says why each of these was not possible, and what to install.
  *
  * An option that fails does not end the search. Its reason is kept for the error, the next option is tried.
@@ -26,9 +26,9 @@
  *
  * This folder stands alone: the lock library does not import it, and it imports nothing of the library.
  */
-import { chooseSource } from './choose.ts'
+import { isCheckout } from './cache-folder.ts'
+import { chooseSource, type SourceOption } from './choose.ts'
 import { inContainer } from './container.ts'
-import { fromDistribution } from './debian.ts'
 import { onPath } from './path.ts'
 import { type LocalRedis, namedRedis } from './redis-url.ts'
 import type { ServerSource } from './server.ts'
@@ -49,8 +49,19 @@ let found: Promise<ServerSource> | undefined
 export function findServerSource(): Promise<ServerSource> {
   const { BATON_REDIS_IMAGE } = process.env
   // Who names an image wants to know about that server; another one in its place would be a wrong answer.
-  found ??= chooseSource(BATON_REDIS_IMAGE ? [inContainer()] : [onPath(), inContainer(), fromDistribution()])
+  found ??= BATON_REDIS_IMAGE ? chooseSource([inContainer()]) : anySource()
   return found
+}
+
+async function anySource(): Promise<ServerSource> {
+  return chooseSource([onPath(), inContainer(), ...(await distributionPackage())])
+}
+
+/** What fetches a server is not published: whoever installs the package has not asked for packages of the system. */
+async function distributionPackage(): Promise<SourceOption[]> {
+  if (!(await isCheckout())) return []
+  const { fromDistribution } = await import('./debian.ts')
+  return [fromDistribution()]
 }
 
 /** One Redis to use: the one REDIS_URL names, otherwise one that is started and lasts until `stop`. */

@@ -12,12 +12,31 @@ export interface HolderInfo {
 }
 
 /**
- * Base of all errors of this package: `error instanceof LockError` tells them from those of your own code.
+ * Each error has the name of its class under this symbol, by which another copy of the package knows it: the one that
+ * `require` loads beside `import`, or another version's.
+ */
+const brand = Symbol.for('redis-baton.error')
+
+/** `value instanceof this`, for an error of whichever copy. A class without a `kind` of its own is a user's: only its own are. */
+function hasInstance(this: { readonly kind: string }, value: unknown): boolean {
+  const kind = (value as { readonly [brand]?: string } | null | undefined)?.[brand]
+  const known = kind !== undefined && Object.hasOwn(this, 'kind') && ['LockError', kind].includes(this.kind)
+  return known || Function.prototype[Symbol.hasInstance].call(this, value)
+}
+
+/**
+ * Base of all errors of this package: `error instanceof LockError` tells them from those of your own code, whichever copy of
+ * the package has made them.
  * @since 0.1.0
  */
 export class LockError extends Error {
+  /** @internal */
+  static readonly kind: string = 'LockError'
+  /** @internal */
+  static override readonly [Symbol.hasInstance] = hasInstance
+
   /** The name of the class. @since 0.1.0 */
-  override readonly name: string = 'LockError'
+  override readonly name: string
   /** Stable, for programs: `ERR_LOCK_…`. The message is for people, and may change. @since 0.1.0 */
   readonly code: string
   /** The key of the lock concerned; undefined where there is none. @since 0.1.0 */
@@ -30,6 +49,9 @@ export class LockError extends Error {
    */
   constructor(code: string, message: string, key?: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
+    const { kind } = new.target
+    Object.defineProperty(this, brand, { value: kind })
+    this.name = kind
     this.code = code
     this.key = key
   }
@@ -41,8 +63,11 @@ export class LockError extends Error {
  * @since 0.1.0
  */
 export class LockTimeoutError extends LockError {
+  /** @internal */
+  static override readonly kind = 'LockTimeoutError'
+
   /** The name of the class. @since 0.1.0 */
-  override readonly name = 'LockTimeoutError'
+  declare readonly name: 'LockTimeoutError'
   /** How long the call waited, in ms. @since 0.1.0 */
   readonly waited: number
   /** Who holds the lock; undefined where that is not known. @since 0.1.0 */
@@ -78,8 +103,11 @@ export class LockTimeoutError extends LockError {
  * @since 0.1.0
  */
 export class LockLostError extends LockError {
+  /** @internal */
+  static override readonly kind = 'LockLostError'
+
   /** The name of the class. @since 0.1.0 */
-  override readonly name = 'LockLostError'
+  declare readonly name: 'LockLostError'
 
   /**
    * The client makes them; you only where a test of yours needs one.
@@ -95,8 +123,11 @@ export class LockLostError extends LockError {
  * @since 0.1.0
  */
 export class LockConnectionError extends LockError {
+  /** @internal */
+  static override readonly kind = 'LockConnectionError'
+
   /** The name of the class. @since 0.1.0 */
-  override readonly name = 'LockConnectionError'
+  declare readonly name: 'LockConnectionError'
 
   readonly #what: string
 
@@ -122,8 +153,11 @@ export class LockConnectionError extends LockError {
  * @since 0.1.0
  */
 export class LockClosedError extends LockError {
+  /** @internal */
+  static override readonly kind = 'LockClosedError'
+
   /** The name of the class. @since 0.1.0 */
-  override readonly name = 'LockClosedError'
+  declare readonly name: 'LockClosedError'
 
   /**
    * The client makes them; you only where a test of yours needs one.
@@ -161,8 +195,11 @@ export function about<T>(key: string, call: Promise<T>): Promise<T> {
  * @since 0.1.0
  */
 export class LockArgumentError extends LockError {
+  /** @internal */
+  static override readonly kind = 'LockArgumentError'
+
   /** The name of the class. @since 0.1.0 */
-  override readonly name = 'LockArgumentError'
+  declare readonly name: 'LockArgumentError'
   /** The option or argument that is wrong, by its name. @since 0.1.0 */
   readonly option: string
   /** What was given for it. @since 0.1.0 */

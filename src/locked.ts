@@ -5,7 +5,7 @@
  * method's place; the older kind (`experimentalDecorators`) calls with other arguments, and is told so. All that happens
  * in a call is `LockClient.wrap`: here is only where the client and the key come from.
  */
-import { LockClient } from './client.ts'
+import type { LockClient } from './client.ts'
 import { LockArgumentError } from './errors.ts'
 import type { LockOptions } from './options.ts'
 
@@ -36,7 +36,8 @@ export function locked<
   return (method, context) => {
     checkContext(context)
     const under = (client: LockClient): Method => {
-      if (!(client instanceof LockClient)) throw new LockArgumentError('locks', client, 'a LockClient')
+      // Not by its class: a library that is decorated may have another copy of this package than its client.
+      if (typeof client?.wrap !== 'function') throw new LockArgumentError('locks', client, 'a LockClient')
       return client.wrap(key, method, options) as Method
     }
     const run =

@@ -3,6 +3,7 @@
  *
  * The async context carries a chain of frames, innermost first. A frame of `using` names its own key only, so that two
  * branches started in parallel inside it exclude each other on any other key; a frame of `runAs` names every key.
+ * The frames are the client's own: re-entry needs no state that copies of this package would have to share.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Lease } from './lease/lease.ts'

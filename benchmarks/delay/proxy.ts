@@ -1,8 +1,7 @@
 /** The network between clients and server, as a process of its own: each way takes half of the round trip longer. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { extname } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { loader, programFile } from '../../local-redis/package-root.ts'
 
 export interface DelayProxy {
   /** The server's URL, by way of the proxy. */
@@ -10,15 +9,14 @@ export interface DelayProxy {
   stop(): void
 }
 
-const program = fileURLToPath(new URL(`./main${extname(import.meta.url)}`, import.meta.url))
+const program = programFile('benchmarks/delay/main')
 const startWithin = 10_000
 
 /** `rtt` in ms, there and back. */
 export async function startDelayProxy(serverUrl: string, rtt: number): Promise<DelayProxy> {
   const url = new URL(serverUrl)
-  const loader = extname(import.meta.url) === '.ts' ? ['--import', 'tsx'] : []
   const child: ChildProcess = fork(program, [url.hostname, url.port || '6379', String(rtt / 2)], {
-    execArgv: loader,
+    execArgv: [...loader],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   const [port] = await once(child, 'message', { signal: AbortSignal.timeout(startWithin) })

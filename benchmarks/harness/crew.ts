@@ -1,8 +1,7 @@
 /** The worker processes of one trial: starting them, giving them orders in bounded time, and ending them. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { extname } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { loader, programFile } from '../../local-redis/package-root.ts'
 import type { Drained, Order, Report } from '../contract.ts'
 
 export interface Command {
@@ -12,11 +11,9 @@ export interface Command {
 
 type ReportTo<Op extends Order['op']> = Op extends Drained['op'] ? Drained : Extract<Report, { op: Op }>
 
-/** As source beside its source, compiled beside its compiled form. `further`: a module with rivals of a test. */
+/** `further`: a module with rivals of a test. */
 export function nodeWorker(further?: string): Command {
-  const extension = extname(import.meta.url)
-  const program = fileURLToPath(new URL(`../worker/main${extension}`, import.meta.url))
-  const loader = extension === '.ts' ? ['--import', 'tsx'] : []
+  const program = programFile('benchmarks/worker/main')
   return {
     command: process.execPath,
     args: ['--expose-gc', ...loader, program, ...(further === undefined ? [] : [further])],

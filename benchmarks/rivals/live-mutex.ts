@@ -11,9 +11,9 @@ import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { extname, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { loader, programFile } from '../../local-redis/package-root.ts'
 import type { Rival, Setting } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
@@ -37,7 +37,7 @@ const longestWait = 800_000
 /** How long the broker may take to start, in ms. */
 const patience = 15_000
 
-const program = fileURLToPath(new URL(`./live-mutex-broker${extname(import.meta.url)}`, import.meta.url))
+const program = programFile('benchmarks/rivals/live-mutex-broker')
 
 function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string): Rival {
   return {
@@ -101,10 +101,9 @@ async function madeNow(folder: string): Promise<boolean> {
 }
 
 function startBroker(folder: string, transport: string): void {
-  const fromSource = extname(program) === '.ts' ? ['--import', 'tsx'] : []
-  spawn(process.execPath, [...fromSource, program, folder, transport], {
+  spawn(process.execPath, [...loader, program, folder, transport], {
     // From source, where tsx is found; else where the package may be.
-    cwd: fromSource.length > 0 ? import.meta.dirname : process.cwd(),
+    cwd: loader.length > 0 ? import.meta.dirname : process.cwd(),
     stdio: 'ignore',
     detached: true,
   }).unref()

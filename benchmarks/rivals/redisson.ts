@@ -78,6 +78,8 @@ export async function prepare(
   env: NodeJS.ProcessEnv = process.env,
   withinMs: number = buildWithinMs,
 ): Promise<Preparation> {
+  if (!(await isThere(pom)))
+    return { unavailable: 'its workers are a Java program, which is not published: use a clone' }
   const java = await findJava(env)
   if (java === undefined) return { unavailable: `needs Java ${oldestJava} or later, and Maven` }
   try {

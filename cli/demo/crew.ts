@@ -1,7 +1,6 @@
 /** The worker processes: starting them, talking to them, and ending them in every way there is. */
 import { type ChildProcess, fork } from 'node:child_process'
-import { extname } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { programFile } from '../../local-redis/package-root.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import type { Order } from './orders.ts'
 
@@ -26,8 +25,7 @@ export interface Listener {
   died(worker: Worker, how: string): void
 }
 
-/** `worker.ts` beside this file when it runs from source, `worker.js` when it runs from the build. */
-const program = fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url))
+const program = programFile('cli/demo/worker')
 
 export function hire(place: number, listener: Listener): Worker {
   const child = fork(program, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })

@@ -12,7 +12,7 @@ export function documentOf(place: string, prefix: string, mayRelease: boolean): 
 <title>Locks at ${place}</title>
 <link rel="icon" href="icon.svg">
 <link rel="stylesheet" href="style.css">
-<script type="module" src="main.js"></script>
+<script type="module" src="page.js"></script>
 </head>
 <body>
 <header>

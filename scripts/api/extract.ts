@@ -5,15 +5,12 @@
  * Two things come of it: a model of all public items with their doc comments, and a report of the bare signatures, in which
  * each change of the surface is a changed line.
  */
-import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor'
 import { type ApiItem, ApiModel } from '@microsoft/api-extractor-model'
-
-const root = fileURLToPath(new URL('../../', import.meta.url))
+import { emit, emitted } from '../build/declarations.ts'
+import { entries, root } from '../build/entries.ts'
 
 export interface Entry {
   /** As it is imported: `redis-baton`, `redis-baton/…`. */
@@ -29,31 +26,17 @@ export interface Entry {
   readonly complaints: readonly string[]
 }
 
-interface Manifest {
-  readonly name: string
-  readonly exports: Readonly<Record<string, string | { readonly types: string }>>
-}
-
 /** Reads all entries of the sources as they are now. */
 export async function extract(): Promise<Entry[]> {
   await mkdir(join(root, '.cache'), { recursive: true })
   const folder = await mkdtemp(join(root, '.cache', 'api-'))
   try {
-    const { name, exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest
-    const entries = Object.entries(exports).flatMap(([path, target]) =>
-      typeof target === 'string' ? [] : [{ path, base: target.types.replace(/^\.\/dist\/src\/(.*)\.d\.ts$/, '$1') }],
-    )
-    const types = await declarations(
-      folder,
-      entries.map(({ base }) => base),
-    )
-    const configs = entries.map(({ path, base }) => {
-      const file = path === '.' ? name : path.slice(2)
-      return {
-        name: name + path.slice(1),
-        file,
-        config: configOf(folder, file, join(types, `${base}.d.ts`), path === '.'),
-      }
+    const types = join(folder, 'types')
+    await emit(types)
+    const configs = entries.map(({ name, file: base, source }) => {
+      const own = base === 'index'
+      const file = own ? name : base
+      return { name, file, config: configOf(folder, file, emitted(types, source), own) }
     })
     const [first, ...others] = configs.map(({ config }) => config)
     const additionalEntryPoints = others.map(config => config.mainEntryPointFilePath)
@@ -69,18 +52,6 @@ export async function extract(): Promise<Entry[]> {
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
-}
-
-/** Emits the declarations that the entries consist of; the folder in which they are. */
-async function declarations(folder: string, entries: readonly string[]): Promise<string> {
-  const config = join(folder, 'tsconfig.json')
-  const outDir = join(folder, 'types')
-  const files = entries.map(base => join(root, 'src', `${base}.ts`))
-  const compilerOptions = { rootDir: join(root, 'src'), outDir, emitDeclarationOnly: true }
-  const extended = join(root, 'tsconfig.build.json')
-  await writeFile(config, JSON.stringify({ extends: extended, compilerOptions, files, include: [] }))
-  await promisify(execFile)(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', config])
-  return outDir
 }
 
 /** `own`: whether types that are named and not exported belong to this entry, and not to the first. */

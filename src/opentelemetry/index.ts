@@ -99,7 +99,11 @@ const known: readonly string[] = [
 /** So many time series the SDK keeps of a metric, by its default; beyond that it does not tell them apart. */
 const MOST_GROUPS = 2_000
 
-const instrumented = new WeakMap<LockClient, Instrumentation>()
+const key = Symbol.for('redis-baton.instrumented')
+const shared = globalThis as typeof globalThis & { [key]?: WeakMap<LockClient, Instrumentation> }
+shared[key] ??= new WeakMap()
+/** Shared by all copies of this package in a process: a client that two of them instrument would count twice. */
+const instrumented = shared[key]
 
 /**
  * From now on, every call of this client has a span for its wait and one for its hold, and counts in metrics. A client

@@ -1,9 +1,10 @@
 /** Checks the types of all programs by one run of the compiler, and runs them, in a few processes side by side. */
 import { execFile, fork } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { findServerSource } from '../../local-redis/index.ts'
+import { entries } from '../../scripts/build/entries.ts'
 import type { Job, Outcome } from './lane.ts'
 import { root } from './page.ts'
 import type { Program } from './program.ts'
@@ -86,12 +87,7 @@ function jobOf({ page, blocks, work }: Program, id: number, folder: string, serv
 
 /** As strict as for the rest, but for what is only tidiness. The package's names lead to its sources. */
 function writeSettings(folder: string): string {
-  const { name, exports } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'))
-  const paths: Record<string, string[]> = {}
-  for (const [entry, target] of Object.entries<{ default?: string } | string>(exports)) {
-    const file = typeof target === 'string' ? undefined : /^\.\/dist\/src\/(.*)\.js$/.exec(target.default ?? '')?.[1]
-    if (file) paths[join(name, entry)] = [`../../../src/${file}.ts`]
-  }
+  const paths = Object.fromEntries(entries.map(({ name, source }) => [name, [`../../../${source}`]]))
   const tidiness = { noUnusedLocals: false, noUnusedParameters: false, noPropertyAccessFromIndexSignature: false }
   const compilerOptions = { ...tidiness, paths, moduleDetection: 'force' }
   const settings = join(folder, 'tsconfig.json')

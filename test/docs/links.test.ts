@@ -1,16 +1,21 @@
 /** Every link of the documentation that stays in this project leads somewhere: the file is there, and so is the heading. */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Page, pageNames, parsePage, readPage, root } from './page.ts'
 
 const pages = new Map(pageNames().map(name => [name, readPage(name)]))
 
+const { homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { homepage: string }
+/** How a page that is published names one that is not. */
+const repository = `${homepage.replace('#readme', '')}/blob/main/`
+
 /** What is wrong with the links of a page. */
 function brokenLinks({ name, links, anchors }: Page): string[] {
   return links.flatMap(({ text: url, line }) => {
-    if (/^[a-z][a-z+.-]*:/i.test(url)) return []
-    const [path = '', anchor] = url.split('#')
+    const here = url.startsWith(repository) ? posix.relative(posix.dirname(name), url.slice(repository.length)) : url
+    if (/^[a-z][a-z+.-]*:/i.test(here)) return []
+    const [path = '', anchor] = here.split('#')
     const target = path === '' ? name : posix.join(posix.dirname(name), decodeURIComponent(path))
     const broken = (why: string) => [`${name}:${line}: ${url}: ${why}`]
     if (path.startsWith('/') || target.startsWith('..')) return broken('leads out of the project')
@@ -25,6 +30,13 @@ test.each([...pages.keys()])('%s', name => {
   expect(brokenLinks(pages.get(name)!)).toEqual([])
 })
 
+test('the README, which is published, leads to pages that are not by their address in the repository', () => {
+  const published = ['CHANGELOG.md', 'LICENSE']
+  const elsewhere = readPage('README.md').links.map(({ text: url }) => url)
+  expect(elsewhere.filter(url => url.startsWith(repository)).length).toBeGreaterThan(20)
+  expect(elsewhere.filter(url => !/^(https:|#)/.test(url) && !published.includes(url))).toEqual([])
+})
+
 test('broken ones are found', () => {
   const page = parsePage(
     'docs/made-up.md',
@@ -32,6 +44,7 @@ test('broken ones are found', () => {
       '# A `heading`, with marks',
       '',
       '[1](#a-heading-with-marks) [2](#another) [3](tuning.md) [4](../README.md) [5](none.md) [6](../../out.md)',
+      `[a](${repository}docs/tuning.md) [b](${repository}docs/gone.md) [c](${repository}docs/tuning.md#gone)`,
       '[7](tuning.md#none) [8](https://example.com/none) [9][ref] <a href="none.html">10</a> ![11](none.png)',
       '',
       '| table |',
@@ -41,9 +54,11 @@ test('broken ones are found', () => {
       '[ref]: none-by-reference.md',
     ].join('\n'),
   )
-  const broken = brokenLinks(page).map(text => text.replace(/^docs\/made-up\.md:\d+: /, '').replace(/:.*/, ''))
+  const broken = brokenLinks(page).map(text => text.replace(/^docs\/made-up\.md:\d+: /, '').replace(/: .*/, ''))
   expect(broken).toEqual([
-    ...['#another', 'none.md', '../../out.md', 'tuning.md#none', 'none.html', 'none.png'],
+    ...['#another', 'none.md', '../../out.md'],
+    ...[`${repository}docs/gone.md`, `${repository}docs/tuning.md#gone`],
+    ...['tuning.md#none', 'none.html', 'none.png'],
     ...['none-in-a-table.md', 'none-by-reference.md'],
   ])
 })

@@ -38,7 +38,7 @@ describe('who is let in', () => {
     const wrong = address.pathname.replace(/.\/$/, last => (last === '0/' ? '1/' : '0/'))
     for (const path of [
       '/',
-      '/main.js',
+      '/page.js',
       '/events',
       wrong,
       `${address.pathname}nothing`,
@@ -62,7 +62,7 @@ describe('who is let in', () => {
   test('every answer forbids what the page does not need, and lets no other page read it', async () => {
     const { address } = looking
     const origin = 'http://evil.example'
-    for (const path of [address.pathname, `${address.pathname}main.js`, `${address.pathname}style.css`, '/']) {
+    for (const path of [address.pathname, `${address.pathname}page.js`, `${address.pathname}style.css`, '/']) {
       const { headers } = await ask(new URL(path, address), { headers: { origin } })
       expect(headers['content-security-policy'], path).toBe(
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +

@@ -1,0 +1,45 @@
+/**
+ * The declarations of the library, rolled up: one file an entry, and what entries have in common in files of their own. The
+ * compiler emits them for each source first; what they import then has the extension `.ts`, which no user could resolve.
+ */
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { rollup } from 'rollup'
+import { dts } from 'rollup-plugin-dts'
+import { entries, root } from './entries.ts'
+
+export async function declarations(): Promise<void> {
+  await mkdir(join(root, '.cache'), { recursive: true })
+  const folder = await mkdtemp(join(root, '.cache', 'declarations-'))
+  try {
+    await emit(folder)
+    const input = Object.fromEntries(entries.map(({ file, source }) => [file, emitted(folder, source)]))
+    const bundle = await rollup({ input, plugins: [dts()] })
+    for (const extension of ['d.ts', 'd.cts']) {
+      await bundle.write({
+        dir: join(root, 'dist'),
+        format: 'es',
+        entryFileNames: `[name].${extension}`,
+        // The name of a source in `folder`: it has a `.d` of its own.
+        chunkFileNames: ({ name }) => `shared/${name.replace(/\.d$/, '')}.${extension}`,
+      })
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** What the compiler makes of each source, beside each other in `folder`. */
+export async function emit(folder: string): Promise<void> {
+  const tsc = join(root, 'node_modules/typescript/bin/tsc')
+  const args = [tsc, '-p', join(root, 'tsconfig.build.json'), '--outDir', folder]
+  await promisify(execFile)(process.execPath, args).catch(({ stdout }) => {
+    throw new Error(stdout)
+  })
+}
+
+export function emitted(folder: string, source: string): string {
+  return join(folder, source.replace(/^src\//, '').replace(/\.ts$/, '.d.ts'))
+}

@@ -1,0 +1,47 @@
+/** What the package consists of: its libraries, as `exports` in package.json names them, and the programs that the build makes. */
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('../../', import.meta.url))
+
+interface Manifest {
+  readonly name: string
+  readonly exports: Readonly<Record<string, string | object>>
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+}
+
+export const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as Manifest
+
+export interface Entry {
+  /** As it is imported: `redis-baton`, `redis-baton/…`. */
+  readonly name: string
+  /** The base of its files: `dist/<file>.js`, `dist/<file>.d.cts` and so on. */
+  readonly file: string
+  /** Relative to the root. */
+  readonly source: string
+}
+
+/** `.` is `src/index.ts`, `./name` is `src/name/index.ts`: a new entry is a new line of `exports`, and nothing here. */
+export const entries: readonly Entry[] = Object.entries(manifest.exports)
+  .filter(([, target]) => typeof target !== 'string')
+  .map(([path]) => ({
+    name: manifest.name + path.slice(1),
+    file: path === '.' ? 'index' : path.slice(2),
+    source: path === '.' ? 'src/index.ts' : `src/${path.slice(2)}/index.ts`,
+  }))
+
+/** Each runs in a process of its own: `baton`, and what it starts. local-redis/package-root.ts finds them in dist. */
+export const programs = [
+  'cli/main',
+  'cli/demo/worker',
+  'benchmarks/worker/main',
+  'benchmarks/delay/main',
+  'benchmarks/rivals/live-mutex-broker',
+] as const
+
+/** What is installed with the package, or by whoever wants it: it is imported, not bundled. */
+export function isInstalled(specifier: string): boolean {
+  const [name = specifier] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? []
+  return name in manifest.dependencies || name in manifest.peerDependencies
+}

@@ -1,0 +1,40 @@
+/**
+ * The program `baton` and the programs that it starts, each with all that it uses but what is installed with the package
+ * anyway. So a lock does not bring the packages of a command line into everybody's node_modules.
+ */
+import { join } from 'node:path'
+import { rolldown } from 'rolldown'
+import { isInstalled, programs, root } from './entries.ts'
+
+const dist = join(root, 'dist')
+const transform = { target: 'node20.19' }
+
+/** Looked for beside the package at run time, and used where it is installed. */
+const optional = ['testcontainers']
+
+/** Returns the files that have gone into it. */
+export async function program(): Promise<string[]> {
+  const input = Object.fromEntries(programs.map(name => [name, join(root, `${name}.ts`)]))
+  const external = (name: string) => isInstalled(name) || optional.includes(name)
+  const bundle = await rolldown({ input, external, platform: 'node', transform })
+  const { output } = await bundle.write({
+    dir: dist,
+    format: 'es',
+    entryFileNames: '[name].js',
+    // Named after their source: package.json leaves out what only a clone uses.
+    chunkFileNames: 'cli/parts/[name].js',
+    minify: true,
+  })
+  return output.flatMap(chunk => (chunk.type === 'chunk' ? chunk.moduleIds : []))
+}
+
+/** The script of the page of `baton ui`, for a browser. */
+export async function page(): Promise<string[]> {
+  const bundle = await rolldown({
+    input: join(root, 'cli/ui/page/main.ts'),
+    platform: 'browser',
+    transform: { target: 'es2022' },
+  })
+  const { output } = await bundle.write({ file: join(dist, 'cli/ui/page.js'), format: 'es' })
+  return output.flatMap(chunk => (chunk.type === 'chunk' ? chunk.moduleIds : []))
+}

@@ -1,0 +1,203 @@
+/** Kinds of users, each with the files that it would have written and what it would type. */
+
+export interface Consumer {
+  readonly name: string
+  /** Which of the installations it uses. */
+  readonly set: SetName
+  /** Its own, by name; JSON where it is an object. */
+  readonly files: Readonly<Record<string, string | object>>
+  /** One behind the other, in its folder; the programs of the installation are on the PATH. */
+  readonly commands: readonly (readonly [string, ...string[]])[]
+  /** What has to be in the output of the last command. */
+  readonly says?: string
+}
+
+export interface ConsumerSet {
+  readonly packages: readonly string[]
+  /** What cannot be had on every machine, e.g. because its program is fetched from elsewhere: then it is said as not run. */
+  readonly mayBeMissing?: boolean
+}
+
+const babel = ['@babel/core@7', '@babel/preset-env@7', '@babel/preset-typescript@7']
+
+/** Installed once each. ioredis is one in each of them, as in an application. */
+export const sets = {
+  newest: {
+    packages: [
+      ...['ioredis@6', 'typescript@5.9', '@types/node@20', '@types/jest@30', 'jest@30', 'ts-jest@29', 'babel-jest@30'],
+      ...[...babel, 'vitest@4', 'tsx@4', 'esbuild@0.28', 'webpack@5', 'webpack-cli@6'],
+    ],
+  },
+  older: {
+    packages: [
+      ...['ioredis@5', 'typescript@5.9', '@types/node@20', '@types/jest@29', 'jest@29', 'ts-jest@29', 'babel-jest@29'],
+      ...babel,
+    ],
+  },
+  next: { packages: ['ioredis@6', 'next@16', 'react@19', 'react-dom@19'], mayBeMissing: true },
+  runtimes: { packages: ['ioredis@6', 'bun@1', 'deno@2'], mayBeMissing: true },
+} as const satisfies Record<string, ConsumerSet>
+
+export type SetName = keyof typeof sets
+
+/** A lock by an instance of the user's own ioredis, another call that does not get it, and the end. */
+const work = `
+async function work(key) {
+  const redis = new Redis(String(process.env.REDIS_URL))
+  const locks = new LockClient(redis)
+  try {
+    return await locks.using(key, async lease => {
+      const refused = await locks.runAs('somebody else', () => locks.lock(key, { timeout: 50 })).catch(error => error)
+      if (!(refused instanceof LockTimeoutError)) throw new Error('both have it')
+      return lease.held ? 'locked' : 'lost'
+    })
+  } finally {
+    await locks.close()
+    redis.disconnect()
+  }
+}
+`
+const typed = work
+  .replace('(key)', '(key: string): Promise<string>')
+  .replace('error => error', '(error: unknown) => error')
+const print = `work(process.argv[1] + Date.now()).then(said => console.log(said))`
+const imports = `import { Redis } from 'ioredis'\nimport { LockClient, LockTimeoutError } from 'redis-baton'\n`
+const requires = `const { Redis } = require('ioredis')\nconst { LockClient, LockTimeoutError } = require('redis-baton')\n`
+
+const esm = `${imports}${work}${print}\n`
+const commonjs = `${requires}${work}${print}\n`
+const typescript = `${imports}${typed}${print}\n`
+const jestTest = `${imports}${typed}test('a lock', async () => expect(await work('jest' + Date.now())).toBe('locked'))\n`
+const vitestTest = `import { expect, test } from 'vitest'\n${jestTest}`
+
+const compilerOptions = {
+  target: 'es2022',
+  lib: ['es2023', 'esnext.disposable'],
+  types: ['node'],
+  strict: true,
+  // The declarations of the package are looked at, too.
+  skipLibCheck: false,
+}
+
+function compiled(set: 'newest' | 'older', module: string, moduleResolution: string, type: string): Consumer {
+  const of5 = set === 'older'
+  return {
+    name: `tsc --strict, ${moduleResolution}, ${type}, ioredis ${of5 ? 5 : 6}`,
+    set,
+    files: {
+      'main.ts': typescript,
+      'package.json': { type },
+      'tsconfig.json': {
+        compilerOptions: { ...compilerOptions, module, moduleResolution, outDir: 'out' },
+        files: ['main.ts'],
+      },
+    },
+    commands: [
+      ['tsc', '-p', '.'],
+      ['node', 'out/main.js'],
+    ],
+  }
+}
+
+function jest(set: 'newest' | 'older', transform: 'ts-jest' | 'babel'): Consumer {
+  const presets = [['@babel/preset-env', { targets: { node: 'current' } }], '@babel/preset-typescript']
+  const settings = {
+    'ts-jest': { 'jest.config.json': { preset: 'ts-jest', testEnvironment: 'node' } },
+    babel: { 'jest.config.json': { testEnvironment: 'node' }, 'babel.config.json': { presets } },
+  }
+  const of5 = set === 'older'
+  return {
+    name: `Jest ${of5 ? 29 : 30} with ${transform}, ioredis ${of5 ? 5 : 6}`,
+    set,
+    files: {
+      'lock.test.ts': jestTest,
+      'package.json': {},
+      'tsconfig.json': {
+        compilerOptions: { ...compilerOptions, module: 'commonjs', types: ['node', 'jest'], esModuleInterop: true },
+      },
+      ...settings[transform],
+    },
+    commands: [['jest', '--ci', '--no-watchman', '--rootDir', '.']],
+    says: '',
+  }
+}
+
+const plain = (set: 'newest' | 'older', number: number): Consumer[] => [
+  { name: `import, ioredis ${number}`, set, files: { 'main.mjs': esm }, commands: [['node', 'main.mjs']] },
+  { name: `require, ioredis ${number}`, set, files: { 'main.cjs': commonjs }, commands: [['node', 'main.cjs']] },
+]
+
+/** What of Node's modules is in a file that has been bundled has to be required. */
+const banner = `--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)`
+const bundled = ['esbuild', 'main.mjs', '--bundle', '--platform=node', '--log-level=warning'] as const
+
+export const consumers: readonly Consumer[] = [
+  ...plain('newest', 6),
+  ...plain('older', 5),
+  ...(['newest', 'older'] as const).flatMap(set => [
+    compiled(set, 'nodenext', 'nodenext', 'module'),
+    compiled(set, 'node16', 'node16', 'commonjs'),
+    compiled(set, 'esnext', 'bundler', 'module'),
+  ]),
+  compiled('newest', 'commonjs', 'node10', 'commonjs'),
+  ...(['newest', 'older'] as const).flatMap(set => [jest(set, 'ts-jest'), jest(set, 'babel')]),
+  {
+    name: 'Vitest',
+    set: 'newest',
+    files: { 'lock.test.ts': vitestTest, 'vitest.config.mjs': 'export default {}' },
+    commands: [['vitest', 'run', '--root', '.']],
+    says: '1 passed',
+  },
+  { name: 'tsx', set: 'newest', files: { 'main.ts': typescript }, commands: [['tsx', 'main.ts']] },
+  {
+    name: 'esbuild to ESM',
+    set: 'newest',
+    files: { 'main.mjs': esm },
+    commands: [
+      [...bundled, '--format=esm', banner, '--outfile=out.mjs'],
+      ['node', 'out.mjs'],
+    ],
+  },
+  {
+    name: 'esbuild to CommonJS',
+    set: 'newest',
+    files: { 'main.mjs': esm },
+    commands: [
+      [...bundled, '--format=cjs', '--outfile=out.cjs'],
+      ['node', 'out.cjs'],
+    ],
+  },
+  {
+    name: 'webpack',
+    set: 'newest',
+    files: {
+      'main.mjs': esm,
+      'webpack.config.cjs': `module.exports = { mode: 'production', target: 'node20', entry: './main.mjs', output: { path: __dirname, filename: 'out.cjs' } }`,
+    },
+    commands: [
+      ['webpack', '--config', 'webpack.config.cjs'],
+      ['node', 'out.cjs'],
+    ],
+  },
+  {
+    name: 'Next, a server component',
+    set: 'next',
+    files: {
+      'app/layout.js': `export default ({ children }) => <html><body>{children}</body></html>`,
+      'app/page.js': `${imports}${work}export default async () => <p>{await work('next' + Date.now())}</p>`,
+      'package.json': { private: true },
+      'look.cjs': `console.log(/<p>(.*?)<\\/p>/.exec(require('node:fs').readFileSync('.next/server/app/index.html', 'utf8'))[1])`,
+    },
+    commands: [
+      ['next', 'build'],
+      ['node', 'look.cjs'],
+    ],
+  },
+  { name: 'Bun', set: 'runtimes', files: { 'main.mjs': esm }, commands: [['bun', 'main.mjs']] },
+  {
+    name: 'Deno',
+    set: 'runtimes',
+    files: { 'main.mjs': esm },
+    commands: [['deno', 'run', '--allow-all', '--node-modules-dir=manual', 'main.mjs']],
+  },
+]

@@ -1,0 +1,183 @@
+/**
+ * Several copies of the package in one process: by `import` and by `require`, and a second installation, as two versions in one
+ * application are. Each locks, and each knows the errors and the clients of the others.
+ */
+import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { runNode } from '../../kit/program.ts'
+import { freshKey, redisUrl } from '../../kit/redis.ts'
+import { root } from './imports.ts'
+
+const at = (path: string) => fileURLToPath(new URL(path, root))
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(await realpath(tmpdir()), 'redis-baton-copies-'))
+  for (const owner of ['.', 'node_modules/other']) {
+    const installed = join(folder, owner, 'node_modules/redis-baton')
+    await mkdir(installed, { recursive: true })
+    await cp(at('package.json'), join(installed, 'package.json'))
+    await cp(at('dist'), join(installed, 'dist'), { recursive: true })
+  }
+  for (const name of ['ioredis', 'eventemitter3', 'p-timeout', '@opentelemetry']) {
+    await symlink(at(`node_modules/${name}`), join(folder, 'node_modules', name))
+  }
+  await writeFile(join(folder, 'node_modules/other/load.cjs'), `exports.required = require('redis-baton')`)
+  await writeFile(join(folder, 'node_modules/other/load.mjs'), `export * from 'redis-baton'`)
+})
+
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+/** Runs a program that has all copies in `copies`, by name. */
+async function withCopies(program: string): Promise<unknown> {
+  const head = `
+    import { createRequire } from 'node:module'
+    import * as imported from 'redis-baton'
+    import * as other from './node_modules/other/load.mjs'
+    import loaded from './node_modules/other/load.cjs'
+    const required = createRequire(import.meta.url)('redis-baton')
+    const copies = { imported, required, other, otherRequired: loaded.required }
+    const [url, key] = process.argv.slice(2)
+    const print = value => console.log(JSON.stringify(value))
+  `
+  const file = join(folder, `${Math.random().toString(36).slice(2)}.mjs`)
+  await writeFile(file, head + program)
+  const { code, output, errors } = await runNode([file, redisUrl(), freshKey('copies')], { cwd: folder })
+  expect(code, errors).toBe(0)
+  return JSON.parse(output)
+}
+
+test('they are four, so that what follows can fail', async () => {
+  expect(await withCopies(`print(new Set(Object.values(copies).map(copy => copy.LockError)).size)`)).toBe(4)
+})
+
+describe('instanceof', () => {
+  test('holds for the class and its base in every other copy, and for no other class', async () => {
+    const wrong = await withCopies(`
+      const errorsOf = copy => [
+        new copy.LockError('MY_CODE', 'mine'),
+        new copy.LockTimeoutError('key', 5),
+        new copy.LockLostError('key', 'expired'),
+        new copy.LockConnectionError('out of reach'),
+        new copy.LockClosedError('key'),
+        new copy.LockArgumentError('lease', 0, 'more'),
+      ]
+      const names = errorsOf(imported).map(error => error.name)
+      const wrong = []
+      for (const [from, maker] of Object.entries(copies)) {
+        for (const error of errorsOf(maker)) {
+          for (const [to, judge] of Object.entries(copies)) {
+            for (const name of names) {
+              const expected = name === 'LockError' || name === error.name
+              if (error instanceof judge[name] !== expected) wrong.push([from, error.name, to, name])
+            }
+          }
+        }
+      }
+      print({ names, wrong })
+    `)
+    const leaves = ['LockTimeoutError', 'LockLostError', 'LockConnectionError', 'LockClosedError', 'LockArgumentError']
+    expect(wrong).toEqual({ names: ['LockError', ...leaves], wrong: [] })
+  })
+
+  test('of a class that a user has derived asks for that class; its errors are of ours everywhere', async () => {
+    const answers = await withCopies(`
+      class Mine extends imported.LockTimeoutError { name = 'Mine' }
+      const mine = new Mine('key', 1)
+      const plain = new imported.LockTimeoutError('key', 1)
+      print({
+        own: [mine instanceof Mine, mine instanceof other.LockTimeoutError, mine instanceof required.LockError],
+        not: [
+          plain instanceof Mine,
+          new required.LockTimeoutError('key', 1) instanceof Mine,
+          mine instanceof other.LockLostError,
+          new imported.LockError('ERR_LOCK_TIMEOUT', 'in name only') instanceof other.LockTimeoutError,
+        ],
+      })
+    `)
+    expect(answers).toEqual({ own: [true, true, true], not: [false, false, false, false] })
+  })
+
+  test('is false for everything else', async () => {
+    const answers = await withCopies(`
+      const others = [null, undefined, 5, 'text', {}, new Error('x'), Object.assign(new Error('x'), { code: 'ERR_LOCK_TIMEOUT' })]
+      print(others.map(value => value instanceof required.LockError || value instanceof imported.LockTimeoutError))
+    `)
+    expect(answers).toEqual(Array(7).fill(false))
+  })
+
+  test('an error shows nothing of how that is done', async () => {
+    const answers = await withCopies(`
+      const error = new imported.LockTimeoutError('key', 5)
+      print([Object.keys(error), Object.getOwnPropertySymbols({ ...error }).length, error.name, String(error).split(':')[0]])
+    `)
+    const keys = ['code', 'key', 'name', 'waited', 'holder', 'position']
+    expect(answers).toEqual([expect.arrayContaining(keys), 0, 'LockTimeoutError', 'LockTimeoutError'])
+    expect((answers as [string[]])[0]).toHaveLength(keys.length)
+  })
+})
+
+test('two versions in one process exclude each other, and wait for each other', async () => {
+  const vias = await withCopies(`
+    const clients = Object.values(copies).map(({ LockClient }) => new LockClient(url))
+    let inside = 0
+    const vias = await Promise.all(clients.map(locks => locks.using(key, { fair: true }, async lease => {
+      if (++inside > 1) throw new Error('two at once')
+      await new Promise(resolve => setTimeout(resolve, 50))
+      inside--
+      return lease.via
+    })))
+    const late = await clients[0].using(key, () => clients[1].lock(key, { timeout: 20 }).catch(error => error))
+    await Promise.all(clients.map(locks => locks.close()))
+    print([vias.toSorted(), late instanceof imported.LockTimeoutError])
+  `)
+  expect(vias).toEqual([['handoff', 'handoff', 'handoff', 'immediate'], true])
+})
+
+test('a client re-enters, whichever copy the code around it has', async () => {
+  const vias = await withCopies(`
+    const nestedVia = async locks => {
+      const inner = await locks.lock(key)
+      await inner.release()
+      return inner.via
+    }
+    const vias = []
+    for (const { LockClient } of Object.values(copies)) {
+      const locks = new LockClient(url)
+      for (const { locked } of Object.values(copies)) {
+        // As the compiler calls the decorator: on a method of a library that has a copy of its own.
+        const method = locked(locks, key)(() => nestedVia(locks), { kind: 'method', name: 'method' })
+        vias.push(await locks.using(key, () => method.call({})))
+      }
+      vias.push(await locks.runAs('me', () => locks.using(key, () => nestedVia(locks))))
+      await locks.close()
+    }
+    print({ vias: [...new Set(vias)], calls: vias.length })
+  `)
+  expect(vias).toEqual({ vias: ['reentry'], calls: 20 })
+})
+
+test('a client that two copies instrument has one span for a hold, of the second', async () => {
+  const spans = await withCopies(`
+    import { trace } from '@opentelemetry/api'
+    import { instrument } from 'redis-baton/opentelemetry'
+    const { instrument: again } = createRequire(import.meta.url)('redis-baton/opentelemetry')
+    const spans = { first: 0, second: 0 }
+    const tracerProvider = name => ({
+      getTracer: () => ({ startSpan: () => (spans[name]++, trace.getTracer('none').startSpan('none')) }),
+    })
+    const locks = new imported.LockClient(url)
+    instrument(locks, { tracerProvider: tracerProvider('first') })
+    await locks.using(key, async () => {})
+    const before = { ...spans }
+    again(locks, { tracerProvider: tracerProvider('second') })
+    await locks.using(key, async () => {})
+    await locks.close()
+    print([before.first > 0, spans.first - before.first, spans.second - before.first])
+  `)
+  expect(spans).toEqual([true, 0, 0])
+})
