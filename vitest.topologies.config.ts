@@ -1,7 +1,11 @@
 /** What breaks clusters and sentinels; then the contract suite over every topology, one project each with servers of its own. */
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { topologies } from './test/kit/topologies/index.ts'
-import { notRepeated } from './test/topology/not-repeated.ts'
+import { notRepeated, withIoredis5 } from './test/topology/not-repeated.ts'
+
+/** For what asks for ioredis in the tests of a project, and in the programs that they start. */
+const ioredis5 = fileURLToPath(new URL('test/kit/ioredis-5.mjs', import.meta.url))
 
 const common = { globalSetup: 'test/kit/global-setup.ts', testTimeout: 30_000, hookTimeout: 60_000, retry: 0 }
 
@@ -17,6 +21,18 @@ export default defineConfig({
           // A worker loads everything once for many files, which is half of what there is to compute.
           isolate: false,
           // Most of the time these tests wait: for leases to end, for servers to begin. So more files than cores.
+          maxWorkers: 6,
+          sequence: { groupOrder: 1 },
+        },
+      })),
+      ...Object.entries(withIoredis5).map(([name, include]) => ({
+        test: {
+          ...common,
+          name: `${name}, ioredis 5`,
+          include: [...include],
+          execArgv: ['--import', ioredis5],
+          env: { NODE_OPTIONS: `--import ${ioredis5}` },
+          isolate: false,
           maxWorkers: 6,
           sequence: { groupOrder: 1 },
         },

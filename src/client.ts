@@ -37,9 +37,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   /**
    * Connects at once, in the background: calls wait for the connection.
    * @param redis an ioredis `Redis` or `Cluster`, its options, or a URL. An instance stays the caller's: the client works
-   *   on duplicates of it, and its `keyPrefix` counts for keys and channels.
+   *   on duplicates of it, and its `keyPrefix` counts for keys and channels. Of a client of node-redis only the options are read.
    * @param options of the client, and defaults for its calls
    * @throws LockArgumentError when `redis` names no Redis, or an option is wrong
+   * @throws LockError when a connection is to be made, and ioredis is not installed
    * @since 0.1.0
    */
   constructor(redis: RedisSource, options: ClientOptions = {}) {

@@ -11,6 +11,7 @@ import type { LockClient } from '../client.ts'
 import { LockArgumentError } from '../errors.ts'
 import type { ClientEvents } from '../events.ts'
 import type { Lease } from '../lease/lease.ts'
+import type { IoredisInstance } from '../redis/clients.ts'
 import { Meters, type Tally } from './meters.ts'
 import { names, SCHEMA_URL, SCOPE } from './names.ts'
 import { patch } from './patch.ts'
@@ -63,11 +64,11 @@ export interface InstrumentOptions {
  */
 export interface Links {
   /**
-   * A connection to use for that, which stays the caller's. Its user needs `+set` on the keys `<prefix>-trace:*`; for
+   * A connection of ioredis to use for that, which stays the caller's. Its user needs `+set` on the keys `<prefix>-trace:*`; for
    * servers before 6.2 `+multi +exec +getset +pexpire` too.
    * @since 0.1.0
    */
-  redis: Redis | Cluster
+  redis: IoredisInstance
   /**
    * The same for all who lock the same keys.
    * @defaultValue `'lock'`
@@ -136,7 +137,7 @@ function recorderOf(options: InstrumentOptions): Recorder {
   return new Recorder({
     tracer: tracerProvider.getTracer(SCOPE, undefined, { schemaUrl: SCHEMA_URL }),
     meters,
-    trail: links && new Trail(links.redis, links.prefix ?? 'lock'),
+    trail: links && new Trail(links.redis as Redis | Cluster, links.prefix ?? 'lock'),
     common: { [names.system]: 'redis', ...attributes },
     tally: tallies(meters, keyGroup),
   })

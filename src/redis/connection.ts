@@ -27,7 +27,7 @@ import type { Cluster, Redis } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Destination } from './destination.ts'
-import { isDemoted, isFinal, isPassing, isReply, WrongServer } from './refusals.ts'
+import { isDemoted, isFinal, isPassing, isReply, isUninvited, WrongServer } from './refusals.ts'
 import type { Answer, Request } from './request.ts'
 import { Writes } from './writes.ts'
 
@@ -276,12 +276,16 @@ export class Connection {
   }
 
   #greeted(): void {
+    // It was closed while credentials were asked for; or ioredis says so of a connection that has ended.
+    if (this.#closed) return this.redis.disconnect()
+    if (this.redis.status !== 'ready') return
     const checked = this.#destination.check?.(this.redis)
     if (!checked) return this.#wentUp()
     checked.then(wrong => {
       // While it was looked at, it may have gone.
       if (this.#closed || this.redis.status !== 'ready') return
-      if (wrong) this.reset(wrong)
+      // By then ioredis 5 has told what the server said of the password.
+      if (wrong) this.reset(isUninvited(this.#lastError) ? this.#lastError : wrong)
       else this.#wentUp()
     })
   }

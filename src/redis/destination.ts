@@ -6,14 +6,14 @@
  * HELLO; where it is not known, or not answered as it should be, nothing speaks against the server.
  */
 import type { Cluster, Redis } from 'ioredis'
-import { isOfCluster, WrongServer } from './refusals.ts'
+import { isOfCluster, isUninvited, WrongServer } from './refusals.ts'
 
 /** What is special about where a connection leads. */
 export interface Destination {
   /** Connecting again may lead to another server, because sentinels say where. */
   readonly followsMaster?: boolean
-  /** Looks at the server that a connection has come up to, before anything is asked of it: why it is the wrong one. Never rejects. */
-  check?(redis: Redis | Cluster): Promise<WrongServer | undefined>
+  /** Looks at the server that a connection has come up to, before anything is asked of it: why it will not do. Never rejects. */
+  check?(redis: Redis | Cluster): Promise<Error | undefined>
   /** Whether a refusal shows that the server is the wrong one. */
   betrayed?(redis: Redis | Cluster, refusal: Error): WrongServer | undefined
 }
@@ -23,12 +23,21 @@ export function singleServer(keyOf: (name: string) => string): Destination {
   return {
     async check(redis) {
       const mode = await modeOf(redis)
+      if (mode instanceof Error) return mode
       if (mode === 'sentinel') return sentinel(redis)
       if (mode !== 'cluster') return undefined
       return (await parts(redis, keyOf('a'), keyOf('b'))) ? clusterNode(redis) : undefined
     },
     betrayed: (redis, error) => (isOfCluster(error) ? clusterNode(redis) : undefined),
   }
+}
+
+/** A server that others have named. ioredis 5 says that a connection is ready before the server has taken its password. */
+export const namedServer: Destination = {
+  async check(redis) {
+    const mode = await modeOf(redis)
+    return mode instanceof Error ? mode : undefined
+  },
 }
 
 function clusterNode(redis: Redis | Cluster): WrongServer {
@@ -46,12 +55,14 @@ function nameOf({ options }: Redis | Cluster): string {
   return path ?? `${host}:${port}`
 }
 
-/** 'standalone', 'cluster' or 'sentinel', as far as it says so. */
-async function modeOf(redis: Redis | Cluster): Promise<unknown> {
+/** 'standalone', 'cluster' or 'sentinel', as far as it says so; or why it lets nobody in. */
+async function modeOf(redis: Redis | Cluster, refusal?: Error): Promise<unknown> {
   try {
     return field(await redis.call('HELLO'), 'mode')
-  } catch {
-    return undefined
+  } catch (error) {
+    if (!isUninvited(error)) return refusal
+    // What ioredis 5 sends next may be rejected with what the server has said of the password.
+    return refusal ? error : modeOf(redis, error)
   }
 }
 

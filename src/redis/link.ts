@@ -21,7 +21,7 @@ import type { Channel, Names, Parts, ScriptSet, Via } from '../kind.ts'
 import type { Settings } from '../options.ts'
 import { type Clients, clientsOf, type RedisSource } from './clients.ts'
 import { answerLimit, Connection, type ConnectionListener } from './connection.ts'
-import { type Destination, singleServer } from './destination.ts'
+import { type Destination, namedServer, singleServer } from './destination.ts'
 import { type Ids, randomIds } from './ids.ts'
 import { type Keys, lockOfChannel, Namespace, unlockChannel } from './keys.ts'
 import { listKeys } from './listing.ts'
@@ -190,7 +190,7 @@ export class Link {
   }
 
   #destination({ cluster, sentinels }: Clients): Destination {
-    if (sentinels) return { followsMaster: true }
+    if (sentinels) return { ...namedServer, followsMaster: true }
     return cluster ? {} : singleServer(word => `${this.names.root}{${word}}`)
   }
 

@@ -11,12 +11,20 @@ const demoted = /\bREADONLY\b|\bcannot be used with replica\b/
 /** So says nobody but a node of a cluster: of what another one has, and of locks that may be on several. */
 const elsewhere = /^(MOVED|ASK|CROSSSLOT)\b/
 
+/** So says a server that has not been given the right password. */
+const uninvited = /^(NOAUTH|WRONGPASS|ERR invalid password)\b/
+
 /** Why what answers is not the Redis that the locks are in, whatever it is asked. */
 export class WrongServer extends LockConnectionError {}
 
 /** Whether it is the server's own word, and not that of the connection. */
 export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
+}
+
+/** Whether the server lets nobody in without a better password. */
+export function isUninvited(error: unknown): error is Error {
+  return isReply(error) && uninvited.test(error.message)
 }
 
 /** "Not now", in the server's words. */

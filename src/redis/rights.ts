@@ -3,8 +3,8 @@
  * call, as the build finds them in lua/, and those that the client sends itself. The rule in docs/operations.md, the
  * words of a refusal, and the question that the client asks at its start all come from here.
  *
- * HELLO and AUTH are no rights: Redis allows them to everybody. CLIENT SETINFO and CLIENT SETNAME are asked for by
- * ioredis, which does without.
+ * HELLO and AUTH are no rights: Redis allows them to everybody. CLIENT SETNAME, and in a cluster CLIENT SETINFO, are asked
+ * for by ioredis, which does without.
  */
 import type { ScriptSet } from '../kind.ts'
 import type { Replicas } from '../options.ts'

@@ -9,8 +9,8 @@
  * made anew, so there is no moment in which a switch is missed; it serves both of them; other masters of the same
  * sentinels do not concern it; and a sentinel that was out of reach is asked whether the master is still the same.
  */
-import { type Cluster, Redis, type RedisOptions } from 'ioredis'
-import { heardOut } from './clients.ts'
+import type { Cluster, Redis, RedisOptions } from 'ioredis'
+import type { SentinelClients } from './clients.ts'
 import { WrongServer } from './refusals.ts'
 
 /** Between attempts to reach a sentinel again, in ms, growing to the longest. */
@@ -29,15 +29,12 @@ export class Sentinels {
   #trouble: Error | undefined
   #probe: NodeJS.Timeout | undefined
 
-  /**
-   * `options` as for a connection to the master. `switched`: the master is another one, or may be. `deaf`: a sentinel
-   * refuses to tell.
-   */
-  constructor(options: RedisOptions, switched: () => void, deaf: (error: Error) => void) {
+  /** `switched`: the master is another one, or may be. `deaf`: a sentinel refuses to tell. */
+  constructor({ options, make }: SentinelClients, switched: () => void, deaf: (error: Error) => void) {
     this.#name = options.name ?? ''
     this.#switched = switched
     this.#deaf = deaf
-    this.#sentinels = (options.sentinels ?? []).map(address => this.#listenTo(connectionTo(address, options)))
+    this.#sentinels = (options.sentinels ?? []).map(address => this.#listenTo(make(optionsFor(address, options))))
   }
 
   open(): void {
@@ -107,29 +104,20 @@ export class Sentinels {
   }
 }
 
-function connectionTo(
+function optionsFor(
   { host = '127.0.0.1', port = 26_379, family }: SentinelAddress,
   { sentinelUsername: username, sentinelPassword: password, sentinelTLS: tls }: RedisOptions,
-): Redis {
-  const redis = new Redis({
+): RedisOptions {
+  return {
     host,
     port,
-    ...(family && { family }),
-    ...(username && { username }),
-    ...(password && { password }),
-    ...(tls && { tls }),
-    connectTimeout: 5_000,
-    disconnectTimeout: 200,
+    family,
+    username,
+    password,
+    tls,
     socketTimeout: PROBE,
-    lazyConnect: true,
-    enableReadyCheck: false,
-    enableOfflineQueue: false,
-    autoResubscribe: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: null,
     retryStrategy: times => Math.min(times * RETRY.first, RETRY.longest),
-  })
-  return heardOut(redis)
+  }
 }
 
 type SentinelAddress = NonNullable<RedisOptions['sentinels']>[number]

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis'
 import type { Clock } from '../clock.ts'
 import { ownConnectionTo } from './clients.ts'
 import { Connection } from './connection.ts'
+import { namedServer } from './destination.ts'
 
 export interface ShardListener {
   message(channel: string, text: string): void
@@ -20,6 +21,8 @@ export class Shard {
   readonly node: string
   readonly #redis: Redis
   readonly #connection: Connection
+  /** Ends each request that is not answered: ioredis 5 never does, where the answer is MOVED. */
+  readonly #asked = new Set<() => void>()
   #reduced = false
 
   /** `member`: the node among those of the cluster; its settings are used, not its connection. */
@@ -27,11 +30,12 @@ export class Shard {
     this.node = node
     const redis = ownConnectionTo(member)
     this.#redis = redis
-    this.#connection = new Connection(redis, clock, outageTimeout, {
+    const told = {
       // Calls that wait for the connection leave by themselves.
       up: () => {},
-      down: error => listener.down(this, error),
-    })
+      down: (error: Error) => listener.down(this, error),
+    }
+    this.#connection = new Connection(redis, clock, outageTimeout, told, namedServer)
     redis.on('smessage', (channel: string, text: string) => listener.message(channel, text))
     // Once for each channel that was ended: all of them are looked at together.
     redis.on('moved', () => {
@@ -39,8 +43,13 @@ export class Shard {
       this.#reduced = true
       queueMicrotask(() => {
         this.#reduced = false
+        for (const refuse of this.#asked) refuse()
         listener.reduced(this)
       })
+    })
+    // ioredis 5 takes the end of a subscription for the answer to something, and whatever comes later for that of the next.
+    redis.on('error', (error: Error) => {
+      if (/^Command queue state error/.test(error.message)) this.#connection.reset(error)
     })
     this.#connection.open()
   }
@@ -57,15 +66,26 @@ export class Shard {
 
   /** Resolves to whether the server has confirmed it on the present connection; false: its slot is not there. */
   subscribe(channel: string): Promise<boolean> {
-    return this.#connection.run(() =>
+    return this.#connection.run(() => this.#ask(channel))
+  }
+
+  #ask(channel: string): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const refuse = () => settle(false)
+      const settle = (confirmed: boolean) => {
+        this.#asked.delete(refuse)
+        resolve(confirmed)
+      }
+      this.#asked.add(refuse)
       this.#redis.ssubscribe(channel).then(
-        () => true,
+        () => settle(true),
         (error: Error) => {
-          if (notHere.test(error.message)) return false
-          throw error
+          if (notHere.test(error.message)) return settle(false)
+          this.#asked.delete(refuse)
+          reject(error)
         },
-      ),
-    )
+      )
+    })
   }
 
   /** Sent once and never again: a connection that is gone has ended it already. */

@@ -17,10 +17,11 @@
  * ioredis has sharded subscribers of its own. They subscribe again by themselves, but do not tell whether and when that
  * succeeded; they never do where the table was not new yet; a half-open connection is not noticed.
  */
-import { type Cluster, Command } from 'ioredis'
+import type { Cluster } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import { Shard } from './shard.ts'
+import { slotOf } from './slot.ts'
 
 /** How long channels and connections are kept that nobody needs, in ms. */
 const LINGER = 1_000
@@ -91,9 +92,16 @@ export class Shards {
   need(name: string): Promise<void> | undefined {
     let channel = this.#channels.get(name)
     if (!channel) {
-      // ioredis knows how a name makes a slot.
-      const slot = new Command('ssubscribe', [name]).getSlot()
-      channel = { name, slot, users: 0, idleSince: 0, at: undefined, asked: undefined, missed: false, need: undefined }
+      channel = {
+        name,
+        slot: slotOf(name),
+        users: 0,
+        idleSince: 0,
+        at: undefined,
+        asked: undefined,
+        missed: false,
+        need: undefined,
+      }
       this.#channels.set(name, channel)
     }
     channel.users += 1

@@ -1,4 +1,5 @@
 /** LockArgumentError: what is refused, what it says, and that nothing is sent. */
+import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClient, type LockOptions } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
@@ -204,6 +205,22 @@ describe('a bad option of a client', () => {
 
   test.each([undefined, null, 5, true, [], ''])('%s is not a Redis', redis => {
     expect(thrown(() => new LockClient(redis as never)).option).toBe('redis')
+  })
+
+  // The promise of what is still to be connected, a URL that is no text, a client of node-redis 4.
+  test.each([
+    [Promise.resolve(), 'Promise'],
+    [new URL('redis://user:hunter2@localhost'), 'URL'],
+    [new Map(), 'Map'],
+    [
+      Object.assign(new EventTarget(), { isOpen: true, duplicate() {}, options: { password: 'hunter2' } }),
+      'EventTarget',
+    ],
+  ])('an instance of something else is named, without what it holds', (redis, name) => {
+    const error = thrown(() => new LockClient(redis as never))
+    expect([error.option, error.value]).toEqual(['redis', `an instance of ${name}`])
+    expect(error.accepted).toMatch(/node-redis 5 or 6/)
+    expect(inspect(error)).not.toContain('hunter2')
   })
 
   test('a URL that is none is refused without its text, which may hold a password', () => {

@@ -14,9 +14,9 @@ declare module 'vitest' {
   }
 }
 
-/** A project of vitest that is named after a topology has its servers; every other has one server. */
+/** A project of vitest that is named after a topology, with or without more words, has its servers; every other has one server. */
 export default async function setup(project: TestProject) {
-  const topology = topologies.find(({ name }) => name === project.name)
+  const topology = topologies.find(({ name }) => name === project.name.split(',')[0])
   return topology && topology !== standalone ? several(project, topology) : single(project)
 }
 

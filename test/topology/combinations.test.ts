@@ -7,15 +7,16 @@ import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { testFilesIn } from '../../scripts/test-files.ts'
 import { topologies } from '../kit/topologies/index.ts'
-import { notRepeated } from './not-repeated.ts'
+import { notRepeated, withIoredis5 } from './not-repeated.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
 
 const promised = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
 
-/** What `npm run test:topologies` runs of the contract, as "topology file". */
+/** What `npm run test:topologies` runs of the contract, as "topology file", and what of it with ioredis 5. */
 let planned: string[]
+let plannedWithIoredis5: string[]
 /** All files of the contract; its scenarios and its traces are about one server. */
 let files: string[]
 
@@ -24,9 +25,11 @@ beforeAll(async () => {
   const args = [vitest, 'list', '--filesOnly', '--json', '--config', 'vitest.topologies.config.ts']
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root })
   const listed = JSON.parse(stdout.slice(stdout.indexOf('['))) as { file: string; projectName: string }[]
-  planned = listed
+  const lines = listed
     .map(({ file, projectName }) => `${projectName} ${relative(root, file)}`)
     .filter(line => line.includes(' test/contract/'))
+  planned = lines.filter(line => !line.includes(', ioredis 5 '))
+  plannedWithIoredis5 = lines.filter(line => line.includes(', ioredis 5 ')).map(line => line.replace(', ioredis 5', ''))
 })
 
 test('the topologies are those that are promised', () => {
@@ -40,6 +43,13 @@ test('every contract file is run over every topology, unless it is said why not'
   const wanted = combinations.filter(({ topology, exception }) => exception?.on.includes(topology) ?? true)
   expect(files.length).toBeGreaterThan(20)
   expect(planned.sort()).toEqual(wanted.map(({ topology, file }) => `${topology} ${file}`).sort())
+})
+
+test('with ioredis 5 the whole contract is run on one server, and over every topology how connections are made', () => {
+  expect(plannedWithIoredis5).toEqual(expect.arrayContaining(files.map(file => `standalone ${file}`)))
+  const made = promised.map(topology => `${topology} test/contract/connection-source.test.ts`)
+  expect(plannedWithIoredis5).toEqual(expect.arrayContaining(made))
+  expect(Object.keys(withIoredis5)).toEqual(promised)
 })
 
 describe.each(notRepeated)('the exception $file', ({ file, on, because }) => {

@@ -37,3 +37,15 @@ export const notRepeated: readonly Exception[] = [
       'told so, and sentinels would act on it; what they do then has tests of its own in test/topology/faults.',
   },
 ]
+
+/**
+ * What is run with ioredis 5, too, by topology: all of the contract on one server, and of the others what depends on how
+ * connections are made, lost and listened to.
+ */
+export const withIoredis5: Readonly<Record<string, readonly string[]>> = {
+  standalone: ['test/contract/*.test.ts', 'test/topology/node-redis.test.ts'],
+  cluster: ['connection-source', 'fair-queue', 'lock', 'outage'].map(file => `test/contract/${file}.test.ts`),
+  sentinel: ['connection-source', 'lock', 'outage'].map(file => `test/contract/${file}.test.ts`),
+  tls: ['test/contract/connection-source.test.ts', 'test/contract/outage.test.ts'],
+  acl: ['test/contract/connection-source.test.ts', 'test/contract/server-refusals.test.ts'],
+}

@@ -3,6 +3,9 @@
  * `@ts-expect-error` that is accepted is an error, too.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
+import type { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'
+import type * as nodeRedis from 'redis'
+import type * as nodeRedis5 from 'redis-5'
 import {
   type ClientStats,
   type Lease,
@@ -14,6 +17,7 @@ import {
   type LockTimeoutError,
   type Via,
 } from 'redis-baton'
+import { instrument } from 'redis-baton/opentelemetry'
 import { expectTypeOf } from 'vitest'
 
 declare const locks: LockClient
@@ -27,8 +31,20 @@ interface Account {
 // A client is made from whatever names a Redis.
 expectTypeOf(LockClient).toBeConstructibleWith('redis://127.0.0.1:6379', { prefix: 'app', fair: true })
 expectTypeOf<string | Redis | Cluster | RedisOptions>().toExtend<ConstructorParameters<typeof LockClient>[0]>()
+expectTypeOf<Redis5 | Cluster5>().toExtend<ConstructorParameters<typeof LockClient>[0]>()
+declare const ofNodeRedis:
+  | ReturnType<typeof nodeRedis.createClient | typeof nodeRedis.createCluster | typeof nodeRedis.createSentinel>
+  | ReturnType<typeof nodeRedis5.createClient | typeof nodeRedis5.createCluster>
+new LockClient(ofNodeRedis)
+declare const hidden: ReturnType<typeof nodeRedis5.createSentinel>
+// @ts-expect-error its options cannot be read
+new LockClient(hidden)
 // @ts-expect-error a number names no Redis
 new LockClient(6379)
+// @ts-expect-error what is still to be connected is none yet
+new LockClient(Promise.resolve(ofNodeRedis))
+declare const ofIoredis: Redis | Cluster | Redis5 | Cluster5
+instrument(locks, { links: { redis: ofIoredis } })
 // @ts-expect-error options are known by name
 new LockClient('redis://127.0.0.1:6379', { timout: 5 })
 

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../../../local-redis/port.ts'
 import { LockClient, LockConnectionError } from '../../../src/index.ts'
+import { clientsOf } from '../../../src/redis/clients.ts'
 import { Sentinels } from '../../../src/redis/sentinels.ts'
 import { rejection, within } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
@@ -83,7 +84,8 @@ test('what sentinels say of other masters is no reason to leave', async () => {
   const count = () => {
     switches += 1
   }
-  const sentinels = new Sentinels({ sentinels: [{ host: '127.0.0.1', port }], name: 'mine' }, count, () => {})
+  const { sentinels: clients } = clientsOf({ sentinels: [{ host: '127.0.0.1', port }], name: 'mine' })
+  const sentinels = new Sentinels(clients!, count, () => {})
   onTestFinished(() => sentinels.close())
   sentinels.open()
   const redis = plainRedis(url)

@@ -1,0 +1,179 @@
+/**
+ * Reads of a client of node-redis how it reaches its servers, in the terms of ioredis. The client itself is not used, and need not
+ * be connected.
+ */
+import type { ClusterOptions, RedisOptions } from 'ioredis'
+import { LockArgumentError } from '../errors.ts'
+
+/**
+ * A client of node-redis 5 or 6: of `createClient` or `createCluster`, or of `createSentinel` of 6, whose options can be read.
+ * @since 0.2.0
+ */
+export interface NodeRedisInstance {
+  /** Whether it is connected; it need not be. @since 0.2.0 */
+  readonly isOpen: boolean
+  /** By which its options are read. @since 0.2.0 */
+  duplicate(...args: never[]): object
+  /** Which clients of version 4 have not. @since 0.2.0 */
+  destroy(): unknown
+}
+
+/** Says who connects, at each connection anew. */
+export type Credentials = () => Promise<{ username?: string | undefined; password?: string | undefined }>
+
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+type Socket = Partial<Address> & {
+  readonly path?: string
+  readonly family?: number
+  readonly tls?: boolean
+  readonly reconnectStrategy?: unknown
+}
+
+type Provider =
+  | { readonly type: 'async-credentials-provider'; readonly credentials: Credentials }
+  | {
+      readonly type: 'streaming-credentials-provider'
+      subscribe(listener: object): Promise<[Awaited<ReturnType<Credentials>>, { dispose(): void }]>
+    }
+
+interface ClientOptions {
+  readonly url?: string
+  readonly socket?: Socket
+  readonly username?: string
+  readonly password?: string
+  readonly credentialsProvider?: Provider | undefined
+  readonly database?: number
+  readonly name?: string
+  readonly keyPrefix?: string | Buffer
+  readonly RESP?: 2 | 3
+}
+
+/** Of a client, of a cluster, and of a sentinel; each has its own. */
+interface Options extends ClientOptions {
+  readonly rootNodes?: readonly ClientOptions[]
+  readonly defaults?: ClientOptions
+  readonly sentinelRootNodes?: readonly Address[]
+  readonly nodeClientOptions?: ClientOptions
+  readonly sentinelClientOptions?: ClientOptions
+  readonly nodeAddressMap?: Readonly<Record<string, Address>> | ((address: string) => Address | undefined)
+}
+
+export interface Reach {
+  /** Of a connection; in a cluster, of one to any of its nodes. */
+  readonly options: RedisOptions
+  /** Where a cluster is found. */
+  readonly nodes?: RedisOptions[]
+  readonly natMap?: ClusterOptions['natMap']
+  readonly keyPrefix?: string | undefined
+  readonly credentials?: Credentials | undefined
+}
+
+export function isNodeRedis(value: unknown): value is NodeRedisInstance {
+  return typeof value === 'object' && value !== null && 'isOpen' in value
+}
+
+export function readNodeRedis(client: NodeRedisInstance): Reach {
+  const options = optionsOf(client)
+  const { rootNodes, defaults = {}, sentinelRootNodes, nodeAddressMap, RESP: protocol } = options
+  const keyPrefix = options.keyPrefix === undefined ? undefined : String(options.keyPrefix)
+  const natMap = nodeAddressMap as ClusterOptions['natMap']
+  if (rootNodes) {
+    // Where a cluster is found, others may be let in than everywhere else.
+    const nodes = rootNodes.map(node => ({
+      ...reach({ ...defaults, ...node, socket: { ...defaults.socket, ...node.socket } }),
+      protocol,
+    }))
+    const { host, port, ...each } = reach(defaults)
+    return { options: { ...each, protocol }, nodes, natMap, keyPrefix, credentials: credentialsOf(defaults) }
+  }
+  if (!sentinelRootNodes) {
+    return { options: { ...reach(options), protocol, keyPrefix }, credentials: credentialsOf(options) }
+  }
+  const { nodeClientOptions = {}, sentinelClientOptions = {} } = options
+  if (sentinelClientOptions.credentialsProvider) {
+    throw new LockArgumentError('redis', 'a credentialsProvider for sentinels', 'their username and password')
+  }
+  const { host, port, ...each } = reach(nodeClientOptions)
+  const { username, password, tls } = reach(sentinelClientOptions)
+  return {
+    options: {
+      protocol,
+      ...each,
+      keyPrefix,
+      sentinels: sentinelRootNodes.map(node => mapped(node, nodeAddressMap)),
+      name: options.name,
+      sentinelUsername: username,
+      sentinelPassword: password,
+      sentinelTLS: tls,
+      enableTLSForSentinelMode: each.tls !== undefined,
+      // Of those that the sentinels name, ioredis maps the servers only.
+      updateSentinels: !nodeAddressMap,
+      natMap,
+    },
+    credentials: credentialsOf(nodeClientOptions),
+  }
+}
+
+/** Reads what a duplicate would be made with. Nothing else tells it of all kinds of clients. */
+function optionsOf(client: NodeRedisInstance): Options {
+  let found: Options | undefined
+  const reader = {
+    value: function Reader(options: Options = {}) {
+      found = options
+    },
+  }
+  // Clients of version 4 have the one, and sentinels of version 5 the other.
+  if ('duplicate' in client && 'destroy' in client) {
+    client.duplicate.call(Object.create(Object.create(client, { constructor: reader })))
+  }
+  if (found) return found
+  const accepted =
+    'createClient or createCluster of node-redis 5 or 6, createSentinel of 6; or ioredis options, { sentinels: [{ host, port }], name }'
+  throw new LockArgumentError('redis', `an instance of ${client.constructor.name}`, accepted)
+}
+
+function reach(given: ClientOptions): RedisOptions {
+  const { socket = {}, username, password, database, name } = parsed(given)
+  const { host, port, path, family, tls, reconnectStrategy, ...ofTls } = socket
+  return {
+    ...(host && { host }),
+    ...(port && { port }),
+    ...(path && { path }),
+    family,
+    tls: tls ? ofTls : undefined,
+    username,
+    password,
+    db: database,
+    connectionName: name,
+  }
+}
+
+/** With what its URL says. */
+function parsed(given: ClientOptions): ClientOptions {
+  const { url = '' } = given
+  if (!/^rediss?:/.test(url)) return given
+  const { hostname, port, username, password, protocol } = new URL(url)
+  const host = hostname.replace(/^\[|\]$/g, '')
+  const socket = { ...given.socket, host, port: Number(port || 6379), tls: protocol === 'rediss:' }
+  if (!username && !password) return { ...given, socket }
+  return { ...given, socket, username: decodeURIComponent(username), password: decodeURIComponent(password) }
+}
+
+function credentialsOf({ credentialsProvider: provider }: ClientOptions): Credentials | undefined {
+  if (!provider) return undefined
+  if (provider.type === 'async-credentials-provider') return () => provider.credentials()
+  return async () => {
+    const [credentials, subscription] = await provider.subscribe({ onNext() {}, onError() {} })
+    subscription.dispose()
+    return credentials
+  }
+}
+
+function mapped({ host, port }: Address, map: Options['nodeAddressMap']): Address {
+  const name = `${host}:${port}`
+  return (typeof map === 'function' ? map(name) : map?.[name]) ?? { host, port }
+}

@@ -1,0 +1,218 @@
+/** Lock clients made from clients of node-redis, of both versions: by their options alone, on servers that ask for everything. */
+import * as redis6 from 'redis'
+import * as redis5 from 'redis-5'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { LockArgumentError, LockConnectionError } from '../../src/index.ts'
+import { rejection } from '../kit/outcomes.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis } from '../kit/redis.ts'
+import { acl } from '../kit/topologies/acl.ts'
+import { RedisCluster } from '../kit/topologies/redis-cluster.ts'
+import { masterName, RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
+import { instanceOf } from '../kit/topologies/source.ts'
+import { tls } from '../kit/topologies/tls.ts'
+import type { InstanceOptions } from '../kit/topologies/topology.ts'
+
+type Source = Parameters<typeof client>[1]
+
+/** Two clients of the same source exclude each other, wake each other, and hand over. */
+async function works(source: Source): Promise<void> {
+  const [one, two] = [client({}, source), client({}, source)]
+  const key = freshKey()
+  const lease = await one.lock(key)
+  expect(await two.tryLock(key)).toBeNull()
+  const fair = two.lock(key, { fair: true })
+  await expect.poll(async () => (await one.inspect(key)).waiters.length).toBe(1)
+  await lease.release()
+  expect((await fair).via).toBe('handoff')
+}
+
+let aclOptions: InstanceOptions & { username: string; password: string; port: number }
+let tlsOptions: InstanceOptions
+let ofTls: object
+
+beforeAll(async () => {
+  const [withUsers, withTls] = await Promise.all([acl.start(), tls.start()])
+  if (withUsers.client.kind !== 'server' || withTls.client.kind !== 'server') throw new Error('each is one server')
+  aclOptions = withUsers.client.options as typeof aclOptions
+  tlsOptions = withTls.client.options
+  ofTls = tlsOptions.tls as object
+  return () => Promise.all([withUsers.stop(), withTls.stop()])
+})
+
+const versions = [
+  ['6', redis6],
+  ['5', redis5 as unknown as typeof redis6],
+] as const
+
+describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) => {
+  test('a client by user and password, which is not connected, and stays so', async () => {
+    const { port, username, password } = aclOptions
+    const redis = createClient({ socket: { host: '127.0.0.1', port }, username, password })
+    await works(redis)
+    expect(redis.isOpen).toBe(false)
+  })
+
+  test('a client by URL, which is connected and goes on', async () => {
+    const { port, username, password } = aclOptions
+    const redis = createClient({ url: `redis://${username}:${password}@127.0.0.1:${port}`, disableClientInfo: true })
+    redis.on('error', () => {})
+    await redis.connect()
+    onTestFinished(() => redis.destroy())
+    await works(redis)
+    // Commands of its own it may not run.
+    await expect(redis.ping()).rejects.toThrow('NOPERM')
+    expect(redis.isReady).toBe(true)
+  })
+
+  test('a client whose provider has other credentials by the time of a new connection', async () => {
+    const { port } = aclOptions
+    const admin = plainRedis(`redis://:${aclOptions.password}@127.0.0.1:${port}`)
+    const username = freshKey('user')
+    await admin.acl('SETUSER', username, 'on', '>first', '~*', '&*', '+@all')
+    let password = 'first'
+    const credentialsProvider = {
+      type: 'async-credentials-provider' as const,
+      credentials: async () => ({ username, password }),
+    }
+    const redis = createClient({ socket: { host: '127.0.0.1', port }, username: 'nobody', credentialsProvider })
+    await works(redis)
+    const locks = client({}, redis)
+    const lease = await locks.lock(freshKey())
+    password = 'second'
+    await admin.acl('SETUSER', username, '<first', '>second')
+    await admin.client('KILL', 'USER', username)
+    await lease.renew()
+    expect(await lease.release()).toBe(true)
+  })
+
+  test('a client whose provider streams credentials, and one that has none', async () => {
+    const { port, username, password } = aclOptions
+    let streams = 0
+    const streaming = {
+      type: 'streaming-credentials-provider' as const,
+      async subscribe() {
+        streams += 1
+        const dispose = () => {
+          streams -= 1
+        }
+        return [{ username, password }, { dispose }] as [object, { dispose(): void }]
+      },
+      onReAuthenticationError() {},
+    }
+    await works(createClient({ socket: { host: '127.0.0.1', port }, credentialsProvider: streaming }))
+    expect(streams).toBe(0)
+
+    const none = {
+      type: 'async-credentials-provider' as const,
+      credentials: () => Promise.reject(new Error('no token')),
+    }
+    const locks = client({ outageTimeout: 300 }, createClient({ socket: { port }, credentialsProvider: none }))
+    expect((await rejection(locks.lock('k'), LockConnectionError)).message).toContain('no token')
+  })
+
+  test('a client with TLS and a certificate of its own, and not without', async () => {
+    const { host, port } = tlsOptions as { host: string; port: number }
+    await works(createClient({ socket: { host, port, tls: true, ...ofTls } }))
+    await works(createClient({ url: `rediss://${host}:${port}`, socket: { tls: true, ...ofTls } as never }))
+    const strange = client({ outageTimeout: 500 }, createClient({ socket: { host, port, tls: true } }))
+    await rejection(strange.lock(freshKey()), LockConnectionError)
+  })
+
+  test('database and keyPrefix, for keys and channels', async () => {
+    const { url } = await ownServer()
+    await works(createClient({ url: `${url}/3` }))
+    expect(await keysWith(plainRedis(`${url}/3`), 'lock:{')).toHaveLength(1)
+    expect(await keysWith(plainRedis(url), 'lock:{')).toEqual([])
+    await works(createClient({ url, database: 2, keyPrefix: 'app:' } as never))
+    expect(await keysWith(plainRedis(`${url}/2`), 'lock:{')).toEqual([expect.stringMatching(/^(app:)?lock:/)])
+  })
+
+  test('a cluster with a password, by one of its nodes, through an address map', async () => {
+    const cluster = await guarded()
+    const [node] = cluster.addresses
+    const defaults = { password: 'secret' }
+    await works(createCluster({ rootNodes: [{ url: `redis://127.0.0.1:${node!.port}` }], defaults }))
+    await works(createCluster({ rootNodes: [{ socket: node! }], defaults, minimizeConnections: true }))
+    const wrong = createCluster({ rootNodes: [{ socket: node! }], defaults: { password: 'no' } })
+    const error = await rejection(client({ outageTimeout: 500 }, wrong).lock(freshKey()), LockConnectionError)
+    expect(error.message).toContain('WRONGPASS')
+
+    const used: string[] = []
+    const nodeAddressMap = (address: string) => {
+      used.push(address)
+      return { host: 'localhost', port: Number(address.split(':')[1]) }
+    }
+    const credentialsProvider = {
+      type: 'async-credentials-provider' as const,
+      credentials: async () => ({ password: 'secret' }),
+    }
+    await works(createCluster({ rootNodes: [{ socket: node! }], defaults: { credentialsProvider }, nodeAddressMap }))
+    expect(used.length).toBeGreaterThan(0)
+  })
+})
+
+/** Created once, for both versions: it takes seconds. */
+let guardedCluster: Promise<RedisCluster> | undefined
+
+function guarded(): Promise<RedisCluster> {
+  guardedCluster ??= RedisCluster.start().then(async cluster => {
+    for (const { redis } of cluster.nodes) await redis.config('SET', 'masterauth', 'secret', 'requirepass', 'secret')
+    return cluster
+  })
+  return guardedCluster
+}
+
+beforeAll(() => async () => (await guardedCluster)?.stop())
+
+describe('sentinels', () => {
+  let servers: RedisSentinel
+
+  beforeAll(async () => {
+    servers = await RedisSentinel.start()
+    for (const server of servers.sentinels) {
+      await servers.direct(server).acl('SETUSER', 'watcher', 'on', '>theirs', 'allchannels', '+@all')
+    }
+    for (const server of servers.data) {
+      await servers.direct(server).acl('SETUSER', 'locks', 'on', '>ours', 'allkeys', 'allchannels', '+@all')
+    }
+    return () => servers.stop()
+  })
+
+  const options = () => ({
+    name: masterName,
+    sentinelRootNodes: servers.sentinels.map(({ port }) => ({ host: '127.0.0.1', port })),
+    nodeClientOptions: { username: 'locks', password: 'ours', database: 4 },
+    sentinelClientOptions: { username: 'watcher', password: 'theirs' },
+  })
+
+  test('node-redis 6: by the users of servers and of sentinels', async () => {
+    await works(redis6.createSentinel(options()))
+    const admin = servers.direct(await servers.master())
+    expect(String(await admin.client('LIST'))).toMatch(/ db=4 .* user=locks/)
+  })
+
+  test('node-redis 6: through an address map', async () => {
+    const nodeAddressMap = (address: string) => ({ host: 'localhost', port: Number(address.split(':')[1]) })
+    await works(redis6.createSentinel({ ...options(), nodeAddressMap }))
+  })
+
+  test('node-redis 6: a wrong password is told', async () => {
+    const wrong = redis6.createSentinel({ ...options(), nodeClientOptions: { username: 'locks', password: 'no' } })
+    const error = await rejection(client({ outageTimeout: 1_000 }, wrong).lock(freshKey()), LockConnectionError)
+    expect(error.message).toContain('WRONGPASS')
+  })
+
+  test('node-redis 5 hides the options of a sentinel: what to give instead is said', () => {
+    const hidden = redis5.createSentinel(options()) as unknown as Source
+    expect(() => client({}, hidden)).toThrow(LockArgumentError)
+    expect(() => client({}, hidden)).toThrow(/sentinels: \[\{ host, port \}\], name/)
+  })
+})
+
+test('an instance of ioredis with the same options excludes it', async () => {
+  const { port, username, password } = aclOptions
+  const other = instanceOf({ kind: 'server', options: aclOptions }, { lazyConnect: true })
+  const key = freshKey()
+  await client({}, redis6.createClient({ socket: { host: '127.0.0.1', port }, username, password })).lock(key)
+  expect(await client({}, other).tryLock(key)).toBeNull()
+})
