@@ -56,7 +56,8 @@ describe('the packed package', () => {
       ])
       expect(code, output + errors).toBe(0)
       // It has nothing to complain of either where there are no types at all.
-      for (const entry of ['"redis-baton"', '"redis-baton/opentelemetry"']) expect(output).toContain(entry)
+      for (const entry of ['"redis-baton"', '"redis-baton/opentelemetry"', '"redis-baton/nestjs"'])
+        expect(output).toContain(entry)
     },
     LIMIT,
   )
