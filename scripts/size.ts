@@ -45,6 +45,7 @@ export async function sizeOf(program: string): Promise<Size> {
 export const programs = {
   'redis-baton': `export * from './src/index.ts'`,
   'redis-baton/opentelemetry': `export * from './src/opentelemetry/index.ts'`,
+  'redis-baton/nestjs': `export * from './src/nestjs/index.ts'`,
   'redis-baton, LockTimeoutError alone': `export { LockTimeoutError } from './src/index.ts'`,
 } as const
 

@@ -2,8 +2,9 @@
  * A method that runs under a lock, said where the method is written.
  *
  * It is the decorator of the standard (TC39), which gets the method and a context and returns what stands in the
- * method's place; the older kind (`experimentalDecorators`) calls with other arguments, and is told so. All that happens
- * in a call is `LockClient.wrap`: here is only where the client and the key come from.
+ * method's place; the older kind (`experimentalDecorators`) calls with other arguments, and is told so: NestJS, which
+ * has only that, has its own decorator in src/nestjs/. All that happens in a call is `LockClient.wrap`: here is only
+ * where the client and the key come from.
  */
 import type { LockClient } from './client.ts'
 import { LockArgumentError } from './errors.ts'
@@ -31,34 +32,43 @@ export function locked<
 >(
   locks: LockClient | ((self: This) => LockClient),
   key: string | ((this: This, ...args: Parameters<Method>) => string),
-  options: LockOptions = {},
+  options?: LockOptions,
 ): (method: Method, context: ClassMethodDecoratorContext<This, Method>) => Method {
   return (method, context) => {
-    checkContext(context)
-    const under = (client: LockClient): Method => {
-      // Not by its class: a library that is decorated may have another copy of this package than its client.
-      if (typeof client?.wrap !== 'function') throw new LockArgumentError('locks', client, 'a LockClient')
-      return client.wrap(key, method, options) as Method
+    // For those whose compiler does not look.
+    if (typeof context !== 'object') {
+      const accepted = 'that of a standard decorator; compile without experimentalDecorators'
+      throw new LockArgumentError('the context of @locked', context, accepted)
     }
-    const run =
-      typeof locks === 'function'
-        ? async function (this: This, ...args: Parameters<Method>) {
-            return under(locks(this)).apply(this, args)
-          }
-        : under(locks)
-    const { name, length } = method
-    return Object.defineProperties(run, { name: { value: name }, length: { value: length } }) as Method
+    const { kind, name }: { kind: string; name: string | symbol } = context
+    if (kind !== 'method') {
+      throw new LockArgumentError(`the kind of ${String(name)}`, kind, '"method": nothing else can be @locked')
+    }
+    return lockedMethod(locks, key, method, options) as Method
   }
 }
 
-/** For those whose compiler does not look. */
-function checkContext(context: unknown): void {
-  if (typeof context !== 'object') {
-    const accepted = 'that of a standard decorator; compile without experimentalDecorators'
-    throw new LockArgumentError('the context of @locked', context, accepted)
+/**
+ * What stands in the place of `method`, whichever kind of decorator puts it there: the same name, as many parameters, and
+ * each call under the lock. With a function for `locks`, what is wrong with the client, the key or an option is found by
+ * the call.
+ */
+export function lockedMethod<This, Args extends unknown[], R>(
+  locks: LockClient | ((self: This) => LockClient),
+  key: string | ((this: This, ...args: Args) => string),
+  method: (this: This, ...args: Args) => Promise<R>,
+  options: LockOptions | undefined,
+): (this: This, ...args: Args) => Promise<R> {
+  const under = (client: LockClient) => {
+    // Not by its class: a library that is decorated may have another copy of this package than its client.
+    if (typeof client?.wrap !== 'function') throw new LockArgumentError('locks', client, 'a LockClient')
+    return client.wrap(key, method, options)
   }
-  const { kind, name } = context as ClassMethodDecoratorContext
-  if (kind !== 'method') {
-    throw new LockArgumentError(`the kind of ${String(name)}`, kind, '"method": nothing else can be @locked')
-  }
+  const run =
+    typeof locks === 'function'
+      ? async function (this: This, ...args: Args) {
+          return under(locks(this)).apply(this, args)
+        }
+      : under(locks)
+  return Object.defineProperties(run, { name: { value: method.name }, length: { value: method.length } })
 }

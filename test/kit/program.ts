@@ -47,15 +47,15 @@ export function example(name: string, ...args: string[]): string[] {
   return ['--import', 'tsx', fileURLToPath(new URL(`../../examples/${name}`, import.meta.url)), ...args]
 }
 
-/** An example that goes on until it is told to stop. Who starts it ends it. */
+/** A program of Node that goes on until it is told to stop. Who starts it ends it. */
 export class Running {
   readonly lines: string[] = []
   readonly #child: ChildProcess
   readonly #ended: Promise<unknown>
   #look = () => {}
 
-  constructor(name: string, env: Record<string, string>) {
-    this.#child = spawn(process.execPath, example(name), {
+  constructor(args: string[], env: Record<string, string>) {
+    this.#child = spawn(process.execPath, args, {
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })

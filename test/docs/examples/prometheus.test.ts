@@ -7,7 +7,7 @@ import { parser } from '@prometheus-io/lezer-promql'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { freePort } from '../../../local-redis/port.ts'
-import { Running } from '../../kit/program.ts'
+import { example, Running } from '../../kit/program.ts'
 import { redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
@@ -82,7 +82,7 @@ function missing(served: string): string[] {
 describe('the worker', () => {
   test('serves every metric and label that the dashboard and the alerts ask for, and stops when it is told to', async () => {
     const port = await freePort()
-    const worker = new Running('prometheus/worker.ts', { REDIS_URL: redisUrl(), METRICS_PORT: String(port) })
+    const worker = new Running(example('prometheus/worker.ts'), { REDIS_URL: redisUrl(), METRICS_PORT: String(port) })
     onTestFinished(() => worker.end('SIGKILL').then(() => {}))
     await worker.line(/^metrics on /)
     const scrape = async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text()

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
 import { LockClient } from '../../../src/index.ts'
-import { Running } from '../../kit/program.ts'
+import { example, Running } from '../../kit/program.ts'
 import { eventually } from '../../kit/time.ts'
 
 export class Scene {
@@ -42,7 +42,7 @@ export class Scene {
 
   /** Starts an example that goes on. It is killed behind the file's tests if it still runs. */
   start(name: string, env: Record<string, string> = {}): Running {
-    const program = new Running(name, { REDIS_URL: this.url, ...env })
+    const program = new Running(example(name), { REDIS_URL: this.url, ...env })
     this.#started.push(program)
     return program
   }

@@ -16,7 +16,7 @@ const forbidden: Record<string, string[]> = {
   'src/kinds/': ['src/redis/', 'src/wait/', 'src/lease/', 'src/local/', 'src/client.ts', 'ioredis'],
   'src/session.ts': ['src/kinds/', 'src/client.ts'],
   'src/kind.ts': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/local/', 'src/client.ts', 'ioredis'],
-  'src/index.ts': ['src/opentelemetry/', '@opentelemetry/api'],
+  'src/index.ts': ['src/opentelemetry/', '@opentelemetry/api', 'src/nestjs/', '@nestjs/common', 'reflect-metadata'],
   'src/': ['cli/', 'benchmarks/', 'local-redis/', 'test/'],
   'local-redis/': ['src/', 'cli/', 'benchmarks/', 'test/'],
   'benchmarks/': ['cli/', 'test/'],

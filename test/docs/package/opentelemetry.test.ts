@@ -1,31 +1,9 @@
 /** OpenTelemetry is for those who have it: nobody else loads, needs or misses it. */
-import { cp, mkdir, symlink } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { runNode } from '../../kit/program.ts'
 import { redisUrl } from '../../kit/redis.ts'
-import { emptyFolder } from '../../kit/temp.ts'
-import { importGraph, reachable, root } from './imports.ts'
-
-const at = (path: string) => fileURLToPath(new URL(path, root))
-
-/** A project that has installed the package as it is built, and of its packages only these. */
-async function projectWith(packages: string[]): Promise<string> {
-  const folder = await emptyFolder()
-  const installed = join(folder, 'node_modules', 'redis-baton')
-  await mkdir(installed, { recursive: true })
-  await cp(at('package.json'), join(installed, 'package.json'))
-  await cp(at('dist'), join(installed, 'dist'), { recursive: true })
-  for (const name of packages) {
-    const link = join(folder, 'node_modules', name)
-    await mkdir(join(link, '..'), { recursive: true })
-    await symlink(at(`node_modules/${name}`), link)
-  }
-  return folder
-}
-
-const needed = ['ioredis', 'eventemitter3', 'p-timeout']
+import { importGraph, reachable } from './imports.ts'
+import { needed, projectWith } from './project-with.ts'
 
 const lockOnce = `
   import { LockClient } from 'redis-baton'

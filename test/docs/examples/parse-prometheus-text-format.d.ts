@@ -1,0 +1,17 @@
+/** What of it the tests use. It has no types of its own. */
+declare module 'parse-prometheus-text-format' {
+  export interface Family {
+    readonly name: string
+    readonly type: string
+    readonly help: string
+    readonly metrics: readonly {
+      readonly value?: string
+      readonly labels?: Readonly<Record<string, string>>
+      /** Of a histogram: by their upper bounds. */
+      readonly buckets?: Readonly<Record<string, string>>
+      readonly count?: string
+      readonly sum?: string
+    }[]
+  }
+  export default function parse(text: string): Family[]
+}

@@ -1,0 +1,72 @@
+/** What a user's compiler must accept and refuse of `@Locked`. Compiled, and never run. */
+import { Locked } from 'redis-baton/nestjs'
+
+export class Accounts {
+  readonly tenant = 'acme'
+
+  @Locked('accounts')
+  async all(_limit: number): Promise<string[]> {
+    return []
+  }
+
+  // The key is made of all arguments, of the first of them, or of none; and of `this`.
+  @Locked((from: string, amount: number) => `${from}:${amount}`)
+  async withdraw(_from: string, _amount: number, _note?: string): Promise<void> {}
+
+  @Locked((from: string) => from, { fair: true, client: 'reports' })
+  async deposit(_from: string, _amount: number): Promise<number> {
+    return 0
+  }
+
+  @Locked(() => 'accounts')
+  async audit(_from: string): Promise<void> {}
+
+  @Locked(function (this: Accounts) {
+    return this.tenant
+  })
+  async close(): Promise<void> {}
+
+  @Locked((from?: string) => from ?? 'all')
+  async optional(_from?: string): Promise<void> {}
+
+  @Locked('accounts')
+  async echo<T>(value: T): Promise<T> {
+    return value
+  }
+
+  // @ts-expect-error it does not return a promise
+  @Locked('accounts')
+  balance(): number {
+    return 0
+  }
+
+  // @ts-expect-error the method's first argument is no number
+  @Locked((id: number) => `${id}`)
+  async wrongArgument(_id: string): Promise<void> {}
+
+  // @ts-expect-error the method has no second argument
+  @Locked((_id: string, name: string) => name)
+  async wrongArguments(_id: string): Promise<void> {}
+
+  // @ts-expect-error the argument may be missing
+  @Locked((id: string) => id)
+  async wrongOptional(_id?: string): Promise<void> {}
+
+  // @ts-expect-error that is the `this` of another class
+  @Locked(function (this: Map<string, number>) {
+    return `${this.size}`
+  })
+  async wrongThis(): Promise<void> {}
+
+  // @ts-expect-error a field is no method
+  @Locked('accounts')
+  later = async () => {}
+
+  // @ts-expect-error a key is a string
+  @Locked(() => 7)
+  async wrongKey(): Promise<void> {}
+
+  // @ts-expect-error options are known by name
+  @Locked('accounts', { timout: 5 })
+  async wrongOption(): Promise<void> {}
+}
