@@ -8,6 +8,7 @@ import { scenarios } from '../benchmarks/scenarios.ts'
 import { messageOf } from '../local-redis/error-message.ts'
 import { namedServer } from './address.ts'
 import { exitCodes, Failure } from './failure.ts'
+import { reachServer } from './reach.ts'
 
 interface Options {
   scenario: string[]
@@ -70,6 +71,8 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   const competing = await choose('rival', rival, rivals)
   const address = namedServer(given, 'baton bench')
   if (address?.tls && options.rtt > 0) throw new Failure('--rtt does not work with TLS', exitCodes.usage)
+  // What cannot be used is known here within seconds, and why.
+  if (address) (await reachServer(address)).disconnect()
 
   const progress = openProgress(process.stdout, process.stderr, process.env)
   const interruption = new AbortController()

@@ -7,7 +7,7 @@
 import type { Command } from 'commander'
 import type { Cluster, Redis } from 'ioredis'
 import { messageOf } from '../local-redis/error-message.ts'
-import type { LockClient } from '../src/index.ts'
+import type { ClientOptions, LockClient } from '../src/index.ts'
 import { type Address, checkedAddress } from './address.ts'
 import { exitCodes, Failure, warn } from './failure.ts'
 import { CONNECT_WITHIN, oneLine, reach } from './reach.ts'
@@ -28,6 +28,8 @@ export interface Connected {
 const local = 'redis://127.0.0.1:6379'
 /** Between two attempts to have the connection for `serverTime` again, in ms. */
 const AGAIN = 500
+/** Of a client that only takes one look: who asks for it sits there and waits. */
+export const oneLook = { outageTimeout: CONNECT_WITHIN } as const
 /** In ms. */
 const A_MOMENT = 1_000
 
@@ -40,7 +42,7 @@ export function withConnection(command: Command): Command {
 /** Connects, works, and disconnects. A Redis that is not there is told at once, not after the patience of a lock client. */
 export async function connected<T>(
   options: ConnectionOptions,
-  label: string | undefined,
+  ofClient: Pick<ClientOptions, 'label' | 'outageTimeout'>,
   work: (at: Connected) => Promise<T>,
 ): Promise<T> {
   const { prefix } = options
@@ -49,7 +51,7 @@ export async function connected<T>(
   keepUp(redis)
   const warnings = new Warnings()
   try {
-    await using locks = new LockClient(redis, { prefix, ...(label !== undefined && { label }) })
+    await using locks = new LockClient(redis, { prefix, ...ofClient })
     locks.on('error', ({ error }) => warnings.add(messageOf(error)))
     const result = await work({ locks, where: address.place, serverTime: () => timeOf(redis) })
     warnings.tell()

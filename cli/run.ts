@@ -71,7 +71,7 @@ cannot go on: it leaves the command running without the lock.`,
     )
     .action(async (key: string, command: [string, ...string[]], options: RunOptions, self: Command) => {
       checkCommand(command, self)
-      process.exitCode = await connected(options, options.label, at => run(at, key, command, options))
+      process.exitCode = await connected(options, { label: options.label }, at => run(at, key, command, options))
     })
 }
 
