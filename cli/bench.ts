@@ -33,7 +33,7 @@ export function addBench(program: Command): void {
     .option('--seconds <s>', 'measured part of a loop', atLeast(0.1), 2)
     .option('--rtt <ms>', 'network delay between clients and server, there and back', atLeast(0), 0)
     .option('--no-warm-cores', 'let idle cores sleep, which costs 50 to 100 µs at each wake-up')
-    .option('--url <url>', 'Redis to use (default: $REDIS_URL, else a server that is started for this)')
+    .option('--url <url>', 'one server, not a cluster (default: $REDIS_URL, else a server that is started for this)')
     .option('--json <file>', 'write the raw results')
     .option('--html <file>', 'write a page with plots')
     .addHelpText(

@@ -20,7 +20,7 @@ Examples:
   baton inspect nightly-report --json | jq -r .label
 
 Unfair waiters are known to their own processes only: the queue has those that were asked for with --fair.
-With --json it prints ${recordHelp}`,
+With --json it prints${recordHelp}`,
     )
     .action((key: string, options: ConnectionOptions & { json?: boolean }) =>
       connected(options, oneLook, async ({ locks, serverTime }) => {

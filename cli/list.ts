@@ -21,7 +21,7 @@ Examples:
   baton list --json | jq -r '.[].key'
   baton list --json | jq -r '.[] | select(.heldFor > 600000) | .key + " " + .label'    # held for more than ten minutes
 
-With --json it prints an array, sorted by key; one lock is ${recordHelp}`,
+With --json it prints an array, sorted by key; one lock is${recordHelp}`,
     )
     .action((pattern: string, options: ConnectionOptions & { json?: boolean }) =>
       connected(options, oneLook, async ({ locks, serverTime }) => {
