@@ -6,8 +6,9 @@ import type { Results } from '../benchmarks/contract.ts'
 import type { Progress } from '../benchmarks/report/progress.ts'
 import { scenarios } from '../benchmarks/scenarios.ts'
 import { messageOf } from '../local-redis/error-message.ts'
-import { checkedAddress } from './connection.ts'
+import { namedServer } from './address.ts'
 import { exitCodes, Failure } from './failure.ts'
+import { reachServer } from './reach.ts'
 
 interface Options {
   scenario: string[]
@@ -32,7 +33,7 @@ export function addBench(program: Command): void {
     .option('--seconds <s>', 'measured part of a loop', atLeast(0.1), 2)
     .option('--rtt <ms>', 'network delay between clients and server, there and back', atLeast(0), 0)
     .option('--no-warm-cores', 'let idle cores sleep, which costs 50 to 100 µs at each wake-up')
-    .option('--url <url>', 'Redis to use (default: $REDIS_URL, else a server that is started for this)')
+    .option('--url <url>', 'one server, not a cluster (default: $REDIS_URL, else a server that is started for this)')
     .option('--json <file>', 'write the raw results')
     .option('--html <file>', 'write a page with plots')
     .addHelpText(
@@ -60,7 +61,7 @@ Where stdout is no terminal, how far it is stands on stderr.`,
   })
 }
 
-async function bench({ scenario, rival, url = process.env['REDIS_URL'], ...options }: Options): Promise<number> {
+async function bench({ scenario, rival, url: given, ...options }: Options): Promise<number> {
   const [{ rivals }, { run }, { openProgress }] = await Promise.all([
     import('../benchmarks/rivals/index.ts'),
     import('../benchmarks/run.ts'),
@@ -68,9 +69,10 @@ async function bench({ scenario, rival, url = process.env['REDIS_URL'], ...optio
   ])
   const chosen = await choose('scenario', scenario, scenarios)
   const competing = await choose('rival', rival, rivals)
-  if (url && checkedAddress(url).protocol === 'rediss:' && options.rtt > 0) {
-    throw new Failure('--rtt does not work with TLS', exitCodes.usage)
-  }
+  const address = namedServer(given, 'baton bench')
+  if (address?.tls && options.rtt > 0) throw new Failure('--rtt does not work with TLS', exitCodes.usage)
+  // What cannot be used is known here within seconds, and why.
+  if (address) (await reachServer(address)).disconnect()
 
   const progress = openProgress(process.stdout, process.stderr, process.env)
   const interruption = new AbortController()
@@ -81,7 +83,7 @@ async function bench({ scenario, rival, url = process.env['REDIS_URL'], ...optio
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   for (const name of signals) process.on(name, interrupt)
   try {
-    const plan = { ...options, url: url || undefined, scenarios: chosen, rivals: competing }
+    const plan = { ...options, url: address?.url, scenarios: chosen, rivals: competing }
     const results = await run(plan, progress, interruption.signal)
     await show(results, options, progress)
     interruption.signal.throwIfAborted() // what there was then has been shown

@@ -6,7 +6,10 @@ export function addDemo(program: Command): void {
     .command('demo')
     .description('a flash sale: 400 orders for 50 coupons, 4 workers, one killed and one frozen, one fair lock')
     .option('--no-lock', 'the same without the lock, to see what goes wrong')
-    .option('--url <url>', 'Redis to use (default: $REDIS_URL, else a server that is started for the demo)')
+    .option(
+      '--url <url>',
+      'one server, not a cluster (default: $REDIS_URL, else a server that is started for the demo)',
+    )
     .addHelpText(
       'after',
       `

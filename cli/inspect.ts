@@ -1,7 +1,7 @@
 /** `baton inspect`: who holds a lock, and who waits for it in its queue. */
 import type { Command } from 'commander'
 import type { LockState } from '../src/index.ts'
-import { type ConnectionOptions, connected, withConnection } from './connection.ts'
+import { type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
 import { heldFor, recordHelp, recordOf } from './description.ts'
 import { printable, printableJson } from './printable.ts'
 import { plainTable } from './table.ts'
@@ -20,10 +20,10 @@ Examples:
   baton inspect nightly-report --json | jq -r .label
 
 Unfair waiters are known to their own processes only: the queue has those that were asked for with --fair.
-With --json it prints ${recordHelp}`,
+With --json it prints${recordHelp}`,
     )
     .action((key: string, options: ConnectionOptions & { json?: boolean }) =>
-      connected(options, undefined, async ({ locks, serverTime }) => {
+      connected(options, oneLook, async ({ locks, serverTime }) => {
         const state = await locks.inspect(key)
         const now = await serverTime()
         console.log(options.json ? printableJson(recordOf(state, now)) : describe(state, now))

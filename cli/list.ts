@@ -1,7 +1,7 @@
 /** `baton list`: all locks that are held or waited for. */
 import type { Command } from 'commander'
 import type { LockState } from '../src/index.ts'
-import { type ConnectionOptions, connected, withConnection } from './connection.ts'
+import { type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
 import { heldFor, recordHelp, recordOf } from './description.ts'
 import { printableJson } from './printable.ts'
 import { plainTable } from './table.ts'
@@ -21,10 +21,10 @@ Examples:
   baton list --json | jq -r '.[].key'
   baton list --json | jq -r '.[] | select(.heldFor > 600000) | .key + " " + .label'    # held for more than ten minutes
 
-With --json it prints an array, sorted by key; one lock is ${recordHelp}`,
+With --json it prints an array, sorted by key; one lock is${recordHelp}`,
     )
     .action((pattern: string, options: ConnectionOptions & { json?: boolean }) =>
-      connected(options, undefined, async ({ locks, serverTime }) => {
+      connected(options, oneLook, async ({ locks, serverTime }) => {
         const states: LockState[] = []
         for await (const state of locks.list(pattern)) states.push(state)
         states.sort((a, b) => (a.key < b.key ? -1 : 1))

@@ -8,6 +8,7 @@ import { Command, CommanderError } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
 import { packageRoot } from '../local-redis/package-root.ts'
 import { LockArgumentError } from '../src/errors.ts'
+import { addressHelp } from './address.ts'
 import { addCompletion } from './completion.ts'
 import { withConnection } from './connection.ts'
 import { exitCodes, Failure, warn } from './failure.ts'
@@ -38,6 +39,7 @@ const program = withConnection(new Command('baton'))
   .version(version)
   // So that the options of the program are those before the command.
   .enablePositionalOptions()
+  .addHelpText('after', addressHelp)
   // Before the commands, which inherit it.
   .exitOverride()
   .configureOutput({ outputError: (text, write) => write(`${complaint(text)}\n`) })

@@ -1,6 +1,6 @@
 /** `baton release --force`: takes a lock from its holder, and wakes the next. */
 import type { Command } from 'commander'
-import { type ConnectionOptions, connected, withConnection } from './connection.ts'
+import { type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
 import { holderOf } from './description.ts'
 import { exitCodes, Failure } from './failure.ts'
 import { printable } from './printable.ts'
@@ -31,7 +31,7 @@ only a fencing token stops that.`,
       if (!options.force) {
         throw new Failure("required option '--force' not specified: it is somebody else's lock", exitCodes.usage)
       }
-      await connected(options, undefined, async ({ locks, serverTime }) => {
+      await connected(options, oneLook, async ({ locks, serverTime }) => {
         const state = await locks.inspect(key)
         if (state.locked && !options.yes) await agree(key, holderOf(state, await serverTime()))
         const released = state.locked && (await locks.forceRelease(key))

@@ -63,7 +63,8 @@ Examples:
 
 The command has BATON_KEY and BATON_FENCING_TOKEN in its environment. On a terminal, one line shows who holds the lock while
 it is waited for. Exit codes: the command's own; 128+n if signal n ended it; 75 the lock was lost, and the command was ended for
-it; 124 it was not granted in time; 126, 127 the command cannot be started; 64 unusable arguments; 69 Redis cannot be used.
+it; 124 it was not granted in time; 126, 127 the command cannot be started; 64 unusable arguments; 69 Redis cannot be used, or
+has been away for 15 s while it waits.
 A signal goes on to the command and to what it has started; so does the SIGTERM of a lost lock, and after --grace the SIGKILL. With a
 terminal as stdin they go to the command only, and what it has started it has to end itself (a shell that has nothing else to
 do hands over by exec). baton ends, and the lock is free, when the command itself ends, whatever it leaves running. SIGKILL
@@ -71,7 +72,7 @@ cannot go on: it leaves the command running without the lock.`,
     )
     .action(async (key: string, command: [string, ...string[]], options: RunOptions, self: Command) => {
       checkCommand(command, self)
-      process.exitCode = await connected(options, options.label, at => run(at, key, command, options))
+      process.exitCode = await connected(options, { label: options.label }, at => run(at, key, command, options))
     })
 }
 

@@ -1,6 +1,6 @@
 /** `baton top`: all locks, their holders and their queues, live in the terminal, or as one snapshot. */
 import { type Command, Option } from 'commander'
-import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
+import { type Connected, type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
 import { recordHelp } from './description.ts'
 import { exitCodes, Failure } from './failure.ts'
 import type { Order } from './live/picture.ts'
@@ -39,7 +39,7 @@ A look that takes long, because there are many keys or Redis is busy, is followe
 With --json it prints { held, queued, waiters, longestWait, locks }; one of the locks has a longestWait, and is otherwise${recordHelp}`,
     )
     .action(async (pattern: string, options: TopOptions) => {
-      process.exitCode = await connected(options, undefined, at => top(at, pattern, options))
+      process.exitCode = await connected(options, options.once ? oneLook : {}, at => top(at, pattern, options))
     })
 }
 

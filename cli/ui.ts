@@ -33,7 +33,7 @@ loopback sees what it shows, so do not pass it on. While no page is open, Redis 
     )
     .action(async (pattern: string, options: ConnectionOptions & Omit<Showing, 'pattern'>) => {
       const { show } = await import('./ui/show.ts')
-      await connected(options, undefined, at => show(at, { ...options, pattern }))
+      await connected(options, {}, at => show(at, { ...options, pattern }))
     })
 }
 

@@ -1,5 +1,5 @@
 /** The names of live locks, for a line that is being written: quickly, or not at all. */
-import { connected } from '../connection.ts'
+import { connected, oneLook } from '../connection.ts'
 import { printable } from '../printable.ts'
 import type { Candidate, KeysWanted } from './next.ts'
 
@@ -11,7 +11,7 @@ const MOST = 200
 /** Those found in time; none where Redis is not to be had. */
 export async function keysFor({ beginning, url, prefix = 'lock' }: KeysWanted): Promise<readonly Candidate[]> {
   const found: Candidate[] = []
-  const looking = connected({ ...(url !== undefined && { url }), prefix }, undefined, async ({ locks }) => {
+  const looking = connected({ ...(url !== undefined && { url }), prefix }, oneLook, async ({ locks }) => {
     for await (const { key, locked, label, owner } of locks.list(`${literal(beginning)}*`)) {
       // Who cannot type a name is not helped by seeing it; and what begins with - would be an option.
       if (printable(key) !== key || key.startsWith('-')) continue

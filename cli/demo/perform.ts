@@ -4,8 +4,9 @@ import { constants } from 'node:os'
 import type { Redis } from 'ioredis'
 import { messageOf } from '../../local-redis/error-message.ts'
 import { obtainRedis } from '../../local-redis/index.ts'
-import { checkedAddress, connect } from '../connection.ts'
+import { namedServer, type ServerAddress } from '../address.ts'
 import { exitCodes, Failure } from '../failure.ts'
+import { reachServer } from '../reach.ts'
 import { runSale } from './coordinator.ts'
 import { loadOrders } from './orders.ts'
 import { now, sale } from './sale.ts'
@@ -26,12 +27,12 @@ export async function perform({ lock, url }: Options): Promise<number> {
   if (process.platform === 'win32') {
     throw new Failure('the demo freezes a process with SIGSTOP, which Windows has not', exitCodes.unavailable)
   }
-  if (url !== undefined) checkedAddress(url)
+  const address = namedServer(url, 'baton demo')
   const display = openDisplay(process.stdout, process.env)
   const interruption = listenForInterruption()
-  let server: Awaited<ReturnType<typeof reach>>
+  let server: Awaited<ReturnType<typeof prepare>>
   try {
-    server = await Promise.race([reach(url, display), interruption.happened])
+    server = await Promise.race([prepare(url === undefined ? undefined : address, display), interruption.happened])
   } catch (error) {
     if (!interruption.signal.aborted) throw failureOf(error, exitCodes.unavailable)
     // What is being prepared cannot be called off, but it ends with this process.
@@ -76,20 +77,19 @@ async function hold(server: { redis: Redis; url: string }, locked: boolean, disp
 }
 
 /** Redis as asked for, and a connection to it that answers. Never connected anew: keys of the run would be missing then. */
-async function reach(url: string | undefined, display: Display) {
+async function prepare(named: ServerAddress | undefined, display: Display) {
   const announce = display.print
-  const server = url === undefined ? await obtainRedis({ announce }) : named(url, announce)
+  const server = named ? use(named, announce) : await obtainRedis({ announce })
   try {
-    return { ...server, redis: await connect(server.url) }
+    return { ...server, redis: await reachServer(namedServer(server.url, 'baton demo')) }
   } catch (error) {
     await server.stop()
     throw error
   }
 }
 
-function named(url: string, announce: (line: string) => void) {
-  const { protocol, host } = new URL(url)
-  announce(`Redis: the server --url names, ${protocol}//${host}`)
+function use({ url, shown }: ServerAddress, announce: (line: string) => void) {
+  announce(`Redis: the server --url names, ${shown}`)
   return { url, stop: async () => {} }
 }
 

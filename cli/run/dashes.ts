@@ -1,6 +1,6 @@
 /** What to say to somebody who has left out the `--` of `baton run`: the same line with it. */
 import type { Command } from 'commander'
-import { addressOf } from '../../local-redis/redis-url.ts'
+import { parseAddress } from '../address.ts'
 import { operandsIn } from '../words.ts'
 
 /**
@@ -21,8 +21,7 @@ function withoutSecrets(words: readonly string[]): string[] {
   return words.map((word, i) => {
     const [, option, value] = /^(--url=)(.*)$/s.exec(word) ?? ['', '', words[i - 1] === '--url' ? word : undefined]
     if (value === undefined) return word
-    const address = addressOf(value)
-    return `${option}${address ? `${address.protocol}//${address.host}` : '…'}`
+    return `${option}${parseAddress(value)?.shown ?? '…'}`
   })
 }
 

@@ -48,11 +48,11 @@ test('the help says what the defaults are', async () => {
   expect(text).not.toContain('[]')
 })
 
-test('an address that is none ends with 69, and is not shown', async () => {
+test('an address that is none is an unusable argument, and is not shown', async () => {
   const { code, errors } = await bench('--url', 'http://:secret@example')
-  expect(errors).toMatch(/^baton: the address of Redis is not of the form redis:\/\/host:port/)
+  expect(errors).toMatch(/^baton: --url is no address of Redis; it is redis:/)
   expect(errors).not.toContain('secret')
-  expect(code).toBe(69)
+  expect(code).toBe(64)
 })
 
 test('a server that is not there ends with 69', async () => {

@@ -21,6 +21,7 @@ export interface Running {
   readonly ended: Promise<Ended>
   /** What it has printed so far. */
   output(): string
+  errors(): string
 }
 
 /** Starts `baton`; it is killed after the test if it has not ended, or when `over` says. */
@@ -38,7 +39,7 @@ export function start(
   over(() => {
     child.kill('SIGKILL')
   })
-  return { child, ended, output: () => printed.output }
+  return { child, ended, output: () => printed.output, errors: () => printed.errors }
 }
 
 export function baton(...args: readonly string[]): Promise<Ended> {

@@ -1,4 +1,5 @@
 /** What `baton run` does with what its command has started: all of it is ended with the lock, none of it is waited for. */
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -74,6 +75,25 @@ describe('a lock that is lost', () => {
     expect(isThere(grandchild)).toBe(false)
   })
 
+  test('it ends what has outlived the process that started it', async () => {
+    const key = freshKey()
+    // The shell between has ended at once: its child belongs to nobody, but is in the group still.
+    const { running, grandchild } = await job(key, { command: 'sh -c "sh worker.sh &"; sleep 600' })
+    expect(await client().forceRelease(key)).toBe(true)
+    expect(await running.ended).toMatchObject({ code: 75 })
+    expect(isThere(grandchild)).toBe(false)
+  })
+
+  test('it ends what works on in the background, though that ignores SIGTERM and the command has ended', async () => {
+    const key = freshKey()
+    const worker = `trap '' TERM; ${ticking}`
+    const command = 'sh worker.sh & sleep 600'
+    const { running, grandchild } = await job(key, { worker, command, args: ['--grace', '500ms'] })
+    await client().forceRelease(key)
+    expect(await running.ended).toMatchObject({ code: 75 })
+    expect(isThere(grandchild)).toBe(false)
+  })
+
   test('whoever ends in the time of --grace is not killed', async () => {
     const key = freshKey()
     const worker = `trap 'sleep 0.5; echo tidy >tidied; exit' TERM; ${ticking}`
@@ -84,13 +104,45 @@ describe('a lock that is lost', () => {
   })
 })
 
-test('a signal goes on to what the command has started, too', async () => {
-  const worker = `trap 'echo heard >heard; exit' USR1; ${ticking}`
-  const command = `trap 'wait; exit 9' USR1; sh worker.sh & wait`
-  const { running, folder } = await job(freshKey(), { worker, command })
-  running.child.kill('SIGUSR1')
-  expect(await running.ended).toMatchObject({ code: 9 })
-  expect(await readFile(join(folder, 'heard'), 'utf8')).toBe('heard\n')
+/** A script that notes each signal of this name, says that it works, and ends when it has been enough. */
+const noting = (name: NodeJS.Signals) =>
+  [
+    'const { appendFileSync: append, existsSync } = require("fs")',
+    'const who = process.argv[1]',
+    `process.on("${name}", () => append(who, "heard\\n"))`,
+    'append(who + "-listens", "yes")',
+    'setInterval(() => existsSync("enough") ? process.exit(9) : append("ticks", "tick\\n"), 50)',
+  ].join('; ')
+
+describe('a signal', () => {
+  test.each(['SIGUSR1', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s goes on to all of the group, once', async name => {
+    const node = `exec '${process.execPath}' -e '${noting(name)}'`
+    const command = `sh worker.sh & ${node} command`
+    const { running, folder } = await job(freshKey(), { worker: `${node} grandchild`, command })
+    // Whoever has not begun to listen would be ended by it.
+    const listens = (who: string) => readFile(join(folder, `${who}-listens`), 'utf8').catch(() => '')
+    await eventually(async () => (await listens('command')) && (await listens('grandchild')), STARTUP)
+    const heard = (who: string) => readFile(join(folder, who), 'utf8').catch(() => '')
+    running.child.kill(name)
+    await eventually(async () => (await heard('command')) !== '' && (await heard('grandchild')) !== '')
+    // A second one would come by now.
+    await sleep(300)
+    await writeFile(join(folder, 'enough'), '')
+    expect(await running.ended).toMatchObject({ code: 9, errors: '' })
+    expect([await heard('command'), await heard('grandchild')]).toEqual(['heard\n', 'heard\n'])
+  })
+
+  test('SIGKILL cannot go on: the command works on, and the lock is free when its lease has ended', async () => {
+    const key = freshKey()
+    const { running, grandchild, ticks } = await job(key, { args: ['--lease', '4s'] })
+    running.child.kill('SIGKILL')
+    await once(running.child, 'exit')
+    expect(await client().tryLock(key)).toBeNull()
+    expect(await client().tryLock(key, { timeout: 15_000 })).not.toBeNull()
+    expect(isThere(grandchild)).toBe(true)
+    const then = await ticks()
+    await eventually(async () => (await ticks()) > then)
+  })
 })
 
 test('what goes on behind the command is left alone, and the lock is free when the command has ended', async () => {

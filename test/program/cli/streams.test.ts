@@ -58,6 +58,8 @@ describe('waiting, where nobody looks', () => {
     const lease = await client({ label: 'somebody' }).lock(key)
     const running = start(['run', key, '--fair', ...options, '--', 'echo', 'done'])
     await eventually(async () => (await client().inspect(key)).waiters.length === 1, STARTUP)
+    // That it is in the queue is known to Redis before it is to the program.
+    if (options.includes('--verbose')) await eventually(() => running.errors() !== '', STARTUP)
     await lease.release()
     const { code, output, errors } = await running.ended
     expect({ code, output }).toEqual({ code: 0, output: 'done\n' })

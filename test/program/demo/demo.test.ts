@@ -120,7 +120,7 @@ describe('ended early', () => {
   })
 
   test.each([
-    ['an address', ['--url', 'someone:secret@host'], 69],
+    ['an address', ['--url', 'someone:secret@host'], 64],
     ['an option', ['--bogus'], 64],
   ] as const)('%s that cannot be used', { timeout: slow }, async (_what, args, expected) => {
     const { out, err, code } = await run(built, ...args)

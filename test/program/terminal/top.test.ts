@@ -241,6 +241,22 @@ test('Redis goes away and comes back', async () => {
   await terminal.eventually(/2 held[^\n]*\nevery/)
 })
 
+test.each([
+  ['q', 0],
+  ['C-c', 0],
+])('%s ends it at once while Redis hangs', async (key, code) => {
+  const name = freshName()
+  await threeLocks(name)
+  const proxy = await faultProxy(redisUrl())
+  const terminal = await top(name, '--url', proxy.url)
+  await terminal.eventually('3 held')
+  proxy.swallow('down')
+  await terminal.eventually(/no answer for|as of \S+ ago:/)
+  await terminal.press(key)
+  // It rides out an outage for a quarter of a minute.
+  expect(await terminal.exitCode(4_000)).toBe(code)
+})
+
 test('a hostile name does not reach the terminal', async () => {
   const name = freshName()
   const hostile = `${name}\u001b]0;owned\u0007\u001b[2J\u001b[?1049l\r\n\u009b31m\u202e`

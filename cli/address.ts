@@ -1,0 +1,179 @@
+/**
+ * How Redis is named: one server, a cluster by some of its nodes, or a master by the sentinels that watch it.
+ *
+ *      redis://[user:password@]host[:port][/database][?options of ioredis]
+ *      redis+cluster://[user:password@]host[:port][,host[:port]…]
+ *      redis+sentinel://[user:password@]host[:port][,host[:port]…]/<master name>[/database][?sentinel_username=…&sentinel_password=…]
+ *
+ * `rediss` for TLS: with sentinels, both to them and to the master. `user:password` is for the servers that have the locks,
+ * never for sentinels: other programs that take this form read it so, and a password is not offered to who has not asked for it.
+ */
+import { isIPv6 } from 'node:net'
+import { addressOf } from '../local-redis/redis-url.ts'
+import { exitCodes, Failure } from './failure.ts'
+
+export interface Host {
+  readonly host: string
+  readonly port: number
+}
+
+export interface Credentials {
+  readonly username?: string
+  readonly password?: string
+}
+
+interface Common {
+  readonly tls: boolean
+  /** Where it leads, in few words and without secrets. */
+  readonly place: string
+  /** The same address without secrets. */
+  readonly shown: string
+  readonly hasSecrets: boolean
+}
+
+export interface ServerAddress extends Common {
+  readonly kind: 'server'
+  readonly url: string
+}
+
+export interface ClusterAddress extends Common {
+  readonly kind: 'cluster'
+  readonly hosts: readonly Host[]
+  readonly credentials: Credentials
+}
+
+export interface SentinelAddress extends Common {
+  readonly kind: 'sentinel'
+  readonly hosts: readonly Host[]
+  /** For the master. */
+  readonly credentials: Credentials
+  readonly forSentinels: Credentials
+  /** Of the master. */
+  readonly name: string
+  readonly database: number
+}
+
+export type Address = ServerAddress | ClusterAddress | SentinelAddress
+
+const usualPort = { cluster: 6_379, sentinel: 26_379 } as const
+/** What a sentinel takes for the name of a master. */
+const masterName = /^[\w.-]+$/
+const hostName = /^[\p{L}\p{N}_][\p{L}\p{N}._-]*$/u
+
+const forms = [
+  'redis://[user:password@]host[:port][/database]',
+  'redis+cluster://[user:password@]host[:port][,host[:port]]',
+  'redis+sentinel://[user:password@]host[:port][,host[:port]]/<master name>[/database]',
+] as const
+
+export const addressHelp = `
+Redis is named by --url, or by $REDIS_URL, where other users of the machine do not see a password:
+  redis://user:password@host:port/database                      one server
+  redis+cluster://user:password@host:port,host:port             a cluster, by some of its nodes
+  redis+sentinel://user:password@host:port,host:port/name/0     the master of that name, by sentinels that watch it, and its database
+With rediss instead of redis the connections are by TLS; NODE_EXTRA_CA_CERTS can name a file with the certificates to trust.
+The sentinels' own password, if they ask for one, stands at the end: ?sentinel_username=user&sentinel_password=password
+What in a password is one of / ? # @ % : , & is written as %2F and so on. All but hosts and the name of a master can be left out.`
+
+/** Undefined: it is none. */
+export function parseAddress(text: string): Address | undefined {
+  const parts = /^(rediss?)\+(cluster|sentinel):\/\/(?:([^@/?#]*)@)?([^@/?#]+)([^@?#]*)(?:\?([^@#]*))?$/.exec(text)
+  if (!parts) return server(text)
+  const [, protocol, kind, user = '', list, path, query = ''] = parts as unknown as [string, string, Kind, ...string[]]
+  try {
+    const hosts = list!.split(',').map(one => hostOf(one, usualPort[kind]))
+    const credentials = credentialsOf(...split(user))
+    const tls = protocol === 'rediss'
+    const bare = `${protocol}+${kind}://${list}`
+    const hasSecrets = user !== '' || query !== ''
+    if (kind === 'cluster') {
+      // A cluster has no other database.
+      if (!/^(\/0?)?$/.test(path!) || query !== '') return undefined
+      return { kind, tls, hosts, credentials, place: bare, shown: bare, hasSecrets }
+    }
+    const [, name = '', database = '', ...rest] = path!.split('/')
+    if (!masterName.test(name) || !/^\d{0,9}$/.test(database) || rest.length > 0) return undefined
+    const place = `${bare}/${name}`
+    const shown = database === '' ? place : `${place}/${database}`
+    const forSentinels = sentinelCredentials(query)
+    return { kind, tls, hosts, credentials, forSentinels, name, database: Number(database), place, shown, hasSecrets }
+  } catch {
+    return undefined
+  }
+}
+
+type Kind = keyof typeof usualPort
+
+/** `source`: where it was found, such as `--url`. Throws Failure, which quotes nothing: a mistyped address still has its password. */
+export function checkedAddress(text: string, source: string): Address {
+  const address = parseAddress(text)
+  if (address) return address
+  const [server, cluster, sentinel] = forms
+  throw new Failure(
+    `${source} is no address of Redis; it is ${server}, ${cluster} or ${sentinel}, with rediss for TLS; / ? # @ and % in a password are written as %2F and so on`,
+    exitCodes.usage,
+  )
+}
+
+/** For what works with one server: that of `--url`, else of `$REDIS_URL`, else undefined. `command`: as its user calls it. */
+export function namedServer(url: string, command: string): ServerAddress
+export function namedServer(url: string | undefined, command: string): ServerAddress | undefined
+export function namedServer(url: string | undefined, command: string): ServerAddress | undefined {
+  const text = url ?? process.env['REDIS_URL']
+  if (url === undefined && !text) return undefined
+  const source = url === undefined ? '$REDIS_URL' : '--url'
+  const address = checkedAddress(text ?? '', source)
+  if (address.kind === 'server') return address
+  const what = address.kind === 'cluster' ? 'a cluster' : 'sentinels'
+  const otherwise = url === undefined ? 'unset REDIS_URL' : 'leave --url out'
+  throw new Failure(
+    `${command} works with one server, and ${source} names ${what}; name a server by --url redis://host:port, or ${otherwise} to have one started`,
+    exitCodes.usage,
+  )
+}
+
+function server(text: string): ServerAddress | undefined {
+  const url = addressOf(text)
+  if (!url) return undefined
+  const { protocol, host, hostname, port, pathname, username, password, search } = url
+  return {
+    kind: 'server',
+    url: text,
+    tls: protocol === 'rediss:',
+    place: `${hostname}:${port || 6379}`,
+    shown: `${protocol}//${host}${pathname === '/' ? '' : pathname}`,
+    hasSecrets: username !== '' || password !== '' || search !== '',
+  }
+}
+
+/** Throws where it is none, as the functions below do. */
+function hostOf(text: string, usual: number): Host {
+  const [, six, name = '', port] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? []
+  const number = port === undefined ? usual : Number(port)
+  if (!(six === undefined ? hostName.test(name) : isIPv6(six)) || number < 1 || number > 65_535)
+    throw new Error('no host')
+  return { host: six ?? name, port: number }
+}
+
+/** At the first colon. */
+function split(user: string): [string, string] {
+  const colon = user.indexOf(':')
+  return colon === -1 ? [user, ''] : [user.slice(0, colon), user.slice(colon + 1)]
+}
+
+function credentialsOf(username: string, password: string): Credentials {
+  return {
+    ...(username !== '' && { username: decodeURIComponent(username) }),
+    ...(password !== '' && { password: decodeURIComponent(password) }),
+  }
+}
+
+function sentinelCredentials(query: string): Credentials {
+  const given: Record<string, string> = {}
+  for (const part of query === '' ? [] : query.split('&')) {
+    const [, name, value] = /^(sentinel_username|sentinel_password)=(.*)$/.exec(part) ?? []
+    if (name === undefined || given[name] !== undefined) throw new Error('no such parameter')
+    given[name] = value!
+  }
+  return credentialsOf(given['sentinel_username'] ?? '', given['sentinel_password'] ?? '')
+}

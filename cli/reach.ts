@@ -1,0 +1,230 @@
+/**
+ * The first connection to Redis, which says within seconds why there is none: later ones are the lock client's business, and
+ * that is patient.
+ *
+ * Of a cluster, and of sentinels, all hosts that are named are asked at once, and the first to answer is enough. ioredis asks
+ * one after the other, waits for each that is silent, and keeps to itself why the last of them was of no use.
+ */
+import type { Cluster, Redis, RedisOptions } from 'ioredis'
+import { messageOf } from '../local-redis/error-message.ts'
+import type { Address, ClusterAddress, Credentials, Host, SentinelAddress, ServerAddress } from './address.ts'
+import { exitCodes, Failure } from './failure.ts'
+
+/** What is set of a connection; how it gives replies is left as it is, for the types. */
+type Options = Omit<RedisOptions, 'replyMapping'>
+
+/** How long the first connection may take until Redis has answered, in ms. */
+export const CONNECT_WITHIN = 5_000
+/** How long each of several hosts may take for that, so that there is time to say which of them did not. */
+const EACH_WITHIN = 3_500
+
+/** What is not made again when it is lost, and does not wait for what will not come. */
+const once = {
+  lazyConnect: true,
+  // What a user of few rights may not ask. A server that is loading its data is waited for by the lock client.
+  enableReadyCheck: false,
+  connectTimeout: CONNECT_WITHIN,
+  // A server that hangs does not say goodbye, and one that has died cannot.
+  disconnectTimeout: 200,
+  retryStrategy: () => null,
+  sentinelRetryStrategy: () => null,
+  maxRetriesPerRequest: 0,
+} satisfies Options
+
+/** A connection that has been made, and is not made again when it is lost. Rejects with Failure within some seconds. */
+export async function reach(address: Address): Promise<Redis | Cluster> {
+  switch (address.kind) {
+    case 'server':
+      return reachServer(address)
+    case 'cluster':
+      return told(address, reachCluster(address))
+    case 'sentinel':
+      return told(address, reachMaster(address))
+  }
+}
+
+/** As `reach`, for what works with one server. */
+export function reachServer(address: ServerAddress): Promise<Redis> {
+  return told(address, open(address.url, {}, CONNECT_WITHIN, greet))
+}
+
+async function reachCluster({ hosts, credentials, tls }: ClusterAddress): Promise<Cluster> {
+  const [{ Cluster }, { heardOut }] = await Promise.all([import('ioredis'), import('../src/redis/clients.ts')])
+  const ofNodes = { ...credentials, ...(tls && { tls: {} }) }
+  await first(hosts, host => open(undefined, { ...host, ...ofNodes }, EACH_WITHIN, hasSlots, 'over'))
+  const cluster = new Cluster([...hosts], {
+    lazyConnect: true,
+    enableReadyCheck: false,
+    clusterRetryStrategy: () => null,
+    // As it is: TLS asks for the name, and one that nobody knows is only one node of several.
+    dnsLookup: (host, done) => done(null, host),
+    redisOptions: {
+      ...ofNodes,
+      connectTimeout: CONNECT_WITHIN,
+      disconnectTimeout: 200,
+      commandTimeout: CONNECT_WITHIN,
+      socketTimeout: CONNECT_WITHIN,
+    },
+  })
+  cluster.on('+node', heardOut)
+  return firmly(cluster, CONNECT_WITHIN, async () => {
+    await cluster.connect()
+  })
+}
+
+async function reachMaster(address: SentinelAddress): Promise<Redis> {
+  const { hosts, credentials, forSentinels, name, database, tls } = address
+  const secure = tls ? { tls: {} } : {}
+  const knows = (sentinel: Redis) => masterAt(sentinel, name)
+  // The one that has answered is asked first from now on.
+  const answered = await first(hosts, host =>
+    open(undefined, { ...host, ...forSentinels, ...secure }, EACH_WITHIN, knows, 'over').catch(saidBySentinel),
+  )
+  const options = {
+    sentinels: [answered, ...hosts.filter(host => host !== answered)],
+    name,
+    db: database,
+    ...credentials,
+    ...sentinelCredentials(forSentinels),
+    ...(tls && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+    sentinelCommandTimeout: 1_000,
+  }
+  return open(undefined, options, CONNECT_WITHIN, connectedTo)
+}
+
+function sentinelCredentials({ username, password }: Credentials): Options {
+  return {
+    ...(username !== undefined && { sentinelUsername: username }),
+    ...(password !== undefined && { sentinelPassword: password }),
+  }
+}
+
+/** The first host that answers as it should. Where none does, rejects with what each of them said. */
+async function first(hosts: readonly Host[], ask: (host: Host) => Promise<unknown>): Promise<Host> {
+  try {
+    return await Promise.any(hosts.map(host => ask(host).then(() => host)))
+  } catch (error) {
+    const messages = (error as AggregateError).errors.map(messageOf)
+    if (new Set(messages).size === 1) throw new Error(messages[0])
+    throw new Error(hosts.map(({ host, port }, i) => `${host}:${port}: ${messages[i]}`).join('; '))
+  }
+}
+
+/** Connects, and makes sure that it is what was looked for. `over`: disconnects when that is known. */
+async function open(
+  url: string | undefined,
+  options: Options,
+  milliseconds: number,
+  check: (redis: Redis) => Promise<void>,
+  over?: 'over',
+): Promise<Redis> {
+  const [{ Redis }, { heardOut }] = await Promise.all([import('ioredis'), import('../src/redis/clients.ts')])
+  const all = { ...options, ...once }
+  const redis = heardOut(url === undefined ? new Redis(all) : new Redis(url, all))
+  await firmly(redis, milliseconds, check)
+  if (over) redis.disconnect()
+  return redis
+}
+
+/** Rejects with the first reason that there is, and disconnects then. */
+async function firmly<T extends Redis | Cluster>(
+  redis: T,
+  milliseconds: number,
+  check: (redis: T) => Promise<void>,
+): Promise<T> {
+  const { default: within } = await import('p-timeout')
+  let reason: Error | undefined
+  redis.on('error', (error: Error & { lastNodeError?: Error }) => {
+    reason = error.lastNodeError ?? error
+  })
+  try {
+    await within(check(redis), { milliseconds, message: `no answer within ${milliseconds / 1_000} s` })
+    // For instance that there is no such database: ioredis would go on with another one.
+    if (reason) throw reason
+    return redis
+  } catch (error) {
+    if (redis.status !== 'end') redis.disconnect()
+    // That the connection was closed is only the consequence of what came before.
+    throw reason && /closed|None of startup nodes/.test(messageOf(error)) ? reason : error
+  }
+}
+
+/** Makes sure that it is what locks can be kept in. */
+async function greet(redis: Redis): Promise<void> {
+  await redis.connect()
+  // Everybody may ask for this. It is the kind of server as the server calls it: standalone, sentinel or cluster.
+  const traits = (await redis.call('HELLO').catch(() => [])) as unknown[]
+  const mode = traits[traits.indexOf('mode') + 1]
+  if (mode === 'cluster') throw new Error('it is a node of a cluster, whose address begins with redis+cluster://')
+  if (mode === 'sentinel') {
+    throw new Error('it is a sentinel; what it watches has the address redis+sentinel://host:port/<master name>')
+  }
+}
+
+async function connectedTo(redis: Redis): Promise<void> {
+  await redis.connect()
+  // Whether the password was right is known with the first answer.
+  await redis.time()
+}
+
+async function hasSlots(node: Redis): Promise<void> {
+  await node.connect()
+  const slots = (await node.cluster('SLOTS').catch((error: Error) => {
+    if (/cluster support disabled|unknown command/i.test(error.message)) {
+      throw new Error('it is no node of a cluster; the address of a single server begins with redis://')
+    }
+    throw error
+  })) as unknown[]
+  if (slots.length === 0) throw new Error('it is a node of a cluster without any slots')
+}
+
+/** What a sentinel says of a user or a password is not about those of the master. */
+function saidBySentinel(error: Error): never {
+  if (!/^(NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message)) throw error
+  const where = 'its own user and password stand at the end of the address: ?sentinel_username=…&sentinel_password=…'
+  throw new Error(`a sentinel says ${error.message}; ${where}`)
+}
+
+async function masterAt(sentinel: Redis, name: string): Promise<void> {
+  await sentinel.connect()
+  const master = await sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name).catch((error: Error) => {
+    if (/^ERR unknown command/i.test(error.message)) {
+      throw new Error('it is no sentinel; the address of a server begins with redis://')
+    }
+    throw error
+  })
+  if (master === null) throw new Error(`the sentinels know no master named ${name}`)
+}
+
+/** The same with the reason as its user can make use of it. */
+async function told<T>(address: Address, reached: Promise<T>): Promise<T> {
+  try {
+    return await reached
+  } catch (error) {
+    throw new Failure(`Redis at ${address.place} cannot be used: ${causeOf(error, address)}`, exitCodes.unavailable)
+  }
+}
+
+/** The error as Redis or the network has it, with what to do about it where that is known. */
+function causeOf(error: unknown, { kind, tls }: Address): string {
+  const message = oneLine(messageOf(error))
+  const scheme = (protocol: string) => `its address begins with ${protocol}${kind === 'server' ? '' : `+${kind}`}://`
+  if (tls) {
+    if (/certificate|altname/i.test(message)) {
+      return `${message}; NODE_EXTRA_CA_CERTS can name a file with the certificates to trust`
+    }
+    if (/SSL|EPROTO|ETIMEDOUT|no answer|closed|ECONNRESET/i.test(message)) {
+      return `no TLS connection came about (${message}); without TLS ${scheme('redis')}`
+    }
+  } else if (/Connection is closed|ECONNRESET/.test(message)) {
+    return `it closed the connection without an answer; if it expects TLS, ${scheme('rediss')}`
+  }
+  if (/NOAUTH\b/.test(message) && !message.includes('sentinel_password')) {
+    return `${message}; the address with a password has user:password@ before the host`
+  }
+  return message
+}
+
+export function oneLine(text: string): string {
+  return text.trim().replace(/\s*\n\s*/g, ' ')
+}

@@ -1,0 +1,182 @@
+/** Redis is not there, or goes away: how each command ends then, and in what time. Times are counted without the program's start. */
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
+import { eventually, sleep } from '../../kit/time.ts'
+import { openSite } from '../ui/site.ts'
+import { type Running, STARTUP, start } from './baton.ts'
+
+/** A slow machine, in ms: what a program may need to notice, to tell and to end. */
+const SLACK = 4_000
+/** How long the first connection may take, a look at locks, and a call of `run`. */
+const [CONNECT, LOOK, OUTAGE] = [5_000, 5_000, 15_000]
+
+/** In front of the words behind the name of the command stands its address. */
+const commands = {
+  run: ['k', '--', 'true'],
+  inspect: ['k'],
+  list: [],
+  top: ['--once'],
+  ui: [],
+  release: ['--force', '--yes', 'k'],
+  bench: ['--rounds', '1', '--seconds', '0.1'],
+  demo: [],
+} as const
+type Name = keyof typeof commands
+const names = Object.keys(commands) as Name[]
+const looks = ['inspect', 'list', 'top', 'release'] as const
+
+function at(url: string, name: Name): Running {
+  return start([name, '--url', url, ...commands[name]])
+}
+
+interface Silent {
+  readonly port: number
+  /** When the first connection came that was not answered, on the clock of `performance`. */
+  readonly since: number | undefined
+}
+
+/** Takes connections, passes so many of them on to the server of the tests, and leaves the others without an answer. */
+async function silent(passed = 0): Promise<Silent> {
+  let since: number | undefined
+  let left = passed
+  const sockets = new Set<Socket>()
+  const keep = (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+  }
+  const server = createServer(socket => {
+    keep(socket)
+    if (left-- > 0) {
+      const upstream = connect(Number(new URL(redisUrl()).port), '127.0.0.1')
+      keep(upstream)
+      socket.pipe(upstream).pipe(socket)
+    } else since ??= performance.now()
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    get since() {
+      return since
+    },
+  }
+}
+
+/** How long it took from `begun` until it had ended, by which it is judged. */
+async function endOf(running: Running, begun: () => number | undefined) {
+  const { code, output, errors } = await running.ended
+  const from = begun()
+  return { code, output, errors, took: from === undefined ? Number.NaN : performance.now() - from }
+}
+
+describe('at the start: 69, one line, and soon', () => {
+  test('somebody listens and never answers', { timeout: 60_000 }, async () => {
+    const ends = names.map(async name => {
+      const server = await silent()
+      const ended = await endOf(at(`redis://127.0.0.1:${server.port}`, name), () => server.since)
+      return { name, ...ended }
+    })
+    for (const { name, code, errors, took } of await Promise.all(ends)) {
+      expect({ name, code }).toEqual({ name, code: 69 })
+      expect(errors).toMatch(/^baton: [^\n]*no answer within 5 s\n$/)
+      expect(took, name).toBeLessThan(CONNECT + SLACK)
+    }
+  })
+
+  test.each([
+    ['nobody listens', '127.0.0.1:1', /ECONNREFUSED/],
+    ['there is no such host', 'no-such-host.invalid:1', /ENOTFOUND|EAI_AGAIN/],
+  ])('%s', { timeout: 60_000 }, async (_, host, why) => {
+    const addresses = [`redis://${host}`, `redis+cluster://${host},${host}`, `redis+sentinel://${host},${host}/m`]
+    for (const [i, name] of names.entries()) {
+      const url = addresses[name === 'bench' || name === 'demo' ? 0 : i % 3]!
+      const begun = performance.now()
+      const { code, errors } = await at(url, name).ended
+      expect({ name, code }).toEqual({ name, code: 69 })
+      expect(errors).toMatch(why)
+      expect(errors).toMatch(/^baton: [^\n]*\n$/)
+      expect(performance.now() - begun, name).toBeLessThan(CONNECT + SLACK)
+    }
+  })
+
+  test.each([
+    ['a cluster', (port: number) => `redis+cluster://127.0.0.1:${port},127.0.0.1:1`],
+    ['sentinels', (port: number) => `redis+sentinel://127.0.0.1:${port},127.0.0.1:1/m`],
+  ])('%s of which one host is silent and one is not there', { timeout: 40_000 }, async (_, urlOf) => {
+    const server = await silent()
+    const ended = await endOf(at(urlOf(server.port), 'list'), () => server.since)
+    expect(ended.code).toBe(69)
+    expect(ended.errors).toMatch(/127\.0\.0\.1:\d+: no answer within 3\.5 s; 127\.0\.0\.1:1: .*ECONNREFUSED/)
+    expect(ended.took).toBeLessThan(CONNECT + SLACK)
+  })
+})
+
+test('the first connection is answered, and nothing else is: 69', { timeout: 60_000 }, async () => {
+  const ends = [...looks, 'run' as const].map(async name => {
+    const server = await silent(1)
+    const ended = await endOf(at(`redis://127.0.0.1:${server.port}`, name), () => server.since)
+    return { name, ...ended }
+  })
+  for (const { name, code, output, errors, took } of await Promise.all(ends)) {
+    expect({ name, code, output }).toEqual({ name, code: 69, output: '' })
+    expect(errors).toMatch(/^baton: [^\n]*\n$/)
+    expect(took, name).toBeLessThan((name === 'run' ? OUTAGE : LOOK) + SLACK)
+  }
+})
+
+/** Long enough that what is away has been noticed, unless it hangs. */
+const A_MOMENT = 500
+const stays = [process.execPath, '-e', `console.log('runs'); setInterval(() => {}, 1000)`]
+
+test.each([
+  ['dies', 'SIGKILL'],
+  ['hangs', 'SIGSTOP'],
+] as const)('Redis %s in the middle', { timeout: 90_000 }, async (_, signal) => {
+  const server = await ownServer()
+  const locks = client({}, server.url)
+  const key = freshKey()
+  await locks.lock(key)
+  const run = (...args: string[]) => start(['run', '--url', server.url, ...args])
+  const waits = (...options: string[]) => run('--fair', ...options, key, '--', 'true')
+  const holds = (...options: string[]) => run(...options, freshKey(), '--', ...stays)
+  const waiting = { patient: waits(), timed: waits('--timeout', '60s'), int: waits(), term: waits(), hup: waits() }
+  const holding = { told: holds(), lost: holds('--lease', '4s') }
+  const { running: ui } = await openSite([], { REDIS_URL: server.url })
+  await eventually(async () => (await locks.inspect(key)).waiters.length === 5, STARTUP)
+  await eventually(() => Object.values(holding).every(one => one.output() !== ''), STARTUP)
+
+  const away = performance.now()
+  process.kill(server.pid!, signal)
+  await sleep(A_MOMENT)
+  const signalled = performance.now()
+  waiting.int.child.kill('SIGINT')
+  waiting.term.child.kill('SIGTERM')
+  waiting.hup.child.kill('SIGHUP')
+  holding.told.child.kill('SIGINT')
+  ui.child.kill('SIGINT')
+  const oneLine = expect.stringMatching(/^baton: [^\n]*\n$/)
+  const rows = [
+    ['ui, Ctrl-C', ui, { code: 0, errors: '' }, signalled, 0],
+    ['run waits, SIGINT', waiting.int, { code: 130, output: '', errors: '' }, signalled, 0],
+    ['run waits, SIGTERM', waiting.term, { code: 143, output: '', errors: '' }, signalled, 0],
+    ['run waits, SIGHUP', waiting.hup, { code: 129, output: '', errors: '' }, signalled, 0],
+    // The command is told of the signal, and Redis is given a second to hear of the release.
+    ['run holds, SIGINT', holding.told, { code: 130, output: 'runs\n', errors: oneLine }, signalled, 1_000],
+    ['run holds, until its lease ends', holding.lost, { code: 75, output: 'runs\n' }, away, 4_000],
+    // Where the connection is half-open, the next heartbeat finds out.
+    ['run waits', waiting.patient, { code: 69, output: '', errors: oneLine }, away, OUTAGE + 5_000],
+    ['run waits with a --timeout', waiting.timed, { code: 69, output: '', errors: oneLine }, away, OUTAGE + 5_000],
+  ] as const
+  const ends = rows.map(async ([what, running, expected, begun, limit]) => {
+    const ended = await endOf(running, () => begun)
+    return { what, ended, expected, limit: limit + SLACK }
+  })
+  for (const { what, ended, expected, limit } of await Promise.all(ends)) {
+    expect({ what, ...ended }).toMatchObject({ what, ...expected })
+    expect(ended.took, what).toBeLessThan(limit)
+  }
+})

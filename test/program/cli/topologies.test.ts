@@ -1,0 +1,172 @@
+/** The program where the locks are in a cluster, or behind sentinels: every command, with passwords, by TLS and without. */
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { freshKey, redisUrl } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+import { type Guarded, guardedCluster, guardedSentinel, masterName, passwords } from '../../kit/topologies/guarded.ts'
+import { ask, openSite } from '../ui/site.ts'
+import { type Ended, STARTUP, start } from './baton.ts'
+
+const encoded = { data: encodeURIComponent(passwords.data), sentinels: encodeURIComponent(passwords.sentinels) }
+const stays = [process.execPath, '-e', `console.log('runs'); setInterval(() => {}, 1000)`]
+
+interface Case {
+  readonly kind: 'cluster' | 'sentinel'
+  readonly tls: boolean
+}
+
+const cases: readonly Case[] = [
+  { kind: 'cluster', tls: false },
+  { kind: 'cluster', tls: true },
+  { kind: 'sentinel', tls: false },
+  { kind: 'sentinel', tls: true },
+]
+
+describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
+  let servers: Guarded
+  /** As it is shown. */
+  let place: string
+  let url: string
+  let env: NodeJS.ProcessEnv
+
+  beforeAll(async () => {
+    servers = await (kind === 'cluster' ? guardedCluster({ tls }) : guardedSentinel({ tls }))
+    const hosts = servers.hosts.map(({ host, port }) => `${host}:${port}`).join(',')
+    place = `${tls ? 'rediss' : 'redis'}+${kind}://${hosts}${kind === 'cluster' ? '' : `/${masterName}`}`
+    const forSentinels = kind === 'cluster' ? '' : `?sentinel_password=${encoded.sentinels}`
+    url = `${place.replace('//', `//default:${encoded.data}@`)}${forSentinels}`
+    env = { REDIS_URL: url, ...(tls && { NODE_EXTRA_CA_CERTS: servers.ca.file }) }
+  })
+
+  afterAll(() => servers?.stop())
+
+  const ended = async (...args: string[]) => noSecret(await start(args, env).ended)
+  const by = async (other: string, ...args: string[]) =>
+    noSecret(await start([...args, '--url', other], { ...env, REDIS_URL: '' }).ended)
+  /** A lock in the hands of another `baton run`. */
+  const held = async (key: string) => {
+    const running = start(['run', key, '--label', 'the holder', '--', ...stays], env)
+    await eventually(() => running.output() !== '', STARTUP)
+    onTestFinished(() => void running.child.kill('SIGTERM'))
+    return running
+  }
+
+  test('run takes turns, and tells its command the token', async () => {
+    const keys = [freshKey('{a}'), freshKey('{b}'), freshKey('{c}')]
+    const token = ['sh', '-c', 'echo $BATON_FENCING_TOKEN']
+    for (const key of keys) {
+      const first = await ended('run', key, '--', ...token)
+      const second = await ended('run', key, '--fair', '--', ...token)
+      expect([first.code, second.code, first.errors, second.errors]).toEqual([0, 0, '', ''])
+      expect(Number(second.output)).toBeGreaterThan(Number(first.output))
+    }
+  })
+
+  test('inspect, list, top and release see what run holds, and run hears of the release', async () => {
+    const key = freshKey()
+    const running = await held(key)
+    const waiting = start(['run', key, '--fair', '--label', 'the next', '--', 'echo', 'mine'], env)
+    await eventually(
+      async () => JSON.parse((await ended('inspect', key, '--json')).output).waiters.length === 1,
+      STARTUP,
+    )
+    const shown = await ended('inspect', key)
+    expect(shown.output).toMatch(new RegExp(`^${key} is held by the holder\\n`))
+    expect(shown.output).toContain('the next')
+    expect((await ended('list', key)).output).toMatch(new RegExp(`\\n${key} +the holder +\\d`))
+    expect((await ended('top', '--once', key)).output).toContain('the holder')
+    const [{ heldFor }] = JSON.parse((await ended('list', key, '--json')).output)
+    expect(heldFor).toBeGreaterThan(0)
+    expect(heldFor).toBeLessThan(60_000)
+    // By --url, too.
+    expect(await by(url, 'release', '--force', '--yes', key)).toMatchObject({ code: 0, output: `${key} is released\n` })
+    expect(await running.ended).toMatchObject({ code: 75 })
+    expect(await waiting.ended).toMatchObject({ code: 0, output: 'mine\n' })
+  })
+
+  test('list finds the locks of all servers', async () => {
+    const name = freshKey()
+    const all = ['{a}', '{b}', '{c}', '{d}'].map(tag => `${name}:${tag}`)
+    const running = await Promise.all(all.map(held))
+    const states = JSON.parse((await ended('list', `${name}:*`, '--json')).output) as { key: string }[]
+    expect(states.map(({ key }) => key)).toEqual(all)
+    for (const { child } of running) child.kill('SIGTERM')
+    for (const one of running) expect((await one.ended).code).toBe(143)
+  })
+
+  test('ui shows where it looks, without secrets', async () => {
+    const { running, address } = await openSite([], env)
+    const { body } = await ask(address)
+    expect(running.output()).toContain(`shows the locks at ${place}`)
+    expect(body).toContain(`<title>Locks at ${place}</title>`)
+    for (const text of [running.output(), body]) noSecrets(text)
+  })
+
+  test('a shell completes the names of locks', async () => {
+    const key = freshKey('completed')
+    await held(key)
+    expect((await ended('__complete', '--', 'inspect', 'completed')).output).toContain(key)
+  })
+
+  test('a password in --url is not seen in the list of processes', async () => {
+    const running = start(['run', freshKey(), '--url', url, '--', 'sh', '-c', 'tr "\\0" " " </proc/$PPID/cmdline'], env)
+    const { code, output } = noSecret(await running.ended)
+    expect(code).toBe(0)
+    expect(output).toContain(`--url ${place} `)
+  })
+
+  test.each(['bench', 'demo'])('%s says at once that it works with one server: 64', async name => {
+    const byUrl = await by(url, name)
+    expect(byUrl).toMatchObject({ code: 64, output: '' })
+    const what = kind === 'cluster' ? 'a cluster' : 'sentinels'
+    expect(byUrl.errors).toMatch(
+      new RegExp(`^baton: baton ${name} works with one server, and --url names ${what}; [^\n]*\n$`),
+    )
+    expect((await ended(name)).errors).toMatch(/\$REDIS_URL names .*unset REDIS_URL/)
+  })
+
+  test('what is wrong with the password, the protocol or the kind of server is said: 69', async () => {
+    const refused = async (other: string, why: RegExp) => {
+      const { code, output, errors } = await by(other, 'list')
+      expect({ code, output }).toEqual({ code: 69, output: '' })
+      expect(errors).toMatch(/^baton: Redis at [^\n]* cannot be used: [^\n]*\n$/)
+      expect(errors).toMatch(why)
+    }
+    await refused(url.replace(encoded.data, 'another'), /WRONGPASS/)
+    await refused(url.replace(`default:${encoded.data}@`, ''), /NOAUTH .*user:password@ before the host/)
+    if (kind === 'sentinel') {
+      await refused(url.replace(/\?.*/, ''), /a sentinel says NOAUTH .*\?sentinel_username=/)
+      await refused(url.replace(encoded.sentinels, 'another'), /a sentinel says WRONGPASS .*\?sentinel_username=/)
+      await refused(url.replace(masterName, 'nobody'), /the sentinels know no master named nobody/)
+      const master = `redis+sentinel://127.0.0.1:${servers.servers[0]!.port}/m?sentinel_password=${encoded.data}`
+      await refused(master, /it is no sentinel/)
+    } else {
+      const { port } = servers.servers[0]!
+      await refused(
+        `redis://:${encoded.data}@127.0.0.1:${port}`,
+        /is a node of a cluster, whose address begins with redis\+cluster:/,
+      )
+      await refused(redisUrl().replace('redis:', 'redis+cluster:'), /it is no node of a cluster/)
+    }
+    const swapped = tls ? url.replace('rediss', 'redis') : url.replace('redis', 'rediss')
+    await refused(
+      swapped,
+      tls ? /if it expects TLS, its address begins with rediss\+/ : /without TLS its address begins with redis\+/,
+    )
+  })
+
+  test('one host that answers is enough', async () => {
+    const [first, ...rest] = servers.hosts.map(({ host, port }) => `${host}:${port}`)
+    const around = url.replace([first, ...rest].join(','), `127.0.0.1:1,no-such-host.invalid,${first}`)
+    expect(await by(around, 'list')).toMatchObject({ code: 0, errors: '' })
+  })
+})
+
+function noSecrets(text: string): void {
+  for (const secret of [...Object.values(passwords), ...Object.values(encoded), 's3cret'])
+    expect(text).not.toContain(secret)
+}
+
+function noSecret(ended: Ended): Ended {
+  noSecrets(ended.output + ended.errors)
+  return ended
+}
