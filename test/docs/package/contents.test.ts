@@ -37,7 +37,7 @@ test('the package holds the compiled library, its types, its scripts and its wor
   const promised = [...programs, ...entries].map(path => path.replace('./', ''))
   expect(promised).toContain('dist/src/index.d.ts')
   expect(paths).toEqual(
-    expect.arrayContaining(['package.json', 'README.md', 'lua/mutex/acquire.lua', 'docs/api/README.md', ...promised]),
+    expect.arrayContaining(['package.json', 'README.md', 'lua/mutex/acquire.lua', 'docs/guarantees.md', ...promised]),
   )
   const expected =
     /^(dist|lua|data|docs)\/|^benchmarks\/redisson\/(pom\.xml|src\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
