@@ -8,6 +8,7 @@
  *   - `locks.tryLock(key)`: take it or leave it.
  *   - `{ fair: true }`: first come, first served. Without it: fast, and nobody starves.
  *   - `lease.fencingToken`: what makes the protected data safe even where a lock alone cannot.
+ * @module redis-baton
  * @packageDocumentation
  */
 export { LockClient } from './client.ts'

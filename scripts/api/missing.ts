@@ -1,36 +1,64 @@
 /** What the doc comment of a public item has to say, and does not. */
 import {
+  ApiDocumentedItem,
+  ApiExportedMixin,
   type ApiItem,
   ApiItemKind,
   ApiOptionalMixin,
   ApiPropertyItem,
   ApiReturnTypeMixin,
 } from '@microsoft/api-extractor-model'
-import { blocks, description, returns } from './comment.ts'
+import { type DocComment, DocExcerpt, type DocNode } from '@microsoft/tsdoc'
 import type { Entry } from './extract.ts'
-import { isPublic } from './public.ts'
-
-const plain = (name: string) => name
 
 /** One line for each thing that is missing, with the item that it is missing from. */
 export function missing({ name, items }: Entry): string[] {
   return items.filter(isPublic).flatMap(item => [item, ...item.members].flatMap(one => lacks(one, name)))
 }
 
+/** Whether it can be imported. Other types are in the model because signatures name them. */
+function isPublic(item: ApiItem): boolean {
+  return !ApiExportedMixin.isBaseClassOf(item) || item.isExported
+}
+
 function lacks(item: ApiItem, entry: string): string[] {
-  const says = description(item, plain)
+  const comment = item instanceof ApiDocumentedItem ? item.tsdocComment : undefined
+  const says = description(comment)
+  const block = (tag: string) => blockOf(comment, tag)
+  const settles = block('@throws') !== '' || /does not reject/.test(textOf(comment?.returnsBlock?.content))
   const wants: [wrong: boolean, what: string][] = [
     [says === '', 'a description'],
-    [!/^\d+\.\d+\.\d+$/.test(blocks(item, '@since', plain).join()), '@since with a version'],
-    [isOption(item) && blocks(item, '@defaultValue', plain).join() === '', '@defaultValue'],
+    [!/^\d+\.\d+\.\d+$/.test(block('@since')), '@since with a version'],
+    [isOption(item) && block('@defaultValue') === '', '@defaultValue'],
     [
       isNumber(item) && !/\bms\b|\bnumber of\b|\bhow many\b|\bplace\b|\btoken\b|\bnumber that\b/i.test(says),
       'what its number counts: ms, a number of …',
     ],
-    [isAsync(item) && !failure(item), '@throws, or @returns a promise that does not reject'],
+    [isAsync(item) && !settles, '@throws, or @returns a promise that does not reject'],
   ]
   const where = item.getScopedNameWithinPackage()
   return wants.filter(([wrong]) => wrong).map(([, what]) => `${entry}: ${where} lacks ${what}`)
+}
+
+/** What the item is; empty where nobody has said. API Extractor has a sentence for constructors, which says nothing. */
+function description(comment: DocComment | undefined): string {
+  const parts = [comment?.summarySection, comment?.remarksBlock?.content].map(textOf)
+  return parts
+    .filter(part => !part.startsWith('Constructs a new instance of the'))
+    .join('\n')
+    .trim()
+}
+
+function blockOf(comment: DocComment | undefined, tag: string): string {
+  const blocks = comment?.customBlocks.filter(({ blockTag }) => blockTag.tagName === tag) ?? []
+  return blocks.map(({ content }) => textOf(content)).join('\n')
+}
+
+/** As it stands in the source. */
+function textOf(node: DocNode | undefined): string {
+  const inside = (one: DocNode): string =>
+    one instanceof DocExcerpt ? one.content.toString() : one.getChildNodes().map(inside).join('')
+  return node ? inside(node).trim() : ''
 }
 
 /** What a caller may set or leave out. What the package hands out is read-only. */
@@ -45,8 +73,4 @@ function isNumber(item: ApiItem): boolean {
 function isAsync(item: ApiItem): boolean {
   if (item.kind !== ApiItemKind.Method && item.kind !== ApiItemKind.Function) return false
   return ApiReturnTypeMixin.isBaseClassOf(item) && /^(Promise|Async)/.test(item.returnTypeExcerpt.text)
-}
-
-function failure(item: ApiItem): boolean {
-  return blocks(item, '@throws', plain).length > 0 || /does not reject/.test(returns(item, plain))
 }

@@ -3,6 +3,7 @@
  * without; nothing of this is loaded, and nothing is slower, unless somebody imports it.
  *
  * docs/observability.md has tables of what is told.
+ * @module redis-baton/opentelemetry
  * @packageDocumentation
  */
 import { type Attributes, diag, type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api'

@@ -63,6 +63,12 @@ export const elsewhere: readonly Elsewhere[] = [
     { command: 'npm ci && npm run demo', texts: ['(npm ci && npm test)', 'npm run --silent demo'] },
   ].map(({ command, texts }) => ({ command, reason: 'every run of CI begins with it', file: '.ci/run', texts })),
   {
+    command: 'npm install redis-baton',
+    reason: 'would install what is published; the test installs what would be',
+    file: 'test/docs/package/installed.test.ts',
+    texts: [`'install'`, 'tarball'],
+  },
+  {
     command: 'npx tsx examples/scoped-use.ts',
     reason: 'has a test of its own',
     file: 'test/docs/examples/examples.test.ts',

@@ -1,0 +1,31 @@
+/** The committed reports of the public surface, and whether they are what the sources have now. */
+import { readFile } from 'node:fs/promises'
+import { extract } from './extract.ts'
+import { missing } from './missing.ts'
+
+const root = new URL('../../', import.meta.url)
+
+export interface Surface {
+  /** A report of the bare signatures for each entry, by its path in the project. */
+  readonly reports: ReadonlyMap<string, string>
+  /** What doc comments lack, or say in a way that cannot be read. */
+  readonly complaints: readonly string[]
+}
+
+/** The surface as the sources have it now. */
+export async function surface(): Promise<Surface> {
+  const entries = await extract()
+  return {
+    reports: new Map(entries.map(({ file, report }) => [`test/docs/package/surface/${file}.api.md`, report])),
+    complaints: entries.flatMap(entry => [...entry.complaints, ...missing(entry)]),
+  }
+}
+
+/** The reports that are not as they have to be, by their paths. */
+export async function stale({ reports }: Surface): Promise<string[]> {
+  const differs = async ([path, text]: [string, string]) => {
+    const present = await readFile(new URL(path, root), 'utf8').catch(() => undefined)
+    return present === text ? [] : [path]
+  }
+  return (await Promise.all([...reports].map(differs))).flat()
+}

@@ -1,0 +1,84 @@
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { slug } from 'github-slugger'
+import { defineConfig, type MarkdownRenderer } from 'vitepress'
+import { base, linkOf, placeOf, published, repository } from './places.ts'
+import { sidebar } from './sidebar.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+type Token = ReturnType<MarkdownRenderer['parse']>[number]
+
+/** Pages are rendered by the Vue of this folder, and not by one that would be looked for where the pages are. */
+const vueFromHere = {
+  name: 'vue-from-here',
+  enforce: 'pre' as const,
+  resolveId: (id: string, _importer: string | undefined, { ssr }: { ssr?: boolean }) =>
+    ssr && /^vue(\/|$)/.test(id) ? { id, external: true } : undefined,
+}
+
+/** A baton, slanted as one that is passed on. */
+const icon =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><path d="M6 26 26 6" stroke="#3451b2" stroke-width="8" stroke-linecap="round"/></svg>'
+
+export default defineConfig({
+  title: 'redis-baton',
+  description: 'A blocking lock for Redis whose waiters never poll',
+  lang: 'en',
+  head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
+  base,
+  // The pages are where the repository has them, so that they are read there as well.
+  srcDir: '..',
+  srcExclude: ['test/**'],
+  rewrites: file => placeOf(file) ?? file,
+  vite: { plugins: [vueFromHere] },
+  sitemap: { hostname: published },
+  // Its pages have no file that could be edited: what they say is in the sources.
+  transformPageData: ({ relativePath }) =>
+    relativePath.startsWith('reference/') ? { frontmatter: { editLink: false } } : undefined,
+  markdown: {
+    languageAlias: { acl: 'ini', crontab: 'sh' },
+    anchor: { slugify: text => slug(text) },
+    config(md) {
+      md.core.ruler.push('links', ({ tokens, env }) => adaptLinks(tokens, relative(root, env.realPath ?? env.path)))
+      md.core.ruler.before('inline', 'paragraphs', state => {
+        state.tokens = withoutBadges(withoutHeadingsOfSince(state.tokens))
+      })
+    },
+  },
+  themeConfig: {
+    sidebar: sidebar(),
+    outline: [2, 3],
+    search: { provider: 'local' },
+    nav: [
+      { text: 'Guide', link: '/getting-started' },
+      { text: 'Reference', link: '/reference/redis-baton/' },
+      { text: 'Examples', link: '/examples/' },
+    ],
+    socialLinks: [{ icon: 'github', link: repository }],
+    editLink: { pattern: `${repository}/edit/main/:path`, text: 'Edit this page' },
+  },
+})
+
+/** Links are written for where the file is, and not for where the page is. */
+function adaptLinks(tokens: readonly Token[], file: string): void {
+  for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+    const href = token.type === 'link_open' ? token.attrGet('href') : null
+    if (href !== null) token.attrSet('href', linkOf(href, file))
+  }
+}
+
+/** "Since 0.1.0" is a line: as a heading of its own, as TypeDoc has it, it would be half of most pages. */
+function withoutHeadingsOfSince(tokens: readonly Token[]): Token[] {
+  const isSince = (i: number) => tokens[i]?.type === 'heading_open' && tokens[i + 1]?.content === 'Since'
+  return tokens.filter((token, i) => {
+    if (isSince(i - 4)) token.content = `Since ${token.content}`
+    return ![i, i - 1, i - 2].some(isSince)
+  })
+}
+
+/** They are pictures of other sites, for the page of the repository. */
+function withoutBadges(tokens: readonly Token[]): Token[] {
+  const isBadges = (i: number) => tokens[i]?.type === 'paragraph_open' && tokens[i + 1]?.content.includes('/badge.svg)')
+  return tokens.filter((_, i) => ![i, i - 1, i - 2].some(isBadges))
+}

@@ -1,0 +1,39 @@
+/**
+ * Which file of the repository is which page of the site, and where links lead that are written for the repository's own
+ * page: to another page, or, for what is no page, to the file in the repository.
+ */
+import { posix } from 'node:path'
+
+export const repository = 'https://github.com/redis-baton/redis-baton'
+export const base = '/redis-baton/'
+/** Where the site is published. Links of the documentation to the reference begin with it, since only the site has one. */
+export const published = `https://redis-baton.github.io${base}`
+
+const folders: readonly (readonly [files: RegExp, place: string])[] = [
+  [/^site\/(.+)\.md$/, ''],
+  [/^docs\/decisions\/(.+)\.md$/, 'decisions/'],
+  [/^docs\/([^/]+)\.md$/, 'guide/'],
+  [/^((?:examples|lua|benchmarks)\/(?:.+\/)?README)\.md$/, ''],
+  [/^(CHANGELOG|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)\.md$/, 'project/'],
+]
+
+/** From a file's path in the repository to its path in the site; undefined if it is no page. */
+export function placeOf(file: string): string | undefined {
+  if (file === 'README.md') return 'getting-started.md'
+  for (const [files, place] of folders) {
+    const name = files.exec(file)?.[1]
+    if (name) return `${place}${name.replace(/\bREADME$/, 'index')}.md`
+  }
+  return undefined
+}
+
+/** Turns the target of a link in that file into what it is in the site. */
+export function linkOf(url: string, file: string): string {
+  if (url.startsWith(published)) return url.slice(published.length - 1)
+  if (url.startsWith('#') || /^[a-z][a-z+.-]*:/i.test(url)) return url
+  const [path = '', anchor] = url.split('#')
+  const target = posix.join(posix.dirname(file), path)
+  const place = placeOf(target)
+  const hash = anchor === undefined ? '' : `#${anchor}`
+  return place ? `/${place}${hash}` : `${repository}/blob/main/${target}${hash}`
+}

@@ -1,0 +1,79 @@
+/** The pages in the order in which somebody who is new to all of it would read them. */
+import { existsSync, readFileSync } from 'node:fs'
+import type { DefaultTheme } from 'vitepress'
+
+type Item = DefaultTheme.SidebarItem
+
+const page = (text: string, link: string): Item => ({ text, link })
+
+/** Written by TypeDoc, which runs before. */
+const reference = new URL('../reference/typedoc-sidebar.json', import.meta.url)
+
+export function sidebar(): Item[] {
+  return [
+    {
+      text: 'Begin',
+      items: [
+        page('Getting started', '/getting-started'),
+        page('Choosing', '/guide/choosing'),
+        page('Migrating', '/guide/migrating'),
+        page('From a shell', '/guide/shell'),
+        page('Examples', '/examples/'),
+        page('Prometheus and Grafana', '/examples/prometheus/'),
+      ],
+    },
+    {
+      text: 'Use',
+      items: [
+        page('Re-entry', '/guide/re-entry'),
+        page('Fencing', '/guide/fencing'),
+        page('Options', '/guide/options'),
+        page('Tuning', '/guide/tuning'),
+        page('Observability', '/guide/observability'),
+      ],
+    },
+    {
+      text: 'Run',
+      items: [
+        page('Servers', '/guide/servers'),
+        page('Cluster', '/guide/cluster'),
+        page('Operations', '/guide/operations'),
+        page('Security', '/project/SECURITY'),
+      ],
+    },
+    {
+      text: 'Judge',
+      items: [
+        page('Guarantees', '/guide/guarantees'),
+        page('Benchmarks', '/guide/benchmarks'),
+        page('How they are run', '/benchmarks/'),
+      ],
+    },
+    { text: 'Reference', items: referenceItems() },
+    {
+      text: 'Inside',
+      collapsed: true,
+      items: [
+        page('The protocol', '/guide/protocol'),
+        page('A lock in Redis', '/lua/'),
+        page('The model', '/guide/model'),
+        page('Testing', '/guide/testing'),
+        { ...page('Decisions', '/decisions/'), collapsed: true, items: decisions() },
+        page('Contributing', '/project/CONTRIBUTING'),
+        page('Code of conduct', '/project/CODE_OF_CONDUCT'),
+        page('Changelog', '/project/CHANGELOG'),
+      ],
+    },
+  ]
+}
+
+function referenceItems(): Item[] {
+  if (!existsSync(reference)) throw new Error('TypeDoc has not written the reference: run `npm run site`')
+  return JSON.parse(readFileSync(reference, 'utf8')) as Item[]
+}
+
+/** As the list of decisions has them, without their numbers. */
+function decisions(): Item[] {
+  const list = readFileSync(new URL('../../docs/decisions/README.md', import.meta.url), 'utf8')
+  return [...list.matchAll(/^\d+\. \[(.+)\]\((.+)\.md\)$/gm)].map(([, text, name]) => page(text!, `/decisions/${name}`))
+}

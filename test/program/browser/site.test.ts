@@ -1,0 +1,117 @@
+/** The site of the documentation in a real Chromium: it is built as it is published, and its pages lead to each other. */
+import { readdir, readFile } from 'node:fs/promises'
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type ServerType, serve } from '@hono/node-server'
+import { serveStatic } from '@hono/node-server/serve-static'
+import { Hono } from 'hono'
+import type { Browser } from 'puppeteer-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { run } from '../../../local-redis/command.ts'
+import { base } from '../../../site/.vitepress/places.ts'
+import { launchChromium, openPage, texts } from './chromium.ts'
+import { overflow } from './scene.ts'
+
+const root = new URL('../../../', import.meta.url)
+const built = new URL('site/.vitepress/dist/', root)
+
+interface Manifest {
+  readonly name: string
+  readonly exports: Readonly<Record<string, unknown>>
+}
+
+let browser: Browser
+let server: ServerType
+let address: URL
+
+beforeAll(async () => {
+  await run('npm', ['run', '--silent', 'site'], { timeoutMs: 270_000 })
+  const folder = relative(process.cwd(), fileURLToPath(built))
+  const site = new Hono()
+  site.use(`${base}*`, serveStatic({ root: folder, rewriteRequestPath: path => path.slice(base.length - 1) }))
+  address = await new Promise<URL>(resolve => {
+    server = serve({ fetch: site.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) =>
+      resolve(new URL(`http://127.0.0.1:${port}${base}`)),
+    )
+  })
+  browser = await launchChromium()
+}, 300_000)
+
+afterAll(async () => {
+  await browser?.close()
+  server?.close()
+})
+
+/** All pages, by their paths in the site, but for the one that says that there is no such page. */
+async function pages(): Promise<Map<string, string>> {
+  const names = await readdir(built, { recursive: true })
+  const htmls = names.filter(name => name.endsWith('.html') && name !== '404.html')
+  return new Map(
+    await Promise.all(htmls.map(async name => [name, await readFile(new URL(name, built), 'utf8')] as const)),
+  )
+}
+
+test.each([
+  ['', 'redis-baton'],
+  ['getting-started.html', 'redis-baton'],
+  ['guide/guarantees.html', 'Guarantees'],
+  ['reference/redis-baton/classes/LockClient.html', 'LockClient'],
+])(
+  '/%s opens on a desk and on a phone, asks nobody else for anything, and is no wider than its window',
+  async (path, title) => {
+    for (const width of [1_400, 390]) {
+      const { page, complaints } = await openPage(browser, address)
+      await page.setViewport({ width, height: 900 })
+      await page.goto(new URL(path, address).href, { waitUntil: 'networkidle0' })
+      expect((await texts(page, 'h1')).join(' ')).toContain(title)
+      expect(await overflow(page)).toBe(0)
+      // A picture within the page asks nobody.
+      expect(complaints.filter(text => !text.startsWith('request: data:'))).toEqual([])
+    }
+  },
+)
+
+test('each page but the first is in the sidebar, and each entry of the sidebar is a page', async () => {
+  const { page } = await openPage(browser, address)
+  await page.goto(new URL('getting-started.html', address).href)
+  const entries = await page.$$eval('.VPSidebar a', found => found.map(link => (link as { pathname: string }).pathname))
+  const known = entries.map(path => path.slice(base.length).replace(/\/$/, '/index.html'))
+  const published = [...(await pages()).keys()].filter(name => name !== 'index.html' && name !== 'reference/index.html')
+  expect(known.sort()).toEqual(published.sort())
+})
+
+test('each entry of the package is in the reference', async () => {
+  const { name, exports } = JSON.parse(await readFile(new URL('package.json', root), 'utf8')) as Manifest
+  const entries = Object.keys(exports).filter(path => path !== './package.json')
+  const wanted = entries.map(path => `reference/${name}${path.slice(1)}/index.html`)
+  expect([...(await pages()).keys()]).toEqual(expect.arrayContaining(wanted))
+})
+
+test('each link to a heading finds it', async () => {
+  const all = await pages()
+  const ids = new Map(
+    [...all].map(([name, html]) => [name, new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))]),
+  )
+  const broken: string[] = []
+  let seen = 0
+  for (const [name, html] of all) {
+    const content = html.slice(html.indexOf('class="vp-doc'))
+    for (const [, path, anchor] of content.matchAll(/<a [^>]*href="([^"#:]*)#([^"]+)"/g)) {
+      const here = new URL(name, address)
+      const target = new URL(path || here.pathname, here).pathname.slice(base.length).replace(/(^|\/)$/, '$1index.html')
+      if (!ids.get(target)?.has(decodeURIComponent(anchor!))) broken.push(`${name}: ${path}#${anchor}`)
+      seen += 1
+    }
+  }
+  expect(seen).toBeGreaterThan(300)
+  expect(broken).toEqual([])
+})
+
+test('the search finds a heading of the guide and a name of the reference', async () => {
+  const { page } = await openPage(browser, address)
+  await page.click('.VPNavBarSearch button')
+  await page.type('.VPLocalSearchBox input', 'forceRelease')
+  await expect
+    .poll(() => texts(page, '.VPLocalSearchBox .result'), { timeout: 10_000 })
+    .toEqual(expect.arrayContaining([expect.stringContaining('LockClient'), expect.stringContaining('Operations')]))
+})
