@@ -3,6 +3,7 @@
  * which every application of Nest has; nothing of this is loaded unless somebody imports it.
  *
  * docs/nestjs.md shows how it is used.
+ * @module redis-baton/nestjs
  * @packageDocumentation
  */
 export { LockExceptionFilter } from './filter.ts'
