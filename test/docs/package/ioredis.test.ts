@@ -22,8 +22,7 @@ async function furnish(folder: string, ioredis?: string): Promise<void> {
     await mkdir(dirname(place(name)), { recursive: true })
     await symlink(at(`node_modules/${from}`), place(name))
   }
-  for (const part of ['package.json', 'dist/src'])
-    await cp(at(part), join(place('redis-baton'), part), { recursive: true })
+  for (const part of ['package.json', 'dist']) await cp(at(part), join(place('redis-baton'), part), { recursive: true })
   await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
 }
 
