@@ -127,7 +127,7 @@ export class Connection {
     return this.#putOff
   }
 
-  /** How often the server has answered, in whatever way. */
+  /** To how many calls the server has said more than "not now". */
   get answers(): number {
     return this.#answers
   }
@@ -217,7 +217,7 @@ export class Connection {
     call.request.send(this.redis).then(
       reply => {
         this.#answered(call)
-        this.#putOff = undefined
+        this.#taken()
         if (this.#calls.delete(call)) this.#settle(call, reply)
       },
       error => {
@@ -230,8 +230,12 @@ export class Connection {
   #answered(call: Call): void {
     call.underway = false
     this.#unanswered -= 1
-    this.#answers += 1
     this.#lastAnswer = this.#awake.now()
+  }
+
+  #taken(): void {
+    this.#answers += 1
+    this.#putOff = undefined
   }
 
   /** A reply that cannot be read fails its own call, and nothing else. */
@@ -253,7 +257,7 @@ export class Connection {
         if (this.#up) this.#send(call)
         return
       }
-      this.#putOff = undefined
+      this.#taken()
       return this.#fail(call, refusedBy(error))
     }
     call.error = this.#torn ?? error

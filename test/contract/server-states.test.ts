@@ -57,6 +57,17 @@ describe('BUSY', () => {
     await busy
     expect((await other.lock(key, { timeout: 10_000 })).held).toBe(true)
   })
+
+  test('I7: close waits for it as little as for one that says nothing', async () => {
+    const { own, redis, locks } = await server('--lua-time-limit', '50')
+    await locks.lock(freshKey())
+    const busy = occupy(redis, own.admin().redis as Redis, 8_000)
+    await sleep(200)
+    const begun = performance.now()
+    await locks.close()
+    expect(performance.now() - begun).toBeLessThan(6_000)
+    await busy
+  })
 })
 
 describe('LOADING', () => {
