@@ -110,6 +110,7 @@ test('each link to a heading finds it', async () => {
 test('the search finds a heading of the guide and a name of the reference', async () => {
   const { page } = await openPage(browser, address)
   await page.click('.VPNavBarSearch button')
+  await page.waitForSelector('.VPLocalSearchBox input')
   await page.type('.VPLocalSearchBox input', 'forceRelease')
   await expect
     .poll(() => texts(page, '.VPLocalSearchBox .result'), { timeout: 10_000 })
