@@ -136,7 +136,11 @@ function fromOptions(options: RedisOptions): Redis {
 function fromUrl(url: string): Redis {
   if (!/^rediss?:\/\//.test(url) || !URL.canParse(url)) {
     // The text itself is not shown: a mistyped URL may hold a password.
-    throw new LockArgumentError('redis', '(not shown)', 'a URL that begins with redis:// or rediss://')
+    throw new LockArgumentError(
+      'redis',
+      '(not shown)',
+      'a URL that begins with redis:// or rediss://; for a cluster, an ioredis Cluster',
+    )
   }
   const own = new URL(url)
   // What a URL says counts more for ioredis than what stands beside it.
