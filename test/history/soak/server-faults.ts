@@ -24,11 +24,18 @@ export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
   busy: {
     reach: 'server',
     async run(stage, { duration }) {
-      // Ends with the error that says it was killed.
-      const script = stage.second.eval('while true do end', 0).catch(() => {})
+      const own = stage.second.duplicate({ autoResendUnfulfilledCommands: false })
+      own.on('error', () => {})
+      const script = own.eval('while true do end', 0).catch(() => {})
       await sleep(duration)
-      await call(stage, 'SCRIPT', 'KILL')
+      own.disconnect()
       await script
+      // It is not over with its connection, and may be read from it only now.
+      for (let quiet = 0; quiet < 3; await sleep(20)) {
+        await call(stage, 'SCRIPT', 'KILL').catch(() => {})
+        const busy = await stage.admin.ping().catch(String)
+        quiet = busy === 'PONG' ? quiet + 1 : 0
+      }
     },
   },
   'out of memory': between(['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']),

@@ -36,7 +36,7 @@ class Orders {
     return before + 1
   }
 
-  @Locked(keyOf, { timeout: 100 })
+  @Locked(keyOf, { timeout: 1_000 })
   async impatient(_id: string): Promise<void> {}
 
   @Locked(keyOf, { client: 'away' })
@@ -99,12 +99,12 @@ class OrdersController {
   @HttpCode(202)
   @UseGuards(OnlyMembers)
   @SetMetadata('role', 'member')
-  @Locked(keyOf, { timeout: 100 })
+  @Locked(keyOf, { timeout: 1_000 })
   async above(@Param('id') id: string) {
     return { id }
   }
 
-  @Locked(keyOf, { timeout: 100 })
+  @Locked(keyOf, { timeout: 1_000 })
   @Post('below')
   @HttpCode(202)
   @UseGuards(OnlyMembers)
