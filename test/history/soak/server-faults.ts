@@ -6,7 +6,7 @@ import { clockFaults } from './clock-faults.ts'
 import { dataFaults, notSaving } from './data-faults.ts'
 import { call, type Fault } from './fault.ts'
 import type { ServerFault } from './plan.ts'
-import type { Stage } from './stage.ts'
+import { quiet, type Stage } from './stage.ts'
 
 export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
   ...dataFaults,
@@ -24,18 +24,20 @@ export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
   busy: {
     reach: 'server',
     async run(stage, { duration }) {
-      const own = stage.second.duplicate({ autoResendUnfulfilledCommands: false })
-      own.on('error', () => {})
+      const own = quiet(stage.second.duplicate({ autoResendUnfulfilledCommands: false }))
+      // The ready check of a connection that is made meanwhile, as after `loading`, would fail for as long as the script runs.
+      const ending = quiet(stage.second.duplicate({ enableReadyCheck: false }))
       const script = own.eval('while true do end', 0).catch(() => {})
       await sleep(duration)
       own.disconnect()
       await script
       // It is not over with its connection, and may be read from it only now.
-      for (let quiet = 0; quiet < 3; await sleep(20)) {
-        await call(stage, 'SCRIPT', 'KILL').catch(() => {})
-        const busy = await stage.admin.ping().catch(String)
-        quiet = busy === 'PONG' ? quiet + 1 : 0
+      for (let idle = 0; idle < 3; await sleep(20)) {
+        await ending.script('KILL').catch(() => {})
+        const answer = await ending.ping().catch(String)
+        idle = answer === 'PONG' ? idle + 1 : 0
       }
+      ending.disconnect()
     },
   },
   'out of memory': between(['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']),

@@ -139,6 +139,6 @@ export class Stage {
 }
 
 /** A lost connection is expected here, and told by the next command. */
-function quiet(redis: Redis): Redis {
+export function quiet(redis: Redis): Redis {
   return redis.on('error', () => {})
 }
