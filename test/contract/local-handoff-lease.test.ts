@@ -64,7 +64,9 @@ test('I8: forceRelease in the midst of many hand-offs stops the run, and everybo
   expect(served).toBe(400)
   for (const outcome of failed) expect(outcome).toMatchObject({ reason: { code: 'ERR_LOCK_LOST' } })
   expect(failed.length).toBeLessThanOrEqual(10)
-  expect(await other!.isLocked(key)).toBe(false)
+  // The head may have been handed the lock while a request of its own was under way. What that is granted goes back behind its
+  // caller's back, sooner than a lease ends.
+  await eventually(async () => !(await other!.isLocked(key)))
 })
 
 describe('renewal', () => {
