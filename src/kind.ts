@@ -29,6 +29,8 @@ export interface Claim {
   readonly lease: number
   /** ms by which the ticket is set back in the fair queue. */
   readonly headStart: number
+  /** How much of the lock it wants, in the words of its kind; undefined: all of it. */
+  readonly wants?: string | undefined
 }
 
 /** A client's inbox is named by so many characters, with which the ids of its waiters begin. lua/ knows the number. */
@@ -91,8 +93,13 @@ export interface Released {
   readonly ended: boolean
   /** How many clients were told that the lock is free, this one included if it listens. */
   readonly heard: number
-  /** A waiter of this client that became the holder by this very release. */
-  readonly successor?: { readonly id: string; readonly grant: Granted }
+  /** The waiters of this client that became holders by this very release; of an exclusive kind one at most. */
+  readonly successors?: readonly Successor[]
+}
+
+export interface Successor {
+  readonly id: string
+  readonly grant: Granted
 }
 
 /** What Redis knows a hold by. */
@@ -159,6 +166,8 @@ export interface Inspection<State> {
 
 /** A kind of lock in one client. What it need not have is undefined where it has not; nothing else has to be asked then. */
 export interface Kind<State = unknown> {
+  /** Whether several owners may hold at a time, and none re-enters: after a grant there may be more to have. */
+  readonly shared: boolean
   readonly queue: FairQueue | undefined
   readonly handOff: HandOff | undefined
   readonly confirmation: Confirmation | undefined

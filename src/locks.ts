@@ -20,7 +20,7 @@ import type { Keys } from './redis/keys.ts'
 import type { Link } from './redis/link.ts'
 import { Acquirer } from './wait/acquire.ts'
 import { limit } from './wait/patience.ts'
-import { Turns } from './wait/turns.ts'
+import { noTurns, Turns } from './wait/turns.ts'
 
 /** What happens in a client, and to whom. `held`: for so many ms. */
 export interface Happenings {
@@ -84,12 +84,9 @@ export class Locks<State = unknown> {
     this.keys = keys
     const channels = link.channels(keys)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
-    const turns = new Turns(
-      clock,
-      key => channels.hears(key, 'unlock'),
-      key => (this.local.get(key)?.waiting ?? 0) > 0,
-    )
-    this.local = new LocalLocks(turns, settings.outageTimeout)
+    const awaited = (key: string) => (this.local.get(key)?.waiting ?? 0) > 0
+    const turns = kind.shared ? noTurns : new Turns(clock, key => channels.hears(key, 'unlock'), awaited)
+    this.local = new LocalLocks(turns, settings.outageTimeout, kind.shared)
     this.acquirer = new Acquirer(kind, channels, clock, patience, this.local, {
       waiting: waiter => observer.tell('waiting', waiter, this),
       doubt: (id, token) => this.holding.doubt(id, token),
@@ -135,13 +132,15 @@ export class Locks<State = unknown> {
     const id = this.#host.link.ids.next()
     // Without a queue there is nothing but the line.
     const { queue } = this.kind
+    const { label, lease, headStart, wants } = call
+    const mayReenter = owner !== undefined && !this.kind.shared
     const wish: Wish = {
-      claim: { key, id, owner: owner ?? id, label: call.label, lease: call.lease, headStart: call.headStart },
+      claim: { key, id, owner: owner ?? id, label, lease, headStart, wants },
       mode: once ? 'once' : call.fair && queue ? 'queue' : 'line',
       fairAfter: queue && call.fairAfter,
       timeout: call.timeout,
-      mayReenter: owner !== undefined,
-      after: owner === undefined ? undefined : this.holding.record(key, owner),
+      mayReenter,
+      after: mayReenter ? this.holding.record(key, owner) : undefined,
     }
     return new Promise<Lease | T>((resolve, reject) => {
       let unlimited: (() => void) | undefined

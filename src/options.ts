@@ -75,6 +75,19 @@ export interface LockOptions {
 }
 
 /**
+ * Options of one call on a semaphore.
+ * @since 0.2.0
+ */
+export interface SemaphoreOptions extends LockOptions {
+  /**
+   * How many permits this call takes: at most as many as the semaphore has.
+   * @defaultValue `1`
+   * @since 0.2.0
+   */
+  permits?: number | undefined
+}
+
+/**
  * Options of `LockClient.close`. One that is undefined counts as absent.
  * @since 0.2.0
  */
@@ -202,6 +215,8 @@ export interface CallTerms {
   readonly headStart: number
   readonly owner: string | undefined
   readonly label: string
+  /** As in a claim. */
+  readonly wants: string | undefined
 }
 
 type Check = (name: string, value: unknown) => void
@@ -273,6 +288,15 @@ const clientChecks: Record<keyof ClientOptions, Check> = {
 
 const closeChecks: Record<keyof CloseOptions, Check> = { drain: duration(0) }
 
+/** Of a semaphore that has so many. */
+function permitsOf(most: number): Check {
+  return (name, value) => {
+    if (!Number.isInteger(value) || !((value as number) >= 1 && (value as number) <= most)) {
+      throw new LockArgumentError(name, value, `a whole number from 1 to ${most}, which the semaphore has`)
+    }
+  }
+}
+
 /** Checks every option that is there; those that are undefined count as absent. */
 function check(what: string, options: unknown, checks: Readonly<Record<string, Check>>): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
@@ -292,6 +316,12 @@ export function checkKey(key: unknown): asserts key is string {
 
 export function checkOwner(owner: unknown): asserts owner is string {
   text(1)('owner', owner)
+}
+
+export function checkPermits(permits: unknown): asserts permits is number {
+  if (!Number.isSafeInteger(permits) || (permits as number) < 1) {
+    throw new LockArgumentError('permits', permits, `a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
+  }
 }
 
 export function checkRenewal(ms: unknown): asserts ms is number {
@@ -333,9 +363,9 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   return Object.freeze({ min, timeout: Math.ceil(timeout), fsync })
 }
 
-/** A call's options with the client's defaults. */
-export function callTermsOf(options: LockOptions, settings: Settings): CallTerms {
-  check('options', options, lockChecks)
+/** A call's options with the client's defaults. `permits`: how many the semaphore has that is called; undefined: it is none. */
+export function callTermsOf(options: SemaphoreOptions, settings: Settings, permits?: number): CallTerms {
+  check('options', options, permits === undefined ? lockChecks : { ...lockChecks, permits: permitsOf(permits) })
   const fair = options.fair ?? settings.fair
   const after = options.fairAfter ?? settings.fairAfter
   const fairAfter = fair || after === Number.POSITIVE_INFINITY ? undefined : after
@@ -354,5 +384,6 @@ export function callTermsOf(options: LockOptions, settings: Settings): CallTerms
     headStart: options.headStart ?? 0,
     owner: options.owner,
     label: options.label ?? settings.label,
+    wants: permits === undefined ? undefined : `${options.permits ?? 1}/${permits}`,
   }
 }

@@ -4,7 +4,7 @@
 -- stands behind token and end in `holder`:
 --   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
 -- An id has 28 characters, of which the first 12 name its client's inbox. 0 owner bytes: the caller has no name, and its
--- owner is the id itself. Clients write and read it by src/kinds/mutex/claim.ts, scripts by these constants.
+-- owner is the id itself. Clients write and read it by src/kinds/claim.ts, scripts by these constants.
 --
 -- Takes
 --   holder   string  lua/shared/state.lua; somebody holds

@@ -264,10 +264,11 @@ export class Holds {
     this.#ending.add(ended)
   }
 
-  /** Who follows a hold that has ended in Redis: the lock may have gone to a waiter of this client. */
-  #follow(key: string, { heard, successor }: Released): void {
-    if (successor && !this.#locks.grantedByReply(successor.id, successor.grant)) {
-      this.#kind.giveBack({ key, id: successor.id }).catch(error => this.#listener.failed(error))
+  /** Who follows a hold that has ended in Redis: the lock may have gone to waiters of this client. */
+  #follow(key: string, { heard, successors = [] }: Released): void {
+    for (const { id, grant } of successors) {
+      if (this.#locks.grantedByReply(id, grant)) continue
+      this.#kind.giveBack({ key, id }).catch(error => this.#listener.failed(error))
     }
     this.#locks.released(key, heard)
   }

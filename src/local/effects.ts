@@ -93,6 +93,8 @@ export interface HoldEffects {
 
 /** What all locks of a client have in common. */
 export interface Common {
+  /** Whether several may hold a lock at a time. */
+  readonly shared: boolean
   readonly turns: TurnTaking
   /** For how long a waiter whose grants are not confirmed goes on, in ms. */
   readonly patience: number

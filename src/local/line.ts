@@ -87,6 +87,8 @@ export class Line {
   readonly #owner: LineOwner
   readonly #turns: TurnTaking
   readonly #effects: LineEffects
+  /** Whether several may hold at a time: then the next one tries as well, until one is refused. */
+  readonly #shared: boolean
   /** Made when it is needed: a lock whose waiters are fair needs none. */
   #waiters: Set<WaiterRecord> | undefined
   /** A wake-up that no attempt has used yet. */
@@ -94,8 +96,9 @@ export class Line {
   /** Whether the unlock channel was heard before the attempt under way was sent. */
   #heardBefore = false
 
-  constructor(owner: LineOwner, turns: TurnTaking, effects: LineEffects) {
+  constructor(owner: LineOwner, turns: TurnTaking, effects: LineEffects, shared: boolean) {
     this.#owner = owner
+    this.#shared = shared
     this.#turns = turns
     this.#effects = effects
   }
@@ -182,7 +185,9 @@ export class Line {
     if (holder) this.#owner.entered(holder)
     // While a grant is confirmed there is nothing to hear: what becomes of it is another wake-up.
     const goesOn = this.size === 0 || this.#heardBefore || head.confirming
-    if (goesOn || (answer.granted && this.#behindOurselves())) this.#tryHead()
+    // What is left may be enough for the next one.
+    if (answer.granted && this.#shared) this.heard()
+    else if (goesOn || (answer.granted && this.#behindOurselves())) this.#tryHead()
     else this.#effects.hearUnlock(this, head)
   }
 

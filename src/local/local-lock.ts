@@ -40,7 +40,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   constructor(key: string, common: Common) {
     this.key = key
     this.#common = common
-    this.line = new Line(this, common.turns, common.waitEffects)
+    this.line = new Line(this, common.turns, common.waitEffects, common.shared)
   }
 
   get queue(): Queue {

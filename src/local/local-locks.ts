@@ -7,6 +7,7 @@ import { LocalLock } from './local-lock.ts'
 import type { WaiterRecord } from './waiter.ts'
 
 export class LocalLocks implements Common {
+  readonly shared: boolean
   readonly turns: TurnTaking
   readonly patience: number
   closed = false
@@ -21,7 +22,8 @@ export class LocalLocks implements Common {
   readonly #holds = new Map<string, Hold>()
 
   /** `patience`: for how long a waiter whose grants are not confirmed goes on, in ms. */
-  constructor(turns: TurnTaking, patience: number) {
+  constructor(turns: TurnTaking, patience: number, shared: boolean) {
+    this.shared = shared
     this.turns = turns
     this.patience = patience
   }

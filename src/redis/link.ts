@@ -3,7 +3,7 @@
  * for every master.
  *
  * Messages, on channels that lua/ publishes to (all are hints, see wait/acquire.ts):
- *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> is the holder now
+ *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> is the holder now; of several, "<id>,<id>… <token>,<token>…"
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
  *            "beat <n>"                             our own, to ourselves: the way is open
  *   unlock   "free <client>", or anything else       the lock is free; released by that client
@@ -245,7 +245,10 @@ export class Link {
     else if (word === 'handoff' || word === 'expiry') {
       // The rest is one name, whatever spaces it has.
       const { length } = `${word} ${id} ${token} `
-      this.#listener.granted(id, Number(token), word, text.slice(length))
+      const lock = text.slice(length)
+      if (!id.includes(',')) return this.#listener.granted(id, Number(token), word, lock)
+      const tokens = token.split(',')
+      for (const [i, each] of id.split(',').entries()) this.#listener.granted(each, Number(tokens[i]), word, lock)
     }
   }
 

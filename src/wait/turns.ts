@@ -128,6 +128,17 @@ class Others {
   }
 }
 
+/** Where several may hold at a time, nobody has to leave the lock to others. */
+export const noTurns: TurnTaking = {
+  wait: () => 0,
+  taken() {},
+  releasing() {},
+  released: (_, heard) => heard,
+  freed() {},
+  waited() {},
+  close() {},
+}
+
 export class Turns implements TurnTaking {
   readonly #clock: Clock
   readonly #hears: (key: string) => boolean

@@ -50,7 +50,7 @@ describe('a holder believes in its lease for no longer than it has asked for', (
   })
 
   // Break: `return 'reentered ' .. token .. ' ' .. lease` to `return 'reentered ' .. token .. ' ' .. ends - now` in
-  // lua/mutex/acquire.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in src/kinds/mutex/mutex.ts: the inner lease seems to
+  // lua/mutex/acquire.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in src/kinds/queued-kind.ts: the inner lease seems to
   // last for a minute.
   test('that enters once more, inside: it has lost the lock when the next one gets it', async () => {
     const { url, step } = await steppedServer()

@@ -47,7 +47,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     await nothingLeft(plainRedis(), looking, key)
   })
 
-  // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/mutex/mutex.ts: the release that did
+  // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that did
   // end the hold says that it did not.
   test.each(['another', 'the same'].flatMap(where => ways.map(fair => ({ where, fair }))))(
     'of a release: I5, "true" exactly once, and the next, of $where client, keeps the lock (fair: $fair)',
@@ -164,7 +164,7 @@ test('a leave that is lost itself is sent again: I7, no place in the queue stays
 
 // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
 // src/redis/connection.ts: calls are rejected.
-// Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/mutex/mutex.ts: "false" appears.
+// Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: "false" appears.
 test('I1 I2 I5: replies of all kinds are lost all the time; every release says "true" once', async () => {
   const keys = [freshKey('a'), freshKey('b')]
   const parties = await Promise.all(Array.from({ length: 3 }, () => clientBehindProxy()))

@@ -176,7 +176,7 @@ describe('with a replica that does not get what is written', () => {
     await (await within(3_000, last.lease)).release()
   })
 
-  // Break: `this.#replicated.run(` to `this.#scripts.run(` in src/kinds/mutex/mutex.ts: the lease is renewed for ever.
+  // Break: `this.#replicated.run(` to `this.#scripts.run(` in src/kinds/queued-kind.ts: the lease is renewed for ever.
   test('I8: a lease whose prolongation it has not is lost at its end, and says so', async () => {
     const { key, careful, loseWrites } = await scene()
     const lease = await careful({ lease: 900 }).lock(key)

@@ -1,6 +1,6 @@
 /** The calls of one lock client, recorded as the checker needs them, whoever makes them. */
 import { type Lease, type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
-import { decodeClaim } from '../../src/kinds/mutex/claim.ts'
+import { decodeClaim } from '../../src/kinds/claim.ts'
 import { check } from './check.ts'
 import type { EventOf, Fields, HistoryEvent, Kind } from './events.ts'
 import { now } from './recorder.ts'

@@ -65,6 +65,7 @@ type Scripts = typeof texts & {
 }
 
 class Flag implements Kind<FlagState>, Inspection<FlagState> {
+  readonly shared = false
   readonly queue = undefined
   readonly handOff = undefined
   readonly confirmation = undefined

@@ -1,5 +1,5 @@
 /** Who asks for a lock in these tests. */
-import { encodeClaim } from '../../src/kinds/mutex/claim.ts'
+import { encodeClaim } from '../../src/kinds/claim.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
 
 export interface Caller {

@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { decodeHolder, decodeNames } from '../../src/kinds/mutex/claim.ts'
+import { decodeHolder, decodeNames } from '../../src/kinds/claim.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import type { MutexNames } from '../../src/kinds/mutex/names.ts'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'

@@ -1,8 +1,8 @@
 /**
  * Reads the state of a lock from its keys, for the checks. Only this file of the simulation knows how lua/ lays a lock out;
- * src/kinds/mutex/claim.ts knows the forms of a claim and a holder.
+ * src/kinds/claim.ts knows the forms of a claim and a holder.
  */
-import { type DecodedClaim, decodeClaim, decodeHolder } from '../../src/kinds/mutex/claim.ts'
+import { type DecodedClaim, decodeClaim, decodeHolder } from '../../src/kinds/claim.ts'
 import { namesOf } from '../../src/kinds/mutex/names.ts'
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'

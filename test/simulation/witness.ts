@@ -2,7 +2,7 @@
  * Tells a watcher what a script has decided. A script reports only its reply, so its decisions are derived from its
  * arguments, from the lock before and after the run, and from the waiters that joined the queue during the run.
  */
-import type { DecodedClaim } from '../../src/kinds/mutex/claim.ts'
+import type { DecodedClaim } from '../../src/kinds/claim.ts'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
 import { claimOf, isHeld, type LockState } from './lock-state.ts'
 

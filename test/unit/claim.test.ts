@@ -1,7 +1,7 @@
-/** src/kinds/mutex/claim.ts: what is written is what is read, whatever callers call themselves. */
+/** src/kinds/claim.ts: what is written is what is read, whatever callers call themselves. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeClaim, decodeHolder, decodeNames, encodeClaim } from '../../src/kinds/mutex/claim.ts'
+import { decodeClaim, decodeHolder, decodeNames, encodeClaim } from '../../src/kinds/claim.ts'
 
 const id = 'client-name_0123456789abcdef'
 const terms = { id, lease: 30_000, headStart: 0 }

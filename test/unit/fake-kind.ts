@@ -84,6 +84,7 @@ const notAsked = () => {
 }
 
 export class FakeKind implements Kind, FairQueue, HandOff {
+  readonly shared: boolean = false
   readonly queue: FairQueue | undefined = this
   readonly handOff: HandOff | undefined = this
   readonly confirmation: Confirmation | undefined

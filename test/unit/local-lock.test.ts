@@ -40,7 +40,7 @@ class Scene {
       () => true,
       () => false,
     )
-    const locks = new LocalLocks(turns, 10_000)
+    const locks = new LocalLocks(turns, 10_000, false)
     this.#locks = locks
     this.#latest = new LocalLock('key', locks)
     locks.requests = {

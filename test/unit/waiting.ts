@@ -39,7 +39,7 @@ export function localLocks(clock: Clock, channels?: FakeChannels): LocalLocks {
     key => channels?.hears(key, 'unlock') ?? false,
     key => (locks.get(key)?.waiting ?? 0) > 0,
   )
-  const locks: LocalLocks = new LocalLocks(turns, OUTAGE)
+  const locks: LocalLocks = new LocalLocks(turns, OUTAGE, false)
   return locks
 }
 

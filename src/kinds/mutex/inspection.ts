@@ -1,21 +1,17 @@
-/** Looking at mutexes from outside, and taking one away. */
-import { LockConnectionError } from '../../errors.ts'
-import type { Inspection, Parts } from '../../kind.ts'
+/** Looking at mutexes from outside. */
+import type { Parts } from '../../kind.ts'
+import { PAGE, QueuedInspection } from '../queued-inspection.ts'
+import type { LockState, QueueEntry, StatePage } from '../state.ts'
 import type { MutexNames } from './names.ts'
 import type { scripts } from './scripts.generated.ts'
-import { decodeState, type LockState, type QueueEntry, type StatePage } from './state.ts'
+import { decodeState } from './state.ts'
 
-/** Waiters read by one script call: it bounds how long the server does nothing else. */
-const PAGE = 500
-
-export class MutexInspection implements Inspection<LockState> {
+export class MutexInspection extends QueuedInspection {
   readonly #parts: Parts<typeof scripts, MutexNames>
-  readonly #sweep: (key: string) => Promise<void>
 
-  /** `sweep`: goes on where a forced release has not come to the next waiter. */
   constructor(parts: Parts<typeof scripts, MutexNames>, sweep: (key: string) => Promise<void>) {
+    super(parts, sweep)
     this.#parts = parts
-    this.#sweep = sweep
   }
 
   /** A queue of more than a page is read page by page: who joins or leaves meanwhile may be in it, or not. */
@@ -42,30 +38,5 @@ export class MutexInspection implements Inspection<LockState> {
     const none = { most: undefined, ticket: undefined, behind: undefined }
     const { values } = await this.#parts.scripts.run('inspect', this.#parts.names.of(key), none)
     return decodeState(key, values).state.locked
-  }
-
-  async *list(pattern: string): AsyncGenerator<LockState, void, undefined> {
-    for await (const keys of this.#parts.list(pattern, 'hash')) {
-      for (const state of await Promise.all(keys.map(key => this.#found(key)))) {
-        if (state && (state.locked || state.waiters.length > 0)) yield state
-      }
-    }
-  }
-
-  /** Undefined: a key of another kind stands where its queue would be, which must not hide all locks from those who look. */
-  async #found(key: string): Promise<LockState | undefined> {
-    try {
-      return await this.inspect(key)
-    } catch (error) {
-      if (error instanceof LockConnectionError && /^WRONGTYPE/.test((error.cause as Error).message)) return undefined
-      throw error
-    }
-  }
-
-  async forceRelease(key: string): Promise<boolean> {
-    const { names, newId, scripts } = this.#parts
-    const { status } = await scripts.run('forceRelease', names.of(key), { request: newId() })
-    if (status === 'unfinished') await this.#sweep(key)
-    return status !== 'free'
   }
 }

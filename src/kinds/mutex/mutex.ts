@@ -1,221 +1,36 @@
-/**
- * The mutual-exclusion lock: what the scripts of lua/ say, in the terms of `Kind`. No waiting and no time-outs here.
- */
+/** The mutual-exclusion lock: one owner holds it at a time, and its client may hand it on among its own waiters. */
 import { surelyUntil } from '../../clock.ts'
-import type {
-  Claim,
-  Confirmation,
-  FairQueue,
-  Granted,
-  HandOff,
-  Heir,
-  Held,
-  HoldName,
-  Kind,
-  KindDefinition,
-  KindNames,
-  Parts,
-  Passed,
-  Prolonging,
-  Queued,
-  Refused,
-  Released,
-  Renewed,
-  Runner,
-  Tended,
-  Via,
-} from '../../kind.ts'
-import { decodeNames, encodeClaim } from './claim.ts'
+import type { HandOff, Heir, HoldName, KindDefinition, Parts, Passed } from '../../kind.ts'
+import { QueuedKind } from '../queued-kind.ts'
+import type { LockState } from '../state.ts'
 import { MutexInspection } from './inspection.ts'
 import { type MutexNames, namesOf } from './names.ts'
 import { scripts } from './scripts.generated.ts'
-import type { LockState } from './state.ts'
 
-/** Locks renewed by one script call: it bounds the time for which the server does nothing else. */
-const RENEWALS_PER_CALL = 200
-/** Waiters tended by one script call; lua/mutex/tend.lua relies on it. */
-const WAITERS_PER_CALL = 500
-/** Tokens that a holder may issue after its own. Scripts know of no others: lua/shared/unreported.lua. */
-const BLOCK = 1_000
-
-export class Mutex implements Kind<LockState>, FairQueue, HandOff {
-  readonly queue: FairQueue = this
+export class Mutex extends QueuedKind implements HandOff {
+  readonly shared = false
+  /** Scripts know of no others: lua/shared/unreported.lua. */
+  protected readonly block = 1_000
   readonly handOff: HandOff = this
-  readonly confirmation: Confirmation | undefined
   readonly inspection: MutexInspection
-  readonly #scripts: Runner<typeof scripts>
-  /** For what counts only once replicas have it. */
-  readonly #replicated: Runner<typeof scripts>
-  readonly #keys: KindNames<MutexNames>
-  readonly #waiterTtl: number
-  /** The holder's label in the latest refusal. Thousands may wait for one holder, and keep one string. */
-  #holder = ''
+  readonly #parts: Parts<typeof scripts, MutexNames>
 
   constructor(parts: Parts<typeof scripts, MutexNames>) {
-    const { names, scripts: runner, replicated } = parts
-    this.#scripts = runner
-    this.#replicated = replicated ?? runner
-    this.confirmation = replicated && {
-      confirm: async (held: Held) => (await this.renew([{ ...held, ms: 0 }]))[0],
-    }
-    this.#keys = names
-    this.#waiterTtl = parts.waiterTtl
+    super(parts)
+    this.#parts = parts
     this.inspection = new MutexInspection(parts, key => this.sweep(key))
-  }
-
-  attempt(claim: Claim, reserve: number): Promise<Granted | Refused> {
-    return this.#acquire(claim, undefined, Math.min(reserve, BLOCK))
-  }
-
-  join(claim: Claim): Promise<Granted | Refused> {
-    return this.#acquire(claim, 'queue', 0)
-  }
-
-  /** `mode`: as in the header of lua/mutex/acquire.lua. `block`: how many tokens a grant is to have besides its own. */
-  #acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused> {
-    const args = { claim: this.#text(claim), mode }
-    return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
-      if (status === 'unfinished') return this.#acquire(claim, mode, block)
-      if (status === 'refused') return this.#refused(values as string[], sent)
-      const [token, ttl] = values as [string, string | undefined]
-      const via = grantedVia[status]
-      if (ttl === undefined) {
-        const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
-        return block > 0 ? { ...grant, block } : grant
-      }
-      // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back.
-      return grantedUntil(token, surelyUntil(sent, Math.min(Number(ttl), claim.lease)), via)
-    })
-  }
-
-  async tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
-    const calls: Promise<Tended>[] = []
-    for (let i = 0; i < waiters.length; i += WAITERS_PER_CALL) {
-      calls.push(this.#tendSome(key, waiters.slice(i, i + WAITERS_PER_CALL)))
-    }
-    const parts = await Promise.all(calls)
-    const last = parts[parts.length - 1] as Tended
-    return { ...last, sent: parts[0]?.sent ?? last.sent, waiters: parts.flatMap(part => part.waiters) }
-  }
-
-  async #tendSome(key: string, waiters: readonly Queued[]): Promise<Tended> {
-    const { status, values, sent } = await this.#scripts.run('tend', this.#keys.of(key), {
-      ttl: this.#waiterTtl,
-      waiters: waiters.flatMap(({ claim, ticket }) => [this.#text(claim), ticket]),
-    })
-    if (status === 'unfinished') return this.#tendSome(key, waiters)
-    type Place = number | [token: string, ttl: number, via: Via]
-    type Values = [ttl: number, heldFor: number, clock: string, bytes: number, names: string, ...Place[]]
-    const [ttl, heldFor, clock, bytes, text, ...places] = values as Values
-    const { owner, label } = decodeNames(text, bytes)
-    return {
-      sent,
-      ttl,
-      holder: { label, since: sent - heldFor },
-      owner,
-      clock: Number(clock),
-      waiters: places.map((place, i) => {
-        if (typeof place === 'number') return place
-        const lasts = Math.min(place[1], (waiters[i] as Queued).claim.lease)
-        return grantedUntil(place[0], surelyUntil(sent, lasts), place[2])
-      }),
-    }
-  }
-
-  async leave(claim: Claim): Promise<void> {
-    await this.#leave(claim.key, claim.id, this.#text(claim))
-  }
-
-  async giveBack({ key, id }: HoldName): Promise<void> {
-    await this.#leave(key, id, undefined)
-  }
-
-  async #leave(key: string, id: string, entry: string | undefined): Promise<void> {
-    const { status } = await this.#scripts.run('leave', this.#keys.of(key), { id, entry })
-    if (status === 'unfinished') await this.sweep(key)
-  }
-
-  /**
-   * Goes on where a call has left a lock without a holder, because too many dead waiters stood in front of the next one.
-   * Does not reject: whoever asks for the lock next, or tends a waiter of it, goes on as well.
-   */
-  sweep(key: string): Promise<void> {
-    const swept = this.#scripts.run('sweep', this.#keys.of(key), {}, ({ status }) =>
-      status === 'unfinished' ? this.sweep(key) : undefined,
-    )
-    return swept.then(noResult, noResult)
-  }
-
-  release(hold: HoldName, used?: number): Promise<Released> {
-    const names = this.#keys.of(hold.key)
-    return this.#scripts.run('release', names, { id: hold.id, used }, ({ status, values, sent, repeated }) => {
-      if (status === 'unfinished') return this.sweep(hold.key).then(() => ({ ended: true, heard: 0 }))
-      if (status === 'passed') {
-        const [id, token, ttl] = values as [string, string, string]
-        const grant = grantedUntil(token, surelyUntil(sent, Number(ttl)), 'handoff')
-        return { ended: true, heard: 0, successor: { id, grant } }
-      }
-      // A repeated call that finds nothing: the earlier one, whose answer was lost, has ended the hold.
-      return { ended: status === 'released' || repeated, heard: Number(values[0] ?? 0) }
-    })
   }
 
   async pass({ key, id }: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
     const { lease } = heir
-    const { status, values, sent } = await this.#scripts.run('pass', this.#keys.of(key), {
+    const { status, values, sent } = await this.#parts.scripts.run('pass', this.#parts.names.of(key), {
       id,
-      claim: this.#text({ ...heir, key, id, headStart: 0 }),
+      claim: this.text({ ...heir, key, id, headStart: 0 }),
       issued: token,
       lease,
     })
     if (status === 'gone') return undefined
     return { deadline: surelyUntil(sent, Math.min(Number(values[0]), lease)), queued: values[1] === '1' }
-  }
-
-  placeOf(key: string): string {
-    return this.#keys.placeOf(key)
-  }
-
-  async renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
-    const calls: Promise<Renewed[]>[] = []
-    for (let i = 0; i < asked.length; i += RENEWALS_PER_CALL) {
-      calls.push(this.#renewSome(asked.slice(i, i + RENEWALS_PER_CALL)))
-    }
-    return (await Promise.all(calls)).flat()
-  }
-
-  async #renewSome(asked: readonly Prolonging[]): Promise<Renewed[]> {
-    const { values, sent } = await this.#replicated.run(
-      'renew',
-      { locks: asked.map(({ hold }) => this.#keys.of(hold.key).lock) },
-      { asked: asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms]) },
-    )
-    return asked.map((_, i) => {
-      const ttl = values[i]
-      if (typeof ttl !== 'number') return undefined
-      return ttl < 0 ? 'anew' : surelyUntil(sent, ttl)
-    })
-  }
-
-  #refused(values: readonly string[], sent: number): Refused {
-    const [ttl, position, ticket, heldFor, clock, bytes] = values as [string, string, string, string, string, string]
-    const { owner, label } = decodeNames(values.slice(6).join(' '), Number(bytes))
-    if (label !== this.#holder) this.#holder = label
-    return {
-      granted: false,
-      sent,
-      ttl: Number(ttl),
-      position: Number(position),
-      // A string of its own: a part of the reply keeps all of it, for as long as the waiter waits.
-      ticket: String(Number(ticket)),
-      holder: { label: this.#holder, since: sent - Number(heldFor) },
-      owner,
-      clock: Number(clock),
-    }
-  }
-
-  #text(claim: Claim): string {
-    return encodeClaim(claim, this.#waiterTtl)
   }
 }
 
@@ -225,12 +40,4 @@ export const mutex: KindDefinition<LockState, typeof scripts, MutexNames> = {
   namesOf,
   scripts,
   make: parts => new Mutex(parts),
-}
-
-const noResult = () => {}
-
-const grantedVia = { granted: 'immediate', succeeded: 'expiry', reentered: 'reentry' } as const
-
-function grantedUntil(token: unknown, deadline: number, via: Via): Granted {
-  return { granted: true, token: Number(token), deadline, via }
 }

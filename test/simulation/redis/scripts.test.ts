@@ -6,7 +6,7 @@
 import type { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
 import type { ArgsOf } from '../../../src/kind.ts'
-import { encodeClaim } from '../../../src/kinds/mutex/claim.ts'
+import { encodeClaim } from '../../../src/kinds/claim.ts'
 import { mutex } from '../../../src/kinds/mutex/mutex.ts'
 import { replies, scripts } from '../../../src/kinds/mutex/scripts.generated.ts'
 import { Keys, Namespace } from '../../../src/redis/keys.ts'

@@ -32,7 +32,7 @@ test('I9: what is to be renewed at a time takes a few writes, not one for each l
   for (const lease of leases) expect(lease.held).toBe(true)
 })
 
-// Break: `return this.#keys.placeOf(key)` to `return ''` in src/kinds/mutex/mutex.ts: one call for all, which a cluster
+// Break: `return this.#keys.placeOf(key)` to `return ''` in src/kinds/queued-kind.ts: one call for all, which a cluster
 // refuses.
 // Break: `if (!mastersOf(redis).includes(master)) return` to `return` in src/redis/listing.ts: the list leaves out
 // what it cannot reach.

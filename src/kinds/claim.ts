@@ -2,14 +2,15 @@
  * A claim as Redis has it: everything that a grant needs, in one text.
  *
  *   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
+ *   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <permits>/<of> <owner><label>"    of a semaphore
  *
  * A client sends it with its request; it waits in the queue, and stands in the lock's `holder` afterwards. The owner is
  * measured in bytes, because it may contain whatever a string may, and so may the label, which is the rest. 0 bytes: the
  * caller has no name, and its owner is the id. Scripts read it by the constants of lua/shared/claim.lua.
  */
-import type { Claim } from '../../kind.ts'
+import type { Claim } from '../kind.ts'
 
-export type Claimed = Pick<Claim, 'id' | 'owner' | 'label' | 'lease' | 'headStart'>
+export type Claimed = Pick<Claim, 'id' | 'owner' | 'label' | 'lease' | 'headStart' | 'wants'>
 
 export interface DecodedClaim {
   readonly id: string
@@ -22,6 +23,8 @@ export interface DecodedClaim {
   readonly waiterTtl: number
   /** µs, as tickets are. */
   readonly headStart: number
+  /** How many permits of a semaphore, and of how many; undefined: it is no claim of a semaphore. */
+  readonly wants?: readonly [permits: number, of: number]
 }
 
 export interface DecodedHolder {
@@ -32,9 +35,19 @@ export interface DecodedHolder {
 }
 
 /** `waiterTtl`: ms. */
-export function encodeClaim({ id, owner, label, lease, headStart }: Claimed, waiterTtl: number): string {
-  const terms = `${lease} ${waiterTtl} ${headStart && Math.round(headStart * 1000)}`
+export function encodeClaim({ id, owner, label, lease, headStart, wants }: Claimed, waiterTtl: number): string {
+  const queueing = `${lease} ${waiterTtl} ${headStart && Math.round(headStart * 1000)}`
+  const terms = wants === undefined ? queueing : `${queueing} ${wants}`
   return owner !== id ? `${id} ${Buffer.byteLength(owner)} ${terms} ${owner}${label}` : `${id} 0 ${terms} ${label}`
+}
+
+const permitsClaim = /^(\S+ \d+ \d+ \d+ \d+) (\d+)\/(\d+)( [\s\S]*)$/
+
+/** Of a semaphore. Undefined: the text is no claim of one. */
+export function decodePermitsClaim(text: string): (DecodedClaim & { wants: [number, number] }) | undefined {
+  const [, before, permits, of, names] = permitsClaim.exec(text) ?? []
+  const claim = before && decodeClaim(before + names)
+  return claim ? { ...claim, wants: [Number(permits), Number(of)] } : undefined
 }
 
 /** Undefined: the text is no claim. */
