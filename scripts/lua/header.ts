@@ -24,7 +24,7 @@ export interface Header {
 }
 
 /** Of what an include takes, changes or gives. */
-const types = new Set(['HASH', 'ZSET', 'string', 'number', 'boolean', 'ms', 'µs'])
+const types = new Set(['HASH', 'ZSET', 'string', 'number', 'boolean', 'list', 'ms', 'µs'])
 
 /** Of a script, or of an include, which has no KEYS, ARGV or Replies. */
 export function headerOf(source: string): Header {

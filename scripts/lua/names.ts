@@ -8,7 +8,7 @@ import { codeOf, type Inclusion, type Source } from './source.ts'
 
 /** What Redis has for every script, and the settings of the client, which become part of its texts (src/redis/scripts.ts). */
 export const offered = new Set([
-  ...['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error'],
+  ...['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error', 'table'],
   ...['INBOX', 'MEMORY'],
 ])
 

@@ -1,0 +1,83 @@
+-- acquire: take what the claim wants, if so much is free and no live fair waiter is ahead; else, when asked to queue, join the
+-- fair queue.
+--
+-- Repeating it with the same id changes nothing: an id that holds gets the same grant, an id that is queued keeps its
+-- place (I5). Holds that have lapsed are found here, by the server's clock (I1); what they leave goes to the queue
+-- first, whoever asks (I3, I4). A key that is new or was lost (clock 0) may have left its queue behind: then the queue itself is asked.
+-- The first write of a plain grant is HSET, so a server at maxmemory refuses it whole.
+--
+-- KEYS
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua, lua/shared/deadlines.lua)
+-- ARGV
+--   claim       string  who asks, and what for
+--   mode?       string  'queue': join the queue if refused
+-- Replies
+--   granted     token: so much was free. Token, ttl ms: an earlier call with this id has got it
+--   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), bytes of a holder's owner, its owner and label
+--   unfinished  neither yet: so many waiters or lapsed holds were passed over that the server had to do something else first; ask again
+-- Invariants: I1 I2 I3 I4 I5
+-- Constants
+--   NO_TICKET = '0'   in a refusal: it is not queued
+--   NOT_QUEUED = 0    the same, as its position
+--   LIFE_UNKNOWN = 0  `queued`: there is a queue, but the record of how long its keys live was lost
+local id = claim:sub(1, ID_END)
+-- include: permits
+-- include: time
+local wants, of = claim:match(WANTS, TERMS_AT)
+-- include: deadlines
+
+-- The usual case stands before everything that it does not need.
+if not record and not queued and clock ~= NO_CLOCK and taken + wants <= of + 0 then
+  taken = taken + wants
+  -- include: clock
+  -- include: hold { token = tick }
+  return 'granted ' .. tick
+end
+
+-- include: keys { holds = nil }
+-- include: lapse
+if more then return 'unfinished' end
+if record then
+  local lives = tonumber(redis.call('ZSCORE', deadlines, id) or nil)
+  if lives then
+    if queued then redis.call('ZREM', queue, claim) end
+    return 'granted ' .. record:sub(1, TOKEN_END) .. ' ' .. lives - now
+  end
+end
+
+local leftBehind = clock == NO_CLOCK and redis.call('EXISTS', queue) == 1
+if leftBehind then queued = LIFE_UNKNOWN end
+
+local ticket = NO_TICKET
+if mode == 'queue' and (queued or taken + wants > of + 0) then
+  local ttl, headStart = claim:match(WAITING, TERMS_AT)
+  -- include: clock
+  ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
+  local joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
+  -- include: enqueue { fresh = redis.call('ZCOUNT', queue, '-inf', '+inf') == 1 }
+  if not joined then
+    ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
+    redis.call('ZADD', expiry, now + ttl, id)
+    redis.call('PEXPIREAT', expiry, queued)
+  end
+  -- include: place
+end
+
+if queued then
+  -- include: admit { by = nil, mine = id }
+  for i = 1, #admitted, 2 do
+    if admitted[i] == claim then return 'granted ' .. admitted[i + 1] end
+  end
+  if unfinished then return 'unfinished' end
+end
+if not queued and taken + wants <= of + 0 then
+  taken = taken + wants
+  -- include: clock
+  -- include: hold { token = tick }
+  return 'granted ' .. tick
+end
+if leftBehind and queued and mode ~= 'queue' then redis.call('HSET', lock, 'queued', queued) end
+
+local position = ticket == NO_TICKET and NOT_QUEUED or redis.call('ZRANK', queue, claim) + 1
+-- include: first-end
+return 'refused ' .. ttl .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. string.format('%.0f', math.max(clock, micros)) .. ' ' .. bytes .. ' ' .. names

@@ -1,0 +1,66 @@
+-- tend: the heartbeat of one client's waiters of one semaphore. It repairs whatever was lost, so that every message is only
+-- a hint: each waiter's expiry is moved on; one that is missing joins again with the ticket it had; what lapsed holds have left
+-- goes to the first waiters; a grant whose message was lost is found.
+--
+-- Waiters of this client that are admitted here need no message, so a client without its inbox still gets on.
+-- Waiters whose own time is over are not removed here but passed over by lua/shared/admit.lua; only their deadlines are.
+--
+-- KEYS
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua, lua/shared/deadlines.lua)
+-- ARGV
+--   ttl         ms      the waiters' own expiry
+--   waiters...  claim, ticket: the client's waiters, 500 at most
+-- Replies
+--   tended      ttl ms, held for ms, clock, bytes of a holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
+--   unfinished  the waiters are queued, but there was so much to do that the server had to do something else first; ask again
+-- Invariants: I3 I4 I7
+local client = waiters[1]:sub(1, CLIENT_END)
+local id = client
+-- include: permits
+-- include: deadlines
+
+-- include: keys { holds = nil }
+-- include: time
+-- include: trim { timetable = expiry }
+-- include: lapse
+if more then return { 'unfinished' } end
+
+local joins, times, ids = {}, {}, {}
+for i = 1, #waiters, 2 do
+  ids[#ids + 1] = waiters[i]:sub(1, ID_END)
+end
+local records = redis.call('HMGET', lock, unpack(ids))
+for i = 1, #waiters, 2 do
+  local claim, ticket = waiters[i], waiters[i + 1]
+  if not records[(i + 1) / 2] then
+    joins[#joins + 1] = ticket
+    joins[#joins + 1] = claim
+    times[#times + 1] = now + ttl
+    times[#times + 1] = claim:sub(1, ID_END)
+    clock = math.max(clock, tonumber(ticket))
+  end
+end
+if #joins > 0 then
+  redis.call('ZADD', queue, 'NX', unpack(joins))
+  redis.call('ZADD', expiry, unpack(times))
+  -- include: enqueue { fresh = true, tick = string.format('%.0f', clock) }
+  redis.call('PEXPIREAT', expiry, queued)
+  -- include: place { id = client }
+end
+-- include: admit { by = nil, mine = client }
+if unfinished then return { 'unfinished' } end
+if #admitted > 0 then records = redis.call('HMGET', lock, unpack(ids)) end
+
+local known = string.format('%.0f', math.max(clock, micros))
+-- include: first-end
+local reply = { 'tended', ttl, since, known, tonumber(bytes), names }
+for i = 1, #waiters, 2 do
+  local at = (i + 1) / 2
+  if records[at] then
+    local lives = tonumber(redis.call('ZSCORE', deadlines, ids[at]))
+    reply[#reply + 1] = { records[at]:sub(1, TOKEN_END), lives - now, 'handoff' }
+  else
+    reply[#reply + 1] = redis.call('ZRANK', queue, waiters[i]) + 1
+  end
+end
+return reply

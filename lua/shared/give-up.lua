@@ -1,0 +1,15 @@
+-- give-up: ends one hold of a semaphore.
+--
+-- ZREM and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET.
+--
+-- Takes
+--   id         string  the hold that ends
+--   record     string  lua/shared/permits.lua
+--   lock       HASH    the lock
+--   deadlines  ZSET    lua/shared/deadlines.lua
+-- Changes
+--   taken      number  without it
+taken = taken - record:match(WANTS, RECORD_TERMS_AT)
+redis.call('ZREM', deadlines, id)
+redis.call('HDEL', lock, id)
+redis.call('HSET', lock, 'taken', taken)

@@ -1,0 +1,24 @@
+-- vacate: less is taken, or nobody stands at the head any more: whoever comes next is let in.
+--
+-- Takes
+--   by?         string   lua/shared/admit.lua
+--   mine?       string   the same
+--   lock        HASH     the lock
+--   deadlines   ZSET     lua/shared/deadlines.lua
+--   queue       ZSET     fair waiters by ticket
+--   expiry      ZSET     waiters' deadlines
+--   now         ms       the server's time
+--   micros      µs       the same
+--   stamp       string   the same
+-- Changes
+--   taken       number   up to those who have been admitted
+--   queued      ms       absent where nobody was left
+--   clock       µs       up to the last token
+--   keep        ms       the lock's key may live longer
+-- Gives
+--   admitted    list     lua/shared/admit.lua
+--   unfinished  boolean  the next call has to go on
+--   heard       number   lua/shared/admit.lua
+-- include: lapse
+-- include: admit
+unfinished = unfinished or more

@@ -1,0 +1,27 @@
+/** The semaphore: several owners hold permits of it at a time, as many as it has. */
+import type { KindDefinition, Parts } from '../../kind.ts'
+import { QueuedKind } from '../queued-kind.ts'
+import type { LockState } from '../state.ts'
+import { SemaphoreInspection } from './inspection.ts'
+import { namesOf, type PermitsNames } from './names.ts'
+import { scripts } from './scripts.generated.ts'
+
+export class Semaphore extends QueuedKind {
+  readonly shared = true
+  // Whoever waits may want another number of permits, so nothing is handed on within the client.
+  protected readonly block = 0
+  readonly handOff = undefined
+  readonly inspection: SemaphoreInspection
+
+  constructor(parts: Parts<typeof scripts, PermitsNames>) {
+    super(parts)
+    this.inspection = new SemaphoreInspection(parts, key => this.sweep(key))
+  }
+}
+
+export const semaphore: KindDefinition<LockState, typeof scripts, PermitsNames> = {
+  name: 'semaphore',
+  namesOf,
+  scripts,
+  make: parts => new Semaphore(parts),
+}

@@ -1,0 +1,110 @@
+/** A semaphore on the server that all tests share: its scripts by name, and its keys. */
+import type { Redis } from 'ioredis'
+import { onTestFinished } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { encodeClaim } from '../../src/kinds/claim.ts'
+import type { PermitsNames } from '../../src/kinds/permits/names.ts'
+import { scripts } from '../../src/kinds/permits/scripts.generated.ts'
+import { semaphore } from '../../src/kinds/permits/semaphore.ts'
+import { clientsOf } from '../../src/redis/clients.ts'
+import { Connection } from '../../src/redis/connection.ts'
+import { newHoldId } from '../../src/redis/ids.ts'
+import { Keys, Namespace } from '../../src/redis/keys.ts'
+import { Scripts } from '../../src/redis/scripts.ts'
+import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
+import type { Caller } from './callers.ts'
+import { MEMORY } from './test-lock.ts'
+
+/** Who asks, for how many permits, and of how many. */
+export interface Asker extends Caller {
+  readonly wants: string
+}
+
+export class TestSemaphore {
+  readonly redis: Redis
+  readonly names: PermitsNames
+  readonly #scripts: Scripts<typeof scripts>
+
+  private constructor(url: string, connection: Connection) {
+    this.redis = plainRedis(url)
+    this.names = new Keys(new Namespace('lock:', false), semaphore).of(freshKey())
+    const settings = { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY }
+    this.#scripts = new Scripts(connection, scripts, settings)
+  }
+
+  static async on(url = redisUrl()): Promise<TestSemaphore> {
+    const connection = new Connection(clientsOf(url).make(5_000), systemClock, 5_000, { up() {}, down() {} })
+    onTestFinished(() => connection.close())
+    connection.open()
+    await connection.run(redis => redis.ping())
+    return new TestSemaphore(url, connection)
+  }
+
+  /** For what would disturb others. */
+  static async onOwnServer(): Promise<TestSemaphore> {
+    return TestSemaphore.on((await ownServer()).url)
+  }
+
+  async acquire(who: Asker, mode?: 'queue') {
+    const { status, values } = await this.#scripts.run('acquire', this.names, { claim: claimOf(who), mode })
+    const [first, second, ticket] = values.map(Number)
+    if (status === 'granted') return { status, token: first!, ttl: second }
+    return status === 'refused' ? { status, ttl: first!, position: second!, ticket: ticket! } : { status }
+  }
+
+  async release({ id }: Asker) {
+    const { status, values } = await this.#scripts.run('release', this.names, { id })
+    return [status, ...values]
+  }
+
+  async leave(who: Asker): Promise<string> {
+    return (await this.#scripts.run('leave', this.names, { id: who.id, entry: claimOf(who) })).status
+  }
+
+  async tend(...waiters: readonly (readonly [Asker, number])[]): Promise<unknown[]> {
+    const list = waiters.flatMap(([who, ticket]) => [claimOf(who), ticket])
+    const { values } = await this.#scripts.run('tend', this.names, { ttl: waiters[0]![0].ttl, waiters: list })
+    return values.slice(5)
+  }
+
+  async renew({ id }: Asker, token: number, ms: number): Promise<unknown> {
+    const { values } = await this.#scripts.run('renew', { locks: [this.names.lock] }, { asked: [id, token, ms] })
+    return values[0]
+  }
+
+  async forceRelease(request: string, only?: string): Promise<string> {
+    return (await this.#scripts.run('forceRelease', this.names, { request, only })).status
+  }
+
+  /** The fields of the lock that are no holders, and the ids of those. */
+  async state(): Promise<{ taken: number; holders: string[]; deadlines: string[]; queue: string[] }> {
+    const { taken, ...fields } = await this.redis.hgetall(this.names.lock)
+    const ids = (names: string[]) => names.map(name => name.split(' ', 1)[0]!)
+    return {
+      taken: Number(taken ?? 0),
+      holders: Object.keys(fields)
+        .filter(name => name.length === 28)
+        .sort(),
+      deadlines: (await this.redis.zrange(this.names.deadlines, 0, '-1')).sort(),
+      queue: ids(await this.redis.zrange(this.names.queue, 0, '-1')),
+    }
+  }
+
+  /** Ends the hold's lease at once, as its time would. */
+  async lapse({ id }: Asker): Promise<void> {
+    await this.redis.zadd(this.names.deadlines, 1, id)
+  }
+}
+
+export function asker(who: Caller, wants: string): Asker {
+  return { ...who, wants }
+}
+
+/** Another call of the same client. */
+export function another(who: Asker): Asker {
+  return { ...who, id: newHoldId(who.client) }
+}
+
+export function claimOf({ id, lease, ttl, headStart, owner, name: label, wants }: Asker): string {
+  return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000, wants }, ttl)
+}
