@@ -5,7 +5,6 @@
  * `--help` and the completion of a shell need nothing of Redis.
  */
 import type { Command } from 'commander'
-import type { Cluster, Redis } from 'ioredis'
 import { messageOf } from '../local-redis/error-message.ts'
 import type { ClientOptions, LockClient } from '../src/index.ts'
 import { type Address, checkedAddress } from './address.ts'
@@ -21,13 +20,9 @@ export interface Connected {
   readonly locks: LockClient
   /** Which Redis it is, as it may be shown: host and port, or the address without secrets. */
   readonly where: string
-  /** The server's time of day, in ms. */
-  serverTime(): Promise<number>
 }
 
 const local = 'redis://127.0.0.1:6379'
-/** Between two attempts to have the connection for `serverTime` again, in ms. */
-const AGAIN = 500
 /** Of a client that only takes one look: who asks for it sits there and waits. */
 export const oneLook = { outageTimeout: CONNECT_WITHIN } as const
 /** In ms. */
@@ -48,19 +43,18 @@ export async function connected<T>(
   const { prefix } = options
   const address = named(options.url)
   const [{ LockClient, LockConnectionError }, redis] = await Promise.all([import('../src/index.ts'), reach(address)])
-  keepUp(redis)
+  // It has shown that Redis can be used. The lock client makes its own connections after its pattern.
+  redis.disconnect()
   const warnings = new Warnings()
   try {
     await using locks = new LockClient(redis, { prefix, ...ofClient })
     locks.on('error', ({ error }) => warnings.add(messageOf(error)))
-    const result = await work({ locks, where: address.place, serverTime: () => timeOf(redis) })
+    const result = await work({ locks, where: address.place })
     warnings.tell()
     return result
   } catch (error) {
     if (error instanceof LockConnectionError) throw new Failure(oneLine(error.message), exitCodes.unavailable)
     throw error
-  } finally {
-    redis.disconnect()
   }
 }
 
@@ -77,26 +71,6 @@ function named(url: string | undefined): Address {
 function hideFromOthers(url: string, address: Address): void {
   if (!address.hasSecrets) return
   process.title = ['baton', ...process.argv.slice(2)].join(' ').replaceAll(url, address.shown)
-}
-
-/** The time of day may be asked again; and a half-open connection would leave every such question unanswered. */
-function keepUp(redis: Redis | Cluster): void {
-  const again = () => AGAIN
-  if ('nodes' in redis) {
-    Object.assign(redis.options, { clusterRetryStrategy: again, enableOfflineQueue: false })
-  } else {
-    const limits = { commandTimeout: CONNECT_WITHIN, socketTimeout: CONNECT_WITHIN }
-    Object.assign(redis.options, { retryStrategy: again, sentinelRetryStrategy: again, ...limits })
-  }
-}
-
-async function timeOf(redis: Redis | Cluster): Promise<number> {
-  try {
-    const [seconds, micros] = await redis.time()
-    return Number(seconds) * 1_000 + Number(micros) / 1_000
-  } catch (error) {
-    throw new Failure(`Redis does not say what time it is: ${oneLine(messageOf(error))}`, exitCodes.unavailable)
-  }
 }
 
 /**

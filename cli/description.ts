@@ -4,24 +4,26 @@ import { messageOf } from '../local-redis/error-message.ts'
 import type { HolderInfo, LockState } from '../src/index.ts'
 import { showTime } from './times.ts'
 
-/** ms for which the holder has had it: tokens are the server's time of day, in µs, at the grant. Undefined: nobody has. */
-export function heldFor({ locked, fencingToken }: LockState, serverTime: number): number | undefined {
-  return locked && fencingToken !== undefined ? Math.max(0, serverTime - fencingToken / 1_000) : undefined
+/** ms for which the holder has had it. Undefined: nobody has. */
+export function heldFor({ holders }: LockState): number | undefined {
+  return holders[0]?.heldFor
 }
 
-/** A lock as --json prints it: what the library says, and `heldFor`, which scripts cannot tell from a token. */
-export function recordOf({ waiters, ...state }: LockState, serverTime: number): object {
-  const held = heldFor(state as LockState, serverTime)
-  return { ...state, ...(held !== undefined && { heldFor: Math.round(held) }), waiters }
+/** A lock as --json prints it: what the library says, with `heldFor` beside the other fields of the first holder. */
+export function recordOf({ holders, waiters, ...state }: LockState): object {
+  const [first] = holders
+  return { ...state, ...(first && { heldFor: first.heldFor }), holders, waiters }
 }
 
 export const recordHelp = `
-  { key, locked, owner, label, holds, fencingToken, ttl, heldFor, waiters: [{ id, owner, label, position, waited, expiresIn }] }
+  { key, kind, locked, owner, label, holds, fencingToken, ttl, heldFor,
+    holders: [{ id, owner, label, fencingToken, heldFor, ttl }],
+    waiters: [{ id, owner, label, position, waited, expiresIn }] }
 with times in ms, and without owner, label, fencingToken, ttl and heldFor where nobody holds it. These names stay as they are.`
 
 /** "by host:1, for 3s", as far as it is known. */
-export function holderOf(state: LockState, serverTime: number): string {
-  const held = heldFor(state, serverTime)
+export function holderOf(state: LockState): string {
+  const held = heldFor(state)
   return held === undefined ? 'nobody' : `${state.label || state.owner}, for ${showTime(held)}`
 }
 

@@ -23,22 +23,20 @@ Unfair waiters are known to their own processes only: the queue has those that w
 With --json it prints${recordHelp}`,
     )
     .action((key: string, options: ConnectionOptions & { json?: boolean }) =>
-      connected(options, oneLook, async ({ locks, serverTime }) => {
+      connected(options, oneLook, async ({ locks }) => {
         const state = await locks.inspect(key)
-        const now = await serverTime()
-        console.log(options.json ? printableJson(recordOf(state, now)) : describe(state, now))
+        console.log(options.json ? printableJson(recordOf(state)) : describe(state))
       }),
     )
 }
 
-function describe(state: LockState, serverTime: number): string {
+function describe(state: LockState): string {
   const { key, locked, label, owner, holds, fencingToken, ttl = 0, waiters } = state
-  const held = heldFor(state, serverTime)
   const lines = locked
     ? [
         `${key} is held by ${label || owner}`,
         `  owner          ${owner}${holds > 1 ? `, ${holds} holds` : ''}`,
-        `  held for       ${showTime(held ?? 0)}`,
+        `  held for       ${showTime(heldFor(state) ?? 0)}`,
         `  lease ends in  ${showTime(ttl)}`,
         `  fencing token  ${fencingToken}`,
       ]

@@ -24,20 +24,19 @@ Examples:
 With --json it prints an array, sorted by key; one lock is${recordHelp}`,
     )
     .action((pattern: string, options: ConnectionOptions & { json?: boolean }) =>
-      connected(options, oneLook, async ({ locks, serverTime }) => {
+      connected(options, oneLook, async ({ locks }) => {
         const states: LockState[] = []
         for await (const state of locks.list(pattern)) states.push(state)
         states.sort((a, b) => (a.key < b.key ? -1 : 1))
-        const now = await serverTime()
-        console.log(options.json ? printableJson(states.map(state => recordOf(state, now))) : tableOf(states, now))
+        console.log(options.json ? printableJson(states.map(recordOf)) : tableOf(states))
       }),
     )
 }
 
-function tableOf(states: readonly LockState[], serverTime: number): string {
+function tableOf(states: readonly LockState[]): string {
   if (states.length === 0) return 'no lock is held'
   const rows = states.map(state => {
-    const held = heldFor(state, serverTime)
+    const held = heldFor(state)
     return [
       state.key,
       state.locked ? state.label || state.owner || '' : '–',

@@ -31,9 +31,9 @@ only a fencing token stops that.`,
       if (!options.force) {
         throw new Failure("required option '--force' not specified: it is somebody else's lock", exitCodes.usage)
       }
-      await connected(options, oneLook, async ({ locks, serverTime }) => {
+      await connected(options, oneLook, async ({ locks }) => {
         const state = await locks.inspect(key)
-        if (state.locked && !options.yes) await agree(key, holderOf(state, await serverTime()))
+        if (state.locked && !options.yes) await agree(key, holderOf(state))
         const released = state.locked && (await locks.forceRelease(key))
         console.log(released ? `${printable(key)} is released` : `${printable(key)} is free already`)
       })

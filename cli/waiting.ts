@@ -28,23 +28,22 @@ export function showWaiting(at: Connected, key: string, verbose: boolean): Waiti
   return verbose ? told(at, key) : { end() {} }
 }
 
-function drawn({ locks, serverTime }: Connected, key: string): Waiting {
+function drawn({ locks }: Connected, key: string): Waiting {
   const begun = performance.now()
   const line = createLogUpdate(process.stderr, { showCursor: true })
   let owner: string | undefined
   let over = false
   /** What was seen last, and when. */
-  let seen: { state: LockState; serverTime: number; at: number } | undefined
+  let seen: { state: LockState; at: number } | undefined
   const draw = () => {
     if (over || !seen) return
     const now = performance.now()
-    const onlooker = { owner, waited: now - begun, serverTime: seen.serverTime + now - seen.at }
+    const onlooker = { owner, waited: now - begun, age: now - seen.at }
     // A line that is as wide as the terminal would be broken by some.
     line(waitingLine(seen.state, onlooker, (process.stderr.columns ?? 80) - 1))
   }
   const look = async () => {
-    const [state, now] = await Promise.all([locks.inspect(key), serverTime()])
-    seen = { state, serverTime: now, at: performance.now() }
+    seen = { state: await locks.inspect(key), at: performance.now() }
     draw()
   }
   // It is only a picture: what fails is told by the wait itself. Until there is an answer, its times go on.
@@ -86,18 +85,18 @@ function told({ locks }: Connected, key: string): Waiting {
   }
 }
 
-/** Who looks, since when (ms), and at what time of the server (ms). */
+/** Who looks, for how long it has waited (ms), and how old what it sees is (ms). */
 interface Onlooker {
   readonly owner: string | undefined
   readonly waited: number
-  readonly serverTime: number
+  readonly age: number
 }
 
 /** In at most so many columns. Names are cut first, because a cut name still says who it is. */
-export function waitingLine(state: LockState, { owner, waited, serverTime }: Onlooker, columns: number): string {
+export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, columns: number): string {
   const { position } = state.waiters.find(waiter => waiter.owner === owner) ?? {}
   const place = position === undefined ? '' : ` (${position} of ${state.waiters.length})`
-  const held = heldFor(state, serverTime)
+  const held = heldFor(state)
   const names = [
     printable(state.key),
     held === undefined ? 'nobody' : printable(state.label || state.owner || ''),
@@ -105,7 +104,7 @@ export function waitingLine(state: LockState, { owner, waited, serverTime }: Onl
   const around = [
     `waiting ${showTimeBriefly(waited)}${place} for `,
     ', held by ',
-    held === undefined ? '' : ` for ${showTimeBriefly(held)}`,
+    held === undefined ? '' : ` for ${showTimeBriefly(held + age)}`,
   ] as const
   const room = columns - stringWidth(around.join(''))
   const [key, holder] = shared(names, Math.max(room, 2 * LEAST_NAME))

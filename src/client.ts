@@ -1,22 +1,24 @@
 /** What a user of the library works with: every call of the contract, its arguments checked, its errors named. */
 import { EventEmitter } from 'eventemitter3'
+import { type Caller, Calls } from './calls.ts'
 import { systemClock } from './clock.ts'
-import { about, LockArgumentError, LockClosedError, LockTimeoutError, named } from './errors.ts'
+import { MultiLock } from './compose/all.ts'
+import { about, LockArgumentError, LockClosedError } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
-import type { Inspection } from './kind.ts'
 import { mutex } from './kinds/mutex/mutex.ts'
-import type { LockState } from './kinds/mutex/state.ts'
+import { semaphore } from './kinds/permits/semaphore.ts'
+import type { LockState } from './kinds/state.ts'
 import type { Lease } from './lease/lease.ts'
-import type { Waiter } from './local/waiter.ts'
-import type { Locks, Without } from './locks.ts'
+import { KeyedLock, type Lock } from './lock.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
-import type { ClientOptions, CloseOptions, LockOptions, Settings } from './options.ts'
-import { type CallTerms, callTermsOf, checkKey, checkOwner, drainOf, settingsOf } from './options.ts'
+import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions, Settings } from './options.ts'
+import { callTermsOf, checkKey, checkOwner, checkPermits, drainOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Link, type LinkListener } from './redis/link.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
+import { type Using, using } from './using.ts'
 
 /**
  * Locks of one Redis. One client serves a whole process: any number of keys, waiters and leases share its two
@@ -26,13 +28,9 @@ import { Session } from './session.ts'
 export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDisposable {
   readonly #settings: Settings
   readonly #session: Session
-  readonly #locks: Locks<LockState>
-  readonly #reentry = new Reentry()
-  /** A call without options. */
-  readonly #usual: CallTerms
-  /** What becomes of a blocking call that ends without a lease, and of another. */
-  readonly #rejects = this.#without(true)
-  readonly #resolvesNull = this.#without(false)
+  readonly #caller: Caller
+  readonly #mutexes: Calls<LockState>
+  #semaphores: Calls<LockState> | undefined
 
   /**
    * Connects at once, in the background: calls wait for the connection.
@@ -47,10 +45,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     super()
     const settings = settingsOf(options)
     this.#settings = settings
-    this.#usual = callTermsOf({}, settings)
     const connect = (told: LinkListener) => new Link(redis, settings, systemClock, told)
     this.#session = new Session(connect, settings, systemClock, new Announcer(this))
-    this.#locks = this.#session.locks(mutex)
+    this.#caller = { session: this.#session, settings, reentry: new Reentry() }
+    this.#mutexes = new Calls(this.#caller, mutex.name, this.#session.locks(mutex))
   }
 
   /**
@@ -65,7 +63,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   lock(key: string, options?: LockOptions): Promise<Lease> {
-    return this.#acquire(key, options, true) as Promise<Lease>
+    return this.#mutexes.acquire(key, options, true) as Promise<Lease>
   }
 
   /**
@@ -78,7 +76,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   tryLock(key: string, options?: LockOptions): Promise<Lease | null> {
-    return this.#acquire(key, options, false)
+    return this.#mutexes.acquire(key, options, false)
   }
 
   /**
@@ -101,19 +99,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   using<T>(key: string, options: LockOptions, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
-  async using<T>(key: string, ...rest: unknown[]): Promise<T> {
-    const [options, fn] = (rest.length > 1 ? rest : [undefined, rest[0]]) as [LockOptions?, ((lease: Lease) => T)?]
-    if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
-    const lease = await this.lock(key, options)
-    try {
-      const result = await this.#reentry.within(lease, () => fn(lease))
-      const live = await this.#locks.releaseQuietly(lease)
-      if (!live && lease.signal.aborted) throw lease.signal.reason
-      return result
-    } catch (error) {
-      await this.#locks.releaseQuietly(lease)
-      throw error
-    }
+  using<T>(key: string, ...rest: Using<Lease, T>): Promise<T> {
+    return using(new KeyedLock(this.#mutexes, key, this), rest)
   }
 
   /**
@@ -149,7 +136,54 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   runAs<T>(owner: string, fn: () => T): T {
     checkOwner(owner)
-    return this.#reentry.runAs(owner, fn)
+    return this.#caller.reentry.runAs(owner, fn)
+  }
+
+  /**
+   * The lock of this key as an object: the same lock as that of `lock(key)` and the other calls by key.
+   * @param key of 1 to 1024 UTF-8 bytes
+   * @throws LockArgumentError when the key is wrong
+   * @since 0.2.0
+   */
+  mutex(key: string): Lock {
+    checkKey(key)
+    return new KeyedLock(this.#mutexes, key, this)
+  }
+
+  /**
+   * A semaphore: at most `permits` of it are taken at a time, by any number of holders. It has nothing to do with the mutex of
+   * the same key. The number belongs to the asker: a call is granted if what is taken and what it wants are within its own
+   * number, so that a deployment that raises it works while both are in use. Not re-entrant.
+   * @param key of 1 to 1024 UTF-8 bytes
+   * @param permits how many it has: a whole number from 1
+   * @throws LockArgumentError when the key or the number is wrong
+   * @since 0.2.0
+   */
+  semaphore(key: string, permits: number): Lock<SemaphoreOptions> {
+    checkKey(key)
+    checkPermits(permits)
+    // A client that uses none has no scripts of it to ask rights for.
+    this.#semaphores ??= new Calls(this.#caller, semaphore.name, this.#session.locks(semaphore))
+    return new KeyedLock(this.#semaphores, key, this.#semaphores.of(permits), permits)
+  }
+
+  /**
+   * Several locks as one: all of them or none. They are taken in one order, whichever they are given in, so that callers
+   * never wait for each other in a circle.
+   * @param parts locks of this client, or keys of mutexes. One that is given twice is taken once
+   * @throws LockArgumentError when there is none, or one is of another client
+   * @since 0.2.0
+   */
+  all(parts: readonly (string | Lock)[]): MultiLock {
+    if (!Array.isArray(parts) || parts.length === 0) throw new LockArgumentError('parts', parts, 'keys or locks')
+    return new MultiLock(
+      parts.map(part => {
+        const lock = typeof part === 'string' ? this.mutex(part) : part
+        if (lock instanceof KeyedLock && lock.calls.caller === this.#caller) return lock
+        throw new LockArgumentError('parts', part, 'keys, and locks of this client')
+      }),
+      this.#settings,
+    )
   }
 
   /**
@@ -160,7 +194,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   async inspect(key: string): Promise<LockState> {
-    return about(key, this.#inspection(key).inspect(key))
+    return this.#mutexes.inspect(key)
   }
 
   /**
@@ -169,7 +203,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   async isLocked(key: string): Promise<boolean> {
-    return about(key, this.#inspection(key).isLocked(key))
+    return about(key, this.#mutexes.inspection(key).isLocked(key))
   }
 
   /**
@@ -183,7 +217,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   async *list(pattern = '*'): AsyncGenerator<LockState, void, undefined> {
     if (typeof pattern !== 'string') throw new LockArgumentError('pattern', pattern, 'a string')
     if (this.#session.closed) throw new LockClosedError()
-    yield* this.#locks.kind.inspection.list(pattern)
+    yield* this.#mutexes.list(pattern)
   }
 
   /**
@@ -194,7 +228,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   async forceRelease(key: string): Promise<boolean> {
-    return about(key, this.#inspection(key).forceRelease(key))
+    return about(key, this.#mutexes.inspection(key).forceRelease(key))
   }
 
   /**
@@ -229,46 +263,5 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
-  }
-
-  /** No async function: thousands of calls may wait, and the frame of each would be kept. */
-  #acquire(key: string, options: LockOptions | undefined, blocking: boolean): Promise<Lease | null> {
-    try {
-      checkKey(key)
-      const call = options === undefined ? this.#usual : callTermsOf(options, this.#settings)
-      const once = blocking ? call.timeout === 0 : !call.timeout
-      const without = blocking ? this.#rejects : this.#resolvesNull
-      return this.#locks.acquire(key, call.owner ?? this.#reentry.ownerOf(key), call, once, without)
-    } catch (error) {
-      return Promise.reject(error)
-    }
-  }
-
-  #without(blocking: boolean): Without<null> {
-    const failed = (error: unknown, key: string) => {
-      this.#session.without('failed')
-      return named(key, error)
-    }
-    const refused = (waiter: Waiter) => {
-      const unanswered = !blocking && this.#locks.acquirer.unanswered(waiter)
-      if (unanswered) return failed(unanswered, waiter.claim.key) as Error
-      this.#session.without(waiter.wish.mode === 'once' ? 'refused' : 'timedOut')
-      return blocking ? this.#outOfTime(waiter) : null
-    }
-    return { failed, refused }
-  }
-
-  #outOfTime(waiter: Waiter): LockTimeoutError {
-    const { key } = waiter.claim
-    const waited = performance.now() - waiter.since
-    const position = waiter.refusal?.position || undefined
-    return new LockTimeoutError(key, waited, this.#locks.holder(waiter), position, this.#locks.acquirer.outage)
-  }
-
-  /** For a look at this key. */
-  #inspection(key: string): Inspection<LockState> {
-    checkKey(key)
-    if (this.#session.closed) throw new LockClosedError(key)
-    return this.#locks.kind.inspection
   }
 }

@@ -6,12 +6,16 @@
  *   - `locks.lock(key)` with `await using`, or with `release()` by hand, where a function does not fit.
  *   - `locks.wrap(key, fn)`, `@locked(locks, key)`: a function or a method that always runs under a lock.
  *   - `locks.tryLock(key)`: take it or leave it.
+ *   - `locks.all([a, b])`: several locks, all of them or none.
+ *   - `locks.semaphore(key, n)`: at most n at a time.
  *   - `{ fair: true }`: first come, first served. Without it: fast, and nobody starves.
  *   - `lease.fencingToken`: what makes the protected data safe even where a lock alone cannot.
  * @module redis-baton
  * @packageDocumentation
  */
 export { LockClient } from './client.ts'
+export type { MultiLock } from './compose/all.ts'
+export type { MultiLease } from './compose/multi-lease.ts'
 export {
   type HolderInfo,
   LockArgumentError,
@@ -23,10 +27,11 @@ export {
 } from './errors.ts'
 export type { ClientEvents } from './events.ts'
 export type { Via } from './kind.ts'
-export type { LockState, WaiterState } from './kinds/mutex/state.ts'
+export type { HolderState, LockState, WaiterState } from './kinds/state.ts'
 export type { Lease } from './lease/lease.ts'
+export type { Lock } from './lock.ts'
 export { locked } from './locked.ts'
 export type { ClientStats, TimeStats } from './observe/stats.ts'
-export type { ClientOptions, CloseOptions, LockOptions, Replicas } from './options.ts'
+export type { ClientOptions, CloseOptions, LockOptions, Replicas, SemaphoreOptions } from './options.ts'
 export type { IoredisInstance, RedisSource } from './redis/clients.ts'
 export type { NodeRedisInstance } from './redis/node-redis.ts'

@@ -12,16 +12,19 @@ interface Frame {
   readonly owner: string
   /** Undefined: `runAs`. */
   readonly lease: Lease | undefined
+  /** That of its lock: the same key names another lock in each kind. */
+  readonly kind?: string
   readonly outer: Frame | undefined
 }
 
 export class Reentry {
   readonly #frames = new AsyncLocalStorage<Frame>()
 
-  /** The owner that the context gives to a lock of `key`, if it does. */
-  ownerOf(key: string): string | undefined {
+  /** The owner that the context gives to a lock of this kind and key, if it does. */
+  ownerOf(kind: string, key: string): string | undefined {
     for (let frame = this.#frames.getStore(); frame; frame = frame.outer) {
-      if (!frame.lease || (frame.lease.key === key && frame.lease.held)) return frame.owner
+      const { lease, owner } = frame
+      if (!lease || (lease.key === key && frame.kind === kind && lease.held)) return owner
     }
     return undefined
   }
@@ -30,8 +33,8 @@ export class Reentry {
     return this.#frames.run({ owner, lease: undefined, outer: this.#frames.getStore() }, fn)
   }
 
-  /** Runs `fn` inside the lease: locks of its key re-enter, as long as it is held. */
-  within<T>(lease: Lease, fn: () => T): T {
-    return this.#frames.run({ owner: lease.owner, lease, outer: this.#frames.getStore() }, fn)
+  /** Runs `fn` inside the lease of a lock of this kind: locks of its key re-enter, as long as it is held. */
+  within<T>(kind: string, lease: Lease, fn: () => T): T {
+    return this.#frames.run({ owner: lease.owner, lease, kind, outer: this.#frames.getStore() }, fn)
   }
 }

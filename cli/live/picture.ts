@@ -20,11 +20,9 @@ export interface Picture {
   readonly longestWait: number
 }
 
-/** `serverTime`: the server's time of day when the state was read, in ms. */
-export function seen(state: LockState, serverTime: number): SeenLock {
+export function seen(state: LockState): SeenLock {
   const longestWait = state.waiters.reduce((longest, { waited }) => Math.max(longest, waited), 0)
-  const held = heldFor(state, serverTime)
-  return { ...state, heldFor: held === undefined ? undefined : Math.round(held), longestWait }
+  return { ...state, heldFor: heldFor(state), longestWait }
 }
 
 export function pictureOf(locks: readonly SeenLock[]): Picture {

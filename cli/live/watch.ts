@@ -144,12 +144,10 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
 
 /** One picture, for instance for `--once`. Rejects as `locks.list` does. */
 export async function survey(at: Connected, pattern?: string, abandoned = () => false): Promise<Picture> {
-  // Tokens tell the server's time: how far it is from the clock here, for each lock is read at a moment of its own.
-  const ahead = (await at.serverTime()) - performance.now()
   const found: SeenLock[] = []
   for await (const state of at.locks.list(pattern)) {
     if (abandoned()) break
-    found.push(seen(state, performance.now() + ahead))
+    found.push(seen(state))
   }
   return pictureOf(found)
 }

@@ -10,14 +10,14 @@ import type { ReleaseAnswer, ReleaseRequest } from './page/messages.ts'
  * this program. A call takes the lock from whom it finds; so a change of holders just then remains possible.
  */
 export async function releaseShown(
-  { locks, serverTime }: Connected,
+  { locks }: Connected,
   { key, token }: ReleaseRequest,
   log: (line: string) => void,
 ): Promise<ReleaseAnswer> {
   try {
-    const [state, now] = await Promise.all([locks.inspect(key), serverTime()])
+    const state = await locks.inspect(key)
     if (!state.locked) return { released: false, said: 'It was free already.' }
-    const holder = printable(holderOf(state, now))
+    const holder = printable(holderOf(state))
     if (state.fencingToken !== token) {
       return { released: false, said: `Nothing was released: it has passed on, and is held by ${holder}.` }
     }

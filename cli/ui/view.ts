@@ -61,7 +61,7 @@ export function openOf(picture: Picture, { open, queue }: View, memory: Memory):
 }
 
 function free(key: string): SeenLock {
-  return { key, locked: false, holds: 0, waiters: [], heldFor: undefined, longestWait: 0 }
+  return { key, kind: 'mutex', locked: false, holds: 0, holders: [], waiters: [], heldFor: undefined, longestWait: 0 }
 }
 
 function rowOf(lock: SeenLock, memory: Memory): Row {

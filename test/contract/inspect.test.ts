@@ -10,7 +10,14 @@ import { eventually, sleep } from '../kit/time.ts'
 describe('inspect', () => {
   test('a lock that nobody ever held is free', async () => {
     const key = freshKey()
-    expect(await client().inspect(key)).toEqual({ key, locked: false, holds: 0, waiters: [] })
+    expect(await client().inspect(key)).toEqual({
+      key,
+      kind: 'mutex',
+      locked: false,
+      holds: 0,
+      holders: [],
+      waiters: [],
+    })
   })
 
   test('a held lock shows owner, label, holds, fencingToken and ttl', async () => {
@@ -18,16 +25,18 @@ describe('inspect', () => {
     const key = freshKey()
     const lease = await holder.lock(key, { lease: 5_000, owner: 'somebody' })
     const state = await other.inspect(key)
+    const { id, fencingToken } = lease
+    const who = { owner: 'somebody', label: 'me', fencingToken, ttl: expect.any(Number) }
     expect(state).toEqual({
       key,
+      kind: 'mutex',
       locked: true,
-      owner: 'somebody',
-      label: 'me',
       holds: 1,
-      fencingToken: lease.fencingToken,
-      ttl: expect.any(Number),
+      ...who,
+      holders: [{ id, heldFor: expect.any(Number), ...who }],
       waiters: [],
     })
+    expect(state.holders[0]!.heldFor).toBeLessThan(1_000)
     expect(state.ttl).toBeGreaterThan(1_000)
     expect(state.ttl).toBeLessThanOrEqual(5_000)
   })
@@ -43,7 +52,7 @@ describe('inspect', () => {
     const locks = client()
     const key = freshKey()
     await (await locks.lock(key)).release()
-    expect(await locks.inspect(key)).toEqual({ key, locked: false, holds: 0, waiters: [] })
+    expect(await locks.inspect(key)).toEqual({ key, kind: 'mutex', locked: false, holds: 0, holders: [], waiters: [] })
   })
 
   test('a lock whose lease has ended is free', async () => {
@@ -51,7 +60,7 @@ describe('inspect', () => {
     const key = freshKey()
     await locks.lock(key, { lease: 200 })
     await sleep(300)
-    expect(await locks.inspect(key)).toEqual({ key, locked: false, holds: 0, waiters: [] })
+    expect(await locks.inspect(key)).toEqual({ key, kind: 'mutex', locked: false, holds: 0, holders: [], waiters: [] })
     expect(await locks.isLocked(key)).toBe(false)
   })
 
@@ -150,8 +159,10 @@ describe('list', () => {
     const found = (await collect(waiter.list())).sort((a, b) => (a.key < b.key ? -1 : 1))
     expect(found.map(state => state.key)).toEqual(['held', 'queued'])
     for (const state of found) {
-      const { ttl, waiters, ...rest } = await waiter.inspect(state.key)
+      // Times go on between the two.
+      const { ttl, holders, waiters, ...rest } = await waiter.inspect(state.key)
       expect(state).toMatchObject(rest)
+      expect(state.holders.map(({ id }) => id)).toEqual(holders.map(({ id }) => id))
       expect(state.waiters.map(({ id }) => id)).toEqual(waiters.map(({ id }) => id))
     }
   })

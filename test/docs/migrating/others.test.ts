@@ -90,6 +90,19 @@ describe.each(redlocks)('%s', (name, Locks) => {
     await expect(redlock.using([key], 5_000, routine)).rejects.toThrow('unable to achieve a quorum')
   })
 
+  test('several keys: all or none at each attempt, and none while it waits for the next', async () => {
+    const [redis, a, b] = [plainRedis(), freshKey(), freshKey()]
+    const redlock = new Locks([redis], quick)
+    const other = await redlock.acquire([b], 60_000)
+    const call = redlock.acquire([a, b], 60_000, { retryCount: -1, retryDelay: 200 })
+    await sleep(50)
+    expect(await redis.exists(a)).toBe(0)
+    await other.release()
+    const both = await call
+    expect(await redis.exists(a, b)).toBe(2)
+    await both.release()
+  })
+
   test('an extension may shorten a lock, and makes a new object', async () => {
     const [redis, key] = [plainRedis(), freshKey()]
     const lock = await new Locks([redis]).acquire([key], 60_000)

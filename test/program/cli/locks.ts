@@ -30,9 +30,11 @@ export function lockSeen(
       expiresIn: 9_000,
     }
   })
-  if (ttl === 0) return seen({ key, locked: false, holds: 0, waiters }, NOW)
+  if (ttl === 0) return seen({ key, kind: 'mutex', locked: false, holds: 0, holders: [], waiters })
   const fencingToken = (NOW - heldFor) * 1_000
-  return seen({ key, locked: true, owner: 'an owner', label, holds: 1, fencingToken, ttl, waiters }, NOW)
+  const who = { owner: 'an owner', label, fencingToken, ttl }
+  const holders = [{ id: 'an id', heldFor, ...who }]
+  return seen({ key, kind: 'mutex', locked: true, ...who, holds: 1, holders, waiters })
 }
 
 export function picture(...locks: SeenLock[]): Picture {

@@ -88,15 +88,17 @@ describe('what is printed for scripts and for people', () => {
     wait.catch(() => {})
     await eventually(async () => (await locks.inspect(key)).waiters.length === 1)
     const one = JSON.parse((await baton('inspect', key, '--json')).output)
-    const whole = ['fencingToken', 'heldFor', 'holds', 'key', 'label', 'locked', 'owner', 'ttl', 'waiters']
-    expect(Object.keys(one).sort()).toEqual(whole)
+    const holder = ['fencingToken', 'heldFor', 'id', 'label', 'owner', 'ttl']
+    const whole = [...holder.filter(name => name !== 'id'), 'holders', 'holds', 'key', 'kind', 'locked', 'waiters']
+    expect(Object.keys(one).sort()).toEqual(whole.sort())
+    expect(Object.keys(one.holders[0]).sort()).toEqual(holder)
     expect(Object.keys(one.waiters[0]).sort()).toEqual(['expiresIn', 'id', 'label', 'owner', 'position', 'waited'])
     expect(one.heldFor).toBeGreaterThan(0)
     expect(one.heldFor).toBeLessThan(60_000)
     const [listed] = JSON.parse((await baton('list', key, '--json')).output)
-    expect(Object.keys(listed).sort()).toEqual(whole)
+    expect(Object.keys(listed).sort()).toEqual(whole.sort())
     const free = JSON.parse((await baton('inspect', freshKey(), '--json')).output)
-    expect(Object.keys(free).sort()).toEqual(['holds', 'key', 'locked', 'waiters'])
+    expect(Object.keys(free).sort()).toEqual(['holders', 'holds', 'key', 'kind', 'locked', 'waiters'])
   })
 
   test('every command says how it is used, with examples', async () => {

@@ -13,9 +13,11 @@ const names = {
 
 const line = (key: string, label: string, waited: number, columns: number) => {
   const waiter = { id: 'i', owner: 'me', label: 'mine', position: 1, waited, expiresIn: 1 }
-  const held = { locked: true, owner: 'o', label, holds: 1, fencingToken: 1_000_000, ttl: 1 }
+  const who = { owner: 'o', label, fencingToken: 1_000_000, ttl: 1 }
+  const held = { kind: 'mutex', locked: true, ...who, holds: 1, holders: [{ id: 'h', heldFor: 40, ...who }] } as const
   const state: LockState = { key, ...held, waiters: [waiter, { ...waiter, owner: 'another', position: 2 }] }
-  return waitingLine(state, { owner: 'me', waited, serverTime: 1_000 + waited }, columns)
+  // Drawn when it has been held for as long as it is waited for.
+  return waitingLine(state, { owner: 'me', waited, age: waited - 40 }, columns)
 }
 
 test.each(Object.entries(names))('%s names, in every width', (_, [key, label]) => {

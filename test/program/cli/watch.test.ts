@@ -4,7 +4,7 @@ import type { Connected } from '../../../cli/connection.ts'
 import { type Watch, type WatchOptions, watch } from '../../../cli/live/watch.ts'
 import type { LockClient } from '../../../src/index.ts'
 import { faultProxy } from '../../kit/proxies.ts'
-import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
+import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
 /** A watch that is closed after the test. */
@@ -15,13 +15,7 @@ function watched(at: Connected, options: Partial<WatchOptions> = {}, changed: (l
 }
 
 function at(url: string, locks: LockClient = client({}, url)): Connected {
-  const redis = plainRedis(url)
-  redis.on('error', () => {})
-  return {
-    locks,
-    where: new URL(url).host,
-    serverTime: async () => Number((await redis.time())[0]) * 1_000,
-  }
+  return { locks, where: new URL(url).host }
 }
 
 /** How many surveys were under way, and at most at a time. */

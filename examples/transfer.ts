@@ -1,0 +1,97 @@
+/**
+ * Transfers between accounts, made by four processes at the same time. Each transfer takes both of its accounts, or neither.
+ *
+ * A transfer reads both balances and writes both, and no transaction makes one step of it: the accounts stand for two
+ * systems that know nothing of each other. When two transfers meet at an account, one writes over what the other has
+ * written, and money is made or lost: `--no-lock` shows it.
+ *
+ * A lock for each account mends that. Taken one after the other, as each transfer names its accounts, the locks would soon
+ * stand still: one process has A and waits for B, another has B and waits for A. `locks.all` takes them in one order,
+ * whichever they are named in.
+ *
+ *     npx tsx examples/transfer.ts 2500     that many by each process
+ *
+ * A process that is paused for longer than its lease may still write late. What refuses that are the fencing tokens:
+ * `lease.fencingTokens` has one for each account, and fenced-write.ts shows how a database compares them.
+ */
+import { fork } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { Redis } from 'ioredis'
+import { LockClient } from 'redis-baton'
+
+const { REDIS_URL = 'redis://127.0.0.1:6379', ROLE } = process.env
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { 'no-lock': { type: 'boolean' } } })
+const [count = '250'] = positionals
+
+const PROCESSES = 4
+/** How many transfers a process has under way. */
+const AT_A_TIME = 8
+const names = ['Ada', 'Alan', 'Barbara', 'Donald', 'Edsger', 'Grace', 'Leslie', 'Margaret', 'Niklaus', 'Tony']
+/** Balances by name, and a line for each transfer. */
+const accounts = 'example:accounts'
+const book = 'example:transfers'
+
+const redis = new Redis(REDIS_URL)
+redis.on('error', error => console.error(`Redis: ${error.message}`))
+
+/** Plain reads, then plain writes: right only as long as nobody else is at these two accounts. */
+async function move(from: string, to: string, amount: number, signal?: AbortSignal): Promise<void> {
+  const [has, receives] = (await redis.hmget(accounts, from, to)).map(Number) as [number, number]
+  const moved = Math.min(amount, has) // nobody is overdrawn
+  signal?.throwIfAborted() // one of the locks was lost: what was read may be old
+  await redis.hset(accounts, from, has - moved, to, receives + moved)
+  await redis.rpush(book, `${from} ${to} ${moved}`)
+}
+
+/** One of the four. */
+async function teller(): Promise<void> {
+  await using locks = new LockClient(redis)
+  let left = Number(count)
+
+  async function transfer(): Promise<void> {
+    const payer = randomInt(names.length)
+    const payee = (payer + randomInt(1, names.length)) % names.length
+    const [from, to] = [names[payer]!, names[payee]!]
+    const amount = randomInt(1, 500)
+    if (values['no-lock']) return move(from, to, amount)
+    const both = locks.all([`example:account:${from}`, `example:account:${to}`])
+    // If two ever waited for each other, the time-out would end it, and the program would fail.
+    await both.using({ timeout: 30_000 }, ({ signal }) => move(from, to, amount, signal))
+  }
+
+  async function window(): Promise<void> {
+    while (left-- > 0) await transfer()
+  }
+  await Promise.all(Array.from({ length: AT_A_TIME }, window))
+}
+
+async function total(): Promise<number> {
+  const balances = await redis.hvals(accounts)
+  return balances.reduce((sum, balance) => sum + Number(balance), 0)
+}
+
+/** Opens the accounts, and starts the four. */
+async function bank(): Promise<void> {
+  await redis.del(book)
+  await redis.hset(accounts, Object.fromEntries(names.map(name => [name, 1_000])))
+  console.log(`${names.length} accounts have ${await total()}`)
+
+  const options = { env: { ...process.env, ROLE: 'teller' } }
+  const tellers = Array.from({ length: PROCESSES }, () =>
+    fork(fileURLToPath(import.meta.url), process.argv.slice(2), options),
+  )
+  const ends = await Promise.all(tellers.map(child => once(child, 'exit')))
+  if (ends.some(([code]) => code !== 0)) throw new Error('a process has failed')
+
+  console.log(`${await redis.llen(book)} transfers by ${PROCESSES} processes`)
+  console.log(`${names.length} accounts have ${await total()}`)
+}
+
+try {
+  await (ROLE === 'teller' ? teller() : bank())
+} finally {
+  redis.disconnect()
+}

@@ -1,0 +1,125 @@
+/**
+ * The calls of the contract on the locks of one kind: their arguments checked, their errors named, and what a call has taken
+ * given back. `LockClient` has them for mutexes by key, and a `Lock` for one key of any kind.
+ */
+import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
+import type { Inspection } from './kind.ts'
+import type { Lease } from './lease/lease.ts'
+import type { Waiter } from './local/waiter.ts'
+import type { Locks, Without } from './locks.ts'
+import { type CallTerms, callTermsOf, checkKey, type SemaphoreOptions, type Settings } from './options.ts'
+import type { Reentry } from './reentry.ts'
+import type { Session } from './session.ts'
+import type { Using } from './using.ts'
+
+/** What the calls of all kinds of one client have in common. */
+export interface Caller {
+  readonly session: Session
+  readonly settings: Settings
+  readonly reentry: Reentry
+}
+
+/** What takes a lock by its key: of mutexes the client itself, so that whatever stands before its calls sees these, too. */
+export interface Taking {
+  lock(key: string, options?: SemaphoreOptions): Promise<Lease>
+  tryLock(key: string, options?: SemaphoreOptions): Promise<Lease | null>
+  /** Undefined: nothing stands before it. */
+  using?<T>(key: string, ...args: Using<Lease, T, SemaphoreOptions>): Promise<T>
+}
+
+export class Calls<State = unknown> {
+  /** The client's own: locks of other clients have another one. */
+  readonly caller: Caller
+  /** As it stands in names in Redis; '' of the mutex. */
+  readonly kind: string
+  readonly #locks: Locks<State>
+  /** A call without options. */
+  readonly #usual: CallTerms
+  /** What becomes of a blocking call that ends without a lease, and of another. */
+  readonly #rejects = this.#without(true)
+  readonly #resolvesNull = this.#without(false)
+
+  constructor(caller: Caller, kind: string, locks: Locks<State>) {
+    this.caller = caller
+    this.kind = kind
+    this.#locks = locks
+    this.#usual = callTermsOf({}, caller.settings)
+  }
+
+  /**
+   * Null, unless the call is `blocking`: somebody else has the lock. No async function: thousands of calls may wait, and the
+   * frame of each would be kept. `permits`: how many the semaphore has.
+   */
+  acquire(
+    key: string,
+    options: SemaphoreOptions | undefined,
+    blocking: boolean,
+    permits?: number,
+  ): Promise<Lease | null> {
+    try {
+      checkKey(key)
+      const { settings, reentry } = this.caller
+      const usual = options === undefined && permits === undefined
+      const call = usual ? this.#usual : callTermsOf(options ?? {}, settings, permits)
+      const once = blocking ? call.timeout === 0 : !call.timeout
+      const without = blocking ? this.#rejects : this.#resolvesNull
+      return this.#locks.acquire(key, call.owner ?? reentry.ownerOf(this.kind, key), call, once, without)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /** The calls on semaphores that have so many permits. */
+  of(permits: number): Taking {
+    return {
+      lock: (key, options) => this.acquire(key, options, true, permits) as Promise<Lease>,
+      tryLock: (key, options) => this.acquire(key, options, false, permits),
+    }
+  }
+
+  /** Runs `fn` inside the lease, in whose async context locks of its key re-enter. */
+  within<T>(lease: Lease, fn: () => T): T {
+    return this.caller.reentry.within(this.kind, lease, fn)
+  }
+
+  /** For releases whose failure must not hide something more important: it becomes an event, and resolves false. */
+  releaseQuietly(lease: Lease): Promise<boolean> {
+    return this.#locks.releaseQuietly(lease)
+  }
+
+  async inspect(key: string): Promise<State> {
+    return about(key, this.inspection(key).inspect(key))
+  }
+
+  list(pattern: string): AsyncGenerator<State, void, undefined> {
+    return this.#locks.kind.inspection.list(pattern)
+  }
+
+  /** For a look at this key. */
+  inspection(key: string): Inspection<State> {
+    checkKey(key)
+    if (this.caller.session.closed) throw new LockClosedError(key)
+    return this.#locks.kind.inspection
+  }
+
+  #without(blocking: boolean): Without<null> {
+    const failed = (error: unknown, key: string) => {
+      this.caller.session.without('failed')
+      return named(key, error)
+    }
+    const refused = (waiter: Waiter) => {
+      const unanswered = !blocking && this.#locks.acquirer.unanswered(waiter)
+      if (unanswered) return failed(unanswered, waiter.claim.key) as Error
+      this.caller.session.without(waiter.wish.mode === 'once' ? 'refused' : 'timedOut')
+      return blocking ? this.#outOfTime(waiter) : null
+    }
+    return { failed, refused }
+  }
+
+  #outOfTime(waiter: Waiter): LockTimeoutError {
+    const { key } = waiter.claim
+    const waited = performance.now() - waiter.since
+    const position = waiter.refusal?.position || undefined
+    return new LockTimeoutError(key, waited, this.#locks.holder(waiter), position, this.#locks.acquirer.outage)
+  }
+}

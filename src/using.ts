@@ -1,0 +1,46 @@
+/** Running a function under something that is held, and ending that in any case. */
+import { LockArgumentError } from './errors.ts'
+import type { LockOptions } from './options.ts'
+
+/** The arguments of `using` behind the key: a call without options may leave them out. */
+export type Using<Held, T, Options = LockOptions> =
+  | [fn: (held: Held) => T | PromiseLike<T>]
+  | [options: Options | undefined, fn: (held: Held) => T | PromiseLike<T>]
+
+/** What can be held so: a lock, or several. */
+export interface Holdable<Held extends { readonly signal: AbortSignal }, Options = LockOptions> {
+  lock(options?: Options): Promise<Held>
+  /** Runs `fn` in an async context in which what is held re-enters. */
+  within<T>(held: Held, fn: () => T): T
+  /** Whether this ended a live hold. Does not reject. */
+  giveBack(held: Held): Promise<boolean>
+}
+
+export async function using<Held extends { readonly signal: AbortSignal }, T, Options>(
+  lock: Holdable<Held, Options>,
+  args: Using<Held, T, Options>,
+): Promise<T> {
+  const [options, fn] = args.length > 1 ? (args as [Options, (held: Held) => T]) : [undefined, args[0] as never]
+  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
+  const held = await lock.lock(options)
+  try {
+    const result = await lock.within(held, () => fn(held))
+    const live = await lock.giveBack(held)
+    if (!live && held.signal.aborted) throw held.signal.reason
+    return result
+  } catch (error) {
+    await lock.giveBack(held)
+    throw error
+  }
+}
+
+/** `fn` as a function each call of which is given to `run`. */
+export function wrapped<This, Args extends unknown[], R>(
+  fn: (this: This, ...args: Args) => R | PromiseLike<R>,
+  run: (call: () => R | PromiseLike<R>) => Promise<R>,
+): (this: This, ...args: Args) => Promise<R> {
+  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
+  return function (...args) {
+    return run(() => fn.apply(this, args))
+  }
+}

@@ -1,0 +1,199 @@
+/** `all`: several locks as one. */
+import { describe, expect, test } from 'vitest'
+import {
+  LockArgumentError,
+  type LockClient,
+  LockConnectionError,
+  LockLostError,
+  LockTimeoutError,
+} from '../../src/index.ts'
+import { promptly, rejection } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
+
+/** In the order in which they are taken. */
+function freshKeys(count: number): string[] {
+  return Array.from({ length: count }, () => freshKey()).sort()
+}
+
+/** What was taken in vain is given back in the background. */
+async function allFree(locks: LockClient, keys: readonly string[]): Promise<void> {
+  for (const key of keys) await eventually(async () => !(await locks.isLocked(key)))
+}
+
+describe('what holds them', () => {
+  test('has a lease of each, in the order of their names, each once', async () => {
+    const [locks, other] = clients(2)
+    const [a, b] = freshKeys(2) as [string, string]
+    const lease = await locks!.all([b, locks!.mutex(a), b, a]).lock({ lease: 20_000 })
+    expect(lease.leases.map(({ key }) => key)).toEqual([a, b])
+    expect([...lease.fencingTokens]).toEqual(lease.leases.map(({ key, fencingToken }) => [key, fencingToken]))
+    expect([lease.held, lease.signal.aborted]).toEqual([true, false])
+    expect(await other!.tryLock(a)).toBeNull()
+    expect(await other!.tryLock(b)).toBeNull()
+    expect(lease.remaining()).toBeLessThanOrEqual(20_000)
+    await lease.renew(60_000)
+    expect(lease.remaining()).toBeGreaterThan(50_000)
+    expect([await lease.release(), await lease.release(), lease.held]).toEqual([true, false, false])
+    for (const key of [a, b]) expect(await other!.isLocked(key)).toBe(false)
+  })
+
+  test('I8 is not held, and aborts, as soon as one of them is lost; the others are released', async () => {
+    const [locks, other] = clients(2)
+    const [a, b] = freshKeys(2) as [string, string]
+    const lease = await locks!.all([a, b]).lock()
+    const aborted = new Promise(resolve => lease.signal.addEventListener('abort', resolve))
+    await other!.forceRelease(b)
+    await promptly(aborted)
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError)
+    expect([lease.held, lease.remaining()]).toEqual([false, 0])
+    await rejection(lease.renew(), LockLostError)
+    expect(await lease.release()).toBe(false)
+    expect(await other!.isLocked(a)).toBe(false)
+  })
+})
+
+describe('all or none', () => {
+  test('a single attempt that one part refuses leaves none', async () => {
+    const [locks, other] = clients(2)
+    const keys = freshKeys(3)
+    for (const key of keys) {
+      const taken = await other!.lock(key)
+      expect(await locks!.all(keys).tryLock()).toBeNull()
+      const error = await rejection(locks!.all(keys).lock({ timeout: 0 }), LockTimeoutError)
+      expect(error.key).toBe(key)
+      await taken.release()
+      await allFree(other!, keys)
+    }
+    await (await locks!.all(keys).tryLock())!.release()
+  })
+
+  test('one time-out for all of them; then none is held', async () => {
+    const [locks, other] = clients(2)
+    const [a, b, c] = freshKeys(3) as [string, string, string]
+    const first = await other!.lock(a)
+    const last = await other!.lock(c)
+    const call = locks!.all([a, b, c]).lock({ timeout: 600 })
+    await sleep(300)
+    await first.release()
+    const error = await rejection(call, LockTimeoutError)
+    expect(error.key).toBe(c)
+    expect(error.waited).toBeGreaterThanOrEqual(599)
+    expect(error.holder).toBeDefined()
+    expect(await locks!.all([b, c]).tryLock({ timeout: 30 })).toBeNull()
+    await allFree(other!, [a, b])
+    await last.release()
+  })
+
+  test('I4 who waits for the first holds none of those behind it', async () => {
+    const [locks, other] = clients(2)
+    const [a, b] = freshKeys(2) as [string, string]
+    const held = await other!.lock(a)
+    const call = locks!.all([a, b]).lock()
+    // Whoever had kept b, would have it until a is released.
+    await (await promptly(other!.lock(b))).release()
+    await held.release()
+    await (await promptly(call)).release()
+  })
+
+  test('I8 one that is lost while another is waited for ends the wait', async () => {
+    const [locks, other] = clients(2)
+    const [a, b] = freshKeys(2) as [string, string]
+    const held = await other!.lock(b)
+    const parked = new Promise(resolve => locks!.once('waiting', resolve))
+    const call = locks!.all([a, b]).lock()
+    await parked
+    await other!.forceRelease(a)
+    await rejection(promptly(call), LockLostError)
+    await held.release()
+    await allFree(other!, [a, b])
+  })
+
+  test('aborting ends the wait with the reason, and none is held', async () => {
+    const [locks, other] = clients(2)
+    const [a, b] = freshKeys(2) as [string, string]
+    const held = await other!.lock(b)
+    const abort = new AbortController()
+    const parked = new Promise(resolve => locks!.once('waiting', resolve))
+    const call = locks!.all([a, b]).lock({ signal: abort.signal })
+    await parked
+    const reason = new Error('no more')
+    abort.abort(reason)
+    await expect(call).rejects.toBe(reason)
+    await allFree(other!, [a])
+    await held.release()
+  })
+
+  test('a closed client and a server that refuses: as for one lock', async () => {
+    const locks = client()
+    await locks.close()
+    await expect(locks.all(freshKeys(2)).lock()).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' })
+    const away = client({ outageTimeout: 300 }, 'redis://127.0.0.1:1')
+    await rejection(away.all(freshKeys(2)).lock(), LockConnectionError)
+    await rejection(away.all(freshKeys(2)).tryLock(), LockConnectionError)
+  })
+})
+
+test('callers with the same parts in other orders never wait in a circle', async () => {
+  const keys = freshKeys(3)
+  let inside = 0
+  const work = clients(3).flatMap((locks, c) =>
+    Array.from({ length: 40 }, (_, i) => {
+      const some = [keys[(c + i) % 3]!, keys[(c + 2 * i + 1) % 3]!, ...(i % 3 === 0 ? keys : [])]
+      return locks.all(some).using({ fair: i % 2 === 0 }, async lease => {
+        if (lease.leases.length === 3) inside += 1
+        expect(inside).toBeLessThanOrEqual(1)
+        await sleep(i % 2)
+        if (lease.leases.length === 3) inside -= 1
+      })
+    }),
+  )
+  await Promise.all(work)
+})
+
+test('fair: nobody who came later is ahead', async () => {
+  const [locks, other] = clients(2)
+  const [a, b] = freshKeys(2) as [string, string]
+  const held = await other!.lock(b)
+  const parked = new Promise(resolve => locks!.once('waiting', resolve))
+  const call = locks!.all([a, b]).lock({ fair: true })
+  await parked
+  const later = await park(other!, b, { fair: true })
+  await held.release()
+  const lease = await promptly(call)
+  expect(await other!.tryLock(b)).toBeNull()
+  await lease.release()
+  await (await later.lease).release()
+})
+
+test('using and wrap: re-entry of each part, the result, and all are free afterwards', async () => {
+  const locks = client()
+  const [a, b] = freshKeys(2) as [string, string]
+  const both = locks.all([a, b])
+  const tokens = await both.using(async lease => {
+    const inner = await Promise.all([locks.using(a, l => l.fencingToken), locks.using(b, l => l.fencingToken)])
+    expect(inner).toEqual(lease.leases.map(({ fencingToken }) => fencingToken))
+    return both.using(again => [...again.fencingTokens])
+  })
+  expect(tokens.map(([key]) => key)).toEqual([a, b])
+  const add = both.wrap(async (x: number, y: number) => x + y, { timeout: 1_000 })
+  expect(await add(1, 2)).toBe(3)
+  await rejection(
+    both.using(() => locks.forceRelease(a)),
+    LockLostError,
+  )
+  await expect(both.using(() => Promise.reject(new RangeError('mine')))).rejects.toThrow('mine')
+  for (const key of [a, b]) expect(await locks.isLocked(key)).toBe(false)
+})
+
+test('what is wrong is said before anything is sent', async () => {
+  const [locks, other] = clients(2)
+  for (const parts of [[], 'ab', [''], [1], [other!.mutex('a')], [{}], undefined]) {
+    expect(() => locks!.all(parts as never)).toThrow(LockArgumentError)
+  }
+  const both = locks!.all(freshKeys(2))
+  expect(() => both.wrap('no function' as never)).toThrow(LockArgumentError)
+  await rejection(both.lock({ lease: 0 }), LockArgumentError)
+  await rejection(both.tryLock({ nonsense: 1 } as never), LockArgumentError)
+})

@@ -1,0 +1,55 @@
+/** `mutex(key)`: the lock of a key as an object. It is the same lock, so only what is its own is tested here. */
+import { expect, test } from 'vitest'
+import { LockArgumentError, LockLostError } from '../../src/index.ts'
+import { rejection } from '../kit/outcomes.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
+
+test('I1 it is the lock that the calls by key take', async () => {
+  const [locks, other] = clients(2)
+  const key = freshKey()
+  const lock = locks!.mutex(key)
+  expect(lock.key).toBe(key)
+  const lease = await lock.lock()
+  expect(await other!.mutex(key).tryLock()).toBeNull()
+  expect(await other!.tryLock(key)).toBeNull()
+  expect(await lock.inspect()).toEqual(expect.objectContaining({ locked: true, owner: lease.owner }))
+  expect(await lease.release()).toBe(true)
+  const next = await other!.tryLock(key, { lease: 5_000 })
+  expect(await lock.tryLock({ timeout: 20 })).toBeNull()
+  await next!.release()
+})
+
+test('using: the lease, the result, re-entry by either name, and the lock is free afterwards', async () => {
+  const locks = client()
+  const lock = locks.mutex(freshKey())
+  const token = await lock.using(lease => lease.fencingToken)
+  const inner = await lock.using({ fair: true }, outer =>
+    locks.using(lock.key, a => lock.using(b => [outer, a, b].map(({ fencingToken }) => fencingToken))),
+  )
+  expect(new Set(inner).size).toBe(1)
+  expect(inner[0]).toBeGreaterThan(token)
+  expect(await locks.isLocked(lock.key)).toBe(false)
+})
+
+test('wrap: the parameters and the result of the function, under the lock', async () => {
+  const locks = client()
+  const lock = locks.mutex(freshKey())
+  const add = lock.wrap(async (a: number, b: number) => {
+    expect(await locks.isLocked(lock.key)).toBe(true)
+    return a + b
+  })
+  expect(await add(1, 2)).toBe(3)
+  expect(await locks.isLocked(lock.key)).toBe(false)
+  const taken = lock.wrap(() => locks.forceRelease(lock.key))
+  await rejection(taken(), LockLostError)
+})
+
+test('what is wrong is said before anything is sent', async () => {
+  const locks = client()
+  expect(() => locks.mutex('')).toThrow(LockArgumentError)
+  const lock = locks.mutex(freshKey())
+  expect(() => lock.wrap(undefined as never)).toThrow(LockArgumentError)
+  expect(() => lock.wrap(() => {}, { lease: 0 })).toThrow(LockArgumentError)
+  await rejection(lock.lock({ timeout: -1 }), LockArgumentError)
+  await rejection(lock.using({} as never), LockArgumentError)
+})

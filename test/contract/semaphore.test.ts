@@ -1,0 +1,309 @@
+/** `semaphore(key, permits)`: what is its own. Waiting, leases and outages are those of every kind. */
+import { describe, expect, test } from 'vitest'
+import { type Lease, type Lock, LockArgumentError, LockLostError, LockTimeoutError } from '../../src/index.ts'
+import type { SemaphoreOptions } from '../../src/options.ts'
+import { collect, heard, promptly, rejection } from '../kit/outcomes.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
+
+/** Calls `lock`, and resolves once it is queued at this place. */
+async function queued(lock: Lock<SemaphoreOptions>, options: SemaphoreOptions, position: number) {
+  const lease = lock.lock({ fair: true, ...options })
+  await eventually(async () => (await lock.inspect()).waiters.length >= position)
+  return { lease }
+}
+
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  const pending = Symbol()
+  return (await Promise.race([promise, sleep(50).then(() => pending)])) === pending
+}
+
+describe('I1 at most so many permits are taken at a time', () => {
+  test('by single attempts of several clients', async () => {
+    const key = freshKey()
+    const parts = clients(3).map(locks => locks.semaphore(key, 2))
+    const [a, b] = await Promise.all([parts[0]!.tryLock(), parts[1]!.tryLock()])
+    expect(await parts[2]!.tryLock()).toBeNull()
+    await a!.release()
+    const c = await parts[2]!.tryLock()
+    expect(c!.fencingToken).toBeGreaterThan(b!.fencingToken)
+    expect(await parts[0]!.tryLock()).toBeNull()
+    for (const lease of [b, c]) expect(await lease!.release()).toBe(true)
+  })
+
+  test('by weight', async () => {
+    const semaphore = client().semaphore(freshKey(), 5)
+    const three = await semaphore.lock({ permits: 3 })
+    expect(await semaphore.tryLock({ permits: 3 })).toBeNull()
+    const two = await semaphore.lock({ permits: 2 })
+    expect(await semaphore.tryLock()).toBeNull()
+    await three.release()
+    const one = await semaphore.tryLock()
+    expect(await semaphore.inspect()).toMatchObject({ taken: 3, permits: 5, holds: 2 })
+    await Promise.all([two.release(), one!.release()])
+    expect(await semaphore.inspect()).toMatchObject({ locked: false, taken: 0 })
+  })
+
+  test.each([false, true])('under contention, fair %s: never more, and often all', async fair => {
+    const key = freshKey()
+    const most = 5
+    let taken = 0
+    let largest = 0
+    const tokens: number[] = []
+    const work = clients(3).flatMap(locks =>
+      Array.from({ length: 60 }, async (_, i) => {
+        const permits = 1 + (i % 3)
+        await locks.semaphore(key, most).using({ permits, fair }, async lease => {
+          taken += permits
+          largest = Math.max(largest, taken)
+          tokens.push(lease.fencingToken)
+          await sleep(i % 4)
+          taken -= permits
+        })
+      }),
+    )
+    await Promise.all(work)
+    expect(largest).toBe(most)
+    expect(new Set(tokens).size).toBe(180)
+    expect(await client().semaphore(key, most).inspect()).toMatchObject({ locked: false, taken: 0, waiters: [] })
+  })
+
+  test('each asker is judged by its own number', async () => {
+    const key = freshKey()
+    const [small, large] = clients(2).map((locks, i) => locks.semaphore(key, 2 + i)) as [Lock, Lock]
+    const leases = [await small.lock(), await small.lock()]
+    expect(await small.tryLock()).toBeNull()
+    leases.push((await large.tryLock())!)
+    expect(await large.tryLock()).toBeNull()
+    expect(await large.inspect()).toMatchObject({ permits: 3, taken: 3 })
+    await leases.pop()!.release()
+    expect(await small.tryLock()).toBeNull()
+    for (const lease of leases) await lease.release()
+  })
+})
+
+test('a mutex and a semaphore of the same key are different locks', async () => {
+  const locks = client()
+  const key = freshKey()
+  const mutex = await locks.lock(key)
+  const permit = await locks.semaphore(key, 1).tryLock()
+  expect(permit).not.toBeNull()
+  expect(await locks.inspect(key)).toMatchObject({ kind: 'mutex', holders: [{ id: mutex.id }] })
+  const state = await locks.semaphore(key, 1).inspect()
+  expect(state).toMatchObject({ kind: 'semaphore', holders: [{ id: permit!.id, permits: 1 }] })
+  expect(await collect(locks.list(key))).toHaveLength(1)
+  await Promise.all([mutex.release(), permit!.release()])
+})
+
+test('it is not re-entrant', async () => {
+  const semaphore = client().semaphore(freshKey(), 2)
+  await semaphore.using({ owner: 'me' }, async outer => {
+    const inner = await semaphore.lock({ owner: 'me' })
+    expect(inner.fencingToken).toBeGreaterThan(outer.fencingToken)
+    expect(inner.via).toBe('immediate')
+    expect(await semaphore.tryLock({ owner: 'me' })).toBeNull()
+    await inner.release()
+  })
+})
+
+describe('I3 fair: strictly first come, first served', () => {
+  test('nobody passes a larger request that is first', async () => {
+    const key = freshKey()
+    const [one, two] = clients(2).map(locks => locks.semaphore(key, 3)) as [
+      Lock<SemaphoreOptions>,
+      Lock<SemaphoreOptions>,
+    ]
+    const a = await one.lock()
+    const b = await one.lock()
+    const large = await queued(one, { permits: 3 }, 1)
+    const small = await queued(two, {}, 2)
+    // One permit is free.
+    expect(await two.tryLock()).toBeNull()
+    await a.release()
+    expect(await isPending(Promise.race([large.lease, small.lease]))).toBe(true)
+    await b.release()
+    const lease = await promptly(large.lease)
+    expect([lease.via, await isPending(small.lease)]).toEqual(['handoff', true])
+    await lease.release()
+    await (await promptly(small.lease)).release()
+  })
+
+  test('one release admits as many as fit, in their order', async () => {
+    const key = freshKey()
+    const [one, two] = clients(2).map(locks => locks.semaphore(key, 4)) as [
+      Lock<SemaphoreOptions>,
+      Lock<SemaphoreOptions>,
+    ]
+    const all = await one.lock({ permits: 4 })
+    const wants = [1, 2, 1, 1]
+    const waits: Promise<Lease>[] = []
+    for (const [i, permits] of wants.entries()) {
+      waits.push((await queued(i % 2 ? one : two, { permits }, i + 1)).lease)
+    }
+    await all.release()
+    const granted = await promptly(Promise.all(waits.slice(0, 3)))
+    const tokens = granted.map(({ fencingToken }) => fencingToken)
+    expect(tokens).toEqual([...tokens].sort((a, b) => a - b))
+    expect(await isPending(waits[3]!)).toBe(true)
+    await granted[0]!.release()
+    await (await promptly(waits[3]!)).release()
+    for (const lease of granted.slice(1)) await lease.release()
+  })
+
+  test('I4 a large request that gives up lets those behind it in, at once', async () => {
+    const key = freshKey()
+    const [one, two] = clients(2).map(locks => locks.semaphore(key, 2)) as [
+      Lock<SemaphoreOptions>,
+      Lock<SemaphoreOptions>,
+    ]
+    const held = await one.lock()
+    const abort = new AbortController()
+    const large = await queued(one, { permits: 2, signal: abort.signal }, 1)
+    const small = await queued(two, {}, 2)
+    abort.abort(new Error('enough'))
+    await expect(large.lease).rejects.toThrow('enough')
+    await (await promptly(small.lease)).release()
+    await held.release()
+  })
+})
+
+describe('I4 unfair waiters', () => {
+  test('of one client: one release that frees several permits wakes as many as fit', async () => {
+    const key = freshKey()
+    const [holder, waiter] = clients(2)
+    const all = await holder!.semaphore(key, 3).lock({ permits: 3 })
+    const waiting = heard(waiter!, 'waiting')
+    const waits = Array.from({ length: 4 }, () =>
+      waiter!.semaphore(key, 3).lock({ fairAfter: Number.POSITIVE_INFINITY }),
+    )
+    await eventually(() => waiting.length === 4)
+    await all.release()
+    const leases = await promptly(Promise.all(waits.slice(0, 3)))
+    for (const { via } of leases) expect(via).toBe('wakeup')
+    expect(await isPending(waits[3]!)).toBe(true)
+    await leases[0]!.release()
+    await (await promptly(waits[3]!)).release()
+  })
+
+  test('time out, and say who has been in the way', async () => {
+    const key = freshKey()
+    const [holder, waiter] = [client({ label: 'the holder' }), client()]
+    await holder.semaphore(key, 1).lock()
+    const error = await rejection(waiter.semaphore(key, 1).lock({ timeout: 100 }), LockTimeoutError)
+    expect(error.holder).toMatchObject({ label: 'the holder' })
+  })
+
+  test('none starves: after fairAfter it stands in the queue', async () => {
+    const key = freshKey()
+    const [holder, waiter] = clients(2)
+    const held = await holder!.semaphore(key, 1).lock()
+    const wait = waiter!.semaphore(key, 1).lock({ fairAfter: 50 })
+    await eventually(async () => (await holder!.semaphore(key, 1).inspect()).waiters.length === 1)
+    await held.release()
+    expect((await promptly(wait)).via).toBe('handoff')
+  })
+})
+
+describe('leases', () => {
+  test('I1, I4 a hold that lapses leaves its permits to those who wait', async () => {
+    const key = freshKey()
+    const [one, two] = clients(2).map(locks => locks.semaphore(key, 2)) as [
+      Lock<SemaphoreOptions>,
+      Lock<SemaphoreOptions>,
+    ]
+    const lease = await one.lock({ permits: 2, lease: 300 })
+    const wait = two.lock({ permits: 2, fair: true })
+    await promptly(new Promise(resolve => lease.signal.addEventListener('abort', resolve)))
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError)
+    await (await promptly(wait)).release()
+    expect(await lease.release()).toBe(false)
+  })
+
+  test('are renewed, each by itself', async () => {
+    const locks = client({ lease: 400 })
+    const semaphore = locks.semaphore(freshKey(), 3)
+    const leases = [await semaphore.lock(), await semaphore.lock({ permits: 2 })]
+    await sleep(1_000)
+    expect(leases.map(({ held }) => held)).toEqual([true, true])
+    await leases[0]!.renew(10_000)
+    expect(leases[0]!.remaining()).toBeGreaterThan(5_000)
+    for (const lease of leases) expect(await lease.release()).toBe(true)
+  })
+
+  test('I5 end once, by their own release only', async () => {
+    const semaphore = client().semaphore(freshKey(), 2)
+    const [a, b] = [await semaphore.lock(), await semaphore.lock()]
+    expect([await a.release(), await a.release()]).toEqual([true, false])
+    expect(await semaphore.inspect()).toMatchObject({ taken: 1, holders: [{ id: b.id }] })
+    await b.release()
+  })
+
+  test('I7 those of a closed client are free, and its waiters are gone', async () => {
+    const key = freshKey()
+    const [one, two] = clients(2)
+    await one!.semaphore(key, 2).lock()
+    const held = await two!.semaphore(key, 2).lock()
+    const wait = one!.semaphore(key, 2).lock({ fair: true })
+    await eventually(async () => (await two!.semaphore(key, 2).inspect()).waiters.length === 1)
+    await Promise.all([one!.close(), expect(wait).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' })])
+    expect(await two!.semaphore(key, 2).inspect()).toMatchObject({ taken: 1, waiters: [] })
+    await held.release()
+  })
+})
+
+test('I5 a waiter whose process is gone is passed over', async () => {
+  const key = freshKey()
+  const [holder, alive] = clients(2).map(locks => locks.semaphore(key, 1)) as [Lock, Lock]
+  const dead = client({ waiterTtl: 600 })
+  const held = await holder.lock()
+  const gone = dead.semaphore(key, 1).lock({ fair: true })
+  await eventually(async () => (await holder.inspect()).waiters.length === 1)
+  const wait = alive.lock({ fair: true })
+  await eventually(async () => (await holder.inspect()).waiters.length === 2)
+  await Promise.all([dead.close(), rejection(gone, Error)])
+  await held.release()
+  await (await promptly(wait)).release()
+})
+
+test('many holders and waiters are shown as they are, page by page', async () => {
+  const locks = client()
+  const semaphore = locks.semaphore(freshKey(), 1_200)
+  const leases = await Promise.all(Array.from({ length: 1_200 }, () => semaphore.lock()))
+  const abort = new AbortController()
+  const waits = Array.from({ length: 600 }, () => semaphore.lock({ fair: true, signal: abort.signal }))
+  const settled = Promise.allSettled(waits)
+  await eventually(async () => (await semaphore.inspect()).waiters.length === 600)
+  const state = await semaphore.inspect()
+  expect(state).toMatchObject({ taken: 1_200, holds: 1_200, permits: 1_200 })
+  expect(new Set(state.holders.map(({ id }) => id))).toEqual(new Set(leases.map(({ id }) => id)))
+  expect(state.waiters.map(({ position }) => position)).toEqual(Array.from({ length: 600 }, (_, i) => i + 1))
+  abort.abort()
+  await settled
+  await Promise.all(leases.map(lease => lease.release()))
+  expect(await semaphore.inspect()).toMatchObject({ taken: 0, holders: [], waiters: [] })
+})
+
+test('as a part of several locks', async () => {
+  const [locks, other] = clients(2)
+  const [a, b] = [freshKey(), freshKey()]
+  const both = locks!.all([a, locks!.semaphore(b, 1)])
+  const lease = await both.lock()
+  expect(await other!.semaphore(b, 1).tryLock()).toBeNull()
+  expect(await other!.semaphore(a, 1).tryLock()).not.toBeNull()
+  expect(await lease.release()).toBe(true)
+  expect(await other!.semaphore(b, 1).tryLock()).not.toBeNull()
+})
+
+test('what is wrong is said before anything is sent', async () => {
+  const locks = client()
+  for (const permits of [0, -1, 1.5, Number.NaN, '5', undefined, Number.POSITIVE_INFINITY]) {
+    expect(() => locks.semaphore('key', permits as number)).toThrow(LockArgumentError)
+  }
+  const semaphore = locks.semaphore(freshKey(), 3)
+  for (const permits of [0, 4, 1.5, '1'] as number[]) {
+    const error = await rejection(semaphore.lock({ permits }), LockArgumentError)
+    expect(error.option).toBe('permits')
+    expect(() => semaphore.wrap(() => {}, { permits })).toThrow(LockArgumentError)
+  }
+  await rejection(locks.lock('key', { permits: 1 } as never), LockArgumentError)
+})

@@ -1,0 +1,63 @@
+/** examples/api-quota.ts: three processes share five calls at a time; one is killed while it has two. */
+import { expect, test } from 'vitest'
+import { eventually } from '../../kit/time.ts'
+import { Scene } from './scene.ts'
+
+const scene = new Scene()
+
+interface Line {
+  readonly name: string
+  readonly begins: boolean
+  readonly id: string
+  readonly weight: number
+}
+
+async function log(): Promise<Line[]> {
+  const lines = await scene.redis.lrange('example:api', 0, -1)
+  return lines.map(line => {
+    const [name, phase, id, weight] = line.split(' ') as [string, string, string, string]
+    return { name, begins: phase === 'begin', id, weight: Number(weight) }
+  })
+}
+
+/** How much was under way after each line. */
+function underWay(lines: readonly Line[]): number[] {
+  let sum = 0
+  return lines.map(({ begins, weight }) => {
+    sum += begins ? weight : -weight
+    return sum
+  })
+}
+
+test('never more than five, also while a killed process has two, and five again when its lease is over', async () => {
+  const start = (NAME: string, CALL_MS = '50', CALLS = '4') =>
+    scene.start('api-quota.ts', { NAME, CALL_MS, CALLS, LEASE_MS: '1500' })
+  // Its report is under way for as long as it lives.
+  const doomed = start('c', '60000', '1')
+  await eventually(async () => (await log()).some(({ name, weight }) => name === 'c' && weight === 2), 15_000)
+  const [a, b] = [start('a'), start('b')]
+  await eventually(async () => (await log()).length > 20, 15_000)
+  const before = await log()
+  await doomed.end('SIGKILL')
+  const killed = new Set((await log()).filter(({ name }) => name === 'c').map(({ id }) => id))
+
+  const semaphore = scene.locks.semaphore('example:api-quota', 5)
+  await eventually(async () => {
+    const lines = (await log()).filter(({ id }) => !killed.has(id))
+    return Math.max(0, ...underWay(lines)) === 5 && lines.length > 60
+  }, 20_000)
+  expect(Math.max(...underWay(before))).toBe(5)
+
+  expect(await Promise.all([a.end('SIGTERM'), b.end('SIGTERM')])).toEqual([0, 0])
+  const lines = (await log()).filter(({ id }) => !killed.has(id))
+  expect(Math.max(...underWay(lines))).toBe(5)
+  expect(underWay(lines).at(-1)).toBe(0)
+  // Ordinary calls do not pass reports for ever.
+  for (const name of ['a', 'b']) {
+    expect(
+      lines.some(line => line.name === name && line.weight === 2 && !line.begins),
+      name,
+    ).toBe(true)
+  }
+  expect(await semaphore.inspect()).toMatchObject({ locked: false, taken: 0, waiters: [] })
+}, 60_000)

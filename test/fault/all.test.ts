@@ -1,0 +1,42 @@
+/** Several locks at once, on a server that stops answering. */
+import { expect, test } from 'vitest'
+import { LockTimeoutError } from '../../src/index.ts'
+import { promptly, rejection, within } from '../kit/outcomes.ts'
+import { bluntRedis, client, freshKey, ownServer } from '../kit/redis.ts'
+
+/** For longer than any of these calls may take, ms. */
+const SILENCE = 6_000
+
+async function silenced() {
+  const { url } = await ownServer()
+  const admin = bluntRedis(url)
+  const silence = () => admin.call('CLIENT', 'PAUSE', String(SILENCE), 'ALL')
+  return { locks: client({}, url), other: client({}, url), silence }
+}
+
+// Break: `timeout: 0, signal: both` to `timeout: 0, signal` in src/compose/all.ts: they take a second.
+test('I6 the time-out bounds the first attempts, too', async () => {
+  const { locks, silence } = await silenced()
+  await (await locks.lock('warm')).release()
+  await silence()
+  const call = locks.all([freshKey(), freshKey()]).lock({ timeout: 100 })
+  const error = await rejection(within(700, call), LockTimeoutError)
+  expect(error.waited).toBeGreaterThanOrEqual(99)
+})
+
+// Break: `leases.entries()) giveBack(` to `leases.entries()) await giveBack(` in src/compose/all.ts: they wait for the server.
+test('I6 what was taken is given back behind the caller’s back', async () => {
+  const { locks, other, silence } = await silenced()
+  const [a, b] = [freshKey(), freshKey()].sort() as [string, string]
+  await other.lock(b)
+  const parked = new Promise(resolve => locks.once('waiting', resolve))
+  const abort = new AbortController()
+  const calls = [locks.all([a, b]).lock({ timeout: 700 }), locks.all([b, a]).tryLock({ timeout: 700 })]
+  const aborted = locks.all([a, b]).lock({ signal: abort.signal })
+  await parked
+  await silence()
+  abort.abort(new RangeError('enough'))
+  await promptly(expect(aborted).rejects.toThrow('enough'))
+  await rejection(within(2_000, calls[0]!), LockTimeoutError)
+  expect(await calls[1]).toBeNull()
+})
