@@ -23,7 +23,8 @@ const common = {
 class LongestFirst extends BaseSequencer {
   override async sort(specifications: TestSpecification[]) {
     const sorted = await super.sort(specifications)
-    const long = /scenarios\/(counting|exclusion|many|turns)|bench\/run|package-cache|package\/nestjs|test\/simulation|examples\/transfer/
+    const long =
+      /scenarios\/(counting|exclusion|many|turns)|bench\/run|package-cache|package\/nestjs|test\/simulation|examples\/transfer/
     const isLong = ({ moduleId }: TestSpecification) => Number(long.test(moduleId))
     return sorted.sort((a, b) => isLong(b) - isLong(a))
   }
