@@ -60,7 +60,7 @@ export class Calls<State = unknown> {
       checkKey(key)
       const { settings, reentry } = this.caller
       const usual = options === undefined && permits === undefined
-      const call = usual ? this.#usual : callTermsOf(options ?? {}, settings, permits)
+      const call = usual ? this.#usual : callTermsOf(options === undefined ? {} : options, settings, permits)
       const once = blocking ? call.timeout === 0 : !call.timeout
       const without = blocking ? this.#rejects : this.#resolvesNull
       return this.#locks.acquire(key, call.owner ?? reentry.ownerOf(this.kind, key), call, once, without)

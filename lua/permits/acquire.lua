@@ -40,7 +40,10 @@ if more then return 'unfinished' end
 if record then
   local lives = tonumber(redis.call('ZSCORE', deadlines, id) or nil)
   if lives then
-    if queued then redis.call('ZREM', queue, claim) end
+    if queued then
+      redis.call('ZREM', queue, claim)
+      -- include: admit { by = nil, mine = nil }
+    end
     return 'granted ' .. record:sub(1, TOKEN_END) .. ' ' .. lives - now
   end
 end

@@ -24,18 +24,23 @@ local id = only or ''
 -- include: time
 if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
 -- include: lapse
-if taken == 0 or only and not record then return 'free' end
+local found = taken > 0 and (record or not only)
+if not found and not queued then return 'free' end
 
-local lost = only and { only } or redis.call('ZRANGE', deadlines, 0, MOST_FORCED - 1)
-for _, id in ipairs(lost) do
-  local record = redis.call('HMGET', lock, id)[1]
-  if record then
-    -- include: give-up
-    local text = 'lost ' .. id .. ' ' .. record:sub(1, TOKEN_END) .. ' ' .. lock
-    redis.pcall('PUBLISH', INBOX .. id:sub(1, CLIENT_END), text)
+if found then
+  local lost = only and { only } or redis.call('ZRANGE', deadlines, 0, MOST_FORCED - 1)
+  for _, id in ipairs(lost) do
+    local record = redis.call('HMGET', lock, id)[1]
+    if record then
+      -- include: give-up
+      local text = 'lost ' .. id .. ' ' .. record:sub(1, TOKEN_END) .. ' ' .. lock
+      redis.pcall('PUBLISH', INBOX .. id:sub(1, CLIENT_END), text)
+    end
   end
+  if not only and taken > 0 then return 'unfinished' end
+  redis.call('HSET', lock, 'forced', request)
 end
-if not only and taken > 0 then return 'unfinished' end
-redis.call('HSET', lock, 'forced', request)
--- include: vacate { by = nil, mine = nil }
-return unfinished and 'unfinished' or 'released'
+-- Also where nobody is left to lose anything: what has lapsed is for those who wait.
+-- include: admit { by = nil, mine = nil }
+if not found then return 'free' end
+return (unfinished or more) and 'unfinished' or 'released'

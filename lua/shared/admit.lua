@@ -31,7 +31,7 @@
 -- Constants
 --   MOST_ADMITTED = 250  waiters looked at, by one call
 admitted, unfinished, heard = {}, false, 0
-local left, deaf, again = MOST_ADMITTED, {}, queued ~= nil
+local left, deaf, again, undone = MOST_ADMITTED, {}, queued ~= nil, false
 while again do
   again = false
   local clients, grants = {}, {}
@@ -85,7 +85,7 @@ while again do
       --]]
     end
     if heard == 0 then
-      deaf[client], again = true, true
+      deaf[client], again, undone = true, true, true
       taken = taken - grant.wants
     else
       for i, claim in ipairs(grant.claims) do
@@ -107,6 +107,8 @@ while again do
     again = false
   end
 end
+-- Who was written before has written the sum with what nobody heard of.
+if undone then redis.call('HSET', lock, 'taken', taken) end
 if not queued then
   heard = tonumber(redis.pcall('PUBLISH', lock .. ':unlock', by and 'free ' .. by or 'free')) or 0
 end

@@ -1,5 +1,7 @@
 -- hold: writes a new holder of a semaphore, whose lease counts from now.
 --
+-- The deadlines get their life each time, because they are a new key whenever nobody else holds (I7).
+--
 -- Takes
 --   claim      string  of the new holder
 --   token      string  what lua/shared/clock.lua has just made
@@ -14,7 +16,5 @@ local id, ends = claim:sub(1, ID_END), now + claim:match(LEASE, TERMS_AT)
 -- include: life { deadline = ends }
 redis.call('HSET', lock, id, token .. ' ' .. claim, 'taken', taken, 'clock', token, 'keep', keep)
 redis.call('ZADD', deadlines, ends, id)
-if life then
-  redis.call('PEXPIREAT', lock, keep)
-  redis.call('PEXPIREAT', deadlines, keep)
-end
+redis.call('PEXPIREAT', deadlines, keep)
+if life then redis.call('PEXPIREAT', lock, keep) end

@@ -69,6 +69,24 @@ describe('acquire', () => {
   })
 })
 
+test('I7 everything expires by itself: the holds, the queue, and at last the clock', async () => {
+  const semaphore = await TestSemaphore.on()
+  const ada = asker(caller('ada'), '1/1')
+  // The second time, the life of the lock need not be moved on.
+  for (let i = 0; i < 2; i++) {
+    await semaphore.acquire(ada)
+    for (const key of [semaphore.names.lock, semaphore.names.deadlines]) {
+      expect(await semaphore.redis.pttl(key), key).toBeGreaterThan(10_000)
+    }
+    await semaphore.release(ada)
+  }
+  await semaphore.acquire(ada)
+  await semaphore.acquire(another(ada), 'queue')
+  for (const key of Object.values(semaphore.names)) {
+    if (await semaphore.redis.exists(key)) expect(await semaphore.redis.pttl(key), key).toBeGreaterThan(0)
+  }
+})
+
 describe('a release', () => {
   test('I4 admits as many as fit, in one message to each client that does not release', async () => {
     const semaphore = await TestSemaphore.on()
@@ -100,6 +118,17 @@ describe('a release', () => {
     await listening(semaphore, ben)
     expect(await semaphore.release(ada)).toEqual(['released', '0'])
     expect(await semaphore.state()).toMatchObject({ taken: 2, holders: [ben.id], queue: [] })
+  })
+
+  test('I4 what a client was to have that nobody hears is free, also where others have been served', async () => {
+    const semaphore = await TestSemaphore.on()
+    const ada = asker(caller('ada'), '2/2')
+    const [ben, gone] = ['ben', 'gone'].map(name => asker(caller(name), '1/2'))
+    await semaphore.acquire(ada)
+    for (const who of [ben!, gone!]) await semaphore.acquire(who, 'queue')
+    await listening(semaphore, ben!)
+    await semaphore.release(ada)
+    expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ben!.id], queue: [] })
   })
 
   test('I5 of a hold that is gone changes nothing', async () => {
