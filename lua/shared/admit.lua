@@ -3,7 +3,7 @@
 -- Strictly first come, first served: a head that wants more than is free is waited for, and nobody passes it. Whether a claim
 -- fits is judged by its own number, so that a deployment that raises it works while both numbers are in use.
 --
--- A waiter is passed over, and so dropped, for the reasons of lua/shared/promote.lua. The grants to one client go in one
+-- A waiter is passed over, and so dropped, for the reasons of lua/shared/promote.lua; one that needs no message, not for being deaf. The grants to one client go in one
 -- message. Its count decides whether they are: where nobody hears it, all of them are taken back before anything of them has
 -- been written, and the next waiters have their turn.
 --
@@ -41,8 +41,10 @@ while again do
     local claim = first[1]
     local waiter, client = claim:sub(1, ID_END), claim:sub(1, CLIENT_END)
     local ttl, headStart = claim:match(WAITING, TERMS_AT)
-    local live = not deaf[client] and (first[2] + headStart) / 1000 + ttl >= now
-    if not live and not deaf[client] then
+    local told = mine and waiter:sub(1, #mine) == mine
+    local missed = deaf[client] and not told
+    local live = not missed and (first[2] + headStart) / 1000 + ttl >= now
+    if not live and not missed then
       local deadline = redis.call('ZSCORE', expiry, waiter)
       live = deadline and tonumber(deadline) >= now
     end
@@ -59,7 +61,7 @@ while again do
         local grant = grants[client]
         local at = #grant.claims + 1
         grant.claims[at], grant.tokens[at], grant.wants = claim, tick, grant.wants + wants
-        if not mine or waiter:sub(1, #mine) ~= mine then
+        if not told then
           grant.ids[#grant.ids + 1], grant.told[#grant.told + 1] = waiter, tick
         end
       end

@@ -11,6 +11,7 @@
 --   * PUBLISH says that nobody is subscribed to its inbox: its process is gone or cut off. If it lives after all, it
 --     joins again with the ticket it had. So the waiters of a crashed process cost a pop each, not a time-out each, and one
 --     message for all of them that stand in a row.
+--     A waiter that needs no message is not dropped for that: its client is asking.
 --     In a cluster nobody may be subscribed because the slot has just come to this node, and the waiter has not followed it
 --     yet. If it lost its place for that, a failover would change the order. So there it is passed over only if it has been
 --     heard on this very node (lua/shared/place.lua); else it is granted the lock, and finds it by a heartbeat.
@@ -57,15 +58,17 @@ repeat
   end
   local waiter, client = claim:sub(1, ID_END), claim:sub(1, CLIENT_END)
   local lease, ttl, headStart = claim:match(LEASE_AND_WAITING, TERMS_AT)
-  local live = client ~= deaf and (first[2] + headStart) / 1000 + ttl >= now
-  if not live and client ~= deaf then
+  local told = mine and waiter:sub(1, #mine) == mine
+  local missed = client == deaf and not told
+  local live = not missed and (first[2] + headStart) / 1000 + ttl >= now
+  if not live and not missed then
     local deadline = redis.call('ZSCORE', expiry, waiter)
     live = deadline and tonumber(deadline) >= now
   end
   if live then
     -- include: clock
     local heard = 1
-    if not mine or waiter:sub(1, #mine) ~= mine then
+    if not told then
       heard = redis.pcall('PUBLISH', INBOX .. client, reason .. ' ' .. waiter .. ' ' .. tick .. ' ' .. lock)
       --[[cluster
       if heard == 0 then

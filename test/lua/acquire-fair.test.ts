@@ -51,6 +51,17 @@ describe('joining the queue', () => {
     expect(await lock.order()).toEqual([cyd.id])
   })
 
+  test('I4: repeated by a waiter whose client is not heard gets a free lock: who asks lives', async () => {
+    const lock = await sharedLock()
+    const gone = caller('gone')
+    const [ben, cyd] = [caller('ben', { client: gone.client }), caller('cyd')]
+    await lock.given({ waiters: [gone, ben, cyd] })
+    await lock.listen(cyd)
+
+    expect(await lock.acquire(ben, { queue: true })).toMatchObject({ status: 'granted' })
+    expect(await lock.order()).toEqual([cyd.id])
+  })
+
   test('I3: a head start puts ahead of those who came that much earlier, and of no others', async () => {
     const lock = await sharedLock()
     const early = caller('early', { joinedAgo: 3_000 })

@@ -1,7 +1,7 @@
 /** lua/permits/: what each script makes of a semaphore. */
 import { describe, expect, test } from 'vitest'
 import { caller } from './callers.ts'
-import { another, asker, TestSemaphore } from './semaphore.ts'
+import { another, asker, claimOf, TestSemaphore } from './semaphore.ts'
 
 const REQUEST = 'r'.repeat(28)
 
@@ -85,6 +85,18 @@ test('I7 everything expires by itself: the holds, the queue, and at last the clo
   for (const key of Object.values(semaphore.names)) {
     if (await semaphore.redis.exists(key)) expect(await semaphore.redis.pttl(key), key).toBeGreaterThan(0)
   }
+})
+
+test('I4 who asks lives, also where its client is not heard, and is told its place', async () => {
+  const semaphore = await TestSemaphore.on()
+  const ada = asker(caller('ada'), '1/2')
+  const deaf = asker(caller('deaf'), '1/2')
+  const large = { ...another(deaf), wants: '2/2' }
+  await semaphore.acquire(ada)
+  await semaphore.acquire(large, 'queue')
+  await semaphore.redis.zadd(semaphore.names.queue, 1, claimOf({ ...deaf, headStart: Date.now() * 1_000 }))
+  expect(await semaphore.acquire(large, 'queue')).toMatchObject({ status: 'refused', position: 1 })
+  expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ada.id], queue: [large.id] })
 })
 
 describe('a release', () => {
