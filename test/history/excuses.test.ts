@@ -192,3 +192,10 @@ test('what was excused is counted', () => {
   const events = [...run, ...old(10), taken(290), ...next(300), met, ...believer, forged]
   expect(check(events)).toMatchObject({ violations: [], excused: { overlaps: 1, forged: 1, witnesses: 1 } })
 })
+
+test('a forced release of the key may have met a waiter that was granted and had not heard of it: it waits anew', () => {
+  const overtaken = [...next(110, { asked: 10 }), ...granted('a', 130, { asked: 10 }), ...released('a', 140)]
+  expect(found(queue(100, 'a', 'b'), overtaken, taken(107, { key: 'k' }))).toEqual([])
+  expect(found(queue(100, 'a', 'b'), overtaken, taken(90, { key: 'k' }))).toEqual(['I3'])
+  expect(found(queue(100, 'a', 'b'), overtaken, taken(107, { key: 'other' }))).toEqual(['I3'])
+})

@@ -4,7 +4,7 @@
  * In each sight of a queue, from its end to its front, the check keeps the waiter that was granted first among those
  * behind. A waiter whose own grant is later than that one's (or that was still waiting then) has been overtaken, and that is
  * a violation unless something may have cost it its place between the sight and the overtaking: its process was killed, cut
- * off or stalled, or the server refused everybody or lost its data (disturbances.ts). The earliest overtaking is the one
+ * off or stalled, or the server refused everybody or lost its data (disturbances.ts), or the lock was taken away. The earliest overtaking is the one
  * with the least time for such an excuse, so one comparison a waiter is enough: linear in the size of the sights.
  *
  * Also: a waiter keeps its ticket, whatever happens to the queue. It gets another one only if it has never heard of its
@@ -50,7 +50,10 @@ export function checkOrder(history: History): OrderReport {
       const overtaken = first && (hold ? hold.grant.token > first.hold.grant.token : surelyUntil > first.hold.grant.t)
       if (first) {
         compared.add(id)
-        const excuse = history.disturbances.touch(worker, sight.key, sight.from, first.hold.grant.t)
+        const until = first.hold.grant.t
+        // It may have had its turn, and lost it again before it heard of that: then it waits anew, and the next one has had its own.
+        const hadItsTurn = history.takings.of(sight.key, sight.from, until)
+        const excuse = hadItsTurn || history.disturbances.touch(worker, sight.key, sight.from, until)
         if (!excuse) decided.add(id)
         else if (overtaken) excused.add(id)
         if (overtaken && !excuse && !reported.has(id)) {

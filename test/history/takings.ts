@@ -26,12 +26,14 @@ interface Cut {
 type Cuts = ReadonlyMap<string, Cut[]>
 
 export class Takings {
+  readonly #taken: readonly EventOf<'taken'>[]
   readonly #ofAll: Cut[]
   readonly #ofKey: Cuts
   readonly #ofWorker: Cuts
   readonly #clocks: readonly EventOf<'clock'>[]
 
   constructor(taken: readonly EventOf<'taken'>[], clocks: readonly EventOf<'clock'>[]) {
+    this.#taken = taken
     this.#clocks = clocks
     this.#ofAll = cuts(taken.filter(({ key, worker }) => key === undefined && worker === undefined))
     this.#ofKey = cutsOf(taken, ({ key }) => key)
@@ -46,6 +48,11 @@ export class Takings {
       return cut ? cut.earliest : Number.POSITIVE_INFINITY
     }
     return Math.min(next(this.#ofAll), next(this.#ofKey.get(grant.key)), next(this.#ofWorker.get(grant.worker)))
+  }
+
+  /** Whether the lock of this key was taken away between the two times, from whoever held it then. */
+  of(key: string, from: number, to: number): boolean {
+    return this.#taken.some(event => event.key === key && event.t >= from && event.from <= to)
   }
 
   /**
