@@ -12,6 +12,8 @@ export interface WaiterState {
   readonly owner: string
   /** The `label` of its call, or of its client. @since 0.1.0 */
   readonly label: string
+  /** Of a read-write lock: what it wants. @since 0.2.0 */
+  readonly mode?: 'read' | 'write'
   /** Of a semaphore: how many permits it wants. @since 0.2.0 */
   readonly permits?: number
   /** Place in the queue, from 1; grants follow it. @since 0.1.0 */
@@ -33,6 +35,8 @@ export interface HolderState {
   readonly owner: string
   /** The `label` of its call, or of its client. @since 0.2.0 */
   readonly label: string
+  /** Of a read-write lock: what it holds. @since 0.2.0 */
+  readonly mode?: 'read' | 'write'
   /** Of a semaphore: how many permits it has taken. @since 0.2.0 */
   readonly permits?: number
   /** The fencing token of its grant. @since 0.2.0 */
@@ -51,7 +55,7 @@ export interface LockState {
   /** The key of the lock. @since 0.1.0 */
   readonly key: string
   /** Which lock of this key it is: each kind has one. @since 0.2.0 */
-  readonly kind: 'mutex' | 'semaphore'
+  readonly kind: 'mutex' | 'readWrite' | 'semaphore'
   /** Whether anybody holds it. @since 0.1.0 */
   readonly locked: boolean
   /** Who holds it: the `owner` of the call, or an identity of its own. @since 0.1.0 */
