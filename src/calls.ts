@@ -46,6 +46,11 @@ export class Calls<State = unknown> {
     this.#usual = callTermsOf({}, caller.settings)
   }
 
+  /** Whether several may hold at a time. */
+  get shared(): boolean {
+    return this.#locks.kind.shared
+  }
+
   /**
    * Null, unless the call is `blocking`: somebody else has the lock. No async function: thousands of calls may wait, and the
    * frame of each would be kept. `permits`: how many the semaphore has.
@@ -69,8 +74,13 @@ export class Calls<State = unknown> {
     }
   }
 
+  /** The calls on locks that have no number of permits. */
+  get any(): Taking {
+    return this.of(undefined)
+  }
+
   /** The calls on semaphores that have so many permits. */
-  of(permits: number): Taking {
+  of(permits: number | undefined): Taking {
     return {
       lock: (key, options) => this.acquire(key, options, true, permits) as Promise<Lease>,
       tryLock: (key, options) => this.acquire(key, options, false, permits),

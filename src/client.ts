@@ -6,10 +6,11 @@ import { MultiLock } from './compose/all.ts'
 import { about, LockArgumentError, LockClosedError } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
 import { mutex } from './kinds/mutex/mutex.ts'
+import { reading, writing } from './kinds/permits/read-write.ts'
 import { semaphore } from './kinds/permits/semaphore.ts'
 import type { LockState } from './kinds/state.ts'
 import type { Lease } from './lease/lease.ts'
-import { KeyedLock, type Lock } from './lock.ts'
+import { KeyedLock, type Lock, type ReadWriteLock } from './lock.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions, Settings } from './options.ts'
@@ -31,6 +32,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   readonly #caller: Caller
   readonly #mutexes: Calls<LockState>
   #semaphores: Calls<LockState> | undefined
+  #readWrites: { readonly read: Calls<LockState>; readonly write: Calls<LockState> } | undefined
 
   /**
    * Connects at once, in the background: calls wait for the connection.
@@ -168,9 +170,32 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
+   * A read-write lock: any number of readers, or one writer. It has nothing to do with the mutex of the same key. Fair calls
+   * are phase-fair: a reader waits for one writer's turn at most, and a writer that ends lets all readers in that wait by then.
+   * Who writes may also read, and go on reading after the end of the writing; who only reads and asks to write gets
+   * LockDeadlockError.
+   * @param key of 1 to 1024 UTF-8 bytes
+   * @throws LockArgumentError when the key is wrong
+   * @since 0.2.0
+   */
+  readWrite(key: string): ReadWriteLock {
+    checkKey(key)
+    const calls = (kind: typeof reading) => new Calls(this.#caller, kind.name, this.#session.locks(kind))
+    this.#readWrites ??= { read: calls(reading), write: calls(writing) }
+    const { read, write } = this.#readWrites
+    return {
+      key,
+      read: new KeyedLock(read, key, read.any),
+      write: new KeyedLock(write, key, write.any),
+      inspect: () => write.inspect(key),
+    }
+  }
+
+  /**
    * Several locks as one: all of them or none. They are taken in one order, whichever they are given in, so that callers
    * never wait for each other in a circle.
-   * @param parts locks of this client, or keys of mutexes. One that is given twice is taken once
+   * @param parts locks of this client, or keys of mutexes. One that is given twice is taken once; of a read-write
+   *   lock of which both sides are given, the write lock
    * @throws LockArgumentError when there is none, or one is of another client
    * @since 0.2.0
    */

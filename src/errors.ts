@@ -173,6 +173,30 @@ export class LockClosedError extends LockError {
   }
 }
 
+/**
+ * The call would wait for itself: its owner only reads, and asked to write. Code `ERR_LOCK_DEADLOCK`.
+ * @since 0.2.0
+ */
+export class LockDeadlockError extends LockError {
+  /** @internal */
+  static override readonly kind = 'LockDeadlockError'
+
+  /** The name of the class. @since 0.2.0 */
+  declare readonly name: 'LockDeadlockError'
+  /** The locks that are held and asked for. @since 0.2.0 */
+  readonly keys: readonly string[]
+
+  /**
+   * The client makes them; you only where a test of yours needs one.
+   * @since 0.2.0
+   */
+  constructor(key: string) {
+    const todo = 'release the read lock first, or take the write lock from the start'
+    super('ERR_LOCK_DEADLOCK', `lock "${key}" is held to read by the owner that asks to write; ${todo}`, key)
+    this.keys = [key]
+  }
+}
+
 /** Why a call ends that had no connection: `error`, unless that says all there is to say. */
 export function outOfReach(error: Error, what = 'Redis is out of reach'): LockConnectionError {
   return error instanceof LockConnectionError ? error : new LockConnectionError(what, error)

@@ -21,6 +21,7 @@ export {
   LockArgumentError,
   LockClosedError,
   LockConnectionError,
+  LockDeadlockError,
   LockError,
   LockLostError,
   LockTimeoutError,
@@ -29,7 +30,7 @@ export type { ClientEvents } from './events.ts'
 export type { Via } from './kind.ts'
 export type { HolderState, LockState, WaiterState } from './kinds/state.ts'
 export type { Lease } from './lease/lease.ts'
-export type { Lock } from './lock.ts'
+export type { Lock, ReadWriteLock } from './lock.ts'
 export { locked } from './locked.ts'
 export type { ClientStats, TimeStats } from './observe/stats.ts'
 export type { ClientOptions, CloseOptions, LockOptions, Replicas, SemaphoreOptions } from './options.ts'

@@ -166,8 +166,12 @@ export interface Inspection<State> {
 
 /** A kind of lock in one client. What it need not have is undefined where it has not; nothing else has to be asked then. */
 export interface Kind<State = unknown> {
-  /** Whether several owners may hold at a time, and none re-enters: after a grant there may be more to have. */
+  /** Whether several owners may hold at a time: after a grant there may be more to have. */
   readonly shared: boolean
+  /** Whether an owner that holds it is granted it again. */
+  readonly reentrant: boolean
+  /** Whether clients leave it to each other: it goes from one to the next, and to nobody else. */
+  readonly inTurns: boolean
   readonly queue: FairQueue | undefined
   readonly handOff: HandOff | undefined
   readonly confirmation: Confirmation | undefined

@@ -59,6 +59,25 @@ export interface Lock<Options extends LockOptions = LockOptions> {
   inspect(): Promise<LockState>
 }
 
+/**
+ * A lock of one key that many may read, or one may write. Made by `LockClient.readWrite`.
+ * @since 0.2.0
+ */
+export interface ReadWriteLock {
+  /** Which lock it is, among the read-write locks. @since 0.2.0 */
+  readonly key: string
+  /** Held by any number of owners at a time, while nobody writes. @since 0.2.0 */
+  readonly read: Lock
+  /** Held by one owner, while nobody else reads. @since 0.2.0 */
+  readonly write: Lock
+  /**
+   * Who holds it and who is queued for it, to read or to write, as Redis has them now. Writes nothing.
+   * @throws what `LockClient.inspect` throws
+   * @since 0.2.0
+   */
+  inspect(): Promise<LockState>
+}
+
 export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, SemaphoreOptions> {
   readonly key: string
   readonly calls: Calls<LockState>

@@ -85,7 +85,7 @@ export class Locks<State = unknown> {
     const channels = link.channels(keys)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     const awaited = (key: string) => (this.local.get(key)?.waiting ?? 0) > 0
-    const turns = kind.shared ? noTurns : new Turns(clock, key => channels.hears(key, 'unlock'), awaited)
+    const turns = kind.inTurns ? new Turns(clock, key => channels.hears(key, 'unlock'), awaited) : noTurns
     this.local = new LocalLocks(turns, settings.outageTimeout, kind.shared)
     this.acquirer = new Acquirer(kind, channels, clock, patience, this.local, {
       waiting: waiter => observer.tell('waiting', waiter, this),
@@ -133,7 +133,7 @@ export class Locks<State = unknown> {
     // Without a queue there is nothing but the line.
     const { queue } = this.kind
     const { label, lease, headStart, wants } = call
-    const mayReenter = owner !== undefined && !this.kind.shared
+    const mayReenter = owner !== undefined && this.kind.reentrant
     const wish: Wish = {
       claim: { key, id, owner: owner ?? id, label, lease, headStart, wants },
       mode: once ? 'once' : call.fair && queue ? 'queue' : 'line',

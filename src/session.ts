@@ -56,7 +56,8 @@ export class Session {
       granted: (id, token, via, lock) => {
         for (const locks of this.#all) if (locks.granted(id, token, via)) return
         // Nobody waits for it, so it goes back. Which kind it is of, only the name of the lock tells.
-        this.#about(lock, ({ kind }, key) => kind.giveBack({ key, id }).catch(failed))
+        const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
+        locks?.kind.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)
       },
       lost: (id, token) => {
         for (const { acquirer, holding } of this.#all) {
@@ -65,8 +66,10 @@ export class Session {
         }
       },
       unlocked: (lock, by) => {
-        // Of our own releases the reply tells.
-        if (by !== link.ids.client) this.#about(lock, ({ acquirer }, key) => acquirer.unlocked(key, by))
+        // Of our own releases the reply tells; but only that kind whose lock it was, and not the other side of a lock that has two.
+        const sides = this.#all.filter(({ keys }) => keys.keyOf(lock) !== undefined)
+        if (by === link.ids.client && sides.length < 2) return
+        for (const { acquirer, keys } of sides) acquirer.unlocked(keys.keyOf(lock) as string, by)
       },
       entered: (lock, owner) => this.#about(lock, ({ acquirer }, key) => acquirer.entered(key, owner)),
       down: error => {
@@ -188,11 +191,11 @@ export class Session {
     }
   }
 
-  /** Calls `tell` with the kind that has a lock of this name, and with the lock's key. */
+  /** Calls `tell` with each kind that has a lock of this name, and with the lock's key: kinds may be sides of one lock. */
   #about(lock: string, tell: (locks: Locks, key: string) => unknown): void {
     for (const locks of this.#all) {
       const key = locks.keys.keyOf(lock)
-      if (key !== undefined) return void tell(locks, key)
+      if (key !== undefined) tell(locks, key)
     }
   }
 }

@@ -4,6 +4,7 @@
 -- Repeating it with the same id changes nothing: an id that holds gets the same grant, an id that is queued keeps its
 -- place (I5). Holds that have lapsed are found here, by the server's clock (I1); what they leave goes to the queue
 -- first, whoever asks (I3, I4). A key that is new or was lost (clock 0) may have left its queue behind: then the queue itself is asked.
+-- Where the deadlines were lost, the holds were, too (lua/shared/lapse.lua).
 -- The first write of a plain grant is HSET, so a server at maxmemory refuses it whole.
 --
 -- KEYS
@@ -25,30 +26,37 @@ local id = claim:sub(1, ID_END)
 -- include: time
 local wants, of = claim:match(WANTS, TERMS_AT)
 -- include: deadlines
+-- include: re-enter
 
 -- The usual case stands before everything that it does not need.
-if not record and not queued and clock ~= NO_CLOCK and taken + wants <= of + 0 then
+local known = clock ~= NO_CLOCK and (taken == 0 or redis.call('EXISTS', deadlines) == 1)
+if not record and not queued and known and taken + wants <= of + 0 then
   taken = taken + wants
   -- include: clock
   -- include: hold { token = tick }
   return 'granted ' .. tick
 end
 
--- include: keys { holds = nil }
+-- include: queues
+-- include: line
 -- include: lapse
 if more then return 'unfinished' end
 if record then
   local lives = tonumber(redis.call('ZSCORE', deadlines, id) or nil)
   if lives then
     if queued then
-      redis.call('ZREM', queue, claim)
-      -- include: admit { by = nil, mine = nil }
+      redis.call('ZREM', line, claim)
+      -- include: admit { by = nil, mine = nil, asks = nil }
     end
     return 'granted ' .. record:sub(1, TOKEN_END) .. ' ' .. lives - now
   end
 end
 
-local leftBehind = clock == NO_CLOCK and redis.call('EXISTS', queue) == 1
+local leftBehind = false
+if clock == NO_CLOCK then
+  -- include: remains
+  leftBehind = remains
+end
 if leftBehind then queued = LIFE_UNKNOWN end
 
 local ticket = NO_TICKET
@@ -56,10 +64,11 @@ if mode == 'queue' and (queued or taken + wants > of + 0) then
   local ttl, headStart = claim:match(WAITING, TERMS_AT)
   -- include: clock
   ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
-  local joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
-  -- include: enqueue { fresh = redis.call('ZCOUNT', queue, '-inf', '+inf') == 1 }
+  local joined = redis.call('ZADD', line, 'NX', ticket, claim) == 1
+  -- include: enqueue { queue = line, fresh = redis.call('ZCOUNT', line, '-inf', '+inf') == 1 }
+  -- include: linger
   if not joined then
-    ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
+    ticket = string.format('%.0f', redis.call('ZSCORE', line, claim))
     redis.call('ZADD', expiry, now + ttl, id)
     redis.call('PEXPIREAT', expiry, queued)
   end
@@ -67,7 +76,7 @@ if mode == 'queue' and (queued or taken + wants > of + 0) then
 end
 
 if queued then
-  -- include: admit { by = nil, mine = id }
+  -- include: admit { by = nil, mine = id, asks = line }
   for i = 1, #admitted, 2 do
     if admitted[i] == claim then return 'granted ' .. admitted[i + 1] end
   end
@@ -81,6 +90,10 @@ if not queued and taken + wants <= of + 0 then
 end
 if leftBehind and queued and mode ~= 'queue' then redis.call('HSET', lock, 'queued', queued) end
 
-local position = ticket == NO_TICKET and NOT_QUEUED or redis.call('ZRANK', queue, claim) + 1
+local place = NOT_QUEUED
+if ticket ~= NO_TICKET then
+  -- include: position
+  place = position
+end
 -- include: first-end
-return 'refused ' .. ttl .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. string.format('%.0f', math.max(clock, micros)) .. ' ' .. bytes .. ' ' .. names
+return 'refused ' .. ttl .. ' ' .. place .. ' ' .. ticket .. ' ' .. since .. ' ' .. string.format('%.0f', math.max(clock, micros)) .. ' ' .. bytes .. ' ' .. names

@@ -20,7 +20,7 @@ local id = only or ''
 -- include: permits
 -- include: deadlines
 
--- include: keys { holds = nil }
+-- include: queues
 -- include: time
 if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
 -- include: lapse
@@ -41,6 +41,6 @@ if found then
   redis.call('HSET', lock, 'forced', request)
 end
 -- Also where nobody is left to lose anything: what has lapsed is for those who wait.
--- include: admit { by = nil, mine = nil }
+-- include: admit { by = nil, mine = nil, asks = nil }
 if not found then return 'free' end
 return (unfinished or more) and 'unfinished' or 'released'

@@ -1,19 +1,19 @@
--- inspect: the state of a semaphore as it stands, for people and tools; of many holders and of a long queue one page. Writes nothing.
+-- inspect: the state of a lock as it stands, for people and tools; of many holders and of a long queue one page. Writes nothing.
 --
 -- KEYS
 --   lock     HASH    the lock; its other keys follow from it (lua/shared/keys.lua, lua/shared/deadlines.lua)
 -- ARGV
---   most     number  how many waiters, and how many holders, at most
+--   most     number  how many waiters of each queue, and how many holders, at most
 --   from     number  how many holders have been read before
 --   ticket?  string  of the last waiter of the page before, if there was one
---   behind?  string  its claim
+--   behind?  string  its claim: then only its queue is read
 -- Replies
---   state    now µs, {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}
+--   state    now µs, {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}, {how many of each queue}
 local id = ''
 -- include: permits
 -- include: deadlines
 
--- include: keys { holds = nil }
+-- include: queues
 -- include: time
 local least = redis.call('ZCOUNT', deadlines, '-inf', '(' .. now) + from
 local live = redis.call('ZRANGE', deadlines, least, least + most - 1, 'WITHSCORES')
@@ -21,15 +21,24 @@ local records = {}
 for i = 1, #live, 2 do
   records[#records + 1] = redis.call('HMGET', lock, live[i])[1] or ''
 end
-local place = behind and redis.call('ZRANK', queue, behind)
-local start = place and place + 1 or behind and redis.call('ZCOUNT', queue, '-inf', '(' .. ticket) or 0
-local page, times = redis.call('ZRANGE', queue, start, start + most - 1, 'WITHSCORES'), {}
-for i = 1, #page, 2 do
-  local waiter = page[i]:sub(1, ID_END)
-  local deadline = redis.call('ZSCORE', expiry, waiter)
-  if deadline then
-    times[#times + 1] = waiter
-    times[#times + 1] = deadline
+local page, times, sizes = {}, {}, {}
+if behind then
+  -- include: line { claim = behind }
+  lines = { line }
+end
+for _, line in ipairs(lines) do
+  local place = behind and redis.call('ZRANK', line, behind)
+  local start = place and place + 1 or behind and redis.call('ZCOUNT', line, '-inf', '(' .. ticket) or 0
+  local entries = redis.call('ZRANGE', line, start, start + most - 1, 'WITHSCORES')
+  sizes[#sizes + 1] = #entries / 2
+  for i = 1, #entries, 2 do
+    page[#page + 1], page[#page + 2] = entries[i], entries[i + 1]
+    local waiter = entries[i]:sub(1, ID_END)
+    local deadline = redis.call('ZSCORE', expiry, waiter)
+    if deadline then
+      times[#times + 1] = waiter
+      times[#times + 1] = deadline
+    end
   end
 end
-return { 'state', string.format('%.0f', micros), live, records, page, times }
+return { 'state', string.format('%.0f', micros), live, records, page, times, sizes }

@@ -18,12 +18,13 @@
 -- include: permits
 -- include: deadlines
 
--- include: keys { holds = nil }
+-- include: queues
 
 local outcome = 'absent'
 if entry then
+  -- include: line { claim = entry }
   redis.call('ZREM', expiry, id)
-  if redis.call('ZREM', queue, entry) == 1 then outcome = 'left' end
+  if redis.call('ZREM', line, entry) == 1 then outcome = 'left' end
 end
 if record then
   outcome = 'returned'
@@ -33,5 +34,5 @@ end
 if outcome == 'absent' then return outcome end
 
 -- include: time
--- include: vacate { by = nil, mine = nil }
+-- include: vacate { by = nil, mine = nil, asks = nil }
 return unfinished and 'unfinished' or outcome

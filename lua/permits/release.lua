@@ -6,10 +6,10 @@
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua, lua/shared/deadlines.lua)
 -- ARGV
---   id          string  the hold to end; waiters of the same client are told of their grants by the reply
+--   id          string  the hold to end; waiters of the same client, in the same queue, are told of their grants by the reply
 -- Replies
 --   released    how many heard that permits are free. Absent: nobody, or they went to waiters of the fair queue
---   passed      id, token, ttl ms, and so on: waiters of the same client are holders now
+--   passed      id, token, ttl ms, and so on: such waiters are holders now
 --   unfinished  the same, of none or more; who else follows is found by lua/permits/sweep.lua, because they are so many
 --   ended       there was no such hold
 -- Invariants: I2 I3 I4 I5 I7
@@ -21,18 +21,20 @@ local client = id:sub(1, CLIENT_END)
 -- The usual case stands before everything that it does not need.
 if not queued then
   -- include: give-up
-  local told = redis.pcall('PUBLISH', lock .. ':unlock', 'free ' .. client)
-  return 'released ' .. (tonumber(told) or 0)
+  -- include: opened
+  return 'released ' .. heard
 end
 
--- include: keys { holds = nil }
+-- include: queues
 -- include: time
 -- include: give-up
--- include: vacate { by = client, mine = client }
+-- include: line { claim = record:sub(CLAIM_AT) }
+-- include: vacate { by = client, mine = client, asks = line }
 local passed = ''
 for i = 1, #admitted, 2 do
   local claim = admitted[i]
-  if claim:sub(1, CLIENT_END) == client then
+  -- include: told { mine = client, asks = line }
+  if told then
     passed = passed .. ' ' .. claim:sub(1, ID_END) .. ' ' .. admitted[i + 1] .. ' ' .. claim:match(LEASE, TERMS_AT)
   end
 end

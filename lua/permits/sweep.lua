@@ -10,7 +10,7 @@ local id = ''
 -- include: permits
 -- include: deadlines
 
--- include: keys { holds = nil }
+-- include: queues
 -- include: time
--- include: vacate { by = nil, mine = nil }
+-- include: vacate { by = nil, mine = nil, asks = nil }
 return unfinished and 'unfinished' or 'swept'

@@ -9,7 +9,7 @@
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua, lua/shared/deadlines.lua)
 -- ARGV
 --   ttl         ms      the waiters' own expiry
---   waiters...  claim, ticket: the client's waiters, 500 at most
+--   waiters...  claim, ticket: the client's waiters in one queue, 500 at most
 -- Replies
 --   tended      ttl ms, held for ms, clock, bytes of a holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
 --   unfinished  the waiters are queued, but there was so much to do that the server had to do something else first; ask again
@@ -19,7 +19,8 @@ local id = client
 -- include: permits
 -- include: deadlines
 
--- include: keys { holds = nil }
+-- include: queues
+-- include: line { claim = waiters[1] }
 -- include: time
 -- include: trim { timetable = expiry }
 -- include: lapse
@@ -41,13 +42,14 @@ for i = 1, #waiters, 2 do
   end
 end
 if #joins > 0 then
-  redis.call('ZADD', queue, 'NX', unpack(joins))
+  redis.call('ZADD', line, 'NX', unpack(joins))
   redis.call('ZADD', expiry, unpack(times))
-  -- include: enqueue { fresh = true, tick = string.format('%.0f', clock) }
+  -- include: enqueue { queue = line, fresh = true, tick = string.format('%.0f', clock) }
+  -- include: linger
   redis.call('PEXPIREAT', expiry, queued)
   -- include: place { id = client }
 end
--- include: admit { by = nil, mine = client }
+-- include: admit { by = nil, mine = client, asks = line }
 if unfinished then return { 'unfinished' } end
 if #admitted > 0 then records = redis.call('HMGET', lock, unpack(ids)) end
 
@@ -60,7 +62,8 @@ for i = 1, #waiters, 2 do
     local lives = tonumber(redis.call('ZSCORE', deadlines, ids[at]))
     reply[#reply + 1] = { records[at]:sub(1, TOKEN_END), lives - now, 'handoff' }
   else
-    reply[#reply + 1] = redis.call('ZRANK', queue, waiters[i]) + 1
+    -- include: position { claim = waiters[i] }
+    reply[#reply + 1] = position
   end
 end
 return reply

@@ -1,20 +1,18 @@
--- admit: makes waiters of a semaphore's fair queue holders, from the head on, for as long as the head fits (I3, I4).
+-- admit: makes waiters of the fair queue holders, for as long as there is room for the next one (I3, I4). Who that is, is the rule of
+-- the kind (`choose`).
 --
--- Strictly first come, first served: a head that wants more than is free is waited for, and nobody passes it. Whether a claim
--- fits is judged by its own number, so that a deployment that raises it works while both numbers are in use.
+-- The grants to one client go in one message. Its count decides whether they are: where nobody hears it, all of them are taken back
+-- before anything of them has been written, and the next waiters have their turn. Those that need no message are a group of their own.
 --
--- A waiter is passed over, and so dropped, for the reasons of lua/shared/promote.lua; one that needs no message, not for being deaf. The grants to one client go in one
--- message. Its count decides whether they are: where nobody hears it, all of them are taken back before anything of them has
--- been written, and the next waiters have their turn.
---
--- Where nobody is left, the unfair waiters are told that permits may be free.
+-- Where nobody is left, the unfair waiters are told that there may be room.
 --
 -- Takes
 --   by?         string   the client that has released, and needs no telling; absent: all do
---   mine?       string   how ids begin that need no message: the reply of this script tells their client; absent: none does
+--   mine?       string   lua/shared/told.lua
+--   asks?       ZSET     the same
 --   lock        HASH     the lock
 --   deadlines   ZSET     lua/shared/deadlines.lua
---   queue       ZSET     fair waiters by ticket
+--   lines       list     the queues of the fair waiters
 --   expiry      ZSET     waiters' deadlines
 --   now         ms       the server's time
 --   micros      µs       the same
@@ -25,58 +23,38 @@
 --   clock       µs       up to the last token
 --   keep        ms       the lock's key may live longer
 -- Gives
---   admitted    list     claim, token, for each, in the order of the queue
---   heard       number   how many were told that permits may be free
+--   admitted    list     claim, token, for each, client by client
+--   heard       number   how many were told that there may be room
 --   unfinished  boolean  so many were looked at that the next call has to go on
 -- Constants
---   MOST_ADMITTED = 250  waiters looked at, by one call
+--   TOLD = ''  for the name of a client, those that need no message
 admitted, unfinished, heard = {}, false, 0
-local left, deaf, again, undone = MOST_ADMITTED, {}, queued ~= nil, false
+local left, deaf, undone, again = MOST_ADMITTED, {}, false, queued ~= nil
 while again do
   again = false
-  local clients, grants = {}, {}
-  local first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
-  local fits = true
-  while first[1] and fits and left > 0 do
-    local claim = first[1]
+  -- include: choose
+  local groups, grants = {}, {}
+  for _, claim in ipairs(chosen) do
     local waiter, client = claim:sub(1, ID_END), claim:sub(1, CLIENT_END)
-    local ttl, headStart = claim:match(WAITING, TERMS_AT)
-    local told = mine and waiter:sub(1, #mine) == mine
-    local missed = deaf[client] and not told
-    local live = not missed and (first[2] + headStart) / 1000 + ttl >= now
-    if not live and not missed then
-      local deadline = redis.call('ZSCORE', expiry, waiter)
-      live = deadline and tonumber(deadline) >= now
+    -- include: clock
+    -- include: told
+    local group = told and TOLD or client
+    local grant = grants[group]
+    if not grant then
+      grant = { claims = {}, ids = {}, tokens = {}, wants = 0 }
+      grants[group] = grant
+      groups[#groups + 1] = group
     end
-    if live then
-      local wants, of = claim:match(WANTS, TERMS_AT)
-      fits = taken + wants <= of + 0
-      if fits then
-        taken = taken + wants
-        -- include: clock
-        if not grants[client] then
-          grants[client] = { claims = {}, tokens = {}, ids = {}, told = {}, wants = 0 }
-          clients[#clients + 1] = client
-        end
-        local grant = grants[client]
-        local at = #grant.claims + 1
-        grant.claims[at], grant.tokens[at], grant.wants = claim, tick, grant.wants + wants
-        if not told then
-          grant.ids[#grant.ids + 1], grant.told[#grant.told + 1] = waiter, tick
-        end
-      end
-    end
-    if fits then
-      left = left - 1
-      redis.call('ZREM', queue, claim)
-      first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
-    end
+    local at = #grant.claims + 1
+    grant.claims[at], grant.ids[at], grant.tokens[at] = claim, waiter, tick
+    grant.wants = grant.wants + claim:match(WANTS, TERMS_AT)
   end
-  for _, client in ipairs(clients) do
+  local fields, ends, last = {}, {}, 0
+  for _, client in ipairs(groups) do
     local grant = grants[client]
     local heard = 1
-    if #grant.ids > 0 then
-      local words = 'handoff ' .. table.concat(grant.ids, ',') .. ' ' .. table.concat(grant.told, ',')
+    if client ~= TOLD then
+      local words = 'handoff ' .. table.concat(grant.ids, ',') .. ' ' .. table.concat(grant.tokens, ',')
       heard = redis.pcall('PUBLISH', INBOX .. client, words .. ' ' .. lock)
       --[[cluster
       if heard == 0 then
@@ -91,15 +69,27 @@ while again do
       taken = taken - grant.wants
     else
       for i, claim in ipairs(grant.claims) do
-        local token = grant.tokens[i]
-        -- include: hold
+        local token, waiter, deadline = grant.tokens[i], grant.ids[i], now + claim:match(LEASE, TERMS_AT)
+        fields[#fields + 1] = waiter
+        fields[#fields + 1] = token .. ' ' .. claim
+        ends[#ends + 1] = deadline
+        ends[#ends + 1] = waiter
+        last = math.max(last, deadline)
         admitted[#admitted + 1] = claim
         admitted[#admitted + 1] = token
+        -- include: own
       end
     end
   end
+  if #fields > 0 then
+    -- include: life { deadline = last }
+    redis.call('HSET', lock, 'taken', taken, 'clock', string.format('%.0f', clock), 'keep', keep, unpack(fields))
+    redis.call('ZADD', deadlines, unpack(ends))
+    redis.call('PEXPIREAT', deadlines, keep)
+    if life then redis.call('PEXPIREAT', lock, keep) end
+  end
   unfinished = left == 0
-  if not first[1] then
+  if nobody then
     redis.call('HDEL', lock, 'queued')
     queued, again = nil, false
     --[[cluster
@@ -109,8 +99,6 @@ while again do
     again = false
   end
 end
--- Who was written before has written the sum with what nobody heard of.
-if undone then redis.call('HSET', lock, 'taken', taken) end
 if not queued then
   heard = tonumber(redis.pcall('PUBLISH', lock .. ':unlock', by and 'free ' .. by or 'free')) or 0
 end

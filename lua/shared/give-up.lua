@@ -1,4 +1,4 @@
--- give-up: ends one hold of a semaphore.
+-- give-up: ends one hold.
 --
 -- ZREM and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET.
 --
@@ -13,3 +13,4 @@ taken = taken - record:match(WANTS, RECORD_TERMS_AT)
 redis.call('ZREM', deadlines, id)
 redis.call('HDEL', lock, id)
 redis.call('HSET', lock, 'taken', taken)
+-- include: disown

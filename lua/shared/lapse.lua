@@ -1,6 +1,7 @@
 -- lapse: ends the holds whose leases are over (I1), those first that have been over for longest.
 --
--- Where the deadlines were lost, nobody can tell how long a hold lasts: then none does, as where the lock itself was lost (I8).
+-- Where the deadlines were lost, nobody can tell how long a hold lasts: then none does, as where the lock itself was lost (I8). What
+-- is left of deadlines then is nobody's.
 --
 -- Takes
 --   lock       HASH    the lock
@@ -16,13 +17,18 @@
 -- Constants
 --   MOST_LAPSED = 250  holds, by one call
 more = false
+if clock == NO_CLOCK then redis.call('UNLINK', deadlines) end
 if taken > 0 then
   local many = redis.call('ZCOUNT', deadlines, '-inf', '(' .. now)
   if many > 0 then
     local over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)
     local records = redis.call('HMGET', lock, unpack(over))
     for i = 1, #over do
-      if records[i] then taken = taken - records[i]:match(WANTS, RECORD_TERMS_AT) end
+      local record = records[i]
+      if record then
+        taken = taken - record:match(WANTS, RECORD_TERMS_AT)
+        -- include: disown
+      end
     end
     redis.call('ZREM', deadlines, unpack(over))
     redis.call('HDEL', lock, unpack(over))

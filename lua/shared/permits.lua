@@ -14,7 +14,8 @@
 --   keep     ms      at which the lock's own key expires, or 0
 --   record?  string  "<token> <claim>", if the id is a holder's
 -- Constants
---   RECORD_TERMS_AT = 46                            in a record, the claim without its id
+--   CLAIM_AT = 18                                   in a record, the claim
+--   RECORD_TERMS_AT = 46                            the same without its id
 --   WANTS = '^ %d+ %d+ %d+ %d+ (%d+)/(%d+) '        permits, and of how many
 --   NAMES_BEHIND = '^ (%d+) %d+ %d+ %d+ %d+/%d+ (.*)$'  owner bytes; owner and label
 local fields = redis.call('HMGET', lock, 'taken', 'clock', 'queued', 'keep', id)

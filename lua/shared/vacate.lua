@@ -3,9 +3,10 @@
 -- Takes
 --   by?         string   lua/shared/admit.lua
 --   mine?       string   the same
+--   asks?       ZSET     the same
 --   lock        HASH     the lock
 --   deadlines   ZSET     lua/shared/deadlines.lua
---   queue       ZSET     fair waiters by ticket
+--   lines       list     the queues of the fair waiters
 --   expiry      ZSET     waiters' deadlines
 --   now         ms       the server's time
 --   micros      µs       the same

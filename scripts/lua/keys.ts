@@ -11,9 +11,11 @@ export function checkKeys({ file, header, lines }: Source): void {
   const makers = code.filter(line => /':\w+'/.test(line) && !line.includes("'PUBLISH', lock .. ':unlock', "))
   for (const line of makers) {
     const names = /^([\w, ]+) = /.exec(line)?.[1]?.split(', ') ?? ['']
-    const given = names.every(name => header.gives.some(each => each.name === name && each.type === 'ZSET'))
+    const given = names.every(name =>
+      header.gives.some(each => each.name === name && ['ZSET', 'list'].includes(each.type)),
+    )
     if (!given) throw new Error(`${file}: makes a key that it does not give: ${line}`)
-    const unasked = names.find(name => !new RegExp(`, ${name}\\b`).test(asked))
+    const unasked = names.find(name => !new RegExp(`, (${name}\\b|unpack\\(${name}\\))`).test(asked))
     if (unasked !== undefined) throw new Error(`${file}: does not ask whether the key "${unasked}" is on this node`)
   }
 }

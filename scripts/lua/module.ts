@@ -103,6 +103,12 @@ function literals(node: Record<string, unknown> | undefined): string[] {
   return []
 }
 
+/** Those of its includes, too. */
+function repliesOf({ header, lines }: Source): string[] {
+  const included = lines.flatMap(line => (typeof line === 'string' ? [] : repliesOf(line.source)))
+  return [...new Set([...header.replies, ...included])]
+}
+
 function camel(name: string): string {
   return name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
 }
@@ -112,8 +118,9 @@ function constant({ name }: Source): string {
 }
 
 /** A script, whose names may be shorter than in the header of its file. */
-function compile(script: Source, { keys, args, replies }: Header) {
+function compile(script: Source, { keys, args }: Header) {
   const { file, name, header } = script
+  const replies = repliesOf(script)
   const code = pieces(script)
   const list = [...preamble('KEYS', header.keys), ...preamble('ARGV', header.args), ...code]
   const tree = luaparse.parse(whole(list), { luaVersion: '5.1' })
@@ -135,8 +142,11 @@ function compile(script: Source, { keys, args, replies }: Header) {
  * `namesFor`: what stands in the texts for the names of these files.
  */
 export function modulesOf(root: URL, namesFor = shortNames): Map<string, string> {
-  const folders = readdirSync(root, { withFileTypes: true }).filter(entry => entry.isDirectory())
-  const kinds = folders.map(({ name }) => name).filter(name => name !== 'shared')
+  const kinds = foldersIn(root).flatMap(folder => {
+    if (folder === 'shared') return []
+    const variants = foldersIn(new URL(`${folder}/`, root))
+    return variants.length > 0 ? variants.map(variant => `${folder}/${variant}`) : [folder]
+  })
   const sources = kinds.map(kind => new Sources(root, kind))
   refuseCommon(sources.map(({ unused }) => unused))
   const modules = new Map(kinds.map((kind, i) => [kind, moduleOf(sources[i]!, namesFor)]))
@@ -149,6 +159,10 @@ export function modulesOf(root: URL, namesFor = shortNames): Map<string, string>
     )
   }
   return modules
+}
+
+function foldersIn(root: URL): string[] {
+  return readdirSync(root, { withFileTypes: true }).flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
 }
 
 /** What is shared need not be of use to every kind, but to one. */

@@ -35,7 +35,7 @@ export function checkNames(source: Source): void {
     if (name === 'KEYS' || name === 'ARGV') fail('KEYS and ARGV are read through the names of the header')
     const does = written ? 'changes' : 'takes'
     if (by) fail(`its include "${by.name}" ${does} "${name}", which is neither made here nor declared`)
-    if (!isInclude(source) && !readable.has(name)) fail(`"${name}" is a global`)
+    if (!source.isInclude && !readable.has(name)) fail(`"${name}" is a global`)
     if (written) fail(`writes "${name}", which it neither changes nor gives`)
     fail(`reads "${name}", which it does not take`)
   }
@@ -173,10 +173,6 @@ export function walk(node: unknown, visit: (identifier: Identifier, written: boo
     const assigns = it['type'] === 'AssignmentStatement' || it['type'] === 'LocalStatement'
     for (const [part, value] of Object.entries(it)) walk(value, visit, assigns && part === 'variables')
   }
-}
-
-function isInclude({ file }: Source): boolean {
-  return file.startsWith('lua/shared/')
 }
 
 function names(list: readonly { readonly name: string }[]): Set<string> {

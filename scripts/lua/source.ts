@@ -7,6 +7,8 @@ export interface Source {
   /** Beginning with `lua/`, for messages. */
   readonly file: string
   readonly name: string
+  /** It is no script. */
+  readonly isInclude: boolean
   readonly header: Header
   /** Without comments and indentation. */
   readonly lines: readonly Line[]
@@ -39,18 +41,28 @@ export class Sources {
   readonly #headers = new Map<string, Header>()
   readonly #constants = new Map<string, string>()
   readonly #used = new Set<string>()
+  /** Where each include is. */
+  readonly #paths = new Map<string, string>()
   /** By their names; undefined while they are being read. */
   readonly #read = new Map<string, Source | undefined>()
 
-  /** The scripts of a kind are in the folder of its name; what they include, in `shared/`. */
+  /**
+   * The scripts of a kind are in the folder of its name; what they include, in `shared/`. Of kinds with the same scripts each has a
+   * folder inside theirs, with the includes in which it differs.
+   */
   constructor(root: URL, kind: string) {
     this.#root = root
-    const scripts = this.#namesIn(`${kind}/`)
-    for (const path of [...scripts, ...this.#namesIn(shared)]) this.#headers.set(path, this.#headerOf(path))
-    this.scripts = scripts.map(path => this.#sourceOf(path, path.slice(kind.length + 1)))
+    const [folder, variant] = kind.split('/') as [string, string?]
+    const scripts = this.#namesIn(`${folder}/`)
+    const own = variant === undefined ? [] : this.#namesIn(`${kind}/`)
+    const includes = [...own, ...this.#namesIn(shared)]
+    for (const path of [...scripts, ...includes]) this.#headers.set(path, this.#headerOf(path))
+    for (const path of includes) this.#paths.set(path.slice(path.lastIndexOf('/') + 1), path)
+    if (this.#paths.size < includes.length) fail(kind, 'an include of its own has the name of a shared one')
+    this.scripts = scripts.map(path => this.#sourceOf(path, path.slice(folder.length + 1), false))
     this.includes = [...this.#read.values()].filter(source => source !== undefined)
     this.unused = [...this.#headers].flatMap(([path, { constants }]) => [
-      ...(path.startsWith(shared) && !this.#read.has(path.slice(shared.length))
+      ...(includes.includes(path) && !this.#read.has(path.slice(path.lastIndexOf('/') + 1))
         ? [problem(path, 'nobody includes it')]
         : []),
       ...[...constants.keys()]
@@ -79,26 +91,36 @@ export class Sources {
     return header
   }
 
-  #sourceOf(path: string, name: string): Source {
+  #sourceOf(path: string, name: string, isInclude: boolean): Source {
     const lines = this.#text(path)
       .split('\n')
       .flatMap((line): Line[] => {
         const [, included, bound] = /^\s*-- include: (\S+)(?: (\{.*\}))?$/.exec(line) ?? []
-        if (included !== undefined) return [{ source: this.#include(path, included), bound: this.#bound(path, bound) }]
+        if (included !== undefined) return [this.#inclusion(path, included, bound)]
         const code = line.replace(/(^|\s)--(\s.*)?$/, '').trim()
         return code ? [this.#withConstants(code)] : []
       })
-    return { file: `lua/${path}.lua`, name, header: this.#headers.get(path)!, lines }
+    return { file: `lua/${path}.lua`, name, isInclude, header: this.#headers.get(path)!, lines }
+  }
+
+  #inclusion(by: string, name: string, table?: string): Inclusion {
+    const source = this.#include(by, name)
+    const bound = this.#bound(by, table)
+    // Another kind's include of this name may need more than this one's.
+    const differs = !this.#paths.get(name)!.startsWith(shared)
+    for (const each of differs ? [...bound.keys()] : []) {
+      if (!source.header.takes.some(taken => taken.name === each)) bound.delete(each)
+    }
+    return { source, bound }
   }
 
   #include(by: string, name: string): Source {
     const known = this.#read.get(name)
     if (known) return known
     if (this.#read.has(name)) fail(by, `"${name}" includes itself`)
-    const path = shared + name
-    if (!this.#headers.has(path)) fail(by, `there is no include "${name}"`)
+    const path = this.#paths.get(name) ?? fail(by, `there is no include "${name}"`)
     this.#read.set(name, undefined)
-    const source = this.#sourceOf(path, name)
+    const source = this.#sourceOf(path, name, true)
     // Behind those that it includes.
     this.#read.delete(name)
     this.#read.set(name, source)

@@ -48,7 +48,9 @@ export class MultiLock {
 
   /** @internal */
   constructor(parts: readonly KeyedLock[], settings: Settings) {
-    const byOrder = new Map(parts.map(part => [part.order, part]))
+    const byOrder = new Map<string, KeyedLock>()
+    // To write is to read as well.
+    for (const part of parts) if (byOrder.get(part.order)?.calls.shared !== false) byOrder.set(part.order, part)
     this.#parts = [...byOrder.keys()].sort().map(order => byOrder.get(order)!)
     this.#settings = settings
   }

@@ -2,7 +2,7 @@
  * A claim as Redis has it: everything that a grant needs, in one text.
  *
  *   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
- *   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <permits>/<of> <owner><label>"    of a semaphore
+ *   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <permits>/<of> <owner><label>"    of a semaphore, and of a read-write lock
  *
  * A client sends it with its request; it waits in the queue, and stands in the lock's `holder` afterwards. The owner is
  * measured in bytes, because it may contain whatever a string may, and so may the label, which is the rest. 0 bytes: the
@@ -23,7 +23,7 @@ export interface DecodedClaim {
   readonly waiterTtl: number
   /** µs, as tickets are. */
   readonly headStart: number
-  /** How many permits of a semaphore, and of how many; undefined: it is no claim of a semaphore. */
+  /** How many permits, and of how many; undefined: a mutex has none. */
   readonly wants?: readonly [permits: number, of: number]
 }
 
@@ -34,8 +34,9 @@ export interface DecodedHolder {
   readonly claim: DecodedClaim
 }
 
-/** `waiterTtl`: ms. */
-export function encodeClaim({ id, owner, label, lease, headStart, wants }: Claimed, waiterTtl: number): string {
+/** `waiterTtl`: ms. `wants`: what every claim of this kind does. */
+export function encodeClaim(claim: Claimed, waiterTtl: number, wants = claim.wants): string {
+  const { id, owner, label, lease, headStart } = claim
   const queueing = `${lease} ${waiterTtl} ${headStart && Math.round(headStart * 1000)}`
   const terms = wants === undefined ? queueing : `${queueing} ${wants}`
   return owner !== id ? `${id} ${Buffer.byteLength(owner)} ${terms} ${owner}${label}` : `${id} 0 ${terms} ${label}`
@@ -43,7 +44,7 @@ export function encodeClaim({ id, owner, label, lease, headStart, wants }: Claim
 
 const permitsClaim = /^(\S+ \d+ \d+ \d+ \d+) (\d+)\/(\d+)( [\s\S]*)$/
 
-/** Of a semaphore. Undefined: the text is no claim of one. */
+/** Of what has permits. Undefined: the text is no such claim. */
 export function decodePermitsClaim(text: string): (DecodedClaim & { wants: [number, number] }) | undefined {
   const [, before, permits, of, names] = permitsClaim.exec(text) ?? []
   const claim = before && decodeClaim(before + names)

@@ -3,6 +3,7 @@
  * each have the same names, arguments and replies. No waiting and no time-outs here.
  */
 import { surelyUntil } from '../clock.ts'
+import { LockDeadlockError } from '../errors.ts'
 import type {
   Claim,
   Confirmation,
@@ -27,10 +28,13 @@ import type {
 } from '../kind.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
+import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
 /** A kind may have others besides. */
-export type QueueScripts = Pick<typeof scripts, 'acquire' | 'tend' | 'leave' | 'sweep' | 'release' | 'renew'>
+export type QueueScripts = Pick<typeof scripts, 'tend' | 'leave' | 'sweep' | 'release' | 'renew'> & {
+  readonly acquire: (typeof scripts | typeof readWriteScripts)['acquire']
+}
 
 /** Locks renewed by one script call: it bounds the time for which the server does nothing else. */
 const RENEWALS_PER_CALL = 200
@@ -40,6 +44,8 @@ const WAITERS_PER_CALL = 500
 export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   readonly queue: FairQueue = this
   abstract readonly shared: boolean
+  abstract readonly reentrant: boolean
+  abstract readonly inTurns: boolean
   abstract readonly handOff: HandOff | undefined
   abstract readonly inspection: Inspection<LockState>
   readonly confirmation: Confirmation | undefined
@@ -62,6 +68,9 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     this.#waiterTtl = parts.waiterTtl
   }
 
+  /** What each claim wants; undefined: that is up to the claim. */
+  protected readonly wants: string | undefined = undefined
+
   /** How many tokens a grant may have besides its own. */
   protected abstract readonly block: number
 
@@ -79,6 +88,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
       if (status === 'unfinished') return this.#acquire(claim, mode, block)
       if (status === 'refused') return this.#refused(values as string[], sent)
+      if (status === 'deadlock') return Promise.reject(new LockDeadlockError(claim.key))
       const [token, ttl] = values as [string, string | undefined]
       const via = grantedVia[status]
       if (ttl === undefined) {
@@ -204,7 +214,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   protected text(claim: Claim): string {
-    return encodeClaim(claim, this.#waiterTtl)
+    return encodeClaim(claim, this.#waiterTtl, this.wants)
   }
 }
 

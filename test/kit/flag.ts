@@ -66,6 +66,8 @@ type Scripts = typeof texts & {
 
 class Flag implements Kind<FlagState>, Inspection<FlagState> {
   readonly shared = false
+  readonly reentrant = true
+  readonly inTurns = true
   readonly queue = undefined
   readonly handOff = undefined
   readonly confirmation = undefined

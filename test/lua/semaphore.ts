@@ -1,10 +1,12 @@
-/** A semaphore on the server that all tests share: its scripts by name, and its keys. */
+/** A semaphore, or a read-write lock, on the server that all tests share: its scripts by name, and its keys. */
 import type { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { encodeClaim } from '../../src/kinds/claim.ts'
 import type { PermitsNames } from '../../src/kinds/permits/names.ts'
-import { scripts } from '../../src/kinds/permits/scripts.generated.ts'
+import type { scripts as readWriteScripts } from '../../src/kinds/permits/read-write/scripts.generated.ts'
+import { reading } from '../../src/kinds/permits/read-write.ts'
+import type { scripts } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
 import { semaphore } from '../../src/kinds/permits/semaphore.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
@@ -20,24 +22,31 @@ export interface Asker extends Caller {
   readonly wants: string
 }
 
+type PermitsScripts = typeof scripts | typeof readWriteScripts
+type Kind = typeof semaphore | typeof reading
+
 export class TestSemaphore {
   readonly redis: Redis
   readonly names: PermitsNames
-  readonly #scripts: Scripts<typeof scripts>
+  readonly #scripts: Scripts<PermitsScripts>
 
-  private constructor(url: string, connection: Connection) {
+  private constructor(url: string, connection: Connection, kind: Kind) {
     this.redis = plainRedis(url)
-    this.names = new Keys(new Namespace('lock:', false), semaphore).of(freshKey())
+    this.names = new Keys(new Namespace('lock:', false), kind).of(freshKey())
     const settings = { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY }
-    this.#scripts = new Scripts(connection, scripts, settings)
+    this.#scripts = new Scripts<PermitsScripts>(connection, kind.scripts, settings)
   }
 
-  static async on(url = redisUrl()): Promise<TestSemaphore> {
+  static async on(url = redisUrl(), kind: Kind = semaphore): Promise<TestSemaphore> {
     const connection = new Connection(clientsOf(url).make(5_000), systemClock, 5_000, { up() {}, down() {} })
     onTestFinished(() => connection.close())
     connection.open()
     await connection.run(redis => redis.ping())
-    return new TestSemaphore(url, connection)
+    return new TestSemaphore(url, connection, kind)
+  }
+
+  static async readWrite(): Promise<TestSemaphore> {
+    return TestSemaphore.on(redisUrl(), reading)
   }
 
   /** For what would disturb others. */
@@ -48,7 +57,7 @@ export class TestSemaphore {
   async acquire(who: Asker, mode?: 'queue') {
     const { status, values } = await this.#scripts.run('acquire', this.names, { claim: claimOf(who), mode })
     const [first, second, ticket] = values.map(Number)
-    if (status === 'granted') return { status, token: first!, ttl: second }
+    if (status === 'granted' || status === 'reentered') return { status, token: first!, ttl: second }
     return status === 'refused' ? { status, ttl: first!, position: second!, ticket: ticket! } : { status }
   }
 
@@ -65,6 +74,10 @@ export class TestSemaphore {
     const list = waiters.flatMap(([who, ticket]) => [claimOf(who), ticket])
     const { values } = await this.#scripts.run('tend', this.names, { ttl: waiters[0]![0].ttl, waiters: list })
     return values.slice(5)
+  }
+
+  async sweep(): Promise<string> {
+    return (await this.#scripts.run('sweep', this.names, {})).status
   }
 
   async renew({ id }: Asker, token: number, ms: number): Promise<unknown> {

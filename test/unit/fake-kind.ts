@@ -85,6 +85,8 @@ const notAsked = () => {
 
 export class FakeKind implements Kind, FairQueue, HandOff {
   readonly shared: boolean = false
+  readonly reentrant: boolean = true
+  readonly inTurns: boolean = true
   readonly queue: FairQueue | undefined = this
   readonly handOff: HandOff | undefined = this
   readonly confirmation: Confirmation | undefined

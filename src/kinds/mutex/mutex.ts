@@ -9,6 +9,8 @@ import { scripts } from './scripts.generated.ts'
 
 export class Mutex extends QueuedKind implements HandOff {
   readonly shared = false
+  readonly reentrant = true
+  readonly inTurns = true
   /** Scripts know of no others: lua/shared/unreported.lua. */
   protected readonly block = 1_000
   readonly handOff: HandOff = this

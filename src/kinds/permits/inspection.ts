@@ -1,27 +1,43 @@
-/** Looking at semaphores from outside. */
+/** Looking at semaphores and read-write locks from outside. */
 import type { Parts } from '../../kind.ts'
 import { decodePermitsClaim } from '../claim.ts'
 import { PAGE, QueuedInspection } from '../queued-inspection.ts'
 import { decodeQueue, type HolderState, type LockState, pairs, type QueueEntry, type WaiterState } from '../state.ts'
 import type { PermitsNames } from './names.ts'
-import type { scripts } from './scripts.generated.ts'
+import type { scripts } from './semaphore/scripts.generated.ts'
 
+/** What was found of one lock. */
+export interface Found {
+  readonly holders: readonly HolderState[]
+  /** In the order of their queues, one queue behind the other. */
+  readonly waiters: readonly WaiterState[]
+  /** Of how many permits the last asker wanted some; undefined: nobody holds or waits. */
+  readonly permits: number | undefined
+}
+
+/** A page of it. */
 interface Page {
   readonly holders: readonly HolderState[]
   readonly waiters: readonly WaiterState[]
-  /** How many entries of the queue were read, with those that would be passed over. */
-  readonly size: number
-  readonly last: QueueEntry | undefined
+  /** The last entry of each queue of which there may be more. */
+  readonly ends: readonly QueueEntry[]
   /** Each number that an asker has given, by the time of its token or ticket. */
   readonly numbers: readonly (readonly [at: number, of: number])[]
 }
 
-export class SemaphoreInspection extends QueuedInspection {
+export class PermitsInspection extends QueuedInspection {
   readonly #parts: Parts<typeof scripts, PermitsNames>
+  readonly #stateOf: (key: string, found: Found) => LockState
 
-  constructor(parts: Parts<typeof scripts, PermitsNames>, sweep: (key: string) => Promise<void>) {
+  /** `stateOf`: what is shown of it. */
+  constructor(
+    parts: Parts<typeof scripts, PermitsNames>,
+    stateOf: (key: string, found: Found) => LockState,
+    sweep: (key: string) => Promise<void>,
+  ) {
     super(parts, sweep)
     this.#parts = parts
+    this.#stateOf = stateOf
   }
 
   /** More than a page of holders or waiters is read page by page: who comes or goes meanwhile may be in it, or not. */
@@ -30,39 +46,36 @@ export class SemaphoreInspection extends QueuedInspection {
     const waiters = new Map<string, WaiterState>()
     let latest: readonly [at: number, of: number] | undefined
     let read = 0
-    let page: Page | undefined
-    while (!page || page.size === PAGE || page.holders.length === PAGE) {
-      page = await this.#page(key, read, PAGE, page?.last)
+    const ends: QueueEntry[] = []
+    let page: Page
+    do {
+      page = await this.#page(key, read, PAGE, ends.shift())
       read += page.holders.length
+      ends.push(...page.ends)
       for (const holder of page.holders) holders.set(holder.id, holder)
       for (const waiter of page.waiters) if (!waiters.has(waiter.id)) waiters.set(waiter.id, waiter)
       for (const number of page.numbers) if (!latest || number[0] > latest[0]) latest = number
-    }
-    const all = [...holders.values()]
-    const [first] = all
-    return {
-      key,
-      kind: 'semaphore',
-      locked: first !== undefined,
-      ...(first && { owner: first.owner, label: first.label, fencingToken: first.fencingToken, ttl: first.ttl }),
-      holds: all.length,
-      ...(latest && { permits: latest[1] }),
-      taken: all.reduce((sum, { permits = 0 }) => sum + permits, 0),
-      holders: all,
-      waiters: [...waiters.values()].map((waiter, i) => ({ ...waiter, position: i + 1 })),
-    }
+    } while (page.holders.length === PAGE || ends.length > 0)
+    return this.#stateOf(key, { holders: [...holders.values()], waiters: [...waiters.values()], permits: latest?.[1] })
   }
 
   async isLocked(key: string): Promise<boolean> {
     return (await this.#page(key, 0, 1)).holders.length > 0
   }
 
-  /** At most so many holders, from this one on, and as many waiters that stand behind the one given, or the first. */
+  /** At most so many holders, from this one on, and as many waiters of each queue, or of one, behind the entry given. */
   async #page(key: string, from: number, most: number, behind?: QueueEntry): Promise<Page> {
     const { names, scripts } = this.#parts
     const args = { most, from, ticket: behind?.ticket, behind: behind?.claim }
     const { values } = await scripts.run('inspect', names.of(key), args)
-    const [micros, live, records, queue, deadlines] = values as [string, string[], string[], string[], string[]]
+    const [micros, live, records, queue, deadlines, sizes] = values as [
+      string,
+      string[],
+      string[],
+      string[],
+      string[],
+      number[],
+    ]
     const now = Math.floor(Number(micros) / 1000)
     const numbers: [number, number][] = []
     const holders = pairs(live).flatMap(([id, deadline], i): HolderState[] => {
@@ -75,17 +88,40 @@ export class SemaphoreInspection extends QueuedInspection {
       const heldFor = Math.max(0, now - Math.floor(fencingToken / 1000))
       return [{ id, owner, label, permits: wants[0], fencingToken, heldFor, ttl: Number(deadline) - now }]
     })
-    for (const [text, ticket] of pairs(queue)) {
+    const entries = pairs(queue)
+    for (const [text, ticket] of entries) {
       const claim = decodePermitsClaim(text)
       if (claim) numbers.push([Number(ticket) + claim.headStart, claim.wants[1]])
     }
-    const [claim, ticket] = queue.slice(-2)
-    return {
-      holders,
-      waiters: decodeQueue(queue, new Map(pairs(deadlines)), Number(micros), decodePermitsClaim),
-      size: queue.length / 2,
-      last: claim === undefined || ticket === undefined ? undefined : { claim, ticket },
-      numbers,
-    }
+    let read = 0
+    const ends = sizes.flatMap((size): QueueEntry[] => {
+      read += size
+      const [claim, ticket] = entries[read - 1] ?? []
+      return size === most && claim !== undefined && ticket !== undefined ? [{ claim, ticket }] : []
+    })
+    const waiters = decodeQueue(queue, new Map(pairs(deadlines)), Number(micros), decodePermitsClaim)
+    return { holders, waiters, ends, numbers }
+  }
+}
+
+export function stateOfSemaphore(key: string, { holders, waiters, permits }: Found): LockState {
+  return {
+    key,
+    kind: 'semaphore',
+    ...firstOf(holders),
+    ...(permits !== undefined && { permits }),
+    taken: holders.reduce((sum, { permits = 0 }) => sum + permits, 0),
+    holders,
+    waiters: waiters.map((waiter, i) => ({ ...waiter, position: i + 1 })),
+  }
+}
+
+/** The holder whose lease ends first stands for all. */
+export function firstOf(holders: readonly HolderState[]) {
+  const [first] = holders
+  return {
+    locked: first !== undefined,
+    ...(first && { owner: first.owner, label: first.label, fencingToken: first.fencingToken, ttl: first.ttl }),
+    holds: holders.length,
   }
 }

@@ -2,20 +2,22 @@
 import type { KindDefinition, Parts } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
 import type { LockState } from '../state.ts'
-import { SemaphoreInspection } from './inspection.ts'
+import { PermitsInspection, stateOfSemaphore } from './inspection.ts'
 import { namesOf, type PermitsNames } from './names.ts'
-import { scripts } from './scripts.generated.ts'
+import { scripts } from './semaphore/scripts.generated.ts'
 
 export class Semaphore extends QueuedKind {
   readonly shared = true
+  readonly reentrant = false
+  readonly inTurns = false
   // Whoever waits may want another number of permits, so nothing is handed on within the client.
   protected readonly block = 0
   readonly handOff = undefined
-  readonly inspection: SemaphoreInspection
+  readonly inspection: PermitsInspection
 
   constructor(parts: Parts<typeof scripts, PermitsNames>) {
     super(parts)
-    this.inspection = new SemaphoreInspection(parts, key => this.sweep(key))
+    this.inspection = new PermitsInspection(parts, stateOfSemaphore, key => this.sweep(key))
   }
 }
 

@@ -1,0 +1,71 @@
+-- choose: who is admitted to a read-write lock: phase-fair (Brandenburg and Anderson, "Spin-based reader-writer synchronization for
+-- multiprocessor real-time systems", 2010). Readers' turns and writers' turns alternate while both wait, so a reader waits for one
+-- writer's turn at most, and writers take turns by their tickets (I3).
+--
+--   1. A writer holds: nobody is admitted.
+--   2. A writer's turn has ended, or no writer waits: all readers that wait are admitted.
+--   3. Nobody holds: the first writer is.
+--
+-- A reads, B waits to write, C waits to read: C is not let in beside A, and B is next. B writes, C and D wait to read, E to write: C and
+-- D are next, together, and E after them.
+--
+-- Takes
+--   lock     HASH     the lock
+--   lines    list     the two queues (lua/permits/read-write/queues.lua)
+--   expiry   ZSET     waiters' deadlines
+--   deaf     list     lua/shared/alive.lua
+--   mine?    string   the same
+--   asks?    ZSET     the same
+--   now      ms       the server's time
+--   undone   boolean  some that were chosen before, by this call, did not hear of it: they have had no turn
+-- Changes
+--   taken    number   with what they want
+--   left     number   how many more may be looked at
+-- Gives
+--   chosen   list     their claims, which have left the queue
+--   nobody   boolean  both queues are empty
+-- Constants
+--   MOST_ADMITTED = 2000     waiters looked at, by one call: what the server takes no more than a few ms for
+--   READERS_TURN = 'r'       field `turn`: readers were the last to be admitted
+--   WRITERS_TURN = 'w'       a writer was
+--   ALL_PERMITS = 1000000000  what a writer wants; a reader wants one, of one less (src/kinds/permits/read-write.ts)
+chosen = {}
+local queue, readers = lines[1], lines[2]
+local turn = redis.call('HMGET', lock, 'turn')[1]
+local latest = turn
+if taken >= ALL_PERMITS then
+  latest = WRITERS_TURN
+else
+  local first, writer = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'), nil
+  while first[1] and not writer and left > 0 do
+    local claim = first[1]
+    -- include: alive { ticket = first[2] }
+    if alive then
+      writer = claim
+    else
+      left = left - 1
+      redis.call('ZREM', queue, claim)
+      first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+    end
+  end
+  if left > 0 and (not writer or turn == WRITERS_TURN and not undone) then
+    local popped = redis.call('ZPOPMIN', readers, left)
+    left = left - #popped / 2
+    for i = 1, #popped, 2 do
+      local claim = popped[i]
+      -- include: alive { ticket = popped[i + 1] }
+      if alive then
+        taken = taken + 1
+        chosen[#chosen + 1] = claim
+      end
+    end
+    -- Those who are left are still to have this turn.
+    if taken > 0 and left > 0 then latest = READERS_TURN end
+  end
+  if writer and taken == 0 and left > 0 then
+    redis.call('ZREM', queue, writer)
+    taken, chosen, latest = ALL_PERMITS, { writer }, WRITERS_TURN
+  end
+end
+if latest ~= turn then redis.call('HSET', lock, 'turn', latest) end
+nobody = redis.call('EXISTS', queue) == 0 and redis.call('EXISTS', readers) == 0

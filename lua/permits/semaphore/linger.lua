@@ -1,0 +1,1 @@
+-- linger: nothing, because a semaphore has one queue, whose life lua/shared/enqueue.lua has moved on.

@@ -1,0 +1,1 @@
+-- own: nothing, because a semaphore does not ask whose a hold is.

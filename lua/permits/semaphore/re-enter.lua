@@ -1,0 +1,1 @@
+-- re-enter: nothing, because a semaphore is not re-entrant.

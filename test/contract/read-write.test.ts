@@ -1,0 +1,230 @@
+/** `readWrite(key)`: what is its own. Waiting, leases and outages are those of every kind. */
+import { describe, expect, test } from 'vitest'
+import { type Lock, LockDeadlockError, LockError, type LockOptions } from '../../src/index.ts'
+import { promptly, rejection } from '../kit/outcomes.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
+
+/** Calls `lock` fairly, and resolves once as many wait in all. */
+async function queued(lock: Lock, waiters: number, options: LockOptions = {}) {
+  const lease = lock.lock({ fair: true, ...options })
+  await eventually(async () => (await lock.inspect()).waiters.length >= waiters)
+  return { lease }
+}
+
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  const pending = Symbol()
+  return (await Promise.race([promise, sleep(50).then(() => pending)])) === pending
+}
+
+describe('I1 any number of readers, or one writer', () => {
+  test('by single attempts of several clients', async () => {
+    const key = freshKey()
+    const [one, two] = clients(2).map(locks => locks.readWrite(key))
+    const readers = await Promise.all([one!.read.tryLock(), two!.read.tryLock(), one!.read.tryLock()])
+    expect(readers.every(lease => lease?.held)).toBe(true)
+    expect(await two!.write.tryLock()).toBeNull()
+    for (const lease of readers) expect(await lease!.release()).toBe(true)
+    const writer = await two!.write.tryLock()
+    expect(writer!.fencingToken).toBeGreaterThan(Math.max(...readers.map(lease => lease!.fencingToken)))
+    expect([await one!.read.tryLock(), await one!.write.tryLock(), await two!.read.tryLock()]).toEqual([
+      null,
+      null,
+      null,
+    ])
+    await writer!.release()
+    expect(await one!.inspect()).toMatchObject({ kind: 'readWrite', locked: false, holders: [], waiters: [] })
+  })
+
+  test('a mutex and a semaphore of the same key are other locks', async () => {
+    const locks = client()
+    const key = freshKey()
+    const leases = [
+      await locks.lock(key),
+      await locks.semaphore(key, 1).lock(),
+      await locks.readWrite(key).write.lock(),
+    ]
+    for (const lease of leases) expect(await lease.release()).toBe(true)
+  })
+
+  test.each([false, true])('under contention, fair %s', async fair => {
+    const key = freshKey()
+    let [readers, writers, together] = [0, 0, 0]
+    const tokens: number[] = []
+    const work = clients(3).flatMap(locks =>
+      Array.from({ length: 60 }, async (_, i) => {
+        const { read, write } = locks.readWrite(key)
+        if (i % 5 === 0) {
+          await write.using({ fair }, async lease => {
+            writers += 1
+            expect([readers, writers], 'I1').toEqual([0, 1])
+            expect(lease.fencingToken, 'I2').toBeGreaterThan(Math.max(0, ...tokens))
+            tokens.push(lease.fencingToken)
+            await sleep(1)
+            writers -= 1
+          })
+        } else {
+          await read.using({ fair }, async lease => {
+            readers += 1
+            together = Math.max(together, readers)
+            expect(writers, 'I1').toBe(0)
+            tokens.push(lease.fencingToken)
+            await sleep(i % 4)
+            readers -= 1
+          })
+        }
+      }),
+    )
+    await Promise.all(work)
+    expect(together).toBeGreaterThan(1)
+    expect(await client().readWrite(key).inspect()).toMatchObject({ locked: false, waiters: [] })
+  })
+})
+
+describe('I3 phases', () => {
+  test('a writer that ends lets all readers in that wait; the next writer follows them', async () => {
+    const key = freshKey()
+    const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
+    const first = await one!.write.lock()
+    const second = await queued(two!.write, 1)
+    const readers = [await queued(three!.read, 2), await queued(one!.read, 3), await queued(two!.read, 4)]
+    expect(await one!.inspect()).toMatchObject({
+      holders: [{ mode: 'write' }],
+      waiters: [1, 2, 3, 4].map(position => ({ position, mode: position < 4 ? 'read' : 'write' })),
+    })
+    await first.release()
+    const reading = await promptly(Promise.all(readers.map(({ lease }) => lease)))
+    expect(await isPending(second.lease)).toBe(true)
+    expect(await three!.read.tryLock()).toBeNull()
+    const late = await queued(three!.read, 2)
+    for (const lease of reading.slice(1)) await lease.release()
+    expect(await isPending(second.lease)).toBe(true)
+    await reading[0]!.release()
+    const writing = await promptly(second.lease)
+    expect(await isPending(late.lease)).toBe(true)
+    await writing.release()
+    await (await promptly(late.lease)).release()
+  })
+
+  test('a writer that gives up no longer keeps readers out', async () => {
+    const key = freshKey()
+    const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
+    const reading = await one!.read.lock()
+    const writing = await queued(two!.write, 1, { timeout: 1_000 })
+    const reader = await queued(three!.read, 2)
+    expect(await isPending(reader.lease)).toBe(true)
+    await rejection(writing.lease, LockError)
+    for (const lease of [await promptly(reader.lease), reading]) expect(await lease.release()).toBe(true)
+  })
+
+  test('an unfair writer gets its turn among readers that keep coming', async () => {
+    const key = freshKey()
+    const [reading, writing] = clients(2).map(locks => locks.readWrite(key))
+    let over = false
+    const readers = [0, 1, 2].map(async i => {
+      await sleep(7 * i)
+      while (!over) await reading!.read.using({ fairAfter: 200 }, () => sleep(20))
+    })
+    const lease = await promptly(writing!.write.lock({ fairAfter: 200 }))
+    over = true
+    await lease.release()
+    await Promise.all(readers)
+  })
+})
+
+describe('re-entry', () => {
+  test('who writes may read, and go on reading when the writing has ended', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    const { read, write } = locks!.readWrite(key)
+    const kept = await write.using(async writing => {
+      const reading = await read.lock()
+      expect(reading).toMatchObject({ fencingToken: writing.fencingToken, via: 'reentry', owner: writing.owner })
+      expect(await write.using(inner => inner.via)).toBe('reentry')
+      expect(await other!.readWrite(key).read.tryLock()).toBeNull()
+      return reading
+    })
+    const beside = await other!.readWrite(key).read.tryLock()
+    expect(await other!.readWrite(key).write.tryLock()).toBeNull()
+    for (const lease of [kept, beside!]) expect(await lease.release()).toBe(true)
+    expect(await other!.readWrite(key).inspect()).toMatchObject({ locked: false })
+  })
+
+  test('a downgrade lets other readers in, and no writer', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    const { read, write } = locks!.readWrite(key)
+    const waiting = await (async () => {
+      const writing = await write.lock({ owner: 'me' })
+      const reading = await read.lock({ owner: 'me' })
+      const writer = await queued(other!.readWrite(key).write, 1)
+      await writing.release()
+      return { reading, writer }
+    })()
+    expect(await isPending(waiting.writer.lease)).toBe(true)
+    await waiting.reading.release()
+    await (await promptly(waiting.writer.lease)).release()
+  })
+
+  test('who only reads and asks to write is told so at once, in whichever way it asks', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    const { read, write } = locks!.readWrite(key)
+    await read.using(async () => {
+      const calls: (() => Promise<unknown>)[] = [
+        () => write.lock(),
+        () => write.lock({ fair: true }),
+        () => write.tryLock(),
+        () => write.using(() => {}),
+      ]
+      for (const call of calls) {
+        const error = await rejection(promptly(call()), LockDeadlockError)
+        expect(error).toMatchObject({ code: 'ERR_LOCK_DEADLOCK', key, keys: [key], name: 'LockDeadlockError' })
+      }
+    })
+    const lease = await promptly(other!.readWrite(key).write.lock())
+    await lease.release()
+  })
+
+  test('reads inside a read are granted past a writer that waits', async () => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    const { read } = locks!.readWrite(key)
+    const writer = await read.using(async outer => {
+      const waiting = await queued(other!.readWrite(key).write, 1)
+      await promptly(read.using(inner => expect(inner.fencingToken).toBe(outer.fencingToken)))
+      return waiting
+    })
+    await (await promptly(writer.lease)).release()
+  })
+
+  test('another process re-enters by the name of the owner', async () => {
+    const [one, two, other] = clients(3).map(locks => locks.readWrite('of one owner'))
+    const outer = await one!.write.lock({ owner: 'job' })
+    const inner = await two!.read.lock({ owner: 'job' })
+    expect(inner).toMatchObject({ via: 'reentry', fencingToken: outer.fencingToken })
+    await outer.release()
+    const reading = await other!.read.lock()
+    for (const lease of [inner, reading]) expect(await lease.release()).toBe(true)
+  })
+
+  test('calls of one owner that wait apart enter together', async () => {
+    const [one, two, other] = clients(3).map(locks => locks.readWrite('of one owner, waiting'))
+    const first = await other!.write.lock()
+    const [a, b] = [await queued(one!.write, 1, { owner: 'job' }), await queued(two!.write, 2, { owner: 'job' })]
+    await first.release()
+    const leases = await promptly(Promise.all([a.lease, b.lease]))
+    expect(leases[0].fencingToken).toBe(leases[1].fencingToken)
+    for (const lease of leases) expect(await lease.release()).toBe(true)
+  })
+})
+
+test('all of several takes the write lock where both sides are given', async () => {
+  const locks = client()
+  const key = freshKey()
+  const { read, write } = locks.readWrite(key)
+  const both = await promptly(locks.all([read, write, `${key} too`]).lock())
+  expect(both.leases.length).toBe(2)
+  expect(await client().readWrite(key).read.tryLock()).toBeNull()
+  await both.release()
+})

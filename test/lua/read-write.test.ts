@@ -1,0 +1,199 @@
+/** lua/permits/ as a read-write lock: who is let in, who is told, and what is remembered. */
+import { describe, expect, test } from 'vitest'
+import { anonymous, caller } from './callers.ts'
+import { type Asker, another, asker, TestSemaphore } from './semaphore.ts'
+
+const reader = (name: string) => asker(anonymous(name), '1/999999999')
+const writer = (name: string) => asker(anonymous(name), '1000000000/1000000000')
+/** Another call of the same client, without a name. */
+function beside(who: Asker, wants = who.wants): Asker {
+  const fresh = another(who)
+  return { ...fresh, owner: fresh.id, wants }
+}
+
+/** Hears the inboxes of these callers, and what it hears. */
+async function heardBy(lock: TestSemaphore, ...callers: readonly Asker[]): Promise<string[]> {
+  const ear = lock.redis.duplicate()
+  const heard: string[] = []
+  ear.on('message', (_, text: string) => heard.push(text))
+  await ear.subscribe(...new Set(callers.map(({ client }) => `lock:inbox:${client}`)))
+  return heard
+}
+
+async function holders(lock: TestSemaphore): Promise<string[]> {
+  return (await lock.state()).holders
+}
+
+async function queued(lock: TestSemaphore, ...callers: readonly Asker[]): Promise<void> {
+  for (const who of callers) expect((await lock.acquire(who, 'queue')).status).toBe('refused')
+}
+
+describe('phases', () => {
+  test('I3 I4 a writer that ends lets all readers in that wait, and then the next writer is first', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const [first, second] = [writer('first'), writer('second')]
+    const [ada, ben, late] = [reader('ada'), reader('ben'), reader('late')]
+    await heardBy(lock, first, second, ada, ben, late)
+    await lock.acquire(first)
+    await queued(lock, second, ada, ben)
+    await lock.release(first)
+    expect(await holders(lock)).toEqual([ada.id, ben.id].sort())
+    // Who comes now does not pass the writer.
+    expect((await lock.acquire(reader('unfair'))).status).toBe('refused')
+    await queued(lock, late)
+    await lock.release(ada)
+    expect(await holders(lock)).toEqual([ben.id])
+    await lock.release(ben)
+    expect(await holders(lock)).toEqual([second.id])
+    await lock.release(second)
+    expect(await holders(lock)).toEqual([late.id])
+  })
+
+  test('I3 of a writer that goes on reading, the turn is over all the same', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const first = asker(caller('first'), '1000000000/1000000000')
+    const [second, ada, late] = [writer('second'), reader('ada'), reader('late')]
+    await heardBy(lock, second, ada, late)
+    await lock.acquire(first)
+    const kept = { ...another(first), wants: ada.wants }
+    expect(await lock.acquire(kept)).toMatchObject({ status: 'reentered' })
+    await queued(lock, second, ada)
+    await lock.release(first)
+    expect(await holders(lock)).toEqual([ada.id, kept.id].sort())
+    await queued(lock, late)
+    await lock.release(ada)
+    await lock.release(kept)
+    expect(await holders(lock)).toEqual([second.id])
+  })
+
+  test('I4 a writer that gives up, or dies, no longer keeps readers out', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const [ada, ben, cleo] = [reader('ada'), reader('ben'), reader('cleo')]
+    const gone = writer('gone')
+    const dead = { ...writer('dead'), ttl: 1 }
+    await heardBy(lock, ben, cleo)
+    await lock.acquire(ada)
+    await queued(lock, gone, ben)
+    await lock.leave(gone)
+    expect(await holders(lock)).toEqual([ada.id, ben.id].sort())
+    await lock.acquire(dead, 'queue')
+    await expect.poll(() => lock.acquire(cleo, 'queue')).toMatchObject({ status: 'granted' })
+  })
+
+  test('I3 however many readers wait, none of them is left behind a writer', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const [first, second, crowd] = [writer('first'), writer('second'), reader('crowd')]
+    const heard = await heardBy(lock, crowd, second)
+    await lock.acquire(first)
+    await queued(lock, second)
+    const many = Array.from({ length: 2_100 }, () => beside(crowd))
+    await Promise.all(many.map(who => lock.acquire(who, 'queue')))
+    expect(await lock.release(first)).toEqual(['unfinished'])
+    expect((await lock.state()).queue).toEqual([second.id])
+    await lock.sweep()
+    expect(await holders(lock)).toEqual(many.map(({ id }) => id).sort())
+    // In one message for each call.
+    await expect.poll(() => heard.filter(text => text.startsWith('handoff')).length).toBe(2)
+  })
+})
+
+describe('who is told', () => {
+  test('I4 the reply tells of those in the queue of the one who asks; the others of its client get a message', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const ada = reader('ada')
+    const mine = beside(ada, writer('').wants)
+    const heard = await heardBy(lock, ada)
+    await lock.acquire(ada)
+    await queued(lock, mine)
+    expect(await lock.release(ada)).toEqual(['released', '0'])
+    await expect.poll(() => heard).toEqual([expect.stringContaining(mine.id)])
+    const [one, two] = [beside(ada), beside(mine)]
+    await queued(lock, one, two)
+    await lock.lapse(mine)
+    await lock.tend([two, 1])
+    await expect.poll(() => heard.slice(1)).toEqual([expect.stringContaining(one.id)])
+  })
+
+  test('I4 a release that lets nobody in tells nobody', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const [ada, ben] = [reader('ada'), reader('ben')]
+    const ear = lock.redis.duplicate()
+    const heard: string[] = []
+    ear.on('message', (_, text: string) => heard.push(text))
+    await ear.subscribe(`${lock.names.lock}:unlock`)
+    await lock.acquire(ada)
+    await lock.acquire(ben)
+    expect(await lock.release(ada)).toEqual(['released', '0'])
+    expect(await lock.release(ben)).toEqual(['released', '1'])
+    await expect.poll(() => heard).toEqual([`free ${ben.client}`])
+  })
+})
+
+describe('re-entry', () => {
+  test('I1 I4 an owner that reads may read again past a waiting writer, and may not write', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const outer = reader('outer')
+    const inner = { ...another(outer), owner: outer.id }
+    const { token } = await lock.acquire(outer)
+    const other = writer('other')
+    await heardBy(lock, other)
+    await queued(lock, other)
+    expect(await lock.acquire(inner)).toEqual({ status: 'reentered', token, ttl: inner.lease })
+    const upgrade = { ...another(inner), wants: writer('').wants }
+    expect((await lock.acquire(upgrade)).status).toBe('deadlock')
+    expect((await lock.acquire(upgrade, 'queue')).status).toBe('deadlock')
+    // As long as one of its holds lasts.
+    await lock.release(outer)
+    const innermost = { ...another(inner), owner: outer.id }
+    expect(await lock.acquire(innermost)).toMatchObject({ status: 'reentered', token })
+    await lock.release(inner)
+    await lock.release(innermost)
+    expect((await lock.acquire({ ...another(inner), owner: outer.id })).status).toBe('refused')
+  })
+
+  test('I1 a hold that has lapsed lets nobody re-enter', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const outer = asker(caller('outer'), writer('').wants)
+    const { token } = await lock.acquire(outer)
+    await lock.lapse(outer)
+    const again = await lock.acquire({ ...another(outer), wants: reader('').wants })
+    expect(again.status).toBe('granted')
+    expect(again.token).toBeGreaterThan(token!)
+  })
+
+  test('a longer re-entry for the same purpose raises the first hold of its client, and no other', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const outer = { ...writer('outer'), lease: 1_000 }
+    await lock.acquire(outer)
+    const ends = async () => Number(await lock.redis.zscore(lock.names.deadlines, outer.id))
+    const before = await ends()
+    await lock.acquire({ ...another(outer), owner: outer.id, wants: reader('').wants, lease: 60_000 })
+    expect(await ends()).toBe(before)
+    await lock.acquire({ ...another(outer), owner: outer.id, lease: 60_000 })
+    expect(await ends()).toBeGreaterThan(before + 50_000)
+  })
+})
+
+test('positions follow the order of grants', async () => {
+  const lock = await TestSemaphore.readWrite()
+  const position = async (who: Asker) => (await lock.acquire(who, 'queue')).position
+  await heardBy(lock, reader(''))
+  const first = writer('first')
+  await lock.acquire(first)
+  const [second, third] = [writer('second'), writer('third')]
+  const [ada, ben] = [reader('ada'), reader('ben')]
+  expect(await position(second)).toBe(1)
+  expect(await position(ada)).toBe(1)
+  expect(await position(ben)).toBe(2)
+  expect(await position(second)).toBe(3)
+  expect(await position(third)).toBe(4)
+})
+
+test('I7 both queues live for as long as somebody is queued in one of them', async () => {
+  const lock = await TestSemaphore.readWrite()
+  await lock.acquire(writer('first'))
+  await lock.acquire({ ...writer('short'), ttl: 1_000 }, 'queue')
+  await lock.acquire({ ...reader('long'), ttl: 60_000 }, 'queue')
+  const lives = await Promise.all(['queue', 'readers'].map(name => lock.redis.pttl(`${lock.names.lock}:${name}`)))
+  expect(Math.min(...lives)).toBeGreaterThan(100_000)
+})
