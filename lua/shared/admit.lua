@@ -34,20 +34,18 @@ while again do
   again = false
   -- include: choose
   local groups, grants = {}, {}
-  for _, claim in ipairs(chosen) do
-    local waiter, client = claim:sub(1, ID_END), claim:sub(1, CLIENT_END)
+  for i, claim in ipairs(chosen) do
     -- include: clock
     -- include: told
-    local group = told and TOLD or client
+    local group = told and TOLD or claim:sub(1, CLIENT_END)
     local grant = grants[group]
     if not grant then
-      grant = { claims = {}, ids = {}, tokens = {}, wants = 0 }
+      grant = { claims = {}, ids = {}, tokens = {}, leases = {} }
       grants[group] = grant
       groups[#groups + 1] = group
     end
     local at = #grant.claims + 1
-    grant.claims[at], grant.ids[at], grant.tokens[at] = claim, waiter, tick
-    grant.wants = grant.wants + claim:match(WANTS, TERMS_AT)
+    grant.claims[at], grant.ids[at], grant.tokens[at], grant.leases[at] = claim, claim:sub(1, ID_END), tick, leases[i]
   end
   local fields, ends, last = {}, {}, 0
   for _, client in ipairs(groups) do
@@ -66,10 +64,12 @@ while again do
     end
     if heard == 0 then
       deaf[client], again, undone = true, true, true
-      taken = taken - grant.wants
+      for _, claim in ipairs(grant.claims) do
+        taken = taken - claim:match(WANTS, TERMS_AT)
+      end
     else
       for i, claim in ipairs(grant.claims) do
-        local token, waiter, deadline = grant.tokens[i], grant.ids[i], now + claim:match(LEASE, TERMS_AT)
+        local token, waiter, deadline = grant.tokens[i], grant.ids[i], now + grant.leases[i]
         fields[#fields + 1] = waiter
         fields[#fields + 1] = token .. ' ' .. claim
         ends[#ends + 1] = deadline

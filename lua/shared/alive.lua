@@ -12,12 +12,13 @@
 --   now     ms      the server's time
 -- Gives
 --   alive   boolean  it is
-local waiter = claim:sub(1, ID_END)
-local ttl, headStart = claim:match(WAITING, TERMS_AT)
+--   lease   string  how long it wants to hold, ms
+local ttl, headStart
+lease, ttl, headStart = claim:match(LEASE_AND_WAITING, TERMS_AT)
 -- include: told
 local missed = not told and deaf[claim:sub(1, CLIENT_END)]
 alive = not missed and (ticket + headStart) / 1000 + ttl >= now
 if not alive and not missed then
-  local deadline = redis.call('ZSCORE', expiry, waiter)
+  local deadline = redis.call('ZSCORE', expiry, claim:sub(1, ID_END))
   alive = deadline and tonumber(deadline) >= now
 end

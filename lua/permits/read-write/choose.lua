@@ -23,25 +23,26 @@
 --   left     number   how many more may be looked at
 -- Gives
 --   chosen   list     their claims, which have left the queue
+--   leases   list     how long each of them wants to hold, ms
 --   nobody   boolean  both queues are empty
 -- Constants
 --   MOST_ADMITTED = 2000     waiters looked at, by one call: what the server takes no more than a few ms for
 --   READERS_TURN = 'r'       field `turn`: readers were the last to be admitted
 --   WRITERS_TURN = 'w'       a writer was
 --   ALL_PERMITS = 1000000000  what a writer wants; a reader wants one, of one less (src/kinds/permits/read-write.ts)
-chosen = {}
+chosen, leases = {}, {}
 local queue, readers = lines[1], lines[2]
 local turn = redis.call('HMGET', lock, 'turn')[1]
 local latest = turn
 if taken >= ALL_PERMITS then
   latest = WRITERS_TURN
 else
-  local first, writer = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'), nil
+  local first, writer, wanted = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'), nil, nil
   while first[1] and not writer and left > 0 do
     local claim = first[1]
     -- include: alive { ticket = first[2] }
     if alive then
-      writer = claim
+      writer, wanted = claim, lease
     else
       left = left - 1
       redis.call('ZREM', queue, claim)
@@ -56,7 +57,7 @@ else
       -- include: alive { ticket = popped[i + 1] }
       if alive then
         taken = taken + 1
-        chosen[#chosen + 1] = claim
+        chosen[#chosen + 1], leases[#chosen + 1] = claim, lease
       end
     end
     -- Those who are left are still to have this turn.
@@ -64,7 +65,8 @@ else
   end
   if writer and taken == 0 and left > 0 then
     redis.call('ZREM', queue, writer)
-    taken, chosen, latest = ALL_PERMITS, { writer }, WRITERS_TURN
+    taken, latest = ALL_PERMITS, WRITERS_TURN
+    chosen, leases = { writer }, { wanted }
   end
 end
 if latest ~= turn then redis.call('HSET', lock, 'turn', latest) end

@@ -15,10 +15,11 @@
 --   left    number  how many more may be looked at
 -- Gives
 --   chosen  list     their claims, in the order of the queue, which they have left
+--   leases  list     how long each of them wants to hold, ms
 --   nobody  boolean  the queue is empty
 -- Constants
 --   MOST_ADMITTED = 250  waiters looked at, by one call
-chosen = {}
+chosen, leases = {}, {}
 local queue = lines[1]
 local first, fits = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'), true
 while first[1] and fits and left > 0 do
@@ -29,7 +30,7 @@ while first[1] and fits and left > 0 do
     fits = taken + wants <= of + 0
     if fits then
       taken = taken + wants
-      chosen[#chosen + 1] = claim
+      chosen[#chosen + 1], leases[#chosen + 1] = claim, lease
     end
   end
   if fits then
