@@ -90,7 +90,15 @@ class History {
 
   async check(told: string): Promise<void> {
     const { redis, names } = this.#lock
-    const { taken = '0', ...fields } = await redis.hgetall(names.lock)
+    const keys = [...Object.values(names), `${names.lock}:readers`]
+    const [hash, deadlines, readers, writers, lives] = await Promise.all([
+      redis.hgetall(names.lock),
+      redis.zrange(names.deadlines, 0, '-1'),
+      this.#queue(`${names.lock}:readers`, READ),
+      this.#queue(names.queue, WRITE),
+      Promise.all(keys.map(key => redis.pttl(key))),
+    ])
+    const { taken = '0', ...fields } = hash
     const holders = Object.entries(fields).flatMap(([name, record]): Holder[] => {
       if (name.length !== 28) return []
       const claim = decodePermitsClaim(record.slice(17))!
@@ -98,7 +106,6 @@ class History {
     })
     const wanted = ({ writes }: Holder) => (writes ? ALL : 1)
     expect(Number(taken), told).toBe(holders.reduce((sum, holder) => sum + wanted(holder), 0))
-    const deadlines = await redis.zrange(names.deadlines, 0, '-1')
     expect(deadlines.sort(), told).toEqual(holders.map(({ claim }) => claim.id).sort())
     const owners = new Set(holders.map(({ claim }) => claim.owner))
     if (holders.some(({ writes }) => writes)) expect(owners.size, `I1 ${told}`).toBe(1)
@@ -112,7 +119,6 @@ class History {
     const noted = Object.entries(fields).filter(([name]) => name.startsWith('@'))
     expect(new Map(noted.map(([name, text]) => [name, Number(text.slice(46))])), told).toEqual(named)
 
-    const [readers, writers] = [await this.#queue(`${names.lock}:readers`, READ), await this.#queue(names.queue, WRITE)]
     for (const { id } of [...readers, ...writers]) expect(deadlines, told).not.toContain(id)
     if (holders.length === 0) expect([...readers, ...writers], `I4 ${told}`).toEqual([])
     else if (!holders.some(({ writes }) => writes) && writers.length === 0) expect(readers, `I4 ${told}`).toEqual([])
@@ -121,8 +127,7 @@ class History {
     const largest = Math.max(this.#token, ...holders.map(({ token }) => token))
     expect(Number(fields['clock'] ?? largest), `I2 ${told}`).toBeGreaterThanOrEqual(largest)
     this.#token = largest
-    for (const key of [...Object.values(names), `${names.lock}:readers`])
-      expect(await redis.pttl(key), `I7 ${key} ${told}`).not.toBe(-1)
+    expect(lives, `I7 ${told}`).not.toContain(-1)
   }
 
   #checkPhases(now: State, told: string): void {

@@ -1,5 +1,6 @@
 -- own: notes what an owner with a name holds, so that it may re-enter: in a field of the lock, by its name,
--- "<token> <id of its first hold> <sum of what its holds want>". Its other waiters are told as soon as it holds something.
+-- "<token> <id of its first hold> <sum of what its holds want>". Its other waiters are told as soon as it holds something; those inside a
+-- hold without a name have none.
 --
 -- Takes
 --   claim  string  of a new hold
@@ -17,5 +18,6 @@ if claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   local sum = (known and known:sub(OWNED_AT) or 0) + claim:match(WANTS, TERMS_AT)
   local first = known and known:sub(1, FIRST_END) or token .. ' ' .. claim:sub(1, ID_END)
   redis.call('HSET', lock, OWNED_BY .. owner, first .. ' ' .. string.format('%.0f', sum))
-  if not known then redis.pcall('PUBLISH', lock .. ':unlock', 'entered ' .. owner) end
+  local inside = #owner == ID_END and owner:sub(1, CLIENT_END) == claim:sub(1, CLIENT_END)
+  if not known and not inside then redis.pcall('PUBLISH', lock .. ':unlock', 'entered ' .. owner) end
 end
