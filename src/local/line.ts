@@ -9,6 +9,10 @@
  *
  * A wake-up belongs to the line, not to the head: if the head gives up, the next head uses it.
  *
+ * Where several may hold at a time, a grant is a reason for the next one to try, until one is refused. More of them try at a time, the
+ * more were granted in a row: readers that a writer has kept waiting are let in after a few round trips, however many they are, and
+ * no more are refused than were granted (I9).
+ *
  * While a hold of this client may still hand the lock on to the head, nobody has to ask or to listen, because the end of
  * that hold is known here first. That takes a few ms; then the slow timer makes the head ask.
  *
@@ -19,6 +23,9 @@
  */
 import type { Granted, Holder, Refused } from '../kind.ts'
 import type { Waiter, WaiterRecord } from './waiter.ts'
+
+/** Where several may hold: the most that try at a time. */
+const WIDEST = 128
 
 /** How long a client that takes turns is given for its own, in ms. */
 export const TURN = 7
@@ -82,7 +89,7 @@ export class Line {
   alone = false
   /** When this client called its release of the lock that is waited for. */
   releasedAt: number | undefined
-  /** Whether the head's attempt is under way. */
+  /** Whether an attempt of the line is under way. */
   asking = false
   readonly #owner: LineOwner
   readonly #turns: TurnTaking
@@ -93,6 +100,11 @@ export class Line {
   #waiters: Set<WaiterRecord> | undefined
   /** A wake-up that no attempt has used yet. */
   #woken = false
+  /** Of those that were asked for together, how many are not answered, and whether one was refused. */
+  #unanswered = 0
+  #refused = false
+  /** How many times in a row all of them were granted. */
+  #row = 0
   /** Whether the unlock channel was heard before the attempt under way was sent. */
   #heardBefore = false
 
@@ -183,12 +195,25 @@ export class Line {
     // That this owner was granted the lock may have been said before the channel was heard; then nobody else tells its other waiters.
     const holder = answer.granted ? answer.via === 'reentry' && head.claim.owner : answer.owner
     if (holder) this.#owner.entered(holder)
+    this.#refused ||= !answer.granted
+    if (this.#othersUnanswered()) return
     // While a grant is confirmed there is nothing to hear: what becomes of it is another wake-up.
     const goesOn = this.size === 0 || this.#heardBefore || head.confirming
     // What is left may be enough for the next one.
-    if (answer.granted && this.#shared) this.heard()
-    else if (goesOn || (answer.granted && this.#behindOurselves())) this.#tryHead()
-    else this.#effects.hearUnlock(this, head)
+    if (this.#shared && !this.#refused) {
+      this.#row += 1
+      this.heard()
+    } else {
+      this.#row = 0
+      if (goesOn || (answer.granted && this.#behindOurselves())) this.#tryHead()
+      else this.#effects.hearUnlock(this, head)
+    }
+  }
+
+  /** An attempt has failed. The others have waited for the same answer, and the next one that asks does not give them their time again. */
+  failed(): void {
+    this.#row = 0
+    if (!this.#othersUnanswered()) this.heard()
   }
 
   /** Nobody waits any more, so nothing is remembered. */
@@ -214,7 +239,25 @@ export class Line {
     // A refusal counts only if the channel was heard before: what was said until then has been missed.
     this.#heardBefore = this.#effects.hearsUnlock(this)
     const wanted = this.refusal !== undefined || this.size > 1 || this.releasedAt !== undefined
+    this.#unanswered = 1
+    this.#refused = false
     this.#owner.ask(head, 'as-head', wanted && !head.wish.mayReenter)
+    if (this.#row > 1) this.#askBehind(head, Math.min(2 ** (this.#row - 1), WIDEST))
+  }
+
+  #askBehind(head: WaiterRecord, most: number): void {
+    for (const waiter of this.waiters) {
+      if (waiter === head || waiter.confirming) continue
+      if (this.#unanswered === most) return
+      this.#unanswered += 1
+      this.#owner.ask(waiter, 'as-head', false)
+    }
+  }
+
+  /** One of those that were asked for together is answered. */
+  #othersUnanswered(): boolean {
+    this.#unanswered -= 1
+    return this.#unanswered > 0
   }
 
   /** For how many ms nothing may be asked for this waiter: it has to be refused before it gives up, or joins the queue. */

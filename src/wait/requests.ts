@@ -86,10 +86,9 @@ export class Requests implements Sending {
     this.#send(waiter, join, reserve).then(answered, failed)
   }
 
-  /** The others have waited for the same answer, and the next one that asks does not give them their time again. */
   headFailed(lock: Asker, begun: number, error: Error): void {
     this.#outage.failed(lock, begun, error)
-    lock.line.heard()
+    lock.line.failed()
   }
 
   /** The waiter is about to ask for a place in the queue, and has `patience` ms left for that: `giveUp` is called at their end. */

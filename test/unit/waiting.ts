@@ -5,7 +5,7 @@ import { Hold } from '../../src/local/hold.ts'
 import { LocalLocks } from '../../src/local/local-locks.ts'
 import type { Waiter, Wish } from '../../src/local/waiter.ts'
 import { Acquirer } from '../../src/wait/acquire.ts'
-import { Turns } from '../../src/wait/turns.ts'
+import { noTurns, Turns } from '../../src/wait/turns.ts'
 import { FakeClock } from './fake-clock.ts'
 import { FakeChannels, FakeKind } from './fake-kind.ts'
 import { quiet, settled } from './promises.ts'
@@ -33,13 +33,13 @@ interface Ask {
   mayReenter?: boolean
 }
 
-export function localLocks(clock: Clock, channels?: FakeChannels): LocalLocks {
+export function localLocks(clock: Clock, channels?: FakeChannels, shared = false): LocalLocks {
   const turns = new Turns(
     clock,
     key => channels?.hears(key, 'unlock') ?? false,
     key => (locks.get(key)?.waiting ?? 0) > 0,
   )
-  const locks: LocalLocks = new LocalLocks(turns, OUTAGE, false)
+  const locks: LocalLocks = new LocalLocks(shared ? noTurns : turns, OUTAGE, shared)
   return locks
 }
 
@@ -57,7 +57,7 @@ export class Waiting {
 
   constructor(kind = new FakeKind()) {
     this.kind = kind
-    this.locks = localLocks(this.clock, this.channels)
+    this.locks = localLocks(this.clock, this.channels, kind.shared)
     this.acquirer = new Acquirer(
       this.kind,
       this.channels,

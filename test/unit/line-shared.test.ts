@@ -1,0 +1,74 @@
+/** The line of unfair waiters of a lock that several may hold: who asks, and how many at a time (I4, I9). */
+import { expect, test } from 'vitest'
+import { FakeKind } from './fake-kind.ts'
+import { settled } from './promises.ts'
+import { KEY, Waiting } from './waiting.ts'
+
+class Shared extends FakeKind {
+  override readonly shared = true
+}
+
+/** So many are parked behind a head that has been refused. */
+async function parked(count: number): Promise<Waiting> {
+  const at = new Waiting(new Shared())
+  await at.parkedHead({ id: 'w0' })
+  for (let i = 1; i < count; i++) await at.start({ id: `w${i}` })
+  return at
+}
+
+/** How many ask at a time, when each is granted. */
+async function rounds(at: Waiting): Promise<number[]> {
+  const sizes: number[] = []
+  while (at.kind.attempts.open.length > 0) {
+    sizes.push(at.kind.attempts.open.length)
+    for (const attempt of [...at.kind.attempts.open]) await attempt.answer(at.granted())
+  }
+  return sizes
+}
+
+test('I4 after a wake-up all of them ask, more at a time for as long as nobody is refused', async () => {
+  const at = await parked(20)
+  at.acquirer.unlocked(KEY, 'other')
+  await settled()
+  expect(await rounds(at)).toEqual([1, 1, 2, 4, 8, 4])
+  expect(at.locks.get(KEY)?.waiting ?? 0).toBe(0)
+})
+
+test('I9 the first refusal ends it, and one asks at the next wake-up', async () => {
+  const at = await parked(20)
+  at.acquirer.unlocked(KEY, 'other')
+  await settled()
+  for (let i = 0; i < 2; i++) await at.kind.attempts.next.answer(at.granted())
+  const [first, second] = [...at.kind.attempts.open]
+  await first!.answer(at.refused())
+  expect(at.kind.attempts.open).toEqual([second])
+  await second!.answer(at.granted())
+  expect(at.kind.attempts.open).toEqual([])
+  at.acquirer.unlocked(KEY, 'other')
+  await settled()
+  expect(at.kind.attempts.open.length).toBe(1)
+})
+
+test('I4 one that fails does not end the round of the others', async () => {
+  const at = await parked(20)
+  at.acquirer.unlocked(KEY, 'other')
+  await settled()
+  for (let i = 0; i < 2; i++) await at.kind.attempts.next.answer(at.granted())
+  const [first, second] = [...at.kind.attempts.open]
+  await first!.fail(new Error('refused by the server'))
+  expect(at.kind.attempts.open).toEqual([second])
+  await second!.answer(at.granted())
+  expect(at.kind.attempts.open.length).toBe(1)
+  expect(await rounds(at)).toEqual([1, 2, 4, 8, 1])
+})
+
+test('a wake-up during a round is used when the round is over', async () => {
+  const at = await parked(3)
+  at.acquirer.unlocked(KEY, 'other')
+  await settled()
+  at.acquirer.unlocked(KEY, 'another')
+  await settled()
+  expect(at.kind.attempts.open.length).toBe(1)
+  await at.kind.attempts.next.answer(at.refused())
+  expect(at.kind.attempts.open.length).toBe(1)
+})
