@@ -8,7 +8,7 @@
 -- The first write of a plain grant is HSET, so a server at maxmemory refuses it whole.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua, lua/shared/deadlines.lua)
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
 --   claim       string  who asks, and what for
 --   mode?       string  'queue': join the queue if refused

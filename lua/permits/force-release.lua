@@ -5,7 +5,7 @@
 -- believes (I8).
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua, lua/shared/deadlines.lua)
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
 --   request     string  unguessable; of this request, and no other
 --   only?       string  the id of the holder that loses what it has; absent: each does

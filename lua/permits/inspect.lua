@@ -1,7 +1,7 @@
 -- inspect: the state of a lock as it stands, for people and tools; of many holders and of a long queue one page. Writes nothing.
 --
 -- KEYS
---   lock     HASH    the lock; its other keys follow from it (lua/shared/keys.lua, lua/shared/deadlines.lua)
+--   lock     HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
 --   most     number  how many waiters of each queue, and how many holders, at most
 --   from     number  how many holders have been read before

@@ -4,7 +4,7 @@
 -- is still recorded is ended whether or not its lease has lapsed: its caller knows its own deadline.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua, lua/shared/deadlines.lua)
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
 --   id          string  the hold to end; waiters of the same client, in the same queue, are told of their grants by the reply
 -- Replies

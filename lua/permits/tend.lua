@@ -6,7 +6,7 @@
 -- Waiters whose own time is over are not removed here but passed over by lua/shared/admit.lua; only their deadlines are.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua, lua/shared/deadlines.lua)
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket: the client's waiters in one queue, 500 at most

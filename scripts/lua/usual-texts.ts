@@ -1,5 +1,8 @@
 /** The scripts as a client with default settings sends them to a single server. */
-import { scripts as known, type scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import type { ScriptSet } from '../../src/kind.ts'
+import { scripts as mutex } from '../../src/kinds/mutex/scripts.generated.ts'
+import { scripts as readWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
+import { scripts as semaphore } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
 import { settingsOf } from '../../src/options.ts'
 import { Namespace } from '../../src/redis/keys.ts'
 import { textOf } from '../../src/redis/scripts.ts'
@@ -7,6 +10,15 @@ import { textOf } from '../../src/redis/scripts.ts'
 const { prefix, tokenMemory } = settingsOf({})
 const { cluster, inboxes } = new Namespace(`${prefix}:`, false)
 
-export const usualTexts = Object.fromEntries(
-  Object.entries(known).map(([name, script]) => [name, textOf(script, { cluster, inboxes, tokenMemory })]),
-) as { readonly [N in keyof typeof scripts]: string }
+function textsOf<S extends ScriptSet>(scripts: S): { readonly [N in keyof S]: string } {
+  const texts = Object.entries(scripts).map(([name, script]) => [
+    name,
+    textOf(script, { cluster, inboxes, tokenMemory }),
+  ])
+  return Object.fromEntries(texts) as { [N in keyof S]: string }
+}
+
+/** Of the mutex. */
+export const usualTexts = textsOf(mutex)
+export const semaphoreTexts = textsOf(semaphore)
+export const readWriteTexts = textsOf(readWrite)

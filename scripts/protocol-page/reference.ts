@@ -1,45 +1,79 @@
 /** The part of docs/protocol.md that says what each script is given and replies: made of the headers of lua/, so that it is true. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { usualTexts } from '../lua/usual-texts.ts'
+import { readWriteTexts, semaphoreTexts, usualTexts } from '../lua/usual-texts.ts'
 
-const folder = new URL('../../lua/mutex/', import.meta.url)
+const lua = new URL('../../lua/', import.meta.url)
 const begin = '<!-- made by scripts/protocol-page/main.ts -->'
 const end = '<!-- made until here -->'
+
+/** Scripts of one folder of lua/. */
+interface Scripts {
+  readonly folder: string
+  /** What their titles end in. */
+  readonly whose: string
+  /** By the titles of their columns: the texts of each kind that has these scripts. */
+  readonly texts: Readonly<Record<string, Readonly<Record<string, string>>>>
+  /** What else replies: an include that only some of these kinds have. */
+  readonly besides: readonly string[]
+}
+
+const all: readonly Scripts[] = [
+  { folder: 'mutex/', whose: '', texts: { 'SHA1, single server': usualTexts }, besides: [] },
+  {
+    folder: 'permits/',
+    whose: ', with permits',
+    texts: { 'SHA1 for a semaphore': semaphoreTexts, 'SHA1 for a read-write lock': readWriteTexts },
+    besides: ['read-write/re-enter'],
+  },
+]
 
 /** The page with this part as it ought to be. */
 export function withReference(page: string): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)]
   if (from < 0 || to < from) throw new Error(`the page has no place for the scripts, between ${begin} and ${end}`)
-  return `${page.slice(0, from)}${begin}\n\n${reference()}\n\n${page.slice(to)}`
+  return `${page.slice(0, from)}${begin}\n\n${all.map(reference).join('\n\n')}\n\n${page.slice(to)}`
 }
 
-function reference(): string {
-  const names = readdirSync(folder)
+function reference({ folder, whose, texts, besides }: Scripts): string {
+  const names = readdirSync(new URL(folder, lua))
     .filter(file => file.endsWith('.lua'))
     .map(file => file.slice(0, -'.lua'.length))
     .sort()
-  const rows = names.map(name => `| [${name}](#${name}) | \`${sha1Of(name)}\` |`)
-  return [['| script | SHA1, single server |', '| --- | --- |', ...rows].join('\n'), ...names.map(section)].join('\n\n')
+  const titles = Object.keys(texts)
+  const table = [
+    `| script | ${titles.join(' | ')} |`,
+    `| --- |${' --- |'.repeat(titles.length)}`,
+    ...names.map(name => {
+      const anchor = (name + whose).replaceAll(',', '').replaceAll(' ', '-')
+      const hashes = Object.values(texts).map(each => `\`${sha1Of(each, name)}\``)
+      return `| [${name}](#${anchor}) | ${hashes.join(' | ')} |`
+    }),
+  ]
+  const sections = [...names, ...besides].map(name => section(folder + name, whose))
+  return [table.join('\n'), ...sections].join('\n\n')
 }
 
 /** By which EVALSHA names it. */
-function sha1Of(name: string): string {
+function sha1Of(texts: Readonly<Record<string, string>>, name: string): string {
   const camel = name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
   return createHash('sha1')
-    .update(usualTexts[camel as keyof typeof usualTexts])
+    .update(texts[camel] as string)
     .digest('hex')
 }
 
-function section(name: string): string {
-  const header = headerOf(readFileSync(new URL(`${name}.lua`, folder), 'utf8'))
-  const keys = header.indexOf('KEYS')
-  const invariants = header.findIndex(line => line.startsWith('Invariants: '))
+function section(path: string, whose: string): string {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  const header = headerOf(readFileSync(new URL(`${path}.lua`, lua), 'utf8'))
+  const keys = header.findIndex(line => line === 'KEYS' || line === 'Takes')
+  const invariants = header.findIndex(line => /^(Invariants: |Constants$)/.test(line))
   const interfaces = header.slice(keys, invariants < 0 ? undefined : invariants)
   const purpose = header.slice(0, keys).join('\n').trim().slice(`${name}: `.length)
-  const kept = invariants < 0 ? [] : [`${header[invariants]!.replace('Invariants:', 'Keeps')}.`]
+  const kept = header[invariants]?.startsWith('Invariants')
+    ? [`${header[invariants]!.replace('Invariants:', 'Keeps')}.`]
+    : []
   return [
-    `### ${name}`,
+    `### ${name}${whose}`,
     `${purpose.charAt(0).toUpperCase()}${purpose.slice(1)}`,
     ['```text', ...interfaces, '```'].join('\n'),
     ...kept,
