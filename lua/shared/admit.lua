@@ -29,7 +29,7 @@
 -- Constants
 --   TOLD = ''  for the name of a client, those that need no message
 admitted, unfinished, heard = {}, false, 0
-local left, deaf, undone, again = MOST_ADMITTED, {}, false, queued ~= nil
+local left, deaf, again = MOST_ADMITTED, {}, queued ~= nil
 while again do
   again = false
   -- include: choose
@@ -63,7 +63,7 @@ while again do
       --]]
     end
     if heard == 0 then
-      deaf[client], again, undone = true, true, true
+      deaf[client], again = true, true
       for _, claim in ipairs(grant.claims) do
         taken = taken - claim:match(WANTS, TERMS_AT)
       end
@@ -87,6 +87,7 @@ while again do
     redis.call('ZADD', deadlines, unpack(ends))
     redis.call('PEXPIREAT', deadlines, keep)
     if life then redis.call('PEXPIREAT', lock, keep) end
+    -- include: begin
   end
   unfinished = left == 0
   if nobody then

@@ -95,6 +95,18 @@ describe('phases', () => {
     // In one message for each call.
     await expect.poll(() => heard.filter(text => text.startsWith('handoff')).length).toBe(2)
   })
+
+  test('I3 a writer that did not hear of its turn had none: the next one has it, however many are passed over', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const [ada, ben, deaf, next] = [reader('ada'), reader('ben'), writer('deaf'), writer('next')]
+    await heardBy(lock, ben, next)
+    await lock.acquire(ada)
+    await Promise.all(Array.from({ length: 2_050 }, () => lock.acquire(beside(deaf), 'queue')))
+    await queued(lock, next, ben)
+    expect(await lock.release(ada)).toEqual(['unfinished'])
+    expect(await lock.sweep()).toBe('swept')
+    expect(await holders(lock)).toEqual([next.id])
+  })
 })
 
 describe('who is told', () => {

@@ -9,6 +9,8 @@
 -- A reads, B waits to write, C waits to read: C is not let in beside A, and B is next. B writes, C and D wait to read, E to write: C and
 -- D are next, together, and E after them.
 --
+-- A writer that is chosen begins its turn only when it has heard of it (lua/permits/read-write/begin.lua).
+--
 -- Takes
 --   lock     HASH     the lock
 --   lines    list     the two queues (lua/permits/read-write/queues.lua)
@@ -17,7 +19,6 @@
 --   mine?    string   the same
 --   asks?    ZSET     the same
 --   now      ms       the server's time
---   undone   boolean  some that were chosen before, by this call, did not hear of it: they have had no turn
 -- Changes
 --   taken    number   with what they want
 --   left     number   how many more may be looked at
@@ -49,7 +50,7 @@ else
       first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
     end
   end
-  if left > 0 and (not writer or turn == WRITERS_TURN and not undone) then
+  if left > 0 and (not writer or turn == WRITERS_TURN) then
     local popped = redis.call('ZPOPMIN', readers, left)
     left = left - #popped / 2
     for i = 1, #popped, 2 do
@@ -65,7 +66,7 @@ else
   end
   if writer and taken == 0 and left > 0 then
     redis.call('ZREM', queue, writer)
-    taken, latest = ALL_PERMITS, WRITERS_TURN
+    taken, left = ALL_PERMITS, left - 1
     chosen, leases = { writer }, { wanted }
   end
 end

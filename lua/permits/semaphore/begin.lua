@@ -1,0 +1,1 @@
+-- begin: nothing, because a semaphore has no turns.
