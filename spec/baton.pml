@@ -62,7 +62,7 @@
  *       that change nothing; MATTERS leaves them out, so a run goes on until nothing is left that could happen
  *
  * Mutants, each a rule taken away: NO_TIMER, NO_HANDBACK, PUBLISH_FIRST, UNOWNED_RELEASE, BELIEVE_OLD, BELIEVE_LATE,
- * IGNORE_REPLY, IGNORE_REFUSAL, BARGE, NEW_TICKET. scripts/run-model.ts says what each of them breaks.
+ * IGNORE_REPLY, IGNORE_REFUSAL, BARGE, NEW_TICKET. scripts/models.ts says what each of them breaks.
  */
 
 #ifndef FAIR

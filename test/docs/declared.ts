@@ -112,8 +112,9 @@ export const elsewhere: readonly Elsewhere[] = [
   })),
   ...['npm run model', 'npm run model -- --trail no-timer'].map(command => ({
     command,
-    reason: 'takes minutes and needs Spin; test/docs/model checks that the model, its runner and its page agree',
+    reason:
+      'takes minutes and needs Spin; test/docs/model checks that the models, what is run of them and their page agree',
     file: 'scripts/run-model.ts',
-    texts: ['--trail', `'no-timer'`],
+    texts: ['--trail', 'no-timer'],
   })),
 ]

@@ -1,35 +1,60 @@
-/** The model keeps up with what it models. Whether it holds is checked by `npm run model`. */
+/** The models keep up with what they model. Whether they hold is checked by `npm run model`. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { models } from '../../../scripts/models.ts'
 
 const root = new URL('../../../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 
-const model = read('spec/baton.pml')
-const runner = read('scripts/run-model.ts')
 const page = read('docs/model.md')
 
-const scripts = readdirSync(new URL('lua/', root)).filter(name => name.endsWith('.lua'))
-
-test.each(scripts)('the model says what becomes of lua/%s', name => {
-  expect(model).toContain(`lua/${name}`)
+test('every model of spec/ is checked', () => {
+  const files = readdirSync(new URL('spec/', root))
+  expect(models.map(({ file }) => file).sort()).toEqual(files.sort())
 })
 
-test('every file that the model or its page names exists', () => {
-  const named = new Set(`${model}${page}`.match(/\b(?:lua|src|scripts|spec|docs)\/[\w./-]+\.(?:lua|ts|pml|md)\b/g))
-  expect(named.size).toBeGreaterThan(scripts.length)
-  expect([...named].filter(path => !existsSync(new URL(path, root)))).toEqual([])
+describe.each(models)('$file', ({ file, scripts, configurations, mutants }) => {
+  const model = read(`spec/${file}`)
+  const subjects = [...configurations, ...mutants]
+
+  test('says what becomes of every script', () => {
+    const names = readdirSync(new URL(scripts, root)).filter(name => name.endsWith('.lua'))
+    expect(names.length).toBeGreaterThan(7)
+    expect(names.filter(name => !model.includes(`${scripts}${name}`))).toEqual([])
+  })
+
+  test('every file that it names exists', () => {
+    const named = filesIn(model)
+    expect(named.length).toBeGreaterThan(8)
+    expect(named.filter(path => !existsSync(new URL(path, root)))).toEqual([])
+  })
+
+  test('every switch that is set is one of it', () => {
+    const names = [...new Set(subjects.flatMap(({ defines }) => defines).map(text => text.replace(/=.*/, '')))]
+    expect(names.length).toBeGreaterThan(20)
+    const unknown = names.filter(name => !new RegExp(`^#(ifdef|ifndef|if) ${name}\\b`, 'm').test(model))
+    expect(unknown).toEqual([])
+  })
+
+  test('every mutant is one that it lists', () => {
+    const list = /Mutants, each a rule taken away: ([\w,\s*]+)\./.exec(model)?.[1]
+    const listed = list?.split(/[^\w]+/).sort()
+    expect(mutants.map(({ name }) => name.toUpperCase().replaceAll('-', '_')).sort()).toEqual(listed)
+  })
+
+  test('every configuration and every mutant is on the page, with its switches', () => {
+    const row = ({ name, defines }: (typeof subjects)[number]) =>
+      new RegExp(`^\\| \`?${name}\`? \\| \`${defines.filter(each => each !== 'PROGRESS').join(' ')}\` \\| `, 'm')
+    expect(subjects.filter(subject => !row(subject).test(page)).map(({ name }) => name)).toEqual([])
+  })
 })
 
-test('every switch that the runner sets is one of the model', () => {
-  const switches = [...runner.matchAll(/\bof\('[^']*', '([^']*)'\)/g)].flatMap(([, text]) => text!.split(' '))
-  expect(switches.length).toBeGreaterThan(20)
-  const names = [...new Set(switches.map(text => text.replace(/=.*/, '')))]
-  const unknown = names.filter(name => !new RegExp(`^#(ifdef|ifndef|if) ${name}\\b`, 'm').test(model))
-  expect(unknown).toEqual([])
+test('every file that the page names exists', () => {
+  const named = filesIn(page)
+  expect(named.length).toBeGreaterThan(8)
+  expect(named.filter(path => !existsSync(new URL(path, root)))).toEqual([])
 })
 
-test('every configuration and every mutant of the runner is on the page', () => {
-  const names = [...runner.matchAll(/\bof\('([^']*)'/g)].map(([, name]) => name!)
-  expect(names.filter(name => !page.includes(name))).toEqual([])
-})
+function filesIn(text: string): string[] {
+  return [...new Set(text.match(/\b(?:lua|src|scripts|spec|docs)\/[\w./-]+\.(?:lua|ts|pml|md)\b/g))]
+}

@@ -1,0 +1,217 @@
+/**
+ * What run-model.ts checks: configurations that have to hold, and mutants, which have to be refuted for the reason that is named
+ * here. docs/model.md has the results.
+ */
+export type Property = 'I1' | 'I3' | 'I4'
+
+export interface Subject {
+  readonly name: string
+  /** Without the leading -D. PROGRESS: also checks I4, which costs three times as much as I1 and I3. */
+  readonly defines: readonly string[]
+}
+
+export interface Mutant extends Subject {
+  readonly breaks: Property
+  readonly because: string
+}
+
+export interface Model {
+  /** In spec/. */
+  readonly file: string
+  /** Where the scripts are that it models. */
+  readonly scripts: string
+  /** For the compiler: a good optimizer costs more than it saves where searches are small. */
+  readonly optimize: '-O1' | '-O2'
+  /** What the failing assertion of each property says. I4 also has no assertion: a run without progress. */
+  readonly assertions: Readonly<Partial<Record<Property, RegExp>>>
+  readonly configurations: readonly Subject[]
+  readonly mutants: readonly Mutant[]
+}
+
+const of = (name: string, defines: string): Subject => ({ name, defines: defines.split(' ') })
+
+/**
+ * The most expensive ones first, so that no core is idle at the end. Unless FAIR says otherwise, two of three are fair. A
+ * fault may also not happen: so "one and a lost message" searches all of "one", and all of "a lost message".
+ */
+const baton: Model = {
+  file: 'baton.pml',
+  scripts: 'lua/mutex/',
+  optimize: '-O2',
+  assertions: { I1: /holders<=1/, I3: /!\(+k!=/ },
+  configurations: [
+    of('a waiter gives up, a lost message', 'PROGRESS QUITS=1 LOSSES=1'),
+    of('leases lapse: paused holder, slow message', 'LATES=1 LAPSES=1'),
+    of('a request runs twice, a lost message', 'PROGRESS REPEATS=1 LOSSES=1'),
+    of('all fair, one unreachable', 'PROGRESS FAIR=7 CUTS=1'),
+    of('all fair, a crash', 'PROGRESS FAIR=7 CRASHES=1'),
+    of('a crash, a lost message', 'PROGRESS CRASHES=1 LOSSES=1'),
+    of('all data lost', 'PROGRESS WIPES=1 WIPE_ALL UNGUARDED'),
+    of('all fair, a lost message', 'PROGRESS FAIR=7 LOSSES=1'),
+    of('a paused holder', 'PROGRESS LATES=1'),
+    of('two crashes', 'PROGRESS CRASHES=2'),
+    of('the queue lost', 'PROGRESS WIPES=1'),
+    of('one unreachable', 'PROGRESS CUTS=1'),
+    of('one fair, force-release', 'PROGRESS FAIR=1 FORCES=1 UNGUARDED'),
+    of('one fair, two lost messages', 'PROGRESS FAIR=1 LOSSES=2'),
+    of('none fair, two lost messages', 'PROGRESS FAIR=0 LOSSES=2'),
+  ],
+  mutants: [
+    {
+      ...of('no-timer', 'PROGRESS LOSSES=1 NO_TIMER'),
+      breaks: 'I4',
+      because:
+        'the message of a grant is lost; its waiter never looks, so it holds without knowing and all others wait',
+    },
+    {
+      ...of('no-handback', 'PROGRESS QUITS=1 NO_HANDBACK'),
+      breaks: 'I4',
+      because: 'a grant crosses its waiter giving up; nobody holds, and only the end of the lease would free the lock',
+    },
+    {
+      ...of('publish-first', 'PUBLISH_FIRST'),
+      breaks: 'I1',
+      because:
+        'between message and write the lock looks free: a newcomer takes it, and the waiter believes the message',
+    },
+    {
+      ...of('unowned-release', 'LAPSES=1 UNOWNED_RELEASE'),
+      breaks: 'I1',
+      because:
+        'a release runs after its lease has lapsed and ends the hold of the next, so somebody else gets the lock beside it',
+    },
+    {
+      ...of('believe-old', 'LAPSES=1 BELIEVE_OLD'),
+      breaks: 'I1',
+      because: 'a late message tells of a grant that has lapsed, to a waiter that has joined again and just looked',
+    },
+    {
+      ...of('believe-late', 'LAPSES=1 BELIEVE_LATE'),
+      breaks: 'I1',
+      because: 'a message is under way for longer than the lease; its waiter does not look before it uses the grant',
+    },
+    {
+      ...of('ignore-reply', 'PROGRESS REPEATS=1 IGNORE_REPLY'),
+      breaks: 'I4',
+      because: 'a tend that is sent again runs after the release and gets the lock for a wait that is over',
+    },
+    {
+      ...of('ignore-refusal', 'PROGRESS REPEATS=1 LOSSES=1 IGNORE_REFUSAL'),
+      breaks: 'I4',
+      because: 'the same, but it is only queued again; then it gets the lock by a message, and that is lost',
+    },
+    {
+      ...of('barge', 'CRASHES=1 BARGE'),
+      breaks: 'I3',
+      because: 'a lease lapses with a waiter queued; an unfair newcomer that does not look at the queue is faster',
+    },
+    {
+      ...of('new-ticket', 'CUTS=1 NEW_TICKET'),
+      breaks: 'I3',
+      because: 'a waiter that was unreachable for a moment joins again behind those that came after it',
+    },
+  ],
+}
+
+/** Unless FAIR says otherwise, all are fair. Sets of callers, as LARGE, WRITERS and CALLERS, are bits, two for each client. */
+const permits: Model = {
+  file: 'permits.pml',
+  scripts: 'lua/permits/',
+  optimize: '-O1',
+  assertions: { I1: /held<=/, I3: /overtaken/, I4: /behind/ },
+  configurations: [
+    of('permits: one unreachable', 'PROGRESS LARGE=4 CUTS=1 PAIRS=1 CALLERS=31'),
+    of('permits: one waiter a call, one unreachable', 'PROGRESS LARGE=1 CUTS=1 PAIRS=1 CALLERS=23 LIMIT=1'),
+    of('permits: a lost message', 'PROGRESS LARGE=4 LOSSES=1 PAIRS=1 CALLERS=31'),
+    of('permits: a paused holder, one says three', 'PROGRESS LARGE=4 LATES=1 RAISED=4 CALLERS=31'),
+    of('permits: a crash, a hold without end', 'PROGRESS LARGE=4 CRASHES=1 KEEPS=1 CALLERS=31'),
+    of('permits: a waiter gives up, a hold without end', 'PROGRESS LARGE=4 QUITS=1 KEEPS=1 PAIRS=1 CALLERS=23'),
+    of('permits: none fair, no timer', 'PROGRESS NO_TIMER FAIR=0 LARGE=4 QUITS=1 KEEPS=1 PAIRS=5 CALLERS=55'),
+    of('permits: one line, no timer', 'PROGRESS NO_TIMER FAIR=3 LARGE=4 QUITS=1 KEEPS=1 PAIRS=4 CALLERS=53'),
+    of('read-write: a paused holder', 'PROGRESS READ_WRITE WRITERS=5 LATES=1 PAIRS=1 CALLERS=31'),
+    of('read-write: one unreachable', 'PROGRESS READ_WRITE WRITERS=5 CUTS=1 PAIRS=1 CALLERS=31'),
+    of(
+      'read-write: one waiter a call, one unreachable',
+      'PROGRESS READ_WRITE WRITERS=5 CUTS=1 PAIRS=1 CALLERS=23 LIMIT=1',
+    ),
+    of('read-write: two rounds each', 'PROGRESS READ_WRITE WRITERS=5'),
+    of(
+      'read-write: a waiter gives up, a hold without end',
+      'PROGRESS READ_WRITE WRITERS=5 QUITS=1 KEEPS=1 PAIRS=1 CALLERS=23',
+    ),
+    of('read-write: none fair, no timer', 'PROGRESS READ_WRITE NO_TIMER FAIR=0 WRITERS=17 KEEPS=1 PAIRS=5 CALLERS=55'),
+    of('read-write: a crash, a lost message', 'PROGRESS READ_WRITE WRITERS=5 CRASHES=1 LOSSES=1 PAIRS=1 CALLERS=23'),
+    of(
+      'read-write: a downgrade, a hold without end',
+      'PROGRESS READ_WRITE WRITERS=5 DOWNGRADES=1 KEEPS=1 PAIRS=1 CALLERS=23',
+    ),
+    of('read-write: two lines, no timer', 'PROGRESS READ_WRITE NO_TIMER FAIR=3 WRITERS=17 KEEPS=1 PAIRS=4 CALLERS=55'),
+  ],
+  mutants: [
+    {
+      ...of('pass-large', 'LARGE=2 PASS_LARGE'),
+      breaks: 'I3',
+      because: 'the first in the queue wants both permits and one is free; the second, which wants one, is let in',
+    },
+    {
+      ...of('merge', 'PROGRESS NO_TIMER FAIR=3 KEEPS=1 PAIRS=4 CALLERS=53 MERGE'),
+      breaks: 'I4',
+      because:
+        'two releases wake a line of two, which tries once; the second waits on although a permit is free, and no message will follow',
+    },
+    {
+      ...of('keep-sum', 'PROGRESS LARGE=4 CUTS=1 CALLERS=23 KEEP_SUM'),
+      breaks: 'I4',
+      because:
+        'nobody hears the message of a grant, which is taken back; the permits stay in the sum, and nobody has them',
+    },
+    {
+      ...of('leave-head', 'PROGRESS NO_TIMER LARGE=4 QUITS=1 KEEPS=1 CALLERS=21 LEAVE_HEAD'),
+      breaks: 'I4',
+      because:
+        'the first in the queue, which wanted both permits, gives up; the one behind it would fit, and is not let in',
+    },
+    {
+      ...of('readers-pass', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 READERS_PASS'),
+      breaks: 'I3',
+      because:
+        'readers that come while others read are let in past a waiting writer, which starves as long as more of them come',
+    },
+    {
+      ...of('writers-first', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 WRITERS_FIRST'),
+      breaks: 'I3',
+      because: 'the end of a writer lets in the next writer, so a reader waits for the turns of two',
+    },
+    {
+      ...of('one-reader', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 ONE_READER'),
+      breaks: 'I4',
+      because: 'the end of a writer lets in one of two waiting readers; the other waits for another turn',
+    },
+    {
+      ...of('turn-unheard', 'READ_WRITE WRITERS=5 CUTS=1 PAIRS=1 CALLERS=23 TURN_UNHEARD'),
+      breaks: 'I3',
+      because:
+        'nobody hears the grant of a writer, but its turn is counted; so readers are let in twice in a row, past the next writer',
+    },
+    {
+      ...of('turn-early', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 LIMIT=1 TURN_EARLY'),
+      breaks: 'I4',
+      because:
+        'one call lets in a part of the readers; the next takes that for their whole turn, and leaves the others behind',
+    },
+    {
+      ...of('reentry-turn', 'READ_WRITE WRITERS=5 DOWNGRADES=1 PAIRS=1 CALLERS=23 REENTRY_TURN'),
+      breaks: 'I4',
+      because:
+        'a writer takes the read, too, which counts as a turn of readers; its end leaves the waiting readers behind',
+    },
+    {
+      ...of('one-line', 'PROGRESS READ_WRITE NO_TIMER FAIR=0 WRITERS=2 PAIRS=1 CALLERS=7 ONE_LINE'),
+      breaks: 'I4',
+      because:
+        'a client that releases as a writer tells its own writers only; its readers do not hear that the lock is free',
+    },
+  ],
+}
+
+export const models: readonly Model[] = [baton, permits]

@@ -1,0 +1,945 @@
+/*
+ * A semaphore, and with READ_WRITE a read-write lock, for the model checker Spin. `npm run model` checks both; docs/model.md
+ * says what that shows. One set of scripts serves the two kinds in lua/permits/, and one model serves them here.
+ *
+ * Three clients have two callers each. Each caller asks once. The callers of one client come one after the other, or together
+ * (PAIRS). Some clients are fair (their callers queue); the callers of the others stand in a line, whose head tries when it is
+ * woken. The checker follows every order in which the steps below can happen, and every choice of what goes wrong.
+ *
+ *      lua/permits/acquire.lua   acquire       lua/shared/admit.lua     admit, deliver
+ *      lua/permits/semaphore/choose.lua, lua/permits/read-write/choose.lua   choosePicked
+ *      lua/permits/tend.lua      tend          lua/shared/lapse.lua     lapse
+ *      lua/permits/release.lua   release       lua/shared/give-up.lua   endHold
+ *      lua/permits/leave.lua     leave         lua/shared/enqueue.lua   join
+ *      lua/permits/sweep.lua     sweep         lua/shared/hold.lua      grant
+ *      lua/permits/renew.lua           not here: a renewed hold is one that does not lapse
+ *      lua/permits/force-release.lua   not here: for those who wait it is a release by another hand
+ *      lua/permits/inspect.lua         not here: it writes nothing
+ *
+ * Redis runs a script as a whole, so each script is one step (d_step). A request and its reply are two steps, so a message may
+ * overtake a reply, and a leave may cross a grant.
+ *
+ * WHAT SPEC/BATON.PML SHOWS IS NOT SHOWN AGAIN. A waiter of any kind is the same code in the client: messages that come too
+ * late and their proofs, requests that run twice, and a queue that is lost are over there. So here the hold of a live client
+ * lapses only after the client has stopped believing in it, and a message that arrives is believed. What is new here is who is
+ * admitted: weights, batches of grants in one message, the taking back of a batch, the two phases of a read-write lock, the
+ * bound of an admission, and the line of a client in which several callers can be granted.
+ *
+ * WEIGHTS. A claim wants WANTS(i) of OF(i), and fits if `taken`, the sum of all holds, leaves so much. Of a semaphore there are two
+ * permits. A reader wants 1 of ALL - 1 and a writer ALL of ALL: so a reader fits unless a writer holds, and a writer fits if nobody does.
+ *
+ * ADMISSION looks at no more than LIMIT waiters; then whoever called it calls again, by `sweep`, or somebody else does. First it
+ * picks from the queue, then it sends one message to each client that has been picked from. Where nobody hears the message, the
+ * grants in it are taken back, its waiters are out of the queue, and the picking begins again.
+ *   - A semaphore: the head of the queue is picked for as long as it fits.
+ *   - A read-write lock, where no writer holds: if it is the readers' turn or no writer waits, all readers are. If then nobody
+ *     holds, the first writer is. `turn` says whose turn was the last. An admission notes it, and takes no note of readers where it
+ *     was cut short before it had picked all of them; nor does a re-entry.
+ * A DOWNGRADE is a writer that takes the read as well, and then ends the write: its hold goes on as a reader's.
+ *
+ * Where nobody is left in the queue, all lines hear that the lock may be free. A line uses a wake-up until its head is refused.
+ *
+ * TIME is not counted. A lease has a step "lapse", and a waiter in the queue a step "expire". What the slow timer of a client
+ * would find is a step as well, unless NO_TIMER takes the timers away: where no message is lost, messages alone have to do.
+ *
+ * What goes wrong is bounded by a number for each kind:
+ *   LOSSES      all messages of one script to one client
+ *   CUTS        a live client whose inbox is not heard in one script, or a live waiter whose expiry passes
+ *   CRASHES     a client ends for good; what it sent may still run, or is lost. Its inbox may still be counted as heard
+ *   QUITS       a waiter gives up
+ *   LATES       a holder is paused, or cannot renew: its local deadline passes
+ *   KEEPS       a hold that never ends. This is no fault, but it leaves the others nothing to hope for from its end
+ *   DOWNGRADES  see above
+ *
+ * Properties:
+ *   I1  become(): what the clients count themselves as holding is no more than the largest number of permits that any of them
+ *       gave; no writer holds beside anybody else
+ *   I3  grant(): `overtaken`. A live waiter that is queued and has a smaller ticket, or is queued while the other is not, is
+ *       not passed: also not one that is large by one that fits. Of a read-write lock this is between writers. Besides,
+ *       no reader passes a waiting writer, unless a writer's turn has just ended; so each writer's end lets in readers once.
+ *       And no writer passes a reader that has waited for another writer's turn
+ *   I4  admit(): `behind`. After a writer's end no reader is left that has waited for it
+ *       ltl progress: it never stays so that somebody waits who could be let in (`stuck`). Callers are bounded, so a run comes
+ *       to its end. No fairness is assumed: looks that would change nothing are no steps (MATTERS)
+ *
+ * Mutants, each a rule taken away: PASS_LARGE, MERGE, KEEP_SUM, LEAVE_HEAD, READERS_PASS, WRITERS_FIRST, ONE_READER,
+ * TURN_UNHEARD, TURN_EARLY, REENTRY_TURN, ONE_LINE. scripts/models.ts says what each of them breaks.
+ */
+
+#ifndef FAIR
+#define FAIR 7 /* a set of clients */
+#endif
+#ifndef CALLERS
+#define CALLERS 63 /* a set of ids: the callers that there are */
+#endif
+#ifndef PAIRS
+#define PAIRS 0 /* a set of clients: their two callers come together; else the second comes after the first */
+#endif
+#ifndef LIMIT
+#define LIMIT 250
+#endif
+#ifndef LOSSES
+#define LOSSES 0
+#endif
+#ifndef CUTS
+#define CUTS 0
+#endif
+#ifndef CRASHES
+#define CRASHES 0
+#endif
+#ifndef QUITS
+#define QUITS 0
+#endif
+#ifndef LATES
+#define LATES 0
+#endif
+#ifndef KEEPS
+#define KEEPS 0
+#endif
+#ifndef DOWNGRADES
+#define DOWNGRADES 0
+#endif
+
+#define CLIENTS 3
+#define IDS 6 /* CLIENTS * 2 */
+#define NONE IDS
+
+/* Sets of ids, of clients or of lines are bits of a byte. */
+#define in(set, i) (((set) >> (i)) & 1)
+#define put(set, i) set = (set) | (1 << (i))
+#define take(set, i) set = (set) & ~(1 << (i))
+
+/* An id is one caller of one client: it names the waiter and then the hold. */
+#define client(i) ((i) / 2)
+#define other(i) ((i) ^ 1)
+#define second(i) ((i) & 1)
+#define of(c) (3 << ((c) * 2))
+#define exists(i) in(CALLERS, i)
+#define paired(i) in(PAIRS, client(i))
+#define fair(i) in(FAIR, client(i))
+#define dead(i) in(crashed, client(i))
+
+#ifdef READ_WRITE
+#ifndef WRITERS
+#define WRITERS 0 /* a set of ids; the others read */
+#endif
+#define READERS (63 & ~(WRITERS))
+#define ALL 8
+#define writes(i) in(WRITERS, i)
+#define WANTS(i) (writes(i) -> ALL : 1)
+#define OF(i) (writes(i) -> ALL : ALL - 1)
+#define MOST ALL
+#define writing (taken >= ALL)
+#else
+#ifndef LARGE
+#define LARGE 0 /* a set of ids: they want both permits */
+#endif
+#ifndef RAISED
+#define RAISED 0 /* a set of clients: they say that there are three permits */
+#endif
+#define writes(i) 0
+#define WANTS(i) (1 + in(LARGE, i))
+#define OF(i) (2 + in(RAISED, client(i)))
+#define MOST (2 + ((RAISED) != 0))
+#endif
+
+/* Lines have the numbers of ids: those of client c are in of(c). A client's readers and writers stand in lines of their own. */
+#define line(i) (client(i) * 2 + writes(i))
+#define fits(i) (taken + WANTS(i) <= OF(i))
+
+#ifdef NO_TIMER
+#define TIMER false
+#else
+#define TIMER true
+#endif
+
+mtype = { idle, waiting, holding, over };
+mtype = { nothing, sent, refused, granted };
+mtype = { plain, lost, cut, counted };
+mtype = { none, releasing, leaving, sweeping, downgrading };
+
+/* ---- Redis ------------------------------------------------------------------------------------------------------- */
+
+byte holds;            /* the ids that stand in the hash as holders */
+byte taken;            /* the field `taken` */
+byte lapsed;           /* holders whose lease is over */
+bool queued;           /* the field `queued` is there */
+byte queue;            /* the ids in the queue; of a read-write lock in both */
+byte ticket[IDS];      /* their rank, from 1; kept while somebody knows it */
+byte expired;          /* those in the queue whose own expiry has passed */
+#ifdef READ_WRITE
+bool turn;             /* the field `turn`: the last one was a writer's */
+byte both;             /* writers that hold the read besides */
+byte down;             /* writers that have ended the write, and hold the read */
+#define weight(i) (in(down, i) -> 1 : WANTS(i) + in(both, i))
+#define share(i) (in(down, i) -> 1 : WANTS(i))
+#else
+#define weight(i) WANTS(i)
+#define share(i) WANTS(i)
+#endif
+
+/* ---- clients ----------------------------------------------------------------------------------------------------- */
+
+mtype st[IDS] = over;         /* as in src/local/states.ts: waiting in any of its places, holding, over; idle: not come yet */
+mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply */
+byte known;                   /* waiters that know their ticket: they tend, the others acquire */
+byte overdue;                 /* holds whose client has passed its own deadline */
+byte kept;                    /* holds that never end */
+byte hears;                   /* lines that hear the unlock channel */
+byte crashed;
+
+/* ---- under way --------------------------------------------------------------------------------------------------- */
+
+byte inbox;            /* waiters that a grant message is under way to */
+byte unlocked;         /* lines that a wake-up is under way to, or that have one to use */
+byte releases;
+byte leaves;
+byte sweeps;
+
+/* ---- what may still go wrong, and what is chosen for the next script --------------------------------------------- */
+
+byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LATES, keeps = KEEPS, downgrades = DOWNGRADES;
+mtype fate = plain;    /* lost, cut: the messages of the script to `victim`; counted: a dead client's inbox */
+byte victim = NONE;
+mtype job = none;      /* which script it is, where that is not yet clear */
+
+/* ---- for the properties ------------------------------------------------------------------------------------------ */
+
+byte held;             /* of what the clients count themselves as holding, the sum */
+bool stuck;
+#ifdef READ_WRITE
+byte waited;           /* readers in the queue that have waited for a writer's turn, or for a part of it */
+bool ended;            /* a writer's turn has ended, and what follows it has not begun */
+#endif
+
+/* Within one step only. */
+hidden byte w, k, c, x, asker, by, mates, candidates, picked, ids, deafs, room, admitted, vacates, more, undone, unfinished, deaf,
+  overtaken, behind;
+
+inline become(i, state) {
+  held = held - (st[i] == holding -> share(i) : 0) + (state == holding -> share(i) : 0);
+  st[i] = state;
+  printf("client %d, caller %d: %e\n", client(i), i % 2, state);
+  assert(held <= MOST) /* I1 */
+}
+
+/* A waiter that has its place in the queue, and lives. */
+#define stands(i) (in(queue, i) && st[i] == waiting && !in(expired, i))
+/* In the line of an unfair client. */
+#define atHead(i) (!second(i) || st[other(i)] != waiting || line(other(i)) != line(i))
+
+/* ---- states that differ in nothing that matters are made one ----------------------------------------------------- */
+
+/* Ranks above a forgotten one move down. */
+inline strike(i) {
+  k = 0;
+  do
+  :: k < IDS && ticket[k] > ticket[i] -> ticket[k]--; k++
+  :: k < IDS && ticket[k] <= ticket[i] -> k++
+  :: k == IDS -> break
+  od;
+  ticket[i] = 0
+}
+
+inline forget(i) {
+  if
+  :: st[i] != waiting && st[i] != idle && ask[i] != sent ->
+     take(known, i);
+     if
+     :: !in(queue, i) && ticket[i] != 0 -> strike(i)
+     :: else
+     fi;
+     if
+     :: !in(holds, i) && st[i] != holding ->
+        take(overdue, i);
+#ifdef READ_WRITE
+        take(both, i); take(down, i)
+#endif
+     :: else
+     fi
+  :: else
+  fi;
+  if
+  :: !in(queue, i) ->
+     take(expired, i);
+#ifdef READ_WRITE
+     take(waited, i)
+#endif
+  :: else
+  fi
+}
+
+/* Whether `k`, which waits fairly, comes before `i`. */
+#ifdef READ_WRITE
+#define ahead(k, i) (!fair(i) || (writes(k) && (!writes(i) || ticket[k] < ticket[i])))
+#else
+#define ahead(k, i) (!fair(i) || ticket[k] < ticket[i])
+#endif
+#define couldEnter(i) (st[i] == waiting && held + WANTS(i) <= OF(i) && (fair(i) || atHead(i)))
+
+/* Sets `stuck`: whether somebody waits who could be let in, by what the clients hold. */
+inline judge() {
+  stuck = false; w = 0;
+  do
+  :: w < IDS && couldEnter(w) ->
+     more = false; k = 0;
+     do
+     :: k < IDS -> more = more || (k != w && st[k] == waiting && fair(k) && ahead(k, w)); k++
+     :: else -> break
+     od;
+     stuck = stuck || !more;
+     w++
+  :: w < IDS && !couldEnter(w) -> w++
+  :: w == IDS -> break
+  od
+}
+
+/* Ends every step. */
+inline tidy() {
+  w = 0; x = 0;
+  do
+  :: w < IDS -> forget(w); x = x | ((st[w] == waiting && !fair(w)) << line(w)); w++
+  :: else -> break
+  od;
+  unlocked = unlocked & x;
+#ifdef PROGRESS
+  judge();
+#endif
+  fate = plain; victim = NONE; job = none
+}
+
+/* ---- scripts: include/ ------------------------------------------------------------------------------------------- */
+
+inline grant(i) {
+  overtaken = false; k = 0;
+  do
+  :: k < IDS && k != i && stands(k) ->
+#ifdef READ_WRITE
+     overtaken = overtaken || !in(candidates, i) || (writes(k) && (writes(i) -> ticket[k] < ticket[i] : !ended)) ||
+       (!writes(k) && writes(i) && in(waited, k));
+     waited = waited | ((!writes(k) && writes(i)) << k);
+#else
+     overtaken = overtaken || ticket[i] == 0 || ticket[k] < ticket[i];
+#endif
+     k++
+  :: k < IDS && !(k != i && stands(k)) -> k++
+  :: k == IDS -> break
+  od;
+  assert(!overtaken); /* I3 */
+  put(holds, i); take(lapsed, i);
+#ifdef READ_WRITE
+  ended = ended && !writes(i) && in(candidates, i);
+#endif
+  printf("  redis: %d.%d is a holder\n", client(i), i % 2)
+}
+
+/* A newcomer. */
+inline let(i) {
+  taken = taken + WANTS(i); grant(i)
+}
+
+inline endHold(i) {
+#ifdef READ_WRITE
+  ended = ended || (writes(i) && !in(down, i));
+#endif
+  taken = taken - weight(i); take(holds, i); take(lapsed, i)
+}
+
+inline lapse() {
+  w = 0;
+  do
+  :: w < IDS && in(lapsed, w) -> endHold(w); w++
+  :: w < IDS && !in(lapsed, w) -> w++
+  :: w == IDS -> break
+  od
+}
+
+/* A ticket above all that are in use. */
+inline draw(i) {
+  w = 0; k = 0; ticket[i] = 0;
+  do
+  :: k < IDS && ticket[k] > w -> w = ticket[k]; k++
+  :: k < IDS && ticket[k] <= w -> k++
+  :: k == IDS -> break
+  od;
+  ticket[i] = w + 1
+}
+
+/* A waiter that knows its ticket brings it along. */
+inline join(i) {
+  if
+  :: !in(queue, i) && !in(known, i) -> draw(i)
+  :: else
+  fi;
+#ifdef READ_WRITE
+  if
+  :: !in(queue, i) || in(expired, i) -> waited = (waited & ~(1 << i)) | ((writing && !writes(i)) << i)
+  :: else
+  fi;
+#endif
+  put(queue, i); take(expired, i);
+  queued = true
+}
+
+/* Sets `w` to the first of these. */
+inline firstOf(set) {
+  w = NONE; k = 0;
+  do
+  :: k < IDS && in(set, k) && (w == NONE || ticket[k] < ticket[w]) -> w = k; k++
+  :: k < IDS && !(in(set, k) && (w == NONE || ticket[k] < ticket[w])) -> k++
+  :: k == IDS -> break
+  od
+}
+
+/* `asker`, and with `mates` those of its line or queue in its client, need no message: the reply tells them. */
+#define told(i) (i == asker || (mates && asker != NONE && line(i) == line(asker)))
+#define gone(i) (in(expired, i) || (in(deafs, client(i)) && !told(i)))
+
+inline pass(i) {
+  take(queue, i); printf("  redis: %d.%d is passed over\n", client(i), i % 2)
+}
+
+inline pick(i) {
+  take(queue, i); taken = taken + WANTS(i); put(picked, i)
+}
+
+#ifdef READ_WRITE
+#ifdef READERS_PASS
+#define READERS_TURN true
+#else
+#ifdef WRITERS_FIRST
+#define READERS_TURN (w == NONE)
+#else
+#ifdef TURN_UNHEARD
+#define READERS_TURN (w == NONE || turn)
+#else
+#define READERS_TURN (w == NONE || (turn && !undone))
+#endif
+#endif
+#endif
+#ifdef TURN_EARLY
+#define ALL_IN (taken != 0)
+#else
+#define ALL_IN (taken != 0 && room > 0)
+#endif
+#ifdef ONE_READER
+#define NO_MORE_READERS (picked != 0)
+#else
+#define NO_MORE_READERS false
+#endif
+
+inline choosePicked() {
+  if
+  :: writing -> turn = true
+  :: else ->
+     do
+     :: firstOf(queue & WRITERS);
+        if
+        :: w != NONE && gone(w) && room > 0 -> room--; pass(w)
+        :: else -> break
+        fi
+     od;
+     x = w;
+     if
+     :: room > 0 && READERS_TURN ->
+        do
+        :: firstOf(queue & READERS);
+           if
+           :: w == NONE || room == 0 || NO_MORE_READERS -> break
+           :: w != NONE && room > 0 && !NO_MORE_READERS && gone(w) -> room--; pass(w)
+           :: else -> room--; pick(w)
+           fi
+        od;
+        turn = turn && !ALL_IN
+     :: else
+     fi;
+     if
+     :: x != NONE && taken == 0 && room > 0 -> pick(x); turn = true
+     :: else
+     fi
+  fi
+}
+#else
+inline choosePicked() {
+  x = 0;
+  do
+  :: firstOf(queue & ~x);
+     if
+     :: w != NONE && room > 0 && gone(w) -> room--; pass(w)
+     :: w != NONE && room > 0 && !gone(w) && fits(w) -> room--; pick(w)
+#ifdef PASS_LARGE
+     :: w != NONE && room > 0 && !gone(w) && !fits(w) -> put(x, w)
+#endif
+     :: else -> break
+     fi
+  od
+}
+#endif
+
+/* Of client `c`, the waiters that have been picked and need a message: all of them, or none, are granted. */
+inline address() {
+  w = c * 2; ids = 0;
+  do
+  :: w < c * 2 + 2 && in(picked, w) && !told(w) -> put(ids, w); w++
+  :: w < c * 2 + 2 && !(in(picked, w) && !told(w)) -> w++
+  :: w == c * 2 + 2 -> break
+  od;
+  deaf = ids != 0 && (in(crashed, c) -> fate != counted : fate == cut && victim == c);
+  if
+  :: deaf -> put(deafs, c); cuts = cuts - !in(crashed, c); more = true; undone = true; printf("  redis: nobody hears client %d\n", c)
+  :: !deaf && ids != 0 && fate == lost && victim == c ->
+     losses--; fate = plain; printf("  lost: the message of grants to client %d\n", c)
+  :: !deaf && ids != 0 && !(fate == lost && victim == c) && !in(crashed, c) -> inbox = inbox | ids
+  :: else
+  fi
+}
+
+inline deliver() {
+  c = 0;
+  do
+  :: c < CLIENTS && (picked & of(c)) != 0 ->
+     address();
+     w = c * 2;
+     do
+     :: w < c * 2 + 2 && in(picked, w) && deaf && in(ids, w) ->
+#ifndef KEEP_SUM
+        taken = taken - WANTS(w);
+#endif
+        w++
+     :: w < c * 2 + 2 && in(picked, w) && !(deaf && in(ids, w)) -> grant(w); put(admitted, w); w++
+     :: w < c * 2 + 2 && !in(picked, w) -> w++
+     :: w == c * 2 + 2 -> break
+     od;
+     c++
+  :: c < CLIENTS && (picked & of(c)) == 0 -> c++
+  :: c == CLIENTS -> break
+  od
+}
+
+#ifdef ONE_LINE
+#define OWN_LINES(i) (1 << line(i))
+#else
+#define OWN_LINES(i) of(client(i))
+#endif
+
+/* The client whose release it is does not heed the message: the reply tells its lines. */
+inline tellFree() {
+  x = hears & ~(by == NONE -> 0 : of(client(by)));
+  if
+  :: fate == lost && (x & of(victim)) != 0 ->
+     x = x & ~of(victim); losses--; fate = plain; printf("  lost: the news for client %d\n", victim)
+  :: else
+  fi;
+  unlocked = unlocked | x | (by == NONE || dead(by) -> 0 : OWN_LINES(by));
+  printf("  redis: free\n")
+}
+
+/* Sets `admitted`, and `unfinished`, where the next call has to go on. */
+inline admit() {
+  admitted = 0; deafs = 0; room = LIMIT; more = queued; undone = false; candidates = queue;
+  do
+  :: more ->
+     more = false; picked = 0;
+     choosePicked();
+     deliver();
+     if
+     :: queue == 0 -> queued = false; more = false
+     :: queue != 0 && room == 0 -> more = false
+     :: else
+     fi
+  :: else -> break
+  od;
+  unfinished = (room == 0); candidates = 0;
+#ifdef READ_WRITE
+  if
+  :: !unfinished ->
+     behind = false; w = 0;
+     do
+     :: w < IDS -> behind = behind || (!writing && stands(w) && in(waited, w)); w++
+     :: else -> break
+     od;
+     assert(!behind); /* I4 */
+     if
+     :: taken != 0 -> ended = false
+     :: else
+     fi
+  :: else
+  fi;
+#endif
+  if
+  :: !queued -> tellFree()
+  :: else
+  fi
+}
+
+/* ---- scripts ----------------------------------------------------------------------------------------------------- */
+
+/* A heartbeat that tells a waiter nothing new needs no step for its reply. */
+inline answer(i) {
+  if
+  :: in(holds, i) && !in(lapsed, i) -> ask[i] = granted
+  :: !(in(holds, i) && !in(lapsed, i)) && st[i] == waiting && in(known, i) -> ask[i] = nothing
+  :: else -> ask[i] = refused
+  fi
+}
+
+/* Where it is unfinished, its client asks again. */
+inline acquire(i) {
+  printf("redis: acquire of %d.%d\n", client(i), i % 2);
+  asker = i; mates = false; by = NONE; unfinished = false;
+  if
+  :: !in(holds, i) && !queued && fits(i) -> let(i)
+  :: else ->
+     lapse();
+     if
+     :: !in(holds, i) && fair(i) && (queued || !fits(i)) -> join(i)
+     :: else
+     fi;
+     if
+     :: queued -> admit()
+     :: else
+     fi;
+     if
+     :: !in(holds, i) && !unfinished && !queued && fits(i) -> let(i)
+     :: else
+     fi
+  fi;
+  if
+  :: unfinished && !in(holds, i) -> ask[i] = sent
+  :: else -> answer(i)
+  fi
+}
+
+inline tend(i) {
+  printf("redis: tend of %d.%d\n", client(i), i % 2);
+  asker = i; mates = true; by = NONE;
+  lapse();
+  if
+  :: !in(holds, i) -> join(i)
+  :: else
+  fi;
+  admit();
+  if
+  :: unfinished -> ask[i] = sent
+  :: else -> answer(i)
+  fi
+}
+
+/* Ends by `vacate`, if there was such a hold, and a queue. */
+inline release(i) {
+  printf("redis: release of %d.%d\n", client(i), i % 2);
+  take(releases, i); asker = i; mates = true; by = i; vacates = in(holds, i) && queued;
+  if
+  :: in(holds, i) ->
+     endHold(i);
+     if
+#ifdef READ_WRITE
+     :: !queued && taken == 0 -> tellFree()
+#else
+     :: !queued -> tellFree()
+#endif
+     :: else
+     fi
+  :: else
+  fi
+}
+
+/* Its client's lines try, for what it had may be free. Ends by `vacate`, if it held or was queued. */
+inline leave(i) {
+  printf("redis: leave of %d.%d\n", client(i), i % 2);
+  take(leaves, i); asker = NONE; mates = false; by = NONE; vacates = in(holds, i);
+#ifndef LEAVE_HEAD
+  vacates = vacates || in(queue, i);
+#endif
+  take(queue, i);
+  if
+  :: in(holds, i) -> endHold(i)
+  :: else
+  fi;
+  unlocked = unlocked | (dead(i) -> 0 : of(client(i)))
+}
+
+/* Ends by `vacate`. */
+inline sweep(i) {
+  printf("redis: sweep by client %d\n", client(i));
+  take(sweeps, i); asker = NONE; mates = false; by = NONE; vacates = true
+}
+
+#ifdef READ_WRITE
+/* An acquire of the read by the holder of the write. Its client holds all the while, so the reply is no step. */
+inline enter(i) {
+  printf("redis: %d.%d reads as well\n", client(i), i % 2);
+  downgrades--; taken++; put(both, i);
+#ifdef REENTRY_TURN
+  turn = false
+#endif
+}
+
+/* The release of the write. Ends by `vacate`, if there was a queue. */
+inline downgrade(i) {
+  printf("redis: %d.%d ends the write\n", client(i), i % 2);
+  asker = i; mates = true; by = i; vacates = queued;
+  taken = taken - ALL; take(both, i); put(down, i); held = held - ALL + 1; ended = true;
+  if
+  :: !queued -> tellFree()
+  :: else
+  fi
+}
+#endif
+
+/* lua/shared/vacate.lua: who follows. Waiters of a client that releases are told by the reply, which takes the way of a message here. */
+inline vacate(i) {
+  lapse(); admit();
+  w = 0;
+  do
+  :: w < IDS -> inbox = inbox | ((in(admitted, w) && told(w) && !dead(w)) << w); w++
+  :: else -> break
+  od;
+  if
+  :: unfinished -> put(sweeps, i)
+  :: else
+  fi
+}
+
+#define LIVES(c) (!in(crashed, c) && (queue & of(c)) != 0)
+
+/* What will go wrong in the script that runs next. */
+inline choose() {
+  if
+  :: true
+  :: losses > 0 -> fate = lost; victim = 0
+  :: losses > 0 -> fate = lost; victim = 1
+  :: losses > 0 -> fate = lost; victim = 2
+  :: cuts > 0 && LIVES(0) -> fate = cut; victim = 0
+  :: cuts > 0 && LIVES(1) -> fate = cut; victim = 1
+  :: cuts > 0 && LIVES(2) -> fate = cut; victim = 2
+  :: crashed != 0 && queue != 0 -> fate = counted
+  fi
+}
+
+/* A fair waiter acquires once and tends from then on; an unfair one acquires whenever it tries. */
+inline request(i) {
+  if
+  :: ask[i] == nothing -> take(unlocked, line(i))
+  :: else
+  fi;
+  if
+  :: fair(i) && in(known, i) -> tend(i)
+  :: else -> acquire(i)
+  fi;
+  if
+  :: dead(i) && ask[i] != sent -> ask[i] = nothing
+  :: else
+  fi;
+  tidy()
+}
+
+/* A script that ends something. */
+inline finish(i) {
+  if
+  :: job == releasing -> release(i)
+  :: job == leaving -> leave(i)
+  :: job == sweeping -> sweep(i)
+#ifdef READ_WRITE
+  :: job == downgrading -> downgrade(i)
+#endif
+  fi;
+  if
+  :: vacates -> vacate(i)
+  :: else
+  fi;
+  tidy()
+}
+
+/* ---- clients: src/wait/, src/lease/, src/local/line.ts ----------------------------------------------------------- */
+
+/* Of a line only the head asks. */
+inline begin(i) {
+  become(i, waiting);
+  if
+  :: fair(i) || atHead(i) -> ask[i] = sent
+  :: else
+  fi
+}
+
+/* The second caller comes; its request leaves behind the release of the first. */
+inline next(i) {
+  if
+  :: !second(i) && exists(other(i)) && st[other(i)] == idle -> begin(other(i))
+  :: else
+  fi
+}
+
+#ifdef MERGE
+#define GOES_ON(i) (!in(hears, line(i)))
+#else
+#define GOES_ON(i) true
+#endif
+
+/* The reply to a waiter that still waits. After a grant, what is left may be enough for the next one in line. */
+inline receive(i) {
+  if
+  :: ask[i] == granted ->
+     ask[i] = nothing; become(i, holding);
+     unlocked = unlocked | ((!fair(i) && GOES_ON(i)) << line(i))
+  :: else ->
+     put(known, i);
+     if
+     /* The first refusal: it subscribes, and tries once more. */
+     :: !fair(i) && !in(hears, line(i)) -> put(hears, line(i)); ask[i] = sent
+     :: else -> ask[i] = nothing
+     fi
+  fi;
+  tidy()
+}
+
+/* A reply to a wait that is over, which says "holds" or "queued". */
+inline strayReply(i) {
+  if
+  :: st[i] != holding -> put(leaves, i)
+  :: else
+  fi;
+  unlocked = unlocked | ((!fair(i) && ask[i] == granted) << line(i));
+  ask[i] = nothing; tidy()
+}
+
+inline hear(i) {
+  take(inbox, i);
+  printf("client %d hears that %d.%d is granted\n", client(i), client(i), i % 2);
+  if
+  :: st[i] == waiting -> become(i, holding)
+  :: st[i] == over -> put(leaves, i)
+  :: else
+  fi;
+  tidy()
+}
+
+inline giveUp(i) {
+  quits--; printf("client %d gives up caller %d\n", client(i), i % 2);
+  if
+  :: fair(i) || ask[i] != nothing -> put(leaves, i)
+  :: else
+  fi;
+  become(i, over); next(i); tidy()
+}
+
+/* `stays`: its requests have reached the server, and will run. */
+inline crash(i, stays) {
+  crashes--; put(crashed, client(i)); hears = hears & ~of(client(i)); unlocked = unlocked & ~of(client(i));
+  printf("client %d crashes\n", client(i));
+  x = client(i) * 2;
+  do
+  :: x < client(i) * 2 + 2 ->
+     if
+     :: st[x] != over -> become(x, over)
+     :: else
+     fi;
+     take(inbox, x); take(kept, x);
+     if
+     :: ask[x] == sent && stays
+     :: else -> ask[x] = nothing
+     fi;
+     if
+     :: stays
+     :: else -> take(releases, x); take(leaves, x); take(sweeps, x)
+     fi;
+     x++
+  :: else -> break
+  od;
+  tidy()
+}
+
+/*
+ * Whether a look now would change anything. Whether this leaves out too much is easily seen: with EVERY_LOOK and without
+ * PROGRESS, each configuration must have as many states as it has without EVERY_LOOK.
+ */
+#define before(set, k, i) (in(set, k) && ticket[k] < ticket[i])
+#define firstIn(set, i) (in(set, i) && !(before(set, 0, i) || before(set, 1, i) || before(set, 2, i) || \
+  before(set, 3, i) || before(set, 4, i) || before(set, 5, i)))
+#ifdef READ_WRITE
+#define due(i) (!writing && (firstIn(queue & WRITERS, i) && (in(expired, i) || taken == 0) || \
+  in(queue & READERS, i) && (turn || (queue & WRITERS) == 0)))
+#else
+#define due(i) (firstIn(queue, i) && (in(expired, i) || fits(i)))
+#endif
+#ifdef READ_WRITE
+#define TURN_DUE (queued && taken != 0 && turn != writing)
+#else
+#define TURN_DUE false
+#endif
+#define DUE (lapsed != 0 || TURN_DUE || due(0) || due(1) || due(2) || due(3) || due(4) || due(5))
+#ifdef EVERY_LOOK
+#define MATTERS(i) TIMER
+#else
+#define MATTERS(i) (TIMER && (in(holds, i) || DUE || (fair(i) -> !in(queue, i) || in(expired, i) : !queued && fits(i))))
+#endif
+/* Never two attempts of one line at a time. */
+#define TRIES(i) (atHead(i) && (line(other(i)) != line(i) || ask[other(i)] == nothing) && (in(unlocked, line(i)) || MATTERS(i)))
+/* A first request, the slow timer's, or a wake-up's. */
+#define ASKS(i) (st[i] == waiting && (ask[i] == sent && (paired(i) || !second(i) || !in(releases, other(i))) || \
+  ask[i] == nothing && (fair(i) -> MATTERS(i) : TRIES(i))))
+#define STRAY(i) (st[i] != waiting && ask[i] != nothing)
+#define BUSY(i) (st[i] == waiting || st[i] == holding)
+/* The first caller's process has the steps of the client. */
+#define ENDS(i) (crashes > 0 && !second(i) && !dead(i) && (BUSY(i) || BUSY(other(i))))
+#define HOLDS(i) (st[i] == holding && !in(kept, i))
+/* The requests of one caller run in the order in which they were sent. */
+#define RELEASES(i) (in(releases, i) && ask[i] != sent)
+#define LEAVES(i) (in(leaves, i) && ask[i] != sent)
+#define LAPSES_NOW(i) (in(holds, i) && !in(lapsed, i) && st[i] != holding && (dead(i) || in(overdue, i)))
+#define EXPIRES(i) (in(queue, i) && !in(expired, i) && (dead(i) || (cuts > 0 && st[i] == waiting)))
+
+proctype Caller(byte i) {
+end:
+  do
+  :: atomic { ASKS(i) || (STRAY(i) && ask[i] == sent) -> choose(); d_step { request(i) } }
+  :: atomic {
+       if
+       :: RELEASES(i) -> job = releasing
+       :: LEAVES(i) -> job = leaving
+       :: in(sweeps, i) -> job = sweeping
+#ifdef READ_WRITE
+       :: HOLDS(i) && in(both, i) -> job = downgrading
+#endif
+       fi;
+       choose(); d_step { finish(i) } }
+  :: d_step { st[i] == waiting && ask[i] != nothing && ask[i] != sent -> receive(i) }
+  :: d_step { st[i] == waiting && quits > 0 -> giveUp(i) }
+  :: d_step { HOLDS(i) -> become(i, over); put(releases, i); next(i); tidy() }
+  :: d_step { HOLDS(i) && keeps > 0 -> keeps--; put(kept, i); next(i); tidy() }
+  :: d_step { HOLDS(i) && lates > 0 -> lates--; become(i, over); put(overdue, i); next(i); tidy() }
+#ifdef READ_WRITE
+  :: d_step { HOLDS(i) && downgrades > 0 && writes(i) && !in(both | down, i) -> enter(i); tidy() }
+#endif
+  :: d_step { ENDS(i) -> crash(i, true) }
+  :: d_step { ENDS(i) -> crash(i, false) }
+  /* The network, and time. */
+  :: d_step { STRAY(i) && ask[i] != sent -> strayReply(i) }
+  :: d_step { in(inbox, i) -> hear(i) }
+  :: d_step { LAPSES_NOW(i) -> put(lapsed, i); printf("redis: the lease of %d.%d lapses\n", client(i), i % 2); tidy() }
+  :: d_step { EXPIRES(i) -> cuts = cuts - !dead(i); put(expired, i); printf("redis: %d.%d expires\n", client(i), i % 2); tidy() }
+  od
+}
+
+#define COMES(i) (!second(i) || paired(i) || !exists(other(i)))
+
+init {
+  byte i;
+  atomic {
+    do
+    :: i < IDS && exists(i) -> d_step { st[i] = idle }; i++
+    :: i < IDS && !exists(i) -> i++
+    :: i == IDS -> i = 0; break
+    od;
+    do
+    :: i < IDS && exists(i) && COMES(i) -> d_step { begin(i) }; run Caller(i); i++
+    :: i < IDS && exists(i) && !COMES(i) -> run Caller(i); i++
+    :: i < IDS && !exists(i) -> i++
+    :: i == IDS -> i = 0; break
+    od
+  }
+}
+
+#ifdef PROGRESS
+ltl progress { []<> !stuck } /* I4 */
+#endif
