@@ -101,10 +101,6 @@ export class Calls<State = unknown> {
     return about(key, this.inspection(key).inspect(key))
   }
 
-  list(pattern: string): AsyncGenerator<State, void, undefined> {
-    return this.#locks.kind.inspection.list(pattern)
-  }
-
   /** For a look at this key. */
   inspection(key: string): Inspection<State> {
     checkKey(key)

@@ -14,12 +14,15 @@ import { KeyedLock, type Lock, type ReadWriteLock } from './lock.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions, Settings } from './options.ts'
-import { callTermsOf, checkKey, checkOwner, checkPermits, drainOf, settingsOf } from './options.ts'
+import { callTermsOf, checkId, checkKey, checkOwner, checkPermits, drainOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Link, type LinkListener } from './redis/link.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
 import { type Using, using } from './using.ts'
+
+/** What `list` finds. */
+const kinds = [mutex, semaphore, writing]
 
 /**
  * Locks of one Redis. One client serves a whole process: any number of keys, waiters and leases share its two
@@ -202,11 +205,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   all(parts: readonly (string | Lock)[]): MultiLock {
     if (!Array.isArray(parts) || parts.length === 0) throw new LockArgumentError('parts', parts, 'keys or locks')
     return new MultiLock(
-      parts.map(part => {
-        const lock = typeof part === 'string' ? this.mutex(part) : part
-        if (lock instanceof KeyedLock && lock.calls.caller === this.#caller) return lock
-        throw new LockArgumentError('parts', part, 'keys, and locks of this client')
-      }),
+      parts.map(part => this.#lockOf('parts', part)),
       this.#settings,
     )
   }
@@ -232,7 +231,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Held or queued locks, in no order, each at most once; by SCAN, in a cluster of every master.
+   * Held or queued locks of every kind (`kind` tells which), in no order, each at most once; by SCAN, in a cluster of every master.
    * @param pattern that the key matches: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before what is meant literally. All, without it
    * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses
    * @throws LockClosedError when the client is closed
@@ -242,18 +241,24 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   async *list(pattern = '*'): AsyncGenerator<LockState, void, undefined> {
     if (typeof pattern !== 'string') throw new LockArgumentError('pattern', pattern, 'a string')
     if (this.#session.closed) throw new LockClosedError()
-    yield* this.#mutexes.list(pattern)
+    yield* this.#session.list(kinds, pattern)
   }
 
   /**
-   * Takes the lock from its holder, whose `signal` aborts promptly, and wakes the next. What the holder still does is
-   * stopped by the fencing token only.
-   * @returns false if the lock was free
+   * Takes the lock from its holders, whose `signal` aborts promptly, and wakes the next. What they still do is stopped by the
+   * fencing token only.
+   * @param lock of this client; or the key of a mutex
+   * @param only the `id` of one holder, as `inspect` shows it: nobody else loses anything. Not given: all that hold it do
+   * @returns false if the lock was free, or that holder did not hold it
    * @throws what `inspect` throws
+   * @throws LockArgumentError when the lock is none of this client, or the id is none
    * @since 0.1.0
    */
-  async forceRelease(key: string): Promise<boolean> {
-    return about(key, this.#mutexes.inspection(key).forceRelease(key))
+  async forceRelease(lock: string | Lock, ...only: [] | [id: string]): Promise<boolean> {
+    const { key, calls } = this.#lockOf('key', lock)
+    // An id that is undefined is a mistake, and the other holders must not pay for it.
+    if (only.length > 0) checkId(only[0])
+    return about(key, calls.inspection(key).forceRelease(key, only[0]))
   }
 
   /**
@@ -288,5 +293,12 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  /** `option`: where it was given. */
+  #lockOf(option: string, lock: string | Lock): KeyedLock {
+    const own = typeof lock === 'string' ? this.mutex(lock) : lock
+    if (own instanceof KeyedLock && own.calls.caller === this.#caller) return own
+    throw new LockArgumentError(option, lock, 'a key, or a lock of this client')
   }
 }

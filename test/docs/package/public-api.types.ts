@@ -102,6 +102,9 @@ expectTypeOf(locks.runAs('owner', async () => 1)).toEqualTypeOf<Promise<number>>
 expectTypeOf(locks.inspect('key')).resolves.toEqualTypeOf<LockState>()
 expectTypeOf(locks.list()).toExtend<AsyncIterable<LockState>>()
 expectTypeOf(locks.forceRelease('key')).resolves.toEqualTypeOf<boolean>()
+expectTypeOf(locks.forceRelease(locks.semaphore('key', 5), 'id')).resolves.toEqualTypeOf<boolean>()
+// @ts-expect-error nobody may lose a lock because an id was missing
+locks.forceRelease('key', undefined)
 expectTypeOf(locks.stats()).toEqualTypeOf<ClientStats>()
 expectTypeOf(locks.close()).toEqualTypeOf<Promise<void>>()
 expectTypeOf(locks.close).toBeCallableWith({ drain: 5_000 })
