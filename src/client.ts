@@ -19,7 +19,7 @@ import type { RedisSource } from './redis/clients.ts'
 import { Link, type LinkListener } from './redis/link.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
-import { type Using, using } from './using.ts'
+import { type Using, using, wrapped } from './using.ts'
 
 /** What `list` finds. */
 const kinds = [mutex, semaphore, writing]
@@ -109,26 +109,22 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * `fn` as a function that runs under the lock of a fixed key, or of the key that `keyOrFn` makes of its `this` and its
-   * arguments.
-   * @param options of each call, as for `lock`
+   * `fn` as a function that runs under a fixed lock, or under the one that `lockOrFn` makes of its `this` and its arguments: the key of a
+   * mutex, or a lock of this client, or several.
+   * @param options of each call, as that lock has them
    * @returns a function with the parameters of `fn`, whose promise settles as that of `using`
-   * @throws LockArgumentError when the key, `fn` or an option is wrong
+   * @throws LockArgumentError when the lock, `fn` or an option is wrong
    * @since 0.1.0
    */
-  wrap<This, Args extends unknown[], R>(
-    keyOrFn: string | ((this: This, ...args: Args) => string),
+  wrap<This, Args extends unknown[], R, L extends string | Lock | MultiLock = string>(
+    lockOrFn: L | ((this: This, ...args: Args) => L),
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,
-    options: LockOptions = {},
+    options: L extends Lock<infer Options> ? Options : LockOptions = {} as never,
   ): (this: This, ...args: Args) => Promise<R> {
-    if (typeof keyOrFn !== 'function') checkKey(keyOrFn)
-    if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
-    callTermsOf(options, this.#settings)
-    const client = this
-    return async function (...args) {
-      const key = typeof keyOrFn === 'function' ? keyOrFn.apply(this, args) : keyOrFn
-      return client.using(key, options, () => fn.apply(this, args))
-    }
+    if (typeof lockOrFn !== 'function') return this.#usable(lockOrFn).wrap(fn, options)
+    // Whether it has permits to be taken is known by each call only.
+    callTermsOf(options, this.#settings, Number.MAX_SAFE_INTEGER)
+    return wrapped(fn, async (call, self, args) => this.#usable(lockOrFn.apply(self, args)).using(options, call))
   }
 
   /**
@@ -293,6 +289,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  #usable(lock: string | Lock | MultiLock): Pick<Lock<SemaphoreOptions>, 'using' | 'wrap'> {
+    return lock instanceof MultiLock ? (lock as never) : this.#lockOf('key', lock)
   }
 
   /** `option`: where it was given. */

@@ -96,6 +96,16 @@ expectTypeOf(deposit.call(account, 5)).toEqualTypeOf<Promise<number>>()
 // @ts-expect-error it is a method of an account
 deposit(5)
 
+const report = locks.wrap(locks.semaphore('reports', 5), (name: string) => name.length, { permits: 2 })
+expectTypeOf(report).toEqualTypeOf<(this: unknown, name: string) => Promise<number>>()
+locks.wrap(
+  (from: string, to: string) => locks.all([from, to]),
+  (_from: string, _to: string) => {},
+  { timeout: 5_000 },
+)
+// @ts-expect-error a mutex has no permits
+locks.wrap('key', () => {}, { permits: 2 })
+
 // The rest of the client.
 expectTypeOf(locks.runAs('owner', () => 'sync')).toEqualTypeOf<string>()
 expectTypeOf(locks.runAs('owner', async () => 1)).toEqualTypeOf<Promise<number>>()
