@@ -17,6 +17,7 @@ export const names = {
   operation: 'db.operation.name',
   errorType: 'error.type',
   key: 'redis_baton.key',
+  kind: 'redis_baton.kind',
   keyGroup: 'redis_baton.key_group',
   owner: 'redis_baton.owner',
   token: 'redis_baton.fencing_token',
