@@ -30,7 +30,7 @@ export abstract class QueuedInspection implements Inspection<LockState> {
       return state.locked || state.waiters.length > 0 ? state : undefined
     } catch (error) {
       // A key of another type, where it or its queue would be, must not hide all locks from those who look.
-      if (error instanceof LockConnectionError && /^WRONGTYPE/.test((error.cause as Error).message)) return undefined
+      if (error instanceof LockConnectionError && /\bWRONGTYPE\b/.test((error.cause as Error).message)) return undefined
       throw error
     }
   }
