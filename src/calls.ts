@@ -31,7 +31,7 @@ export interface Caller {
 /** Stands around each call that takes a lock, and around what runs under one. */
 export interface Spectator {
   call<T extends Lease | null>(
-    kind: string,
+    on: Pick<Calls, 'kind' | 'shared'>,
     operation: 'lock' | 'tryLock',
     key: string,
     options: LockOptions | undefined,
@@ -87,7 +87,7 @@ export class Calls<State = unknown> {
     if (!spectator) return this.#acquire(key, options, blocking, permits)
     // Bound: for a closure V8 would keep the arguments apart in every call, also where nobody looks on.
     const make = this.#acquire.bind(this, key, options, blocking, permits)
-    return spectator.call(this.kind, blocking ? 'lock' : 'tryLock', key, options, make)
+    return spectator.call(this, blocking ? 'lock' : 'tryLock', key, options, make)
   }
 
   #acquire(

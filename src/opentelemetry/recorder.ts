@@ -47,6 +47,8 @@ export interface Means {
 
 interface Wait {
   readonly kind: string
+  /** Of both spans: which lock it is. */
+  readonly about: Attributes
   readonly key: string
   readonly span: Span
   /** The caller's context. */
@@ -71,13 +73,13 @@ export class Recorder implements Spectator {
 
   /** Makes the call and returns what it returns. */
   async call<T extends Lease | null>(
-    kind: string,
+    on: Parameters<Spectator['call']>[0],
     operation: string,
     key: string,
     options: LockOptions | undefined,
     make: () => Promise<T>,
   ): Promise<T> {
-    const wait = this.#begin(kind, operation, key)
+    const wait = this.#begin(on, operation, key)
     try {
       const lease = await context.with(trace.setSpan(wait.from, wait.span), make)
       if (!this.#end(wait)) return lease
@@ -131,13 +133,15 @@ export class Recorder implements Spectator {
     this.#ending.clear()
   }
 
-  #begin(kind: string, operation: string, key: string): Wait {
+  #begin({ kind, shared }: Parameters<Spectator['call']>[0], operation: string, key: string): Wait {
     const { tracer, common } = this.#means
     const from = context.active()
-    const attributes = { ...common, [names.operation]: operation, [names.key]: key, [names.kind]: kindOf(kind) }
+    const about: Attributes = { ...common, [names.key]: key, [names.kind]: kind || 'mutex' }
+    if (kind === 'readWrite') about[names.mode] = shared ? 'read' : 'write'
+    const attributes = { ...about, [names.operation]: operation }
     const span = tracer.startSpan('lock.wait', { kind: SpanKind.CLIENT, attributes }, from)
     const tally = this.#means.tally(key)
-    const wait = { kind, key, span, from, room: this.#rooms.enter(key), tally, since: performance.now() }
+    const wait = { kind, about, key, span, from, room: this.#rooms.enter(key), tally, since: performance.now() }
     this.#waits.add(wait)
     tally.waiting(1)
     return wait
@@ -197,12 +201,10 @@ export class Recorder implements Spectator {
     return ending && since <= ending.at ? ending : undefined
   }
 
-  #open({ from, tally, kind, key }: Wait, lease: Lease, since: number, link: Link | undefined): HoldSpan {
-    const { tracer, common } = this.#means
+  #open({ from, tally, kind, about }: Wait, lease: Lease, since: number, link: Link | undefined): HoldSpan {
+    const { tracer } = this.#means
     const attributes: Attributes = {
-      ...common,
-      [names.key]: key,
-      [names.kind]: kindOf(kind),
+      ...about,
       [names.token]: lease.fencingToken,
       [names.via]: lease.via,
     }
@@ -259,11 +261,6 @@ export class Recorder implements Spectator {
       if (this.#ending.delete(span)) span.end(now)
     })
   }
-}
-
-/** As `inspect` has it. */
-function kindOf(kind: string): string {
-  return kind || 'mutex'
 }
 
 function describeHolder(span: Span, holder: string | undefined, position: number | undefined): void {

@@ -36,6 +36,18 @@ test('a semaphore: its waits and holds, by every call, also of a lock that was m
   expect(await telemetry.sum('redis_baton.grants')).toBe(3)
 })
 
+test('a read-write lock: also which side of it', async () => {
+  const telemetry = new Telemetry()
+  const { locks } = telemetry.client()
+  const { read, write } = locks.readWrite(freshKey())
+  await write.using(() => read.using(() => {}))
+  const sides = (name: string) =>
+    telemetry.spans(name).map(({ attributes }) => [attributes['redis_baton.kind'], attributes['redis_baton.mode']])
+  const [reading, writing] = ['read', 'write'].map(mode => ['readWrite', mode])
+  expect(sides('lock.wait')).toEqual([writing, reading])
+  expect(sides('lock.hold')).toEqual([reading, writing])
+})
+
 test('several at once: each part', async () => {
   const telemetry = new Telemetry()
   const { locks } = telemetry.client()
