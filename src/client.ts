@@ -154,7 +154,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   /**
    * A semaphore: at most `permits` of it are taken at a time, by any number of holders. It has nothing to do with the mutex of
    * the same key. The number belongs to the asker: a call is granted if what is taken and what it wants are within its own
-   * number, so that a deployment that raises it works while both are in use. Not re-entrant.
+   * number, so that a deployment that raises it works while both are in use. A call that is refused while somebody has asked of
+   * another number becomes an `error` event, `ERR_LOCK_PERMITS`, once for each semaphore. Not re-entrant.
    * @param key of 1 to 1024 UTF-8 bytes
    * @param permits how many it has: a whole number from 1
    * @throws LockArgumentError when the key or the number is wrong
@@ -243,7 +244,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   /**
    * Takes the lock from its holders, whose `signal` aborts promptly, and wakes the next. What they still do is stopped by the
    * fencing token only.
-   * @param lock of this client; or the key of a mutex
+   * @param lock of this client; or the key of a mutex. The sides of a read-write lock are one lock
    * @param only the `id` of one holder, as `inspect` shows it: nobody else loses anything. Not given: all that hold it do
    * @returns false if the lock was free, or that holder did not hold it
    * @throws what `inspect` throws

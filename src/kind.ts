@@ -6,6 +6,7 @@
  * Every call of a `Kind` may be repeated with the same id without changing the outcome, and rejects only with a LockError.
  * All times are ms of the client's monotonic clock.
  */
+import type { LockError } from './errors.ts'
 
 /**
  * How a grant came about. `immediate`: the lock was free. `handoff`: by the release of the holder before. `wakeup`: by an
@@ -208,6 +209,8 @@ export interface Parts<S extends ScriptSet = ScriptSet, N extends Names = Names>
   readonly replicated: Runner<S> | undefined
   /** Expiry of a waiter, in ms. */
   readonly waiterTtl: number
+  /** For what no call reports. */
+  readonly warn: (error: LockError) => void
   /** A new name that nobody can guess. */
   readonly newId: () => string
 }

@@ -204,8 +204,9 @@ export class Session {
   }
 
   #make<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>) {
+    const { settings, failed: warn } = this.#host
     const keys = new Keys(this.#link.names, kind)
-    return { keys, kind: kind.make({ ...this.#host.settings, ...this.#link.parts(keys, kind.scripts) }) }
+    return { keys, kind: kind.make({ ...settings, ...this.#link.parts(keys, kind.scripts), warn }) }
   }
 
   /** Calls `tell` with each kind that has a lock of this name, and with the lock's key: kinds may be sides of one lock. */

@@ -228,6 +228,26 @@ describe('of a lock as an object', () => {
   })
 })
 
+test('I4, I8: of a read-write lock by either side, all who hold it, or one reader', async () => {
+  const [one, two, other] = clients(3)
+  const key = freshKey()
+  const { read } = one!.readWrite(key)
+  const readers = [await read.lock(), await read.lock()]
+  const writing = two!.readWrite(key).write.lock({ fair: true })
+  const lock = other!.readWrite(key)
+  await eventually(async () => (await lock.inspect()).waiters.length === 1)
+  expect(await other!.forceRelease(lock.read, readers[0]!.id)).toBe(true)
+  await eventually(() => readers[0]!.signal.aborted, 2_000)
+  expect(readers[1]!.held).toBe(true)
+  expect(await other!.forceRelease(lock.write)).toBe(true)
+  await eventually(() => readers[1]!.signal.aborted, 2_000)
+  const writer = await promptly(writing)
+  expect(await other!.forceRelease(lock.read)).toBe(true)
+  await eventually(() => writer.signal.aborted, 2_000)
+  expect(await other!.isLocked(key)).toBe(false)
+  expect((await lock.inspect()).locked).toBe(false)
+})
+
 test('I8: deletion of the lock’s key is noticed at the next renewal', async () => {
   const locks = client({ lease: 900 })
   const key = freshKey()

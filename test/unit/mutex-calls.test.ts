@@ -23,6 +23,7 @@ function scripted(reply: (args: Call[1]) => { status: string; values: unknown[] 
     replicated: undefined,
     waiterTtl: 10_000,
     newId: () => 'n'.repeat(28),
+    warn() {},
   })
   return { kind, calls }
 }
