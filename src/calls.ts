@@ -7,7 +7,14 @@ import type { Inspection } from './kind.ts'
 import type { Lease } from './lease/lease.ts'
 import type { Waiter } from './local/waiter.ts'
 import type { Locks, Without } from './locks.ts'
-import { type CallTerms, callTermsOf, checkKey, type SemaphoreOptions, type Settings } from './options.ts'
+import {
+  type CallTerms,
+  callTermsOf,
+  checkKey,
+  type LockOptions,
+  type SemaphoreOptions,
+  type Settings,
+} from './options.ts'
 import type { Reentry } from './reentry.ts'
 import type { Session } from './session.ts'
 import type { Using } from './using.ts'
@@ -17,6 +24,21 @@ export interface Caller {
   readonly session: Session
   readonly settings: Settings
   readonly reentry: Reentry
+  /** Undefined: nobody looks on. */
+  spectator?: Spectator | undefined
+}
+
+/** Stands around each call that takes a lock, and around what runs under one. */
+export interface Spectator {
+  call<T extends Lease | null>(
+    on: Pick<Calls, 'kind' | 'shared'>,
+    operation: 'lock' | 'tryLock',
+    key: string,
+    options: LockOptions | undefined,
+    make: () => Promise<T>,
+  ): Promise<T>
+  /** What is to run in the place of `fn`. */
+  under<T>(lease: Lease, fn: () => T): () => T
 }
 
 /** What takes a lock by its key: of mutexes the client itself, so that whatever stands before its calls sees these, too. */
@@ -61,6 +83,19 @@ export class Calls<State = unknown> {
     blocking: boolean,
     permits?: number,
   ): Promise<Lease | null> {
+    const { spectator } = this.caller
+    if (!spectator) return this.#acquire(key, options, blocking, permits)
+    // Bound: for a closure V8 would keep the arguments apart in every call, also where nobody looks on.
+    const make = this.#acquire.bind(this, key, options, blocking, permits)
+    return spectator.call(this, blocking ? 'lock' : 'tryLock', key, options, make)
+  }
+
+  #acquire(
+    key: string,
+    options: SemaphoreOptions | undefined,
+    blocking: boolean,
+    permits: number | undefined,
+  ): Promise<Lease | null> {
     try {
       checkKey(key)
       const { settings, reentry } = this.caller
@@ -89,7 +124,8 @@ export class Calls<State = unknown> {
 
   /** Runs `fn` inside the lease, in whose async context locks of its key re-enter. */
   within<T>(lease: Lease, fn: () => T): T {
-    return this.caller.reentry.within(this.kind, lease, fn)
+    const { reentry, spectator } = this.caller
+    return reentry.within(this.kind, lease, spectator ? spectator.under(lease, fn) : fn)
   }
 
   /** For releases whose failure must not hide something more important: it becomes an event, and resolves false. */
@@ -99,10 +135,6 @@ export class Calls<State = unknown> {
 
   async inspect(key: string): Promise<State> {
     return about(key, this.inspection(key).inspect(key))
-  }
-
-  list(pattern: string): AsyncGenerator<State, void, undefined> {
-    return this.#locks.kind.inspection.list(pattern)
   }
 
   /** For a look at this key. */

@@ -14,12 +14,15 @@ import { KeyedLock, type Lock, type ReadWriteLock } from './lock.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions, Settings } from './options.ts'
-import { callTermsOf, checkKey, checkOwner, checkPermits, drainOf, settingsOf } from './options.ts'
+import { callTermsOf, checkId, checkKey, checkOwner, checkPermits, drainOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Link, type LinkListener } from './redis/link.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
-import { type Using, using } from './using.ts'
+import { type Using, using, wrapped } from './using.ts'
+
+/** What `list` finds. */
+const kinds = [mutex, semaphore, writing]
 
 /**
  * Locks of one Redis. One client serves a whole process: any number of keys, waiters and leases share its two
@@ -106,26 +109,22 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * `fn` as a function that runs under the lock of a fixed key, or of the key that `keyOrFn` makes of its `this` and its
-   * arguments.
-   * @param options of each call, as for `lock`
+   * `fn` as a function that runs under a fixed lock, or under the one that `lockOrFn` makes of its `this` and its arguments: the key of a
+   * mutex, or a lock of this client, or several.
+   * @param options of each call, as that lock has them
    * @returns a function with the parameters of `fn`, whose promise settles as that of `using`
-   * @throws LockArgumentError when the key, `fn` or an option is wrong
+   * @throws LockArgumentError when the lock, `fn` or an option is wrong
    * @since 0.1.0
    */
-  wrap<This, Args extends unknown[], R>(
-    keyOrFn: string | ((this: This, ...args: Args) => string),
+  wrap<This, Args extends unknown[], R, L extends string | Lock | MultiLock = string>(
+    lockOrFn: L | ((this: This, ...args: Args) => L),
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,
-    options: LockOptions = {},
+    options: L extends Lock<infer Options> ? Options : LockOptions = {} as never,
   ): (this: This, ...args: Args) => Promise<R> {
-    if (typeof keyOrFn !== 'function') checkKey(keyOrFn)
-    if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
-    callTermsOf(options, this.#settings)
-    const client = this
-    return async function (...args) {
-      const key = typeof keyOrFn === 'function' ? keyOrFn.apply(this, args) : keyOrFn
-      return client.using(key, options, () => fn.apply(this, args))
-    }
+    if (typeof lockOrFn !== 'function') return this.#usable(lockOrFn).wrap(fn, options)
+    // Whether it has permits to be taken is known by each call only.
+    callTermsOf(options, this.#settings, Number.MAX_SAFE_INTEGER)
+    return wrapped(fn, async (call, self, args) => this.#usable(lockOrFn.apply(self, args)).using(options, call))
   }
 
   /**
@@ -155,7 +154,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   /**
    * A semaphore: at most `permits` of it are taken at a time, by any number of holders. It has nothing to do with the mutex of
    * the same key. The number belongs to the asker: a call is granted if what is taken and what it wants are within its own
-   * number, so that a deployment that raises it works while both are in use. Not re-entrant.
+   * number, so that a deployment that raises it works while both are in use. A call that is refused while somebody has asked of
+   * another number becomes an `error` event, `ERR_LOCK_PERMITS`, once for each semaphore. Not re-entrant.
    * @param key of 1 to 1024 UTF-8 bytes
    * @param permits how many it has: a whole number from 1
    * @throws LockArgumentError when the key or the number is wrong
@@ -202,11 +202,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   all(parts: readonly (string | Lock)[]): MultiLock {
     if (!Array.isArray(parts) || parts.length === 0) throw new LockArgumentError('parts', parts, 'keys or locks')
     return new MultiLock(
-      parts.map(part => {
-        const lock = typeof part === 'string' ? this.mutex(part) : part
-        if (lock instanceof KeyedLock && lock.calls.caller === this.#caller) return lock
-        throw new LockArgumentError('parts', part, 'keys, and locks of this client')
-      }),
+      parts.map(part => this.#lockOf('parts', part)),
       this.#settings,
     )
   }
@@ -232,7 +228,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Held or queued locks, in no order, each at most once; by SCAN, in a cluster of every master.
+   * Held or queued locks of every kind (`kind` tells which), in no order, each at most once; by SCAN, in a cluster of every master.
    * @param pattern that the key matches: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before what is meant literally. All, without it
    * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses
    * @throws LockClosedError when the client is closed
@@ -242,18 +238,24 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   async *list(pattern = '*'): AsyncGenerator<LockState, void, undefined> {
     if (typeof pattern !== 'string') throw new LockArgumentError('pattern', pattern, 'a string')
     if (this.#session.closed) throw new LockClosedError()
-    yield* this.#mutexes.list(pattern)
+    yield* this.#session.list(kinds, pattern)
   }
 
   /**
-   * Takes the lock from its holder, whose `signal` aborts promptly, and wakes the next. What the holder still does is
-   * stopped by the fencing token only.
-   * @returns false if the lock was free
+   * Takes the lock from its holders, whose `signal` aborts promptly, and wakes the next. What they still do is stopped by the
+   * fencing token only.
+   * @param lock of this client; or the key of a mutex. The sides of a read-write lock are one lock
+   * @param only the `id` of one holder, as `inspect` shows it: nobody else loses anything. Not given: all that hold it do
+   * @returns false if the lock was free, or that holder did not hold it
    * @throws what `inspect` throws
+   * @throws LockArgumentError when the lock is none of this client, or the id is none
    * @since 0.1.0
    */
-  async forceRelease(key: string): Promise<boolean> {
-    return about(key, this.#mutexes.inspection(key).forceRelease(key))
+  async forceRelease(lock: string | Lock, ...only: [] | [id: string]): Promise<boolean> {
+    const { key, calls } = this.#lockOf('key', lock)
+    // An id that is undefined is a mistake, and the other holders must not pay for it.
+    if (only.length > 0) checkId(only[0])
+    return about(key, calls.inspection(key).forceRelease(key, only[0]))
   }
 
   /**
@@ -288,5 +290,16 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  #usable(lock: string | Lock | MultiLock): Pick<Lock<SemaphoreOptions>, 'using' | 'wrap'> {
+    return lock instanceof MultiLock ? (lock as never) : this.#lockOf('key', lock)
+  }
+
+  /** `option`: where it was given. */
+  #lockOf(option: string, lock: string | Lock): KeyedLock {
+    const own = typeof lock === 'string' ? this.mutex(lock) : lock
+    if (own instanceof KeyedLock && own.calls.caller === this.#caller) return own
+    throw new LockArgumentError(option, lock, 'a key, or a lock of this client')
   }
 }

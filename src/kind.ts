@@ -6,6 +6,7 @@
  * Every call of a `Kind` may be repeated with the same id without changing the outcome, and rejects only with a LockError.
  * All times are ms of the client's monotonic clock.
  */
+import type { LockError } from './errors.ts'
 
 /**
  * How a grant came about. `immediate`: the lock was free. `handoff`: by the release of the holder before. `wakeup`: by an
@@ -158,10 +159,10 @@ export interface Confirmation {
 export interface Inspection<State> {
   inspect(key: string): Promise<State>
   isLocked(key: string): Promise<boolean>
-  /** The locks whose key matches the pattern and that are held or waited for; each at most once, in no order. */
-  list(pattern: string): AsyncGenerator<State, void, undefined>
-  /** Takes the lock from the holder that it has now. False: it is free. */
-  forceRelease(key: string): Promise<boolean>
+  /** As `inspect`. Undefined: nobody holds it or is queued for it, or what stands there is no lock. */
+  find(key: string): Promise<State | undefined>
+  /** Takes the lock from those who hold it now, or `only` from the holder of this id. False: none of them does. */
+  forceRelease(key: string, only?: string): Promise<boolean>
 }
 
 /** A kind of lock in one client. What it need not have is undefined where it has not; nothing else has to be asked then. */
@@ -208,10 +209,10 @@ export interface Parts<S extends ScriptSet = ScriptSet, N extends Names = Names>
   readonly replicated: Runner<S> | undefined
   /** Expiry of a waiter, in ms. */
   readonly waiterTtl: number
+  /** For what no call reports. */
+  readonly warn: (error: LockError) => void
   /** A new name that nobody can guess. */
   readonly newId: () => string
-  /** The keys that match a pattern and whose lock may be there, as something of this Redis type; each once, in no order. */
-  list(pattern: string, type: string): AsyncIterable<string[]>
 }
 
 /** The keys of a lock in Redis. All begin with the first one, and have its hash tag. */

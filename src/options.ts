@@ -318,6 +318,13 @@ export function checkOwner(owner: unknown): asserts owner is string {
   text(1)('owner', owner)
 }
 
+/** Of a holder. Scripts look for it among the fields of a lock, so it must be the name of no other. */
+export function checkId(id: unknown): void {
+  if (typeof id !== 'string' || !/^[\w-]{28}$/.test(id)) {
+    throw new LockArgumentError('id', id, 'the id of a holder, as inspect shows it')
+  }
+}
+
 export function checkPermits(permits: unknown): asserts permits is number {
   if (!Number.isSafeInteger(permits) || (permits as number) < 1) {
     throw new LockArgumentError('permits', permits, `a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)

@@ -111,11 +111,10 @@ export class Session {
   locks<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>): Locks<State> {
     const known = this.#all[this.#kinds.indexOf(kind)]
     if (known) return known as Locks<State>
-    const { commands, names } = this.#link
+    const { commands } = this.#link
     const survey = this.#survey
-    const keys = new Keys(names, kind)
-    const made = kind.make({ ...this.#host.settings, ...this.#link.parts(keys, kind.scripts) })
-    const locks = new Locks(this.#host, made, keys)
+    const made = this.#make(kind)
+    const locks = new Locks(this.#host, made.kind, made.keys)
     this.#kinds.push(kind)
     this.#all.push(locks)
     survey.need(this.#kinds)
@@ -123,6 +122,19 @@ export class Session {
     else if (this.#down) locks.acquirer.disconnected(this.#down)
     else locks.acquirer.unconnected()
     return locks
+  }
+
+  /**
+   * The locks of these kinds whose key matches the pattern and that are held or queued for, each at most once, in no order. This
+   * client need not use the kinds, and does not for that.
+   */
+  async *list<State>(kinds: readonly KindDefinition<State>[], pattern: string): AsyncGenerator<State, void, undefined> {
+    const made = kinds.map(kind => this.#make(kind))
+    const all = made.map(({ keys }) => keys)
+    for await (const page of this.#link.list(all, pattern)) {
+      const found = page.map(([kind, key]) => made[kind]!.kind.inspection.find(key))
+      for (const state of await Promise.all(found)) if (state !== undefined) yield state
+    }
   }
 
   get closed(): boolean {
@@ -189,6 +201,12 @@ export class Session {
       await Promise.race([left, pause])
       timer?.cancel()
     }
+  }
+
+  #make<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>) {
+    const { settings, failed: warn } = this.#host
+    const keys = new Keys(this.#link.names, kind)
+    return { keys, kind: kind.make({ ...settings, ...this.#link.parts(keys, kind.scripts), warn }) }
   }
 
   /** Calls `tell` with each kind that has a lock of this name, and with the lock's key: kinds may be sides of one lock. */

@@ -34,13 +34,13 @@ export async function using<Held extends { readonly signal: AbortSignal }, T, Op
   }
 }
 
-/** `fn` as a function each call of which is given to `run`. */
+/** `fn` as a function each call of which is given to `run`, with its `this` and its arguments. */
 export function wrapped<This, Args extends unknown[], R>(
   fn: (this: This, ...args: Args) => R | PromiseLike<R>,
-  run: (call: () => R | PromiseLike<R>) => Promise<R>,
+  run: (call: () => R | PromiseLike<R>, self: This, args: Args) => Promise<R>,
 ): (this: This, ...args: Args) => Promise<R> {
   if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
   return function (...args) {
-    return run(() => fn.apply(this, args))
+    return run(() => fn.apply(this, args), this, args)
   }
 }

@@ -9,10 +9,11 @@
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
 --   request     string  unguessable; of this request, and no other
+--   only?       string  the id of the holder that loses the lock; absent: whoever holds it
 -- Replies
 --   released    the holder has lost the lock
 --   unfinished  the same; who follows is found by lua/mutex/sweep.lua, because so many waiters were passed over
---   free        nobody held it
+--   free        nobody held it, or another than that
 -- Invariants: I4 I5 I8
 -- Constants
 --   MOST_TOLD = 1000  holds, by one call
@@ -23,7 +24,7 @@
 -- include: time
 
 if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
-if not holder or ends < now then return 'free' end
+if not holder or ends < now or (only and only ~= hold) then return 'free' end
 
 -- include: keys
 local ended, lost = token, { hold }

@@ -14,7 +14,7 @@
 --   mode?       string  'queue': join the queue if refused
 -- Replies
 --   granted     token: so much was free. Token, ttl ms: an earlier call with this id has got it
---   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), bytes of a holder's owner, its owner and label
+--   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), bytes of a holder's owner (and "/", of how many permits it wanted some, where the claim says another number), its owner and label
 --   unfinished  neither yet: so many waiters or lapsed holds were passed over that the server had to do something else first; ask again
 -- Invariants: I1 I2 I3 I4 I5
 -- Constants
@@ -96,4 +96,5 @@ if ticket ~= NO_TICKET then
   place = position
 end
 -- include: first-end
+if among and among ~= of then bytes = bytes .. '/' .. among end
 return 'refused ' .. ttl .. ' ' .. place .. ' ' .. ticket .. ' ' .. since .. ' ' .. string.format('%.0f', math.max(clock, micros)) .. ' ' .. bytes .. ' ' .. names

@@ -12,11 +12,11 @@
 -- Replies
 --   released    they have lost them
 --   unfinished  the same, of as many as one call may; call again, which ends with `released`, and then lua/permits/sweep.lua
---   free        nobody held any
+--   free        nobody held any, or not that one
 -- Invariants: I4 I5 I8
 -- Constants
 --   MOST_FORCED = 250  holds, by one call
-local id = only or ''
+local id = ''
 -- include: permits
 -- include: deadlines
 
@@ -24,7 +24,7 @@ local id = only or ''
 -- include: time
 if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
 -- include: lapse
-local found = taken > 0 and (record or not only)
+local found = taken > 0 and (not only or redis.call('HMGET', lock, only)[1])
 if not found and not queued then return 'free' end
 
 if found then

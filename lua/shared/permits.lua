@@ -18,6 +18,7 @@
 --   RECORD_TERMS_AT = 46                            the same without its id
 --   WANTS = '^ %d+ %d+ %d+ %d+ (%d+)/(%d+) '        permits, and of how many
 --   NAMES_BEHIND = '^ (%d+) %d+ %d+ %d+ %d+/%d+ (.*)$'  owner bytes; owner and label
+--   NUMBER_AND_NAMES = '^ (%d+) %d+ %d+ %d+ %d+/(%d+) (.*)$'  the same, and between them of how many permits
 local fields = redis.call('HMGET', lock, 'taken', 'clock', 'queued', 'keep', id)
 taken, clock, keep, record = (fields[1] or 0) + 0, (fields[2] or 0) + 0, (fields[4] or 0) + 0, fields[5]
 if fields[3] then queued = fields[3] + 0 end

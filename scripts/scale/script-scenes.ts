@@ -256,7 +256,7 @@ export async function scripts(progress: (line: string) => void): Promise<ScriptT
       replicated: undefined,
       waiterTtl,
       newId: () => newHoldId(newClientId()),
-      async *list() {},
+      warn() {},
     })
   // An expired key is removed by whoever comes to it first: here, the script that is measured.
   await server.redis.call('DEBUG', 'SET-ACTIVE-EXPIRE', '0')

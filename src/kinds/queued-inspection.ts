@@ -24,31 +24,25 @@ export abstract class QueuedInspection implements Inspection<LockState> {
 
   abstract isLocked(key: string): Promise<boolean>
 
-  async *list(pattern: string): AsyncGenerator<LockState, void, undefined> {
-    for await (const keys of this.#parts.list(pattern, 'hash')) {
-      for (const state of await Promise.all(keys.map(key => this.#found(key)))) {
-        if (state && (state.locked || state.waiters.length > 0)) yield state
-      }
-    }
-  }
-
-  async forceRelease(key: string): Promise<boolean> {
-    const { names, newId, scripts } = this.#parts
-    const request = newId()
-    let answer = await scripts.run('forceRelease', names.of(key), { request })
-    if (answer.status !== 'unfinished') return answer.status !== 'free'
-    while (answer.status === 'unfinished') answer = await scripts.run('forceRelease', names.of(key), { request })
-    await this.#sweep(key)
-    return true
-  }
-
-  /** Undefined: a key of another kind stands where its queue would be, which must not hide all locks from those who look. */
-  async #found(key: string): Promise<LockState | undefined> {
+  async find(key: string): Promise<LockState | undefined> {
     try {
-      return await this.inspect(key)
+      const state = await this.inspect(key)
+      return state.locked || state.waiters.length > 0 ? state : undefined
     } catch (error) {
-      if (error instanceof LockConnectionError && /^WRONGTYPE/.test((error.cause as Error).message)) return undefined
+      // A key of another type, where it or its queue would be, must not hide all locks from those who look.
+      if (error instanceof LockConnectionError && /\bWRONGTYPE\b/.test((error.cause as Error).message)) return undefined
       throw error
     }
+  }
+
+  async forceRelease(key: string, only?: string): Promise<boolean> {
+    const { names, newId, scripts } = this.#parts
+    const request = newId()
+    const force = () => scripts.run('forceRelease', names.of(key), { request, only })
+    let answer = await force()
+    if (answer.status !== 'unfinished') return answer.status !== 'free'
+    while (answer.status === 'unfinished') answer = await force()
+    await this.#sweep(key)
+    return true
   }
 }

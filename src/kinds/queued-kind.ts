@@ -71,6 +71,9 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   /** What each claim wants; undefined: that is up to the claim. */
   protected readonly wants: string | undefined = undefined
 
+  /** A holder of this label has asked for some of another number of permits than the claim does. */
+  protected differs?(claim: Claim, among: string, label: string): void
+
   /** How many tokens a grant may have besides its own. */
   protected abstract readonly block: number
 
@@ -87,7 +90,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     const args = { claim: this.text(claim), mode }
     return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
       if (status === 'unfinished') return this.#acquire(claim, mode, block)
-      if (status === 'refused') return this.#refused(values as string[], sent)
+      if (status === 'refused') return this.#refused(claim, values as string[], sent)
       if (status === 'deadlock') return Promise.reject(new LockDeadlockError(claim.key))
       const [token, ttl] = values as [string, string | undefined]
       const via = grantedVia[status]
@@ -196,9 +199,11 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     })
   }
 
-  #refused(values: readonly string[], sent: number): Refused {
-    const [ttl, position, ticket, heldFor, clock, bytes] = values as [string, string, string, string, string, string]
-    const { owner, label } = decodeNames(values.slice(6).join(' '), Number(bytes))
+  #refused(claim: Claim, values: readonly string[], sent: number): Refused {
+    const [ttl, position, ticket, heldFor, clock, size] = values as [string, string, string, string, string, string]
+    const { owner, label } = decodeNames(values.slice(6).join(' '), Number.parseInt(size, 10))
+    const numbered = size.indexOf('/') + 1
+    if (numbered > 0) this.differs?.(claim, size.slice(numbered), label)
     if (label !== this.#holder) this.#holder = label
     return {
       granted: false,

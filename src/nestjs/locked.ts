@@ -9,7 +9,9 @@
 import { Inject } from '@nestjs/common'
 import 'reflect-metadata'
 import type { LockClient } from '../client.ts'
+import type { MultiLock } from '../compose/all.ts'
 import { LockArgumentError } from '../errors.ts'
+import type { Lock } from '../lock.ts'
 import { lockedMethod } from '../locked.ts'
 import { checkKey, type LockOptions } from '../options.ts'
 import { getLocksToken } from './inject.ts'
@@ -41,30 +43,30 @@ export type LockedDecorator<This, Args extends unknown[]> = <Method extends (...
 type AnyMethod = (this: object, ...args: unknown[]) => Promise<unknown>
 
 /**
- * Decorates a method of a provider or controller that returns a promise: each call runs under the lock of `key`, by the client
- * of `LockModule`. A call inside another of the same key re-enters. It rejects with what the method rejects with, else
+ * Decorates a method of a provider or controller that returns a promise: each call runs under the lock, by the client
+ * of `LockModule`. A call inside another of the same mutex re-enters. It rejects with what the method rejects with, else
  * LockLostError if the lock was lost while it ran, else as `LockClient.lock`.
  *
  * What other decorators have recorded about the method is kept, wherever they stand: routes, guards, `@Cron`, `@OnEvent`.
  * The method is not given the lease. One that needs its token or signal asks for the lock once more, which re-enters.
  *
- * @param key the lock's key, or a function that makes it: it has the `this` and the arguments of the call
- * @param options of each call
+ * @param key of a mutex; or a function that makes it, or a lock of that client, or several: it has the `this` and the arguments of the call
+ * @param options of each call, as that lock has them
  * @throws LockArgumentError where it stands before anything but a method of objects, and on a bad key; on a bad option, the
  *   call rejects with it
  * @since 0.2.0
  */
-export function Locked<This extends object, Args extends unknown[]>(
-  key: string | ((this: This, ...args: Args) => string),
-  options: LockedOptions = {},
+export function Locked<This extends object, Args extends unknown[], L extends string | Lock | MultiLock = string>(
+  key: string | ((this: This, ...args: Args) => L),
+  options?: LockedOptions & (L extends Lock<infer Options> ? Options : LockOptions),
 ): LockedDecorator<This, Args> {
-  const { client, ...terms } = options
+  const { client, ...terms }: LockedOptions = options ?? {}
   if (typeof key !== 'function') checkKey(key)
   return (target, name, descriptor) => {
     const method = methodOf(target, name, descriptor)
     const property = injectInto(target, client)
     const locks = (self: object) => injectedInto(self, property)
-    const run = lockedMethod(locks, key as string | ((this: object, ...args: unknown[]) => string), method, terms)
+    const run = lockedMethod(locks, key as string | ((this: object, ...args: unknown[]) => L), method, terms)
     for (const each of Reflect.getOwnMetadataKeys(method)) {
       Reflect.defineMetadata(each, Reflect.getOwnMetadata(each, method), run)
     }

@@ -5,6 +5,8 @@ import type { Tally } from './meters.ts'
 
 export interface HoldSpan {
   readonly lease: Lease
+  /** That of its lock: the same key names another lock in each kind. */
+  readonly kind: string
   readonly span: Span
   readonly tally: Tally
   /** When it was granted, ms. */

@@ -11,11 +11,10 @@ import type { Cluster, Redis } from 'ioredis'
 import type { LockClient } from '../client.ts'
 import { LockArgumentError } from '../errors.ts'
 import type { ClientEvents } from '../events.ts'
-import type { Lease } from '../lease/lease.ts'
+import type { KeyedLock } from '../lock.ts'
 import type { IoredisInstance } from '../redis/clients.ts'
 import { Meters, type Tally } from './meters.ts'
 import { names, SCHEMA_URL, SCOPE } from './names.ts'
-import { patch } from './patch.ts'
 import { Recorder } from './recorder.ts'
 import { Trail } from './trail.ts'
 
@@ -121,10 +120,13 @@ export function instrument(locks: LockClient, options: InstrumentOptions = {}): 
   }
   instrumented.get(locks)?.disable()
   const recorder = recorderOf(options)
-  const undo = [listen(locks, recorder), ...observe(locks, recorder)]
+  // All locks of a client have one caller, whichever copy of this package it is of.
+  const { caller } = (locks.mutex('any') as KeyedLock).calls
+  const deafen = listen(locks, recorder)
+  caller.spectator = recorder
   const disable = () => {
-    // What was added last goes first: V8 then has the object's former shape again, and not a slow one.
-    for (const each of undo.splice(0).reverse()) each()
+    if (caller.spectator === recorder) caller.spectator = undefined
+    deafen()
     recorder.close()
   }
   const instrumentation = { disable, [Symbol.dispose]: disable }
@@ -184,22 +186,4 @@ function listen(locks: LockClient, recorder: Recorder): () => void {
   return () => {
     for (const [name, listener] of each) locks.off(name, listener)
   }
-}
-
-/** `wrap` and `using` take their lock by `lock` of the same client. */
-function observe(locks: LockClient, recorder: Recorder): (() => void)[] {
-  return [
-    patch(locks, 'lock', lock => (key, options) => recorder.call('lock', key, options, () => lock(key, options))),
-    patch(
-      locks,
-      'tryLock',
-      tryLock => (key, options) => recorder.call('tryLock', key, options, () => tryLock(key, options)),
-    ),
-    patch(locks, 'using', using => (key: string, ...rest: unknown[]) => {
-      const last = rest.length > 1 ? 1 : 0
-      const fn = rest[last]
-      if (typeof fn === 'function') rest[last] = (lease: Lease) => recorder.under(lease, () => fn(lease))
-      return (using as (key: string, ...rest: unknown[]) => Promise<never>)(key, ...rest)
-    }),
-  ]
 }

@@ -17,6 +17,8 @@ export const names = {
   operation: 'db.operation.name',
   errorType: 'error.type',
   key: 'redis_baton.key',
+  kind: 'redis_baton.kind',
+  mode: 'redis_baton.mode',
   keyGroup: 'redis_baton.key_group',
   owner: 'redis_baton.owner',
   token: 'redis_baton.fencing_token',

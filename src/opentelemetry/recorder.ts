@@ -23,6 +23,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
+import type { Spectator } from '../calls.ts'
 import { LockTimeoutError } from '../errors.ts'
 import type { ClientEvents } from '../events.ts'
 import type { Lease } from '../lease/lease.ts'
@@ -45,6 +46,9 @@ export interface Means {
 }
 
 interface Wait {
+  readonly kind: string
+  /** Of both spans: which lock it is. */
+  readonly about: Attributes
   readonly key: string
   readonly span: Span
   /** The caller's context. */
@@ -54,7 +58,7 @@ interface Wait {
   readonly since: number
 }
 
-export class Recorder {
+export class Recorder implements Spectator {
   readonly #means: Means
   readonly #rooms = new Rooms()
   readonly #waits = new Set<Wait>()
@@ -69,12 +73,13 @@ export class Recorder {
 
   /** Makes the call and returns what it returns. */
   async call<T extends Lease | null>(
+    on: Parameters<Spectator['call']>[0],
     operation: string,
     key: string,
     options: LockOptions | undefined,
     make: () => Promise<T>,
   ): Promise<T> {
-    const wait = this.#begin(operation, key)
+    const wait = this.#begin(on, operation, key)
     try {
       const lease = await context.with(trace.setSpan(wait.from, wait.span), make)
       if (!this.#end(wait)) return lease
@@ -87,10 +92,10 @@ export class Recorder {
     }
   }
 
-  /** Runs `fn`, which works under the lease, with the span of the hold as the active one. */
-  under<T>(lease: Lease, fn: () => T): T {
+  /** `fn`, which works under the lease, with the span of the hold as the active one. */
+  under<T>(lease: Lease, fn: () => T): () => T {
     const hold = this.#holds.of(lease)
-    return hold ? context.with(trace.setSpan(context.active(), hold.span), fn) : fn()
+    return hold ? () => context.with(trace.setSpan(context.active(), hold.span), fn) : fn
   }
 
   waiting(event: ClientEvents['waiting']): void {
@@ -128,13 +133,15 @@ export class Recorder {
     this.#ending.clear()
   }
 
-  #begin(operation: string, key: string): Wait {
+  #begin({ kind, shared }: Parameters<Spectator['call']>[0], operation: string, key: string): Wait {
     const { tracer, common } = this.#means
     const from = context.active()
-    const attributes = { ...common, [names.operation]: operation, [names.key]: key }
+    const about: Attributes = { ...common, [names.key]: key, [names.kind]: kind || 'mutex' }
+    if (kind === 'readWrite') about[names.mode] = shared ? 'read' : 'write'
+    const attributes = { ...about, [names.operation]: operation }
     const span = tracer.startSpan('lock.wait', { kind: SpanKind.CLIENT, attributes }, from)
     const tally = this.#means.tally(key)
-    const wait = { key, span, from, room: this.#rooms.enter(key), tally, since: performance.now() }
+    const wait = { kind, about, key, span, from, room: this.#rooms.enter(key), tally, since: performance.now() }
     this.#waits.add(wait)
     tally.waiting(1)
     return wait
@@ -158,8 +165,8 @@ export class Recorder {
   }
 
   #granted(wait: Wait, lease: Lease): void {
-    const { trail } = this.#means
-    const { key, span, room, tally } = wait
+    const { kind, key, span, room, tally } = wait
+    const trail = this.#trail(kind)
     const { via, fencingToken, waited } = lease
     const told = room.take(lease.owner)
     describeHolder(span, told?.holder?.label, told?.position)
@@ -181,28 +188,32 @@ export class Recorder {
     this.#watch(hold)
   }
 
+  /** Only of a mutex there is one holder before. */
+  #trail(kind: string): Trail | undefined {
+    return kind === '' ? this.#means.trail : undefined
+  }
+
   /** The hold of this client whose end the call has waited for. Nobody else has waited for it then. */
-  #before({ room, since }: Wait, { via }: Lease): Ending | undefined {
+  #before({ kind, room, since }: Wait, { via }: Lease): Ending | undefined {
     if (via === 'reentry') return undefined
-    const { ending } = room
-    room.ending = undefined
+    const ending = room.endings.get(kind)
+    room.endings.delete(kind)
     return ending && since <= ending.at ? ending : undefined
   }
 
-  #open({ from, tally, key }: Wait, lease: Lease, since: number, link: Link | undefined): HoldSpan {
-    const { tracer, trail, common } = this.#means
+  #open({ from, tally, kind, about }: Wait, lease: Lease, since: number, link: Link | undefined): HoldSpan {
+    const { tracer } = this.#means
     const attributes: Attributes = {
-      ...common,
-      [names.key]: key,
+      ...about,
       [names.token]: lease.fencingToken,
       [names.via]: lease.via,
     }
     // An owner without a name is the hold's own id, which is nobody else's business.
     if (lease.owner !== lease.id) attributes[names.owner] = lease.owner
     // What Redis remembers is exact; what this client remembers may have had another process's hold behind it.
-    const links = link && !trail ? [link] : []
+    const links = link && !this.#trail(kind) ? [link] : []
     const span = tracer.startSpan('lock.hold', { attributes, links }, from)
-    const hold: HoldSpan = { lease, span, tally, since, releasing: false }
+    const hold: HoldSpan = { lease, kind, span, tally, since, releasing: false }
     this.#holds.add(hold)
     return hold
   }
@@ -229,11 +240,11 @@ export class Recorder {
   #leaves(hold: HoldSpan, released: boolean): void {
     if (hold.releasing) return
     hold.releasing = true
-    const { lease, span } = hold
+    const { lease, kind, span } = hold
     const room = this.#rooms.find(lease.key)
     if (!room || this.#over) return
     const link = { context: span.spanContext(), attributes: { [names.token]: lease.fencingToken } }
-    room.ending = { at: performance.now(), link, released }
+    room.endings.set(kind, { at: performance.now(), link, released })
   }
 
   #ended(hold: HoldSpan, outcome: HoldOutcome, error?: unknown): void {

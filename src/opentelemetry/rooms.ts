@@ -7,7 +7,7 @@ import type { ClientEvents } from '../events.ts'
 
 type Told = ClientEvents['waiting']
 
-/** A hold of the key that is ending while somebody waits. */
+/** A hold that is ending while somebody waits. */
 export interface Ending {
   /** When its release was called, or its loss was told, ms. */
   readonly at: number
@@ -18,8 +18,8 @@ export interface Ending {
 
 export class Room {
   waiting = 0
-  /** The last hold that ended here, until a grant follows it. */
-  ending: Ending | undefined
+  /** The last hold of each kind of lock that ended here, until a grant follows it. */
+  readonly endings = new Map<string, Ending>()
   readonly #told = new Map<string, Told>()
 
   /**

@@ -16,7 +16,8 @@
  *
  * Both are sent again. After "unknown" that is a repetition: every script does nothing the second time, so whether the
  * first one ran does not matter, but its answer has to be read so.
- * Each call settles within `outageTimeout` of its start, whatever the network does (I6); one timer serves all of them.
+ * Each call settles within `outageTimeout` of its start, whatever the network does (I6); one timer serves all of them. To explain a
+ * refusal may take another call.
  * A server that stops answering on an open socket (half-open, frozen) is noticed by the age of the oldest unanswered
  * call, and its connection is torn down. Either is counted in the time that this process ran.
  *
@@ -276,7 +277,9 @@ export class Connection {
 
   #fail(call: Call, error: Error): void {
     if (!this.#calls.delete(call)) return
-    call.reject(error instanceof LockConnectionError ? (call.request.explain?.(error) ?? error) : error)
+    const explained = error instanceof LockConnectionError && call.request.explain?.(error, this)
+    if (explained instanceof Promise) call.resolve(explained)
+    else call.reject(explained || error)
   }
 
   #greeted(): void {

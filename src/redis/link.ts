@@ -156,7 +156,7 @@ export class Link {
   parts<S extends ScriptSet, N extends Names>(
     keys: Keys<N>,
     scripts: S,
-  ): Pick<Parts<S, N>, 'names' | 'scripts' | 'replicated' | 'newId' | 'list'> {
+  ): Pick<Parts<S, N>, 'names' | 'scripts' | 'replicated' | 'newId'> {
     const { cluster, inboxes, pattern } = this.names
     const settings = { cluster, inboxes, tokenMemory: this.#tokenMemory }
     const through = (executor: Executor) => new Scripts(executor, scripts, settings, pattern)
@@ -165,8 +165,12 @@ export class Link {
       scripts: through(this.commands),
       replicated: this.#replication && through(this.#replication),
       newId: this.ids.next,
-      list: (wanted, type) => listKeys(this.commands, keys, wanted, type),
     }
+  }
+
+  /** The locks of several kinds whose key matches the pattern, as far as their names tell. */
+  list(kinds: readonly Keys[], pattern: string): ReturnType<typeof listKeys> {
+    return listKeys(this.commands, this.names, kinds, pattern)
   }
 
   /** The channels of a kind's locks. Each `hear` is matched by one `drop`. */

@@ -1,19 +1,22 @@
-/** The locks of a kind that are in Redis, found by SCAN; in a cluster, on every master. */
+/** The locks that are in Redis, found by one SCAN for all kinds; in a cluster, on every master. */
 import type { Cluster, Redis } from 'ioredis'
 import type { Connection } from './connection.ts'
 import { glob } from './glob.ts'
-import type { Keys } from './keys.ts'
+import type { Keys, Namespace } from './keys.ts'
 
 /** Keys asked for in one SCAN: it bounds how long the server does nothing else. */
 const PAGE = 500
 
-/** The keys that match the pattern and whose lock may be there; each at most once, in no order, a page at a time. */
+/**
+ * The keys that match the pattern and whose lock may be there, each with the place of its kind in `kinds`; each at most once, in no
+ * order, a page at a time.
+ */
 export async function* listKeys(
   connection: Connection,
-  keys: Keys,
+  names: Namespace,
+  kinds: readonly Keys[],
   pattern: string,
-  type: string,
-): AsyncGenerator<string[], void, undefined> {
+): AsyncGenerator<[kind: number, key: string][], void, undefined> {
   const matches = glob(pattern)
   const seen = new Set<string>()
   const done = new Set<string>()
@@ -25,13 +28,19 @@ export async function* listKeys(
     done.add(master)
     let cursor = '0'
     do {
-      const page = await connection.run(redis => scan(redis, master, cursor, keys.pattern, type))
+      const page = await connection.run(redis => scan(redis, master, cursor, names.pattern))
       if (!page) break
       cursor = page[0]
-      const found = page[1].map(name => keys.keyOf(name)).filter(key => key !== undefined)
-      const fresh = found.filter(key => matches(key) && !seen.has(key))
-      for (const key of fresh) seen.add(key)
-      yield fresh
+      const found: [kind: number, key: string][] = []
+      for (const name of page[1]) {
+        for (const [kind, keys] of kinds.entries()) {
+          const key = keys.keyOf(name)
+          if (key === undefined || !matches(key) || seen.has(name)) continue
+          seen.add(name)
+          found.push([kind, key])
+        }
+      }
+      yield found
     } while (cursor !== '0')
   }
 }
@@ -42,10 +51,9 @@ async function scan(
   master: string,
   cursor: string,
   pattern: string,
-  type: string,
 ): Promise<[string, string[]] | undefined> {
   const server = hasNodes(redis) ? redis.nodes().find(node => addressOf(node) === master) : redis
-  if (server) return server.scan(cursor, 'MATCH', pattern, 'COUNT', PAGE, 'TYPE', type)
+  if (server) return server.scan(cursor, 'MATCH', pattern, 'COUNT', PAGE)
   if (!mastersOf(redis).includes(master)) return undefined
   // It may be replaced: the table says by whom, once it has been asked for anew. Until then it is tried again.
   if (hasNodes(redis)) redis.refreshSlotsCache(() => {})

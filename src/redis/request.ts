@@ -18,6 +18,14 @@ export interface Request<T> {
   read(answer: Answer<unknown>): T | Promise<T>
   /** Told that the server has refused it without doing anything. True: it has another way to ask, which `send` takes from now on. */
   rephrase?(refusal: Error): boolean
-  /** The error with which it ends, where there is more to say than the connection knows. */
-  explain?(error: LockConnectionError): LockConnectionError
+  /**
+   * The error with which it ends, where there is more to say than the connection knows; or a promise that rejects with it, where
+   * `server` has to be asked for it.
+   */
+  explain?(error: LockConnectionError, server?: Server): LockConnectionError | Promise<never>
+}
+
+/** Where something else can be asked. */
+export interface Server {
+  run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T>
 }

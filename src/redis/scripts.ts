@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
 import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.ts'
-import type { Answer, Request } from './request.ts'
+import type { Answer, Request, Server } from './request.ts'
 
 export interface ScriptRequest<T> extends Required<Request<T>> {
   /** The first of its keys. */
@@ -94,7 +94,7 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
     list(args, script.keys, keys)
     args[1] = String(args.length - 2)
     list(args, script.args, values)
-    return this.#executor.ask(new ScriptCall(script, args, read, this.#pattern))
+    return this.#executor.ask(new ScriptCall(script, args, read, this.#pattern, keys))
   }
 }
 
@@ -108,11 +108,20 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   readonly #args: CallArgs
   readonly #read: (reply: Reply<S>) => T | Promise<T>
   readonly #pattern: string
+  /** All that its lock has, also where only the first is sent. */
+  readonly #keys: KeysOf<S>
   #known = true
   /** The `texts` of its script when it was sent. */
   #texts: number
 
-  constructor(script: Loaded, args: CallArgs, read: (reply: Reply<S>) => T | Promise<T>, pattern: string) {
+  constructor(
+    script: Loaded,
+    args: CallArgs,
+    read: (reply: Reply<S>) => T | Promise<T>,
+    pattern: string,
+    keys: KeysOf<S>,
+  ) {
+    this.#keys = keys
     this.#script = script
     this.#args = args
     this.#read = read
@@ -153,8 +162,22 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
     return this.#read({ status, values, sent, repeated })
   }
 
-  explain(error: LockConnectionError): LockConnectionError {
+  explain(error: LockConnectionError, server?: Server): LockConnectionError | Promise<never> {
+    if (server && /\bWRONGTYPE\b/.test(error.message)) return this.#foreign(error, server)
     return withRights(error, this.#script.commands(), this.#pattern)
+  }
+
+  /**
+   * Something else has written a key of the lock, of which the first is a hash, and the others are sorted sets. Redis does not say
+   * which; the one who may not ask it is told no more than by Redis.
+   */
+  async #foreign(error: LockConnectionError, server: Server): Promise<never> {
+    const names = Object.values<KeysOf<S>[keyof KeysOf<S>]>(this.#keys).flat() as string[]
+    const found = await Promise.all(names.map(name => server.run(redis => redis.type(name)))).catch(() => [])
+    const at = found.findIndex((type, i) => type !== 'none' && type !== (i === 0 ? 'hash' : 'zset'))
+    if (at < 0) throw error
+    const what = `"${names[at]}" is a ${found[at]} and no lock's: remove it, or give the locks a prefix of their own`
+    throw new LockConnectionError(what, error.cause)
   }
 }
 

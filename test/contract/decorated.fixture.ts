@@ -104,6 +104,40 @@ export function accounts({ locked, key }: Pick<Parts, 'locked' | 'key'>) {
   return Account
 }
 
+/** Under locks of other kinds, fixed or made by the call, and under several. */
+export function otherKinds({ locked, locks, key }: Parts) {
+  class Exports {
+    readonly key = key
+
+    @locked(locks, locks.semaphore(key, 3), { permits: 2 })
+    async large(fn: () => Promise<unknown>): Promise<unknown> {
+      return fn()
+    }
+
+    @locked(
+      () => locks,
+      function (_fn, permits: number) {
+        return locks.semaphore(this.key, permits)
+      },
+      { timeout: 0 },
+    )
+    async limited(fn: () => Promise<unknown>, _permits: number): Promise<unknown> {
+      return fn()
+    }
+
+    @locked(locks, function () {
+      return locks.all([`${this.key}:a`, locks.semaphore(`${this.key}:b`, 1)])
+    })
+    async both(fn: () => Promise<unknown>): Promise<unknown> {
+      return fn()
+    }
+
+    @locked(locks, () => 7 as never)
+    async none(): Promise<void> {}
+  }
+  return new Exports()
+}
+
 /** Methods that call each other, and one that stands above another of its name. */
 export function nested({ locked, locks, key }: Parts) {
   class Base {

@@ -175,6 +175,79 @@ describe('forceRelease', () => {
   })
 })
 
+describe('of one holder, by its id', () => {
+  test('I5: a mutex goes from that holder only, and to the next one', async () => {
+    const [one, two, other] = clients(3)
+    const key = freshKey()
+    const lease = await one!.lock(key)
+    const queued = await park(two!, key, { fair: true })
+    const [waiter] = (await other!.inspect(key)).waiters
+    expect(await other!.forceRelease(key, waiter!.id)).toBe(false)
+    expect(lease.held).toBe(true)
+    expect(await other!.forceRelease(key, lease.id)).toBe(true)
+    const next = await promptly(queued.lease)
+    expect(await other!.forceRelease(key, lease.id)).toBe(false)
+    await eventually(() => lease.signal.aborted, 2_000)
+    expect((await other!.inspect(key)).holders.map(({ id }) => id)).toEqual([next.id])
+    expect(await next.release()).toBe(true)
+  })
+
+  test('I8: of a semaphore that holder loses its permits, and nobody else does', async () => {
+    const [one, two, other] = clients(3)
+    const key = freshKey()
+    const leases = [await one!.semaphore(key, 3).lock({ permits: 2 }), await one!.semaphore(key, 3).lock()]
+    const waiting = two!.semaphore(key, 3).lock({ permits: 2, fair: true })
+    const semaphore = other!.semaphore(key, 3)
+    await eventually(async () => (await semaphore.inspect()).waiters.length === 1)
+    const [first] = (await semaphore.inspect()).holders.filter(({ permits }) => permits === 2)
+    expect(await other!.forceRelease(semaphore, first!.id)).toBe(true)
+    const next = await promptly(waiting)
+    await eventually(() => leases[0]!.signal.aborted, 2_000)
+    expect(leases[0]!.signal.reason).toBeInstanceOf(LockLostError)
+    expect(leases[1]!.held).toBe(true)
+    expect(await other!.forceRelease(semaphore, first!.id)).toBe(false)
+    for (const lease of [leases[1]!, next]) expect(await lease.release()).toBe(true)
+  })
+})
+
+describe('of a lock as an object', () => {
+  test('I4, I8: all holders of a semaphore lose it, and waiters get on; a mutex of its key stays', async () => {
+    const [one, two, other] = clients(3)
+    const key = freshKey()
+    const mutex = await one!.lock(key)
+    const leases = await Promise.all([1, 2].map(() => one!.semaphore(key, 2).lock()))
+    const waiting = two!.semaphore(key, 2).lock({ permits: 2 })
+    expect(await other!.forceRelease(other!.semaphore(key, 2))).toBe(true)
+    await eventually(() => leases.every(({ signal }) => signal.aborted), 2_000)
+    const next = await promptly(waiting)
+    expect(mutex.held).toBe(true)
+    expect(await next.release()).toBe(true)
+    expect(await other!.forceRelease(other!.semaphore(key, 2))).toBe(false)
+    expect(await other!.forceRelease(other!.mutex(key))).toBe(true)
+    await eventually(() => mutex.signal.aborted, 2_000)
+  })
+})
+
+test('I4, I8: of a read-write lock by either side, all who hold it, or one reader', async () => {
+  const [one, two, other] = clients(3)
+  const key = freshKey()
+  const { read } = one!.readWrite(key)
+  const readers = [await read.lock(), await read.lock()]
+  const writing = two!.readWrite(key).write.lock({ fair: true })
+  const lock = other!.readWrite(key)
+  await eventually(async () => (await lock.inspect()).waiters.length === 1)
+  expect(await other!.forceRelease(lock.read, readers[0]!.id)).toBe(true)
+  await eventually(() => readers[0]!.signal.aborted, 2_000)
+  expect(readers[1]!.held).toBe(true)
+  expect(await other!.forceRelease(lock.write)).toBe(true)
+  await eventually(() => readers[1]!.signal.aborted, 2_000)
+  const writer = await promptly(writing)
+  expect(await other!.forceRelease(lock.read)).toBe(true)
+  await eventually(() => writer.signal.aborted, 2_000)
+  expect(await other!.isLocked(key)).toBe(false)
+  expect((await lock.inspect()).locked).toBe(false)
+})
+
 test('I8: deletion of the lock’s key is noticed at the next renewal', async () => {
   const locks = client({ lease: 900 })
   const key = freshKey()

@@ -1,8 +1,11 @@
 /** Several kinds of locks in one client: each has locks of its own, with their waiters and leases. */
 import { expect, test } from 'vitest'
+import type { KindDefinition } from '../../src/kind.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { flag } from '../kit/flag.ts'
+import type { LockState } from '../../src/kinds/state.ts'
+import { type FlagState, flag } from '../kit/flag.ts'
 import { Member, twin } from '../kit/member.ts'
+import { collect } from '../kit/outcomes.ts'
 import { place } from '../kit/place.ts'
 import { freshKey } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
@@ -20,12 +23,9 @@ test('a key names another lock in each kind', async () => {
   const [first, second] = leases
   await first?.release()
   expect(await member.taken(key)).toEqual([false, true, true])
-  for (const kind of [twin, flag]) {
-    const listed: string[] = []
-    for await (const state of member.session.locks(kind as typeof twin).kind.inspection.list(key))
-      listed.push(state.key)
-    expect(listed).toEqual([key])
-  }
+  const every = [mutex, twin, flag] as KindDefinition<LockState | FlagState>[]
+  const listed = await collect(member.session.list(every, key))
+  expect(listed.map(state => ('up' in state ? 'flag' : state.kind)).sort()).toEqual(['flag', 'mutex'])
   await second?.release()
   await member.session.close(0)
   expect(leases[2]?.held).toBe(false)

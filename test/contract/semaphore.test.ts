@@ -1,6 +1,13 @@
 /** `semaphore(key, permits)`: what is its own. Waiting, leases and outages are those of every kind. */
 import { describe, expect, test } from 'vitest'
-import { type Lease, type Lock, LockArgumentError, LockLostError, LockTimeoutError } from '../../src/index.ts'
+import {
+  type Lease,
+  type Lock,
+  LockArgumentError,
+  type LockError,
+  LockLostError,
+  LockTimeoutError,
+} from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
 import { collect, heard, promptly, rejection } from '../kit/outcomes.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
@@ -82,6 +89,28 @@ describe('I1 at most so many permits are taken at a time', () => {
   })
 })
 
+test('who is refused while somebody has asked of another number is told so, once for each semaphore', async () => {
+  const [small, large] = [client({ label: 'small' }), client({ label: 'large' })]
+  const [one, two] = [freshKey(), freshKey()]
+  const [toldSmall, toldLarge] = [heard(small, 'error'), heard(large, 'error')]
+  for (const key of [one, two]) {
+    const held = await large.semaphore(key, 3).lock({ permits: 3 })
+    for (let i = 0; i < 3; i++) expect(await small.semaphore(key, 2).tryLock()).toBeNull()
+    expect(await large.semaphore(key, 3).tryLock()).toBeNull()
+    await held.release()
+  }
+  const codes = toldSmall.map(({ error }) => [(error as LockError).code, (error as LockError).key])
+  expect(codes).toEqual([one, two].map(key => ['ERR_LOCK_PERMITS', key]))
+  const text = `semaphore "${one}" has 2 permits here, and 3 for large; each is judged by its own number`
+  expect((toldSmall[0]!.error as LockError).message).toBe(text)
+  expect(toldLarge).toEqual([])
+  const lock = small.readWrite(one)
+  const writing = await lock.write.lock()
+  expect(await lock.read.tryLock()).toBeNull()
+  await writing.release()
+  expect(toldSmall).toHaveLength(2)
+})
+
 test('a mutex and a semaphore of the same key are different locks', async () => {
   const locks = client()
   const key = freshKey()
@@ -91,7 +120,7 @@ test('a mutex and a semaphore of the same key are different locks', async () => 
   expect(await locks.inspect(key)).toMatchObject({ kind: 'mutex', holders: [{ id: mutex.id }] })
   const state = await locks.semaphore(key, 1).inspect()
   expect(state).toMatchObject({ kind: 'semaphore', holders: [{ id: permit!.id, permits: 1 }] })
-  expect(await collect(locks.list(key))).toHaveLength(1)
+  expect((await collect(locks.list(key))).map(({ kind }) => kind).sort()).toEqual(['mutex', 'semaphore'])
   await Promise.all([mutex.release(), permit!.release()])
 })
 

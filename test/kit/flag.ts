@@ -130,8 +130,9 @@ class Flag implements Kind<FlagState>, Inspection<FlagState> {
     return (await this.inspect(key)).up
   }
 
-  async *list(pattern: string): AsyncGenerator<FlagState, void, undefined> {
-    for await (const keys of this.#parts.list(pattern, 'string')) for (const key of keys) yield this.inspect(key)
+  async find(key: string): Promise<FlagState | undefined> {
+    const state = await this.inspect(key)
+    return state.up ? state : undefined
   }
 
   forceRelease(): Promise<boolean> {

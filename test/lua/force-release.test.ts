@@ -109,6 +109,20 @@ describe('a request that is repeated, because its answer was lost', () => {
   })
 })
 
+describe('a request about one holder', () => {
+  test('I5: takes the lock from that one, also when it is repeated, and from no other', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [ben] })
+    await lock.listen(ben)
+    expect(await lock.forceRelease('request 1', ben.id)).toBe('free')
+    expect(await lock.holder()).toBe(ada.id)
+    expect(await lock.forceRelease('request 2', ada.id)).toBe('released')
+    expect(await lock.forceRelease('request 2', ada.id)).toBe('released')
+    expect(await lock.forceRelease('request 3', ada.id)).toBe('free')
+    expect(await lock.holder()).toBe(ben.id)
+  })
+})
+
 describe('the server', () => {
   test('I9: does HMGET twice, TIME, HDEL, HSET, and a PUBLISH for the hold and for the waiters', async () => {
     const lock = await lockOnOwnServer()

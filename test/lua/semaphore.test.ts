@@ -220,6 +220,16 @@ describe('force-release', () => {
     expect(await semaphore.forceRelease('q'.repeat(28), ada!.id)).toBe('free')
   })
 
+  test('of a holder whose lease is over, nobody loses anything', async () => {
+    const semaphore = await TestSemaphore.on()
+    const [ada, ben] = ['ada', 'ben'].map(name => asker(caller(name), '1/2'))
+    await semaphore.acquire(ada!)
+    await semaphore.acquire(ben!)
+    await semaphore.lapse(ada!)
+    expect(await semaphore.forceRelease(REQUEST, ada!.id)).toBe('free')
+    expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ben!.id] })
+  })
+
   test('of more holders than one call may end goes on until none is left', async () => {
     const semaphore = await TestSemaphore.on()
     const first = asker(caller('ada'), '1/600')

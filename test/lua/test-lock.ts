@@ -188,8 +188,8 @@ export class TestLock {
     return (await this.scripts.run('sweep', this.names, {})).status
   }
 
-  async forceRelease(request: string = newHoldId(newClientId())): Promise<string> {
-    return (await this.scripts.run('forceRelease', this.names, { request })).status
+  async forceRelease(request: string = newHoldId(newClientId()), only?: string): Promise<string> {
+    return (await this.scripts.run('forceRelease', this.names, { request, only })).status
   }
 
   /** Records that `who` holds now, under the hold of `first`, with this token. */

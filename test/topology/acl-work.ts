@@ -107,11 +107,11 @@ export async function work(
     [
       'to list',
       async () => {
-        const held = await other.lock(key('list'))
+        const held = [await other.lock(key('list')), await other.semaphore(key('list'), 1).lock()]
         const found: string[] = []
-        for await (const state of limited.list(key('list'))) found.push(state.key)
-        must(found[0] === key('list'))
-        await held.release()
+        for await (const { kind } of limited.list(key('list'))) found.push(kind)
+        must(found.sort().join() === 'mutex,semaphore')
+        for (const lease of held) must(await lease.release())
       },
     ],
   ]

@@ -111,6 +111,19 @@ test('the names of prefix and keyPrefix are in the patterns, also where they loo
   expect(at.warnings).toEqual([])
 })
 
+test('a key of another type is named to those who may ask for its type; the others are told what Redis says', async () => {
+  for (const [name, more] of [
+    ['asking', ['+type']],
+    ['not-asking', []],
+  ] as const) {
+    await using at = await scene(name, [...aclRule([mutex]), ...more])
+    await at.admin.set(`lock:{${name}}`, 'mine')
+    const call = at.limited.lock(name)
+    await expect(call).rejects.toThrow(/WRONGTYPE/)
+    await expect(call).rejects.toThrow(more.length > 0 ? `"lock:{${name}}" is a string` : 'Redis refused: WRONGTYPE')
+  }
+})
+
 test('a user of some keys only can use those, and is told that it lacks the others', async () => {
   const rules = aclRule([mutex]).map(rule => (rule.startsWith('~') ? '~lock:{mine*' : rule))
   await using at = await scene('confined', rules)

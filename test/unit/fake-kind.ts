@@ -90,7 +90,7 @@ export class FakeKind implements Kind, FairQueue, HandOff {
   readonly queue: FairQueue | undefined = this
   readonly handOff: HandOff | undefined = this
   readonly confirmation: Confirmation | undefined
-  readonly inspection = { inspect: notAsked, isLocked: notAsked, list: notAsked, forceRelease: notAsked }
+  readonly inspection = { inspect: notAsked, isLocked: notAsked, find: notAsked, forceRelease: notAsked }
   readonly attempts = new Calls<[claim: Claim, beside: Beside], Granted | Refused>()
   readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
   readonly leaves = new Calls<[claim: Claim], void>()

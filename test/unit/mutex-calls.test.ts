@@ -23,7 +23,7 @@ function scripted(reply: (args: Call[1]) => { status: string; values: unknown[] 
     replicated: undefined,
     waiterTtl: 10_000,
     newId: () => 'n'.repeat(28),
-    async *list() {},
+    warn() {},
   })
   return { kind, calls }
 }

@@ -22,6 +22,7 @@ describe('a lock that is free', () => {
       'server.address': 'redis.example',
       'server.port': 6390,
       'redis_baton.key': key,
+      'redis_baton.kind': 'mutex',
       'redis_baton.fencing_token': lease.fencingToken,
       'redis_baton.via': 'immediate',
     }

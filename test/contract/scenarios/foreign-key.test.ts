@@ -1,4 +1,7 @@
+/** Keys that others have written where a lock has its own. */
 import { expect, onTestFinished, test } from 'vitest'
+import { LockConnectionError } from '../../../src/index.ts'
+import { rejection } from '../../kit/outcomes.ts'
 import { client, freshKey, plainRedis } from '../../kit/redis.ts'
 
 test('a key of another kind where the queue of a lock would be hides no other lock', async () => {
@@ -8,10 +11,35 @@ test('a key of another kind where the queue of a lock would be hides no other lo
   await locks.lock('foreign')
   const redis = plainRedis()
   await redis.set(`${prefix}:{foreign}:queue`, 'no queue')
-  onTestFinished(async () => void (await redis.del(`${prefix}:{foreign}:queue`)))
+  await redis.set(`${prefix}:{other}`, 'no lock')
+  onTestFinished(async () => void (await redis.del(`${prefix}:{foreign}:queue`, `${prefix}:{other}`)))
   const found: string[] = []
   for await (const { key } of locks.list()) found.push(key)
   expect(found).toEqual(['a lock'])
   const cause = { message: expect.stringMatching(/^WRONGTYPE/) }
   await expect(locks.inspect('foreign')).rejects.toMatchObject({ cause })
+})
+
+test('a lock whose key, or a key behind it, is something else is refused, with the name and the type of what is there', async () => {
+  const locks = client()
+  const key = freshKey()
+  const redis = plainRedis()
+  for (const [lock, name] of [
+    [locks.mutex(key), `lock:{${key}}`],
+    [locks.semaphore(key, 1), `lock:%semaphore/{${key}}`],
+  ] as const) {
+    await redis.set(name, 'mine')
+    const string = await rejection(lock.tryLock(), LockConnectionError)
+    expect(string.message).toMatch(
+      `"${name}" is a string and no lock's: remove it, or give the locks a prefix of their own: WRONG`,
+    )
+    expect(string).toMatchObject({ key, cause: { message: expect.stringMatching(/^WRONGTYPE/) } })
+    await redis.del(name)
+    const lease = await lock.lock()
+    await redis.rpush(`${name}:queue`, 'mine')
+    const list = await rejection(lock.lock({ fair: true }), LockConnectionError)
+    expect(list.message).toContain(`"${name}:queue" is a list and no lock's`)
+    await redis.del(`${name}:queue`)
+    expect(await lease.release()).toBe(true)
+  }
 })

@@ -51,6 +51,27 @@ class Account {
     return new Account()
   }
 
+  // It may be a lock of any kind, and several; the options are those of the lock.
+  @locked(locks, locks.semaphore('account', 5), { permits: 2 })
+  async limited(): Promise<void> {}
+
+  @locked(
+    self => self.#locks,
+    function (permits) {
+      expectTypeOf(permits).toEqualTypeOf<number>()
+      return this.#locks.semaphore('account', permits)
+    },
+    { permits: 2, fair: true },
+  )
+  async limitedTo(_permits: number): Promise<void> {}
+
+  @locked(locks, (from, to) => locks.all([from, to]), { timeout: 5_000 })
+  async transfer(_from: string, _to: string): Promise<void> {}
+
+  // @ts-expect-error a mutex has no permits
+  @locked(locks, 'account', { permits: 2 })
+  async wrongPermits(): Promise<void> {}
+
   // A generic method stays one.
   @locked(locks, 'account')
   async echo<T>(value: T): Promise<T> {

@@ -96,12 +96,25 @@ expectTypeOf(deposit.call(account, 5)).toEqualTypeOf<Promise<number>>()
 // @ts-expect-error it is a method of an account
 deposit(5)
 
+const report = locks.wrap(locks.semaphore('reports', 5), (name: string) => name.length, { permits: 2 })
+expectTypeOf(report).toEqualTypeOf<(this: unknown, name: string) => Promise<number>>()
+locks.wrap(
+  (from: string, to: string) => locks.all([from, to]),
+  (_from: string, _to: string) => {},
+  { timeout: 5_000 },
+)
+// @ts-expect-error a mutex has no permits
+locks.wrap('key', () => {}, { permits: 2 })
+
 // The rest of the client.
 expectTypeOf(locks.runAs('owner', () => 'sync')).toEqualTypeOf<string>()
 expectTypeOf(locks.runAs('owner', async () => 1)).toEqualTypeOf<Promise<number>>()
 expectTypeOf(locks.inspect('key')).resolves.toEqualTypeOf<LockState>()
 expectTypeOf(locks.list()).toExtend<AsyncIterable<LockState>>()
 expectTypeOf(locks.forceRelease('key')).resolves.toEqualTypeOf<boolean>()
+expectTypeOf(locks.forceRelease(locks.semaphore('key', 5), 'id')).resolves.toEqualTypeOf<boolean>()
+// @ts-expect-error nobody may lose a lock because an id was missing
+locks.forceRelease('key', undefined)
 expectTypeOf(locks.stats()).toEqualTypeOf<ClientStats>()
 expectTypeOf(locks.close()).toEqualTypeOf<Promise<void>>()
 expectTypeOf(locks.close).toBeCallableWith({ drain: 5_000 })

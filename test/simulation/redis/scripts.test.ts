@@ -169,7 +169,10 @@ class Sequence {
       case 6:
         return this.#leave()
       case 7:
-        await pair.run('forceRelease', { request: random.int(1, 9) })
+        await pair.run('forceRelease', {
+          request: random.int(1, 9),
+          only: random.pick([undefined, this.#granted.id, id]),
+        })
         return
       case 8: {
         const text = this.#granted.id + claim.slice(28)
@@ -251,7 +254,7 @@ test('they do so with more dead waiters than one call passes over', async () => 
   const finders: Record<string, (pair: Pair, ticket: string) => Promise<unknown>> = {
     release: ({ run }) => run('release', { id: holder, used: undefined }),
     leave: ({ run }) => run('leave', { id: holder, entry: undefined }),
-    forceRelease: ({ run }) => run('forceRelease', { request: 'x' }),
+    forceRelease: ({ run }) => run('forceRelease', { request: 'x', only: undefined }),
     async acquire({ run, pass }) {
       await pass(500)
       return run('acquire', { claim: claimOf(heir), mode: 'queue' })

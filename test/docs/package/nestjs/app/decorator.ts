@@ -65,6 +65,28 @@ export async function makesTheKeyOfThisAndTheArguments() {
   })
 }
 
+export async function takesALockOfAnyKind() {
+  const key = freshKey()
+  @Injectable()
+  class Service {
+    constructor(private readonly locks: LockClient) {}
+    @Locked(
+      function (this: Service, id: string) {
+        return this.locks.semaphore(id, 3)
+      },
+      { permits: 2 },
+    )
+    async taken(id: string) {
+      const { taken, permits } = await this.locks.semaphore(id, 3).inspect()
+      return [taken, permits]
+    }
+  }
+  await withApp({ imports: [usual()], providers: [Service] }, async app => {
+    assert.deepEqual(await app.get(Service).taken(key), [2, 3])
+    assert.deepEqual((await app.get(LockClient).semaphore(key, 3).inspect()).taken, 0)
+  })
+}
+
 export async function reEntersAndPassesResultsAndErrorsOn() {
   const key = freshKey()
   @Injectable()

@@ -1,8 +1,11 @@
 /** What a user's compiler must accept and refuse of `@Locked`. Compiled, and never run. */
+import type { LockClient } from 'redis-baton'
 import { Locked } from 'redis-baton/nestjs'
 
 export class Accounts {
   readonly tenant = 'acme'
+
+  constructor(readonly locks: LockClient) {}
 
   @Locked('accounts')
   async all(_limit: number): Promise<string[]> {
@@ -28,6 +31,24 @@ export class Accounts {
 
   @Locked((from?: string) => from ?? 'all')
   async optional(_from?: string): Promise<void> {}
+
+  // It may be a lock of any kind, whose options are then accepted, and several.
+  @Locked(
+    function (this: Accounts, limit: number) {
+      return this.locks.semaphore('accounts', limit)
+    },
+    { permits: 2, client: 'reports' },
+  )
+  async limited(_limit: number): Promise<void> {}
+
+  @Locked(function (this: Accounts, from: string, to: string) {
+    return this.locks.all([from, to])
+  })
+  async transfer(_from: string, _to: string): Promise<void> {}
+
+  // @ts-expect-error a mutex has no permits
+  @Locked('accounts', { permits: 2 })
+  async wrongPermits(): Promise<void> {}
 
   @Locked('accounts')
   async echo<T>(value: T): Promise<T> {
