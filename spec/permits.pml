@@ -213,7 +213,7 @@ bool ended;            /* a writer's turn has ended, and what follows it has not
 #endif
 
 /* Within one step only. */
-hidden byte w, k, c, x, asker, by, mates, candidates, picked, ids, deafs, room, admitted, vacates, more, undone, unfinished, deaf,
+hidden byte w, k, c, x, asker, by, mates, candidates, picked, ids, deafs, room, admitted, vacates, more, unfinished, deaf,
   overtaken, behind;
 
 inline become(i, state) {
@@ -410,11 +410,7 @@ inline pick(i) {
 #ifdef WRITERS_FIRST
 #define READERS_TURN (w == NONE)
 #else
-#ifdef TURN_UNHEARD
 #define READERS_TURN (w == NONE || turn)
-#else
-#define READERS_TURN (w == NONE || (turn && !undone))
-#endif
 #endif
 #endif
 #ifdef TURN_EARLY
@@ -454,7 +450,11 @@ inline choosePicked() {
      :: else
      fi;
      if
-     :: x != NONE && taken == 0 && room > 0 -> pick(x); turn = true
+     :: x != NONE && taken == 0 && room > 0 ->
+        room--; pick(x);
+#ifdef TURN_UNHEARD
+        turn = true
+#endif
      :: else
      fi
   fi
@@ -486,13 +486,19 @@ inline address() {
   od;
   deaf = ids != 0 && (in(crashed, c) -> fate != counted : fate == cut && victim == c);
   if
-  :: deaf -> put(deafs, c); cuts = cuts - !in(crashed, c); more = true; undone = true; printf("  redis: nobody hears client %d\n", c)
+  :: deaf -> put(deafs, c); cuts = cuts - !in(crashed, c); more = true; printf("  redis: nobody hears client %d\n", c)
   :: !deaf && ids != 0 && fate == lost && victim == c ->
      losses--; fate = plain; printf("  lost: the message of grants to client %d\n", c)
   :: !deaf && ids != 0 && !(fate == lost && victim == c) && !in(crashed, c) -> inbox = inbox | ids
   :: else
   fi
 }
+
+#ifdef READ_WRITE
+#define BEGIN_TURN(i) turn = turn || in(WRITERS, i)
+#else
+#define BEGIN_TURN(i) skip
+#endif
 
 inline deliver() {
   c = 0;
@@ -506,7 +512,7 @@ inline deliver() {
         taken = taken - WANTS(w);
 #endif
         w++
-     :: w < c * 2 + 2 && in(picked, w) && !(deaf && in(ids, w)) -> grant(w); put(admitted, w); w++
+     :: w < c * 2 + 2 && in(picked, w) && !(deaf && in(ids, w)) -> grant(w); BEGIN_TURN(w); put(admitted, w); w++
      :: w < c * 2 + 2 && !in(picked, w) -> w++
      :: w == c * 2 + 2 -> break
      od;
@@ -536,7 +542,7 @@ inline tellFree() {
 
 /* Sets `admitted`, and `unfinished`, where the next call has to go on. */
 inline admit() {
-  admitted = 0; deafs = 0; room = LIMIT; more = queued; undone = false; candidates = queue;
+  admitted = 0; deafs = 0; room = LIMIT; more = queued; candidates = queue;
   do
   :: more ->
      more = false; picked = 0;

@@ -47,7 +47,7 @@ describe('a request arrives after its client has gone on', () => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `kind.giveBack({ key, id }).catch(failed)` to `kind` in src/session.ts: the grant is not given back.
+  // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts: the grant is not given back.
   test('a queued acquire, after its caller has left: I4 I7, its grant is given back at once', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)

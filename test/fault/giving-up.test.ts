@@ -44,7 +44,7 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
   // Unfair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
   // `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
   // Fair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
-  // `kind.giveBack({ key, id }).catch(failed)` to `kind` in src/session.ts: a grant by a message is kept.
+  // `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts: a grant by a message is kept.
   test.each(races.filter(({ to }) => !where || to === 'another client'))(
     'a waiter that $way: I4 I6 I7, the lock goes on to $to, nothing stays (fair: $fair)',
     { timeout: 30_000 },
@@ -96,7 +96,7 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
 
 // Either of two lines suffices, as above.
 // Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
-// `kind.giveBack({ key, id }).catch(failed)` to `kind` in src/session.ts: the grant stays with one that has gone.
+// `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts: the grant stays with one that has gone.
 test('a hundred waiters give up at once: I4 I7, the lock goes on to the one that does not', async () => {
   const key = freshKey()
   const [locks, next] = [client(patient), client(patient)]
