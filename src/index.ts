@@ -1,5 +1,5 @@
 /**
- * redis-baton: a blocking lock for Redis whose waiters never poll.
+ * redis-baton: blocking locks for Redis whose waiters never poll.
  *
  * Which part do you need?
  *   - `locks.using(key, fn)`: run something under the lock. Start here.
@@ -8,6 +8,7 @@
  *   - `locks.tryLock(key)`: take it or leave it.
  *   - `locks.all([a, b])`: several locks, all of them or none.
  *   - `locks.semaphore(key, n)`: at most n at a time.
+ *   - `locks.readWrite(key)`: any number of readers, or one writer.
  *   - `{ fair: true }`: first come, first served. Without it: fast, and nobody starves.
  *   - `lease.fencingToken`: what makes the protected data safe even where a lock alone cannot.
  * @module redis-baton

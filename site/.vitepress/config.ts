@@ -23,7 +23,7 @@ const icon =
 
 export default defineConfig({
   title: 'redis-baton',
-  description: 'A blocking lock for Redis whose waiters never poll',
+  description: 'Blocking locks for Redis whose waiters never poll',
   lang: 'en',
   head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
   base,

@@ -1,8 +1,8 @@
 /** What docs/migrating.md says of other libraries, and what would surprise those who come from them. */
 import { readFileSync } from 'node:fs'
 import { Redlock } from '@sesamecare-oss/redlock'
-import { Mutex } from 'redis-semaphore'
-import { describe, expect, test } from 'vitest'
+import { MultiSemaphore, Mutex, Semaphore } from 'redis-semaphore'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { load } from '../../../benchmarks/rivals/installed.ts'
 import { runNode } from '../../kit/program.ts'
@@ -53,13 +53,61 @@ describe('redis-semaphore', () => {
     await mutex.release()
   })
 
+  test('a semaphore and a multi-semaphore count together, and not with ours; the number is that of the asker', async () => {
+    const [redis, key] = [plainRedis(), freshKey()]
+    const once = { acquireAttemptsLimit: 1 }
+    const two = new MultiSemaphore(redis, key, 3, 2, once)
+    const one = new Semaphore(redis, key, 3, once)
+    expect([await two.tryAcquire(), await one.tryAcquire()]).toEqual([true, true])
+    expect(await new Semaphore(redis, key, 3, once).tryAcquire()).toBe(false)
+    const more = new Semaphore(redis, key, 4, once)
+    expect(await more.tryAcquire()).toBe(true)
+    const lease = await client().semaphore(key, 3).tryLock({ permits: 3 })
+    expect(lease?.held).toBe(true)
+    await Promise.all([two.release(), one.release(), more.release()])
+  })
+
+  test('a client whose clock is ahead by a lease takes permits of a semaphore that are in use', async () => {
+    const [redis, key] = [plainRedis(), freshKey()]
+    const [first, second] = [1, 2].map(
+      () => new Semaphore(redis, key, 1, { acquireAttemptsLimit: 1, lockTimeout: 10_000 }),
+    )
+    expect([await first!.tryAcquire(), await second!.tryAcquire()]).toEqual([true, false])
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 11_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    expect(await second!.tryAcquire()).toBe(true)
+    expect(first!.isAcquired).toBe(true)
+    await Promise.all([first!.release(), second!.release()])
+  })
+
+  test('a request for several permits is passed by small ones for as long as they keep coming', async () => {
+    const [redis, key] = [plainRedis(), freshKey()]
+    const small = async () => {
+      const semaphore = new Semaphore(redis, key, 2)
+      await semaphore.acquire()
+      return semaphore
+    }
+    let [over, held] = [false, await small()]
+    const large = new MultiSemaphore(redis, key, 2, 2, { acquireTimeout: 1_000 }).tryAcquire().finally(() => {
+      over = true
+    })
+    while (!over) {
+      const next = await small()
+      await held.release()
+      held = next
+      await sleep(10)
+    }
+    expect(await large).toBe(false)
+    await held.release()
+  })
+
   test.each([
     ['the lock is gone', `await redis.del('mutex:' + key)`],
     ['Redis cannot be asked', 'redis.disconnect()'],
   ])('a refresh that fails because %s ends the process, unless told otherwise', async (_, break_) => {
     const program = `
       import { Redis } from 'ioredis'
-      import { Mutex } from 'redis-semaphore'
+      import { MultiSemaphore, Mutex, Semaphore } from 'redis-semaphore'
       const redis = new Redis(process.env.REDIS_URL)
       const key = '${freshKey()}'
       await new Mutex(redis, key, { lockTimeout: 200 }).acquire()
