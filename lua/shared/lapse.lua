@@ -17,7 +17,7 @@
 -- Constants
 --   MOST_LAPSED = 250  holds, by one call
 more = false
-if clock == NO_CLOCK then redis.call('UNLINK', deadlines) end
+if clock == NO_CLOCK and redis.call('EXISTS', deadlines) == 1 then redis.call('UNLINK', deadlines) end
 if taken > 0 then
   local many = redis.call('ZCOUNT', deadlines, '-inf', '(' .. now)
   if many > 0 then

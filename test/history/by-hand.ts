@@ -1,6 +1,7 @@
 /** Pieces of hand-made histories: one key, one server whose time of day is WALL at monotonic 0. */
 import { check } from './check.ts'
-import type { Fields, HistoryEvent, Kind } from './events.ts'
+import type { Entry, Fields, HistoryEvent, Kind, Mode } from './events.ts'
+import type { Wants } from './wants.ts'
 
 export const WALL = 1_800_000_000_000
 
@@ -31,10 +32,14 @@ export function granted(
     off?: number
     asked?: number
     heard?: number
+    wants?: Wants
+    mode?: Mode
+    part?: string
+    patience?: number
   } = {},
 ): HistoryEvent[] {
   const { lease = 1_000, owner = id, via = 'immediate' as const, worker = `w-${id}`, off = 0 } = fields
-  const { asked = issued - 1, heard = issued + 1 } = fields
+  const { asked = issued - 1, heard = issued + 1, mode = 'fair', wants, part, patience } = fields
   const grant = {
     worker,
     attempt: id,
@@ -45,7 +50,8 @@ export function granted(
     via,
     deadline: issued + lease - 3,
   }
-  return [at(asked, 'request', { worker, attempt: id, key: 'k', mode: 'fair', owner }), at(heard, 'grant', grant)]
+  const terms = { ...(wants && { wants }), ...(part && { part }), ...(patience !== undefined && { patience }) }
+  return [at(asked, 'request', { worker, attempt: id, key: 'k', mode, owner, ...terms }), at(heard, 'grant', grant)]
 }
 
 export function tokenOf(t: number): number {
@@ -64,5 +70,17 @@ export function lost(id: string, t: number): HistoryEvent {
 }
 
 export function queue(t: number, ...ids: string[]): HistoryEvent {
-  return at(t, 'queue', { key: 'k', from: t - 1, entries: ids.map(id => [id, String(ids.indexOf(id)), `w-${id}`, id]) })
+  return at(t, 'queue', { key: 'k', from: t - 1, entries: entriesOf(ids) })
+}
+
+/** Of a read-write lock. */
+export function queues(
+  t: number,
+  { writers = [], readers = [] }: { writers?: string[]; readers?: string[] },
+): HistoryEvent {
+  return at(t, 'queue', { key: 'k', from: t - 1, entries: entriesOf(writers), readers: entriesOf(readers) })
+}
+
+function entriesOf(ids: string[]): Entry[] {
+  return ids.map(id => [id, String(ids.indexOf(id)), `w-${id}`, id])
 }

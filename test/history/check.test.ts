@@ -183,16 +183,16 @@ describe('the witnesses', () => {
   const two = [...granted('a', 10), ...released('a', 20), ...granted('b', 30), ...released('b', 40)]
 
   test('count even where the history is silent', () => {
-    const { violations } = check([...run, ...two, at(32, 'met', { worker: 'w-b', key: 'k', id: 'b', other: 'a' })])
+    const { violations } = check([...run, ...two, at(32, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] })])
     expect(violations.map(({ text }) => text)).toEqual([
-      'by the file: a was inside when b came, which the history does not show',
+      'by the files: a was inside when b came, which the history does not show',
     ])
     expect(found(two, at(35, 'fenced', { worker: 'w-a', key: 'k', id: 'a', token: 1, newer: 2 }))).toEqual(['I2'])
   })
 
   test('are heard with the same excuse', () => {
     const taken = at(26, 'taken', { from: 24, how: 'FLUSHALL' })
-    expect(found(two, taken, at(32, 'met', { worker: 'w-b', key: 'k', id: 'b', other: 'a' }))).toEqual([])
+    expect(found(two, taken, at(32, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] }))).toEqual([])
   })
 
   test('and the history agree on the writes', () => {

@@ -3,20 +3,22 @@
  *
  *   I1  exclusion.ts   witness.ts        I4  progress.ts          I7  residue.ts
  *   I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
- *   I3  order.ts                         I5  settlement.ts      turns of unfair processes  turns.ts
+ *   I3  order.ts  barging.ts  phases.ts  I5  settlement.ts      turns of unfair processes  turns.ts
  *
  * What it cannot decide: of I5 it sees only that a hold was lost without a cause, and what shows through the others (a
  * foreign release that works makes an overlap); I9 is a matter of counting commands; and of I3 it sees the order of those
- * waiters that were seen together in a queue.
+ * waiters that were seen together in a queue, and of one that was seen there and those that came after.
  */
+import { checkBarging } from './barging.ts'
 import type { HistoryEvent } from './events.ts'
 import { checkBelief, checkExclusion, excusedOverlaps } from './exclusion.ts'
 import { checkFencing } from './fencing.ts'
 import { History, type Violation } from './history.ts'
 import { checkOrder, type OrderReport } from './order.ts'
+import { checkPhases } from './phases.ts'
 import { checkProgress } from './progress.ts'
 import { checkResidue } from './residue.ts'
-import { checkNotice, checkOwnership, checkSettlement } from './settlement.ts'
+import { checkDeadlocks, checkNotice, checkOwnership, checkSettlement } from './settlement.ts'
 import { checkTurns } from './turns.ts'
 import { checkWitnesses } from './witness.ts'
 
@@ -32,22 +34,27 @@ export interface Verdict {
    * believed, and what the witnesses said of either.
    */
   readonly excused: { readonly overlaps: number; readonly forged: number; readonly witnesses: number }
-  /** How much of I3 was decided. */
-  readonly order: Omit<OrderReport, 'violations'>
+  /** How much of I3 was decided: `barging` and `phases` are how many waiters these rules have judged. */
+  readonly order: Omit<OrderReport, 'violations'> & { readonly barging: number; readonly phases: number }
   readonly events: number
 }
 
 export function check(events: Iterable<HistoryEvent>): Verdict {
   const history = new History(events)
   const { violations: overtakings, ...order } = checkOrder(history)
+  const barging = checkBarging(history)
+  const phases = checkPhases(history)
   const found = [
     ...checkExclusion(history),
     ...checkBelief(history),
     ...checkFencing(history),
     ...overtakings,
+    ...barging.violations,
+    ...phases.violations,
     ...checkProgress(history),
     ...checkTurns(history),
     ...checkSettlement(history),
+    ...checkDeadlocks(history),
     ...checkResidue(history),
     ...checkNotice(history),
     ...checkOwnership(history),
@@ -68,7 +75,7 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
       ({ name }) => name,
     ),
     ends: count(history.all('end'), ({ how }) => how),
-    order,
+    order: { ...order, barging: barging.decided, phases: phases.decided },
     events: history.events.length,
   }
 }

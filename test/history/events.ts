@@ -9,11 +9,15 @@
  * Things that happen somewhere between two moments carry both: they happened in [from, t].
  */
 import type { Via } from '../../src/index.ts'
+import type { Wants } from './wants.ts'
 
 export type Mode = 'fair' | 'unfair' | 'fairAfter' | 'once'
 
 /** What a fault can do to waiters: 'worker': to those of one process; 'key': of one lock; 'server': to all; 'nothing': to none. */
 export type Reach = 'worker' | 'key' | 'server' | 'nothing'
+
+/** A waiter: its label is the name of its process. By ticket. */
+export type Entry = [id: string, ticket: string, worker: string, owner: string]
 
 interface Kinds {
   /** The terms of the run, in ms: what the checker's bounds are made of. */
@@ -35,16 +39,21 @@ interface Kinds {
 
   /**
    * `patience`: ms within which the promise has to settle; absent: for ever. `abort`: ms after which the caller itself
-   * gives up; absent: never.
+   * gives up; absent: never. `lease`: ms that it asked for. `headStart`: ms by which it is ordered earlier. `part`: the name of a call for several locks, which asks for this one only once it has those before it, and gives
+   * it back if it does not get those behind it.
    */
   request: {
     worker: string
     attempt: string
     key: string
     mode: Mode
+    wants?: Wants
     owner?: string
     patience?: number
     abort?: number
+    lease?: number
+    headStart?: number
+    part?: string
   }
   waiting: { worker: string; key: string; owner: string }
   grant: {
@@ -64,10 +73,16 @@ interface Kinds {
   release: { worker: string; id: string; held: boolean }
   released: { worker: string; id: string; result: boolean | string }
   lost: { worker: string; id: string }
-  end: { worker: string; attempt: string; how: 'timeout' | 'refused' | 'aborted' | 'failed' | 'closed'; error?: string }
+  /** `deadlock`: it would have waited for its own caller. `lost`: what it had of several locks was lost while it waited for the others. */
+  end: {
+    worker: string
+    attempt: string
+    how: 'timeout' | 'refused' | 'aborted' | 'failed' | 'closed' | 'deadlock' | 'lost'
+    error?: string
+  }
 
-  /** The fair queue of a key as Redis had it: id, ticket and label (the process) of each waiter, by ticket. */
-  queue: { key: string; from: number; entries: [id: string, ticket: string, worker: string, owner: string][] }
+  /** The fair queue of a key as Redis had it: of a read-write lock that of its writers, and at the same instant that of its readers. */
+  queue: { key: string; from: number; entries: Entry[]; readers?: Entry[] }
   /** What Redis knew of the holds of a key (of a process; of all) was taken away from outside. */
   taken: { key?: string; worker?: string; from: number; how: string }
   /** A message is sent that tells a waiter of a grant which Redis has not made. */
@@ -81,8 +96,8 @@ interface Kinds {
   /** Names of keys of locks in Redis after everything has ended and run out. */
   left: { names: string[] }
 
-  /** The file witness: in its section, while it held, a process met another that was inside and believed to hold. */
-  met: { worker: string; key: string; id: string; other: string }
+  /** The file witness: in its section, while it held, a process met others that were inside and believed to hold, too many for one lock. */
+  met: { worker: string; key: string; id: string; others: string[] }
   /** The fenced register refused a process that held before and after: a newer token had been there. */
   fenced: { worker: string; key: string; id: string; token: number; newer: number }
   /** The register took this process's write. */

@@ -173,7 +173,7 @@ describe('a forged grant that names a waiter', () => {
   })
 
   test('the witnesses met it, and only it', () => {
-    const met = (id: string, other: string) => at(210, 'met', { worker: `w-${id}`, key: 'k', id, other })
+    const met = (id: string, other: string) => at(210, 'met', { worker: `w-${id}`, key: 'k', id, others: [other] })
     expect(found(holder, believer(), forged(), met('f', 'a'))).toEqual([])
     expect(found(holder, believer(), forged(), next(500), met('b', 'a'))).toEqual(['I1'])
     const fenced = (newer: number) => at(220, 'fenced', { worker: 'w-a', key: 'k', id: 'a', token: tokenOf(10), newer })
@@ -186,7 +186,7 @@ describe('a forged grant that names a waiter', () => {
 })
 
 test('what was excused is counted', () => {
-  const met = at(305, 'met', { worker: 'w-b', key: 'k', id: 'b', other: 'a' })
+  const met = at(305, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] })
   const believer = [...granted('f', 200, { asked: 5, lease: 33 }), lost('f', 230), ...released('f', 260, false)]
   const forged = at(199, 'forged', { key: 'k', id: 'f', token: tokenOf(200) })
   const events = [...run, ...old(10), taken(290), ...next(300), met, ...believer, forged]
@@ -198,4 +198,14 @@ test('a forced release of the key may have met a waiter that was granted and had
   expect(found(queue(100, 'a', 'b'), overtaken, taken(107, { key: 'k' }))).toEqual([])
   expect(found(queue(100, 'a', 'b'), overtaken, taken(90, { key: 'k' }))).toEqual(['I3'])
   expect(found(queue(100, 'a', 'b'), overtaken, taken(107, { key: 'other' }))).toEqual(['I3'])
+})
+
+test('a lease that was over before its process heard of the grant: the waiter waits anew', () => {
+  const waiter = (lease: number) =>
+    granted('a', 130, { asked: 10 }).map(event => (event.kind === 'request' ? { ...event, lease } : event))
+  const overtaken = (lease: number) => [...next(110, { asked: 10 }), ...waiter(lease), ...released('a', 140)]
+  expect(found(queue(100, 'a', 'b'), overtaken(11))).toEqual([])
+  expect(found(queue(100, 'a', 'b'), overtaken(13))).toEqual(['I3'])
+  // A newer sight leaves less time.
+  expect(found(queue(90, 'a', 'b'), queue(108, 'a', 'b'), overtaken(11))).toEqual(['I3'])
 })

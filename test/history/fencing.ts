@@ -2,8 +2,9 @@
  * I2: the tokens of a key strictly increase from grant to grant; holds of one owner that re-entered share one.
  *
  *   repeated     two owners have the same token, or one has it twice without re-entry
- *   went back    a grant that was requested after another had returned has a smaller token
- *   out of step  a grant that was believed has a smaller token than one believed before it
+ *   went back    a grant that was requested after another had returned has a smaller token, and is no second read of an owner
+ *                that holds with that token
+ *   out of step  a grant that was believed has a smaller token than one believed before it, and cannot have overlapped that
  *   ahead        a token is ahead of all that the server's clock has ever shown, by more than a run of local hand-offs needs:
  *                then a loss of data would issue the same tokens again
  */
@@ -11,6 +12,7 @@ import type { EventOf } from './events.ts'
 import { countedUntil } from './exclusion.ts'
 import type { History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
+import { exclude, reenters, type Wants } from './wants.ts'
 
 /** A block of reserved tokens is 1 ms; the rest is for the time between two readings of the clocks. ms. */
 const LEAD = 50
@@ -53,7 +55,8 @@ function repeated(holds: readonly Hold[], report: Report): void {
       if (hold === first) continue
       const { owner, via } = hold.grant
       if (owner !== first.grant.owner) report(`token ${token} was given to two owners`, first, hold)
-      else if (via !== 'reentry') report(`token ${token} was given twice to ${owner}`, first, hold)
+      else if (via !== 'reentry' || !reenters(hold.wants))
+        report(`token ${token} was given twice to ${owner}`, first, hold)
     }
   }
 }
@@ -67,23 +70,43 @@ function wentBack(holds: readonly Hold[], report: Report): void {
     for (; next < holds.length && holds[next]!.grant.t < hold.request!.t; next++) {
       if (!known || holds[next]!.grant.token > known.grant.token) known = holds[next]
     }
-    if (known && hold.grant.token < known.grant.token) {
+    if (known && hold.grant.token < known.grant.token && !readsAgain(hold, holds)) {
       report(`token ${hold.grant.token} was requested after ${known.grant.token} had been granted`, known, hold)
     }
   }
 }
 
+/** An owner that reads may read again while others read: it gets the token of its first hold, and theirs may be larger. */
+function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): boolean {
+  if (wants !== 'read' || grant.via !== 'reentry') return false
+  const { owner, token } = grant
+  return holds.some(
+    other =>
+      other.grant.t < grant.t && other.end > request!.t && other.grant.owner === owner && other.grant.token === token,
+  )
+}
+
 /**
- * A process that believes in a grant believes before the server's lease ends, so before the next holder is made: grants
- * that were believed come to be heard of in the order of their tokens. Those cut at their very beginning were not.
+ * A process that believes in a grant believes before the server's lease ends, so before the server grants anything that this hold keeps
+ * out: grants that were believed, and that exclude each other, come to be heard of in the order of their tokens. Those cut at their very
+ * beginning were not believed. The newest grant is compared for each thing that is wanted of the lock, and these are few.
  */
 function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
-  let largest: Hold | undefined
+  const newest = new Map<string, Hold>()
   for (const hold of holds) {
     if (countedUntil(history, hold) <= hold.grant.t) continue
-    if (largest && hold.grant.token < largest.grant.token) {
-      report(`token ${hold.grant.token} came to be held after ${largest.grant.token}`, largest, hold)
+    const { token } = hold.grant
+    for (const other of newest.values()) {
+      if (token < other.grant.token && exclude(hold.wants, other.wants)) {
+        report(`token ${token} came to be held after ${other.grant.token}`, other, hold)
+        break
+      }
     }
-    if (!largest || hold.grant.token > largest.grant.token) largest = hold
+    const name = nameOf(hold.wants)
+    if (token > (newest.get(name)?.grant.token ?? 0)) newest.set(name, hold)
   }
+}
+
+function nameOf(wants: Wants | undefined): string {
+  return typeof wants === 'object' ? wants.join('/') : (wants ?? '')
 }

@@ -6,10 +6,13 @@ import { Disturbances } from './disturbances.ts'
 import type { EventOf, HistoryEvent, Kind } from './events.ts'
 import { groupBy } from './lists.ts'
 import { Takings } from './takings.ts'
+import type { Wants } from './wants.ts'
 
 export interface Hold {
   readonly grant: EventOf<'grant'>
   readonly request: EventOf<'request'> | undefined
+  /** Undefined: all of a mutex. */
+  readonly wants: Wants | undefined
   /** Until when its process surely believed to hold. */
   readonly end: number
   /** Its last deadline, as far as its process recorded it. */
@@ -27,6 +30,12 @@ export interface Attempt {
   readonly end: EventOf<'end'> | undefined
   /** When its promise settled; infinite: never, or its process was killed before. */
   readonly settled: number
+}
+
+/** Who was seen in a queue. */
+export interface Waiter {
+  readonly hold: Hold | undefined
+  readonly attempt: Attempt | undefined
 }
 
 export interface Violation {
@@ -49,6 +58,7 @@ export class History {
   /** Killed processes, and when. */
   readonly deaths: ReadonlyMap<string, number>
   readonly terms: EventOf<'run'>
+  readonly #byOwner = new Map<string, Attempt>()
 
   constructor(events: Iterable<HistoryEvent>) {
     this.events = [...events].sort((a, b) => a.t - b.t)
@@ -64,6 +74,12 @@ export class History {
       hold => hold.grant.key,
     )
     this.attempts = this.#attempts(holds)
+    for (const attempt of this.attempts) if (attempt.request.owner) this.#byOwner.set(attempt.request.owner, attempt)
+  }
+
+  /** Owners of fair waiters are names of their own in a history whose waiters have no explicit owner in common. */
+  waiter(id: string, owner: string): Waiter {
+    return { hold: this.holdById.get(id), attempt: this.#byOwner.get(owner) }
   }
 
   all<K extends Kind>(kind: K): EventOf<K>[] {
@@ -87,6 +103,7 @@ export class History {
       return {
         grant,
         request: requests.get(grant.attempt),
+        wants: requests.get(grant.attempt)?.wants,
         end: endOf(grant, deadline, release, lost),
         deadline,
         release,

@@ -1,5 +1,5 @@
 /** What a broken lock would have made of a good history. Each returns undefined where the history has nothing to break. */
-import type { EventOf, HistoryEvent, Kind } from './events.ts'
+import type { Entry, EventOf, HistoryEvent, Kind } from './events.ts'
 import { stillness } from './progress.ts'
 
 export type Mutation = (events: readonly HistoryEvent[]) => HistoryEvent[] | undefined
@@ -77,7 +77,7 @@ export const aheadOfTime: Mutation = events => {
 /** The second of a queue was granted before the first: told by exchanging their places in all sights. */
 export const orderSwapped: Mutation = events => {
   const sight = all(events, 'queue').find(
-    ({ entries }) => granted(events, entries[0]![0]) && granted(events, entries[1]![0]),
+    ({ entries: [one, two] }) => one && two && granted(events, one[0]) && granted(events, two[0]),
   )
   if (!sight) return undefined
   const [first, second] = sight.entries.map(([id]) => id)
@@ -99,12 +99,10 @@ function granted(events: readonly HistoryEvent[], id: string): boolean {
 export const ticketChanged: Mutation = events => {
   const sight = all(events, 'queue').at(0)
   if (!sight) return undefined
-  const entries = sight.entries.map(([id, ticket, ...rest]): EventOf<'queue'>['entries'][number] => [
-    id,
-    `${ticket}9`,
-    ...rest,
-  ])
-  return [...events, { ...sight, t: sight.t + 0.001, entries }]
+  const later = ([id, ticket, ...rest]: Entry): Entry => [id, `${ticket}9`, ...rest]
+  const { entries, readers } = sight
+  const both = readers && { readers: readers.map(later) }
+  return [...events, { ...sight, t: sight.t + 0.001, entries: entries.map(later), ...both }]
 }
 
 /** A waiter that nobody ever answers. */
@@ -125,9 +123,13 @@ export const lostWaiter: Mutation = events => {
  */
 export const outlivedHold: Mutation = events => {
   const [run] = all(events, 'run')
-  const last = all(events, 'grant').findLast(({ key, attempt, t }) => {
+  const grants = all(events, 'grant')
+  const releases = new Map(all(events, 'release').map(event => [event.id, event]))
+  const last = grants.findLast(({ key, attempt, t }) => {
     const asked = all(events, 'request').find(request => request.attempt === attempt)
-    return asked && all(events, 'grant').some(other => other.key === key && other.t < t && other.t > asked.t)
+    const before = grants.filter(other => other.key === key && other.t < t)
+    const ended = before.every(({ id, deadline }) => (releases.get(id)?.held ? releases.get(id)!.t : deadline) <= t)
+    return asked && ended && before.some(other => other.t > asked.t)
   })
   if (!run || !last) return undefined
   const late = stillness(run) + 1

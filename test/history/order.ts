@@ -4,35 +4,36 @@
  * In each sight of a queue, from its end to its front, the check keeps the waiter that was granted first among those
  * behind. A waiter whose own grant is later than that one's (or that was still waiting then) has been overtaken, and that is
  * a violation unless something may have cost it its place between the sight and the overtaking: its process was killed, cut
- * off or stalled, or the server refused everybody or lost its data (disturbances.ts), or the lock was taken away. The earliest overtaking is the one
+ * off or stalled, or the server refused everybody or lost its data (disturbances.ts), or the lock was taken away, or the lease that it asked
+ * for is so short that it may have been over before its process heard of the grant. The earliest overtaking is the one
  * with the least time for such an excuse, so one comparison a waiter is enough: linear in the size of the sights.
  *
  * Also: a waiter keeps its ticket, whatever happens to the queue. It gets another one only if it has never heard of its
  * first, because the reply was lost.
  */
-import type { EventOf } from './events.ts'
-import type { Attempt, History, Hold, Violation } from './history.ts'
+import type { Entry, EventOf } from './events.ts'
+import type { History, Hold, Violation, Waiter } from './history.ts'
 
-export interface OrderReport {
+/** A rule's findings, and how many waiters it judged that nothing could have excused. */
+export interface Judged {
   readonly violations: Violation[]
+  readonly decided: number
+}
+
+export interface OrderReport extends Judged {
   /** Waiters that were compared with one behind them that was granted. */
   readonly compared: number
-  /** Those of them that nothing could have excused, had they been overtaken. */
-  readonly decided: number
   /** Those that were overtaken with an excuse. */
   readonly excused: number
 }
 
 interface Granted {
   readonly hold: Hold
-  readonly entry: EventOf<'queue'>['entries'][number]
+  readonly entry: Entry
 }
 
 export function checkOrder(history: History): OrderReport {
   const violations: Violation[] = []
-  // Owners of fair waiters are names of their own in a history whose waiters have no explicit owner in common.
-  const byOwner = new Map<string, Attempt>()
-  for (const attempt of history.attempts) if (attempt.request.owner) byOwner.set(attempt.request.owner, attempt)
   const compared = new Set<string>()
   const decided = new Set<string>()
   const excused = new Set<string>()
@@ -41,19 +42,14 @@ export function checkOrder(history: History): OrderReport {
   for (const sight of history.all('queue')) {
     let first: Granted | undefined
     for (const entry of [...sight.entries].reverse()) {
-      const [id, , worker, owner] = entry
-      const hold = history.holdById.get(id)
-      // What was granted before it was seen has come back as a ghost, and is given back when its turn comes. A forged grant
-      // says nothing of the turn.
-      if (hold && (hold.grant.t < sight.t || hold.grant.via === 'reentry' || hold.forged)) continue
-      const surelyUntil = waitedSurelyUntil(byOwner.get(owner))
-      const overtaken = first && (hold ? hold.grant.token > first.hold.grant.token : surelyUntil > first.hold.grant.t)
+      const [id, , , owner] = entry
+      const waiter = history.waiter(id, owner)
+      if (!hasTurn(waiter, sight)) continue
+      const { hold } = waiter
       if (first) {
         compared.add(id)
-        const until = first.hold.grant.t
-        // It may have had its turn, and lost it again before it heard of that: then it waits anew, and the next one has had its own.
-        const hadItsTurn = history.takings.of(sight.key, sight.from, until)
-        const excuse = hadItsTurn || history.disturbances.touch(worker, sight.key, sight.from, until)
+        const overtaken = waitedUntil(waiter, first.hold)
+        const excuse = excuseOf(history, sight, entry, first.hold)
         if (!excuse) decided.add(id)
         else if (overtaken) excused.add(id)
         if (overtaken && !excuse && !reported.has(id)) {
@@ -72,15 +68,43 @@ export function checkOrder(history: History): OrderReport {
   }
 }
 
+/**
+ * Whether the waiter's own turn was still to come. What was granted before it was seen has come back as a ghost, and is given back
+ * when its turn comes. A forged grant says nothing of the turn.
+ */
+export function hasTurn({ hold }: Waiter, { t }: EventOf<'queue'>): boolean {
+  return !hold || (hold.grant.t >= t && hold.grant.via !== 'reentry' && !hold.forged)
+}
+
+/** Whether something may have cost a waiter its place, or its turn, between the sight and that grant. */
+export function excuseOf(
+  history: History,
+  { key, from }: EventOf<'queue'>,
+  [id, , worker, owner]: Entry,
+  { grant }: Hold,
+): boolean {
+  const { hold, attempt } = history.waiter(id, owner)
+  const { lease = Number.POSITIVE_INFINITY } = hold?.request ?? attempt?.request ?? {}
+  // It may have had its turn, and lost it again before it heard of that: then it waits anew, and the next one has had its own.
+  const hadItsTurn = lease < grant.t - from || history.takings.of(key, from, grant.t)
+  return hadItsTurn || history.disturbances.touch(worker, key, from, grant.t)
+}
+
+/** Whether a waiter that was seen in a queue surely waited there for longer than until that grant. */
+export function waitedUntil(waiter: Waiter, { grant }: Hold): boolean {
+  return waiter.hold ? waiter.hold.grant.token > grant.token : surelyUntil(waiter) > grant.t
+}
+
 /** A timer may fire so many ms early. */
 const EARLY = 1
 
 /**
  * Until when an attempt that was not granted surely waited. Its end is recorded when it is known, which on a busy machine is
- * later than its process gave up: that it may have done as soon as its patience was over.
+ * later than its process gave up: that it may have done as soon as its patience was over. A part of several locks may have been granted
+ * and given back.
  */
-function waitedSurelyUntil(attempt: Attempt | undefined): number {
-  if (!attempt?.end) return Number.NEGATIVE_INFINITY
+function surelyUntil({ attempt }: Waiter): number {
+  if (!attempt?.end || attempt.request.part) return Number.NEGATIVE_INFINITY
   const { t, patience = Number.POSITIVE_INFINITY, abort = Number.POSITIVE_INFINITY } = attempt.request
   return Math.min(attempt.end.t, t + Math.min(patience, abort) - EARLY)
 }
@@ -107,7 +131,7 @@ function changedTickets(history: History): Violation[] {
   const violations: Violation[] = []
   const seen = new Map<string, { ticket: string; sight: EventOf<'queue'> }>()
   for (const sight of history.all('queue')) {
-    for (const [id, ticket, worker] of sight.entries) {
+    for (const [id, ticket, worker] of [...sight.entries, ...(sight.readers ?? [])]) {
       const before = seen.get(id)
       seen.set(id, { ticket, sight })
       if (!before || before.ticket === ticket) continue

@@ -6,10 +6,11 @@
  *
  * What may still be in the way when a calm begins: a hold of a process that has died or never heard of its grant, for the
  * rest of its lease; a client that is between two attempts to connect, for 1.25 s; a message that was lost, until the next
- * heartbeat. They come one after another at worst, and the second below is for a machine with too few processors.
+ * heartbeat. They come one after another at worst, and the second below is for a machine with too few processors. Only the history of
+ * its client would tell when a part of several locks was granted: so it counts as held for as long as the others are waited for.
  */
 import type { EventOf } from './events.ts'
-import type { Attempt, History, Hold, Violation } from './history.ts'
+import type { Attempt, History, Violation } from './history.ts'
 import { groupBy, lowerBound } from './lists.ts'
 
 const RECONNECT = 1_250
@@ -29,7 +30,11 @@ export function checkProgress(history: History): Violation[] {
   const bound = stillness(history.terms)
   const violations: Violation[] = []
   for (const [key, attempts] of groupBy(history.attempts, ({ request }) => request.key)) {
-    const gaps = within(gapsOf(history.holds.get(key) ?? []), calms).filter(({ from, to }) => to - from > bound)
+    const held = [
+      ...(history.holds.get(key) ?? []).map(({ grant, end }) => ({ from: grant.t, to: end })),
+      ...kept(history, attempts),
+    ]
+    const gaps = within(gapsOf(held), calms).filter(({ from, to }) => to - from > bound)
     if (gaps.length === 0) continue
     const longest = longestSoFar(attempts)
     for (const gap of gaps) {
@@ -43,8 +48,12 @@ export function checkProgress(history: History): Violation[] {
   return [...violations, ...stillWaiting(history)]
 }
 
-/** For how long of the gap the attempt was waiting. A killed process has stopped waiting, a stalled one cannot be told. */
+/**
+ * For how long of the gap the attempt was waiting. A killed process has stopped waiting, a stalled one cannot be told; and a part of
+ * several locks may be there already, while another one is waited for.
+ */
 function waitedIn({ deaths, disturbances }: History, { request, settled }: Attempt, gap: Gap): number {
+  if (request.part) return 0
   const from = Math.max(request.t, gap.from)
   const to = Math.min(settled, deaths.get(request.worker) ?? Number.POSITIVE_INFINITY, gap.to)
   return to > from ? to - from - disturbances.stalled(request.worker, from, to) : 0
@@ -75,13 +84,23 @@ function calmsOf(history: History): Gap[] {
   return calms
 }
 
-/** The times in which no process believed to hold, of holds in the order of their grants. */
-function gapsOf(holds: readonly Hold[]): Gap[] {
+/** Times in which the lock may be held as a part of several, of which others are still waited for. */
+function kept({ deaths }: History, attempts: readonly Attempt[]): Gap[] {
+  return attempts
+    .filter(({ request }) => request.part)
+    .map(({ request, settled }) => ({
+      from: request.t,
+      to: Math.min(settled, deaths.get(request.worker) ?? Number.POSITIVE_INFINITY),
+    }))
+}
+
+/** The times in which no process believed to hold. */
+function gapsOf(held: readonly Gap[]): Gap[] {
   const gaps: Gap[] = []
   let from = Number.NEGATIVE_INFINITY
-  for (const { grant, end } of holds) {
-    if (grant.t > from) gaps.push({ from, to: grant.t })
-    from = Math.max(from, end)
+  for (const hold of [...held].sort((a, b) => a.from - b.from)) {
+    if (hold.from > from) gaps.push({ from, to: hold.from })
+    from = Math.max(from, hold.to)
   }
   return [...gaps, { from, to: Number.POSITIVE_INFINITY }]
 }

@@ -1,8 +1,8 @@
 /** The calls of one lock client, recorded as the checker needs them, whoever makes them. */
 import { type Lease, type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
-import { decodeClaim } from '../../src/kinds/claim.ts'
+import { type DecodedClaim, decodeClaim } from '../../src/kinds/claim.ts'
 import { check } from './check.ts'
-import type { EventOf, Fields, HistoryEvent, Kind } from './events.ts'
+import type { Entry, EventOf, Fields, HistoryEvent, Kind } from './events.ts'
 import { now } from './recorder.ts'
 
 /** Where events go: into a file that processes share (recorder.ts), or into the memory of one. */
@@ -107,11 +107,14 @@ export class RecordedClient {
   }
 }
 
-/** A queue as ZRANGE has it, WITHSCORES. The label of a client has to be its worker's name. */
-export function queueEntries(flat: readonly string[]): EventOf<'queue'>['entries'] {
-  const entries: EventOf<'queue'>['entries'] = []
+/** A queue as ZRANGE has it, WITHSCORES. The label of a client has to be its worker's name. `decode`: of the lock's kind. */
+export function queueEntries(
+  flat: readonly string[],
+  decode: (text: string) => DecodedClaim | undefined = decodeClaim,
+): Entry[] {
+  const entries: Entry[] = []
   for (let i = 0; i < flat.length; i += 2) {
-    const { id, owner, label: worker } = decodeClaim(flat[i]!)!
+    const { id, owner, label: worker } = decode(flat[i]!)!
     entries.push([id, flat[i + 1]!, worker, owner])
   }
   return entries

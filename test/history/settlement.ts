@@ -1,28 +1,40 @@
 /**
- * I6: every promise settles, in time, and none is refused where nothing is the matter. I8: a hold that ended without its
+ * I6: every promise settles, in time, and none is refused where nothing is the matter; a call that would wait for its own caller is told so. I8: a hold that ended without its
  * release was signalled. I5: none is lost before its time, unless it may have been taken away from outside.
  *
  * A call's patience is its time-out, or how long the client rides out an unreachable server; a process whose event loop
  * stood still can only answer after that. The slack is for the machine: six processes and their server on two processors.
  */
-import type { Attempt, History, Violation } from './history.ts'
+import { countedUntil } from './exclusion.ts'
+import type { Attempt, History, Hold, Violation } from './history.ts'
+import { groupBy } from './lists.ts'
 
 const SLACK = 1_500
 /** Between two readings of a process's clock, ms. */
 const READING = 1
 
 export function checkSettlement(history: History): Violation[] {
-  return history.attempts.flatMap(attempt => unsettled(history, attempt) ?? [])
+  const calls = groupBy(history.attempts, ({ request }) => request.part)
+  return history.attempts.flatMap(attempt => {
+    // What goes wrong with one of several locks ends the call for all of them.
+    const parts = attempt.request.part === undefined ? [attempt] : (calls.get(attempt.request.part) as Attempt[])
+    return unsettled(history, attempt, parts) ?? []
+  })
 }
 
-function unsettled(history: History, { request, settled, end }: Attempt): Violation | undefined {
+function unsettled(
+  history: History,
+  { request, settled, end }: Attempt,
+  parts: readonly Attempt[],
+): Violation | undefined {
   const { worker, key, attempt, patience, t } = request
   const died = history.deaths.get(worker)
   if (settled === Number.POSITIVE_INFINITY) {
     if (died !== undefined) return undefined
     return { invariant: 'I6', key, text: `${attempt} never settled`, events: [request] }
   }
-  if (end?.how === 'failed' && !history.disturbances.touch(worker, key, t, settled)) {
+  const disturbed = () => parts.some(part => history.disturbances.touch(worker, part.request.key, t, settled))
+  if (end?.how === 'failed' && !disturbed()) {
     return { invariant: 'I6', key, text: `${attempt} failed without a fault: ${end.error}`, events: [request, end] }
   }
   if (patience === undefined) return undefined
@@ -30,6 +42,51 @@ function unsettled(history: History, { request, settled, end }: Attempt): Violat
   if (late <= 0 || late <= history.disturbances.stalled(worker, t, settled)) return undefined
   const text = `${attempt} settled after ${Math.round(settled - t)} ms, with a patience of ${patience} ms`
   return { invariant: 'I6', key, text, events: [request] }
+}
+
+/**
+ * A call would wait for its own caller if it asks to write while its owner reads, and does not write. Such a call is refused as a
+ * deadlock, and no other call is.
+ */
+export function checkDeadlocks(history: History): Violation[] {
+  const writing = history.attempts.filter(({ request }) => request.wants === 'write')
+  const byOwner = groupBy(
+    writing.length > 0 ? history.holdById.values() : [],
+    ({ grant }) => `${grant.owner} ${grant.key}`,
+  )
+  return writing.flatMap(attempt => {
+    const { request, end, hold } = attempt
+    const own = (byOwner.get(`${request.owner} ${request.key}`) ?? []).filter(each => each !== hold)
+    const report = (text: string, ...events: (Hold | undefined)[]) => [
+      {
+        invariant: 'I6',
+        key: request.key,
+        text: `${request.attempt} ${text}`,
+        events: [request, ...events.flatMap(event => event?.grant ?? [])],
+      },
+    ]
+    if (end?.how === 'deadlock') {
+      const possible = own.some(
+        ({ wants, request: read, ...it }) =>
+          wants === 'read' && mayLast(it, request.t) && read && read.t <= attempt.settled,
+      )
+      return possible ? [] : report('was refused as a deadlock, while its owner did not read')
+    }
+    const read = own.find(
+      each => each.wants === 'read' && each.grant.t <= request.t && countedUntil(history, each) > attempt.settled,
+    )
+    if (!read || own.some(each => each.wants === 'write' && mayLast(each, request.t))) return []
+    if (hold) return report('was let in to write while its owner read', read, hold)
+    if (end && end.how !== 'aborted' && !history.disturbances.touch(request.worker, request.key, request.t, end.t)) {
+      return report(`ended by ${end.how}, and not as a deadlock, while its owner read`, read)
+    }
+    return []
+  })
+}
+
+/** Whether Redis may have known of the hold at this time: what was not released there ends when Redis says so. */
+function mayLast({ released }: Pick<Hold, 'released'>, t: number): boolean {
+  return released?.result !== true || released.t >= t
 }
 
 /**

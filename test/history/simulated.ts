@@ -1,9 +1,12 @@
 /**
  * Histories as a lock without any fault would make them, to be checked as they are and after a mutation: one server for
- * each key that grants to the fair waiter with the smallest ticket, or else to whoever waits.
+ * each key that serves the fair waiters as the lock's kind demands, or else whoever waits and fits.
  */
 import fc from 'fast-check'
-import type { Fields, HistoryEvent, Kind } from './events.ts'
+import type { Entry, Fields, HistoryEvent, Kind } from './events.ts'
+import { type Wants, weightOf } from './wants.ts'
+
+export type LockKind = 'mutex' | 'semaphore' | 'readWrite'
 
 export interface Call {
   readonly key: number
@@ -14,6 +17,10 @@ export interface Call {
   readonly lease: number
   readonly hold: number
   readonly patience: number | undefined
+  /** Of a semaphore: askers may disagree about its number. */
+  readonly permits: readonly [permits: number, of: number]
+  /** Of a read-write lock. */
+  readonly reads: boolean
 }
 
 export const calls: fc.Arbitrary<Call[]> = fc.array(
@@ -25,6 +32,8 @@ export const calls: fc.Arbitrary<Call[]> = fc.array(
     lease: fc.integer({ min: 50, max: 300 }),
     hold: fc.double({ min: 0.1, max: 400, noNaN: true }),
     patience: fc.option(fc.integer({ min: 5, max: 2000 }), { nil: undefined }),
+    permits: fc.constantFrom([1, 3], [1, 3], [2, 3], [3, 3], [1, 4], [4, 4]) as fc.Arbitrary<[number, number]>,
+    reads: fc.constantFrom(true, true, false),
   }),
   { minLength: 1, maxLength: 60 },
 )
@@ -32,19 +41,32 @@ export const calls: fc.Arbitrary<Call[]> = fc.array(
 interface Request extends Call {
   readonly name: string
   readonly t: number
+  readonly wants: Wants | undefined
+}
+
+interface Live {
+  readonly request: Request
+  /** When the server may grant to others what it has. */
+  readonly until: number
 }
 
 /** The time of day at monotonic 0. */
-const WALL = 1_800_000_000_000
+export const WALL = 1_800_000_000_000
 /** One way between a process and the server, ms. */
 const WAY = 0.1
 
 export class Simulated {
   readonly events: HistoryEvent[] = []
+  readonly #kind: LockKind
   readonly #writes = new Map<string, [token: number, id: string][]>()
 
-  static of(list: readonly Call[]): Simulated {
-    const history = new Simulated()
+  private constructor(kind: LockKind) {
+    this.#kind = kind
+  }
+
+  /** All of its locks are of one kind. */
+  static of(list: readonly Call[], kind: LockKind = 'mutex'): Simulated {
+    const history = new Simulated(kind)
     history.#run(list)
     return history
   }
@@ -60,7 +82,7 @@ export class Simulated {
     let t = 10
     const requests = list.map((call, i) => {
       t += call.after
-      return { ...call, name: `a${i}`, t }
+      return { ...call, name: `a${i}`, t, wants: this.#wants(call) }
     })
     const ends = [0, 1, 2].map(key => this.#serve(requests.filter(request => request.key === key)))
     const end = Math.max(t, ...ends)
@@ -71,37 +93,55 @@ export class Simulated {
     this.events.sort((a, b) => a.t - b.t)
   }
 
+  #wants({ permits, reads }: Call): Wants | undefined {
+    if (this.#kind === 'mutex') return undefined
+    return this.#kind === 'semaphore' ? permits : reads ? 'read' : 'write'
+  }
+
   /** All that happens to one key. Returns when the last of it was over. */
   #serve(requests: readonly Request[]): number {
-    const open = new Set(requests)
-    let now = 0
     for (const request of requests) this.#request(request)
-    while (open.size > 0) {
-      const waiting: Request[] = []
-      for (const request of open) {
-        if (request.t + WAY > now) continue
-        const end = request.t + (request.patience ?? Number.POSITIVE_INFINITY)
-        if (end > now + 3 * WAY) waiting.push(request)
-        else {
-          open.delete(request)
-          this.add(end, 'end', { worker: `w${request.worker}`, attempt: request.name, how: 'timeout' })
-        }
-      }
-      const queue = waiting.filter(({ fair }) => fair)
-      const next = queue[0] ?? waiting[0]
-      if (next) {
-        if (queue.length > 1) this.#sight(queue, now)
-        open.delete(next)
-        now = this.#hold(next, now)
-      } else if (open.size > 0) {
-        now = Math.max(now, Math.min(...[...open].map(({ t }) => t)) + WAY)
-      }
+    const coming = [...requests]
+    let waiting: Request[] = []
+    let live: Live[] = []
+    let writersTurn = false
+    let clock = 0
+    let now = 0
+    const grant = (request: Request): void => {
+      clock = Math.max(clock + 1, micros(now))
+      waiting = waiting.filter(other => other !== request)
+      live.push({ request, until: this.#hold(request, now, clock) })
+      writersTurn = request.wants === 'write'
+    }
+    const fits = ({ wants }: Request): boolean => {
+      const { permits, of } = weightOf(wants)
+      return live.reduce((sum, { request }) => sum + weightOf(request.wants).permits, permits) <= of
+    }
+    while (coming.length + waiting.length + live.length > 0) {
+      now = Math.min(
+        ...coming.slice(0, 1).map(({ t }) => t + WAY),
+        ...waiting.map(leavesAt),
+        ...live.map(({ until }) => until),
+      )
+      while (coming[0] && coming[0].t + WAY <= now) waiting.push(coming.shift()!)
+      live = live.filter(({ until }) => until > now)
+      for (const request of waiting.filter(each => leavesAt(each) <= now)) this.#timeOut(request)
+      waiting = waiting.filter(each => leavesAt(each) > now)
+      this.#sight(
+        waiting.filter(({ fair }) => fair),
+        now,
+      )
+      admit(waiting, fits, () => writersTurn, grant)
     }
     return now + 500
   }
 
-  #request({ name, worker, key, fair, patience, t }: Request): void {
-    const terms = { ...(fair && { owner: `id-${name}` }), ...(patience !== undefined && { patience }) }
+  #request({ name, worker, key, fair, patience, t, wants }: Request): void {
+    const terms = {
+      ...(fair && { owner: `id-${name}` }),
+      ...(patience !== undefined && { patience }),
+      ...(wants !== undefined && { wants }),
+    }
     this.add(t, 'request', {
       worker: `w${worker}`,
       attempt: name,
@@ -111,23 +151,34 @@ export class Simulated {
     })
   }
 
+  #timeOut({ name, worker, t, patience }: Request): void {
+    this.add(t + patience!, 'end', { worker: `w${worker}`, attempt: name, how: 'timeout' })
+  }
+
   #sight(queue: readonly Request[], at: number): void {
+    const [first] = queue
+    if (!first || (this.#kind === 'mutex' && queue.length < 2)) return
+    const entries = (list: readonly Request[]): Entry[] =>
+      list.map(({ name, worker, t }) => [`id-${name}`, String(micros(t)), `w${worker}`, `id-${name}`])
+    const readers = queue.filter(({ wants }) => wants === 'read')
     this.add(at, 'queue', {
-      key: `k${queue[0]!.key}`,
+      key: `k${first.key}`,
       from: at - WAY,
-      entries: queue.map(({ name, worker, t }) => [`id-${name}`, String(micros(t)), `w${worker}`, `id-${name}`]),
+      entries: entries(queue.filter(({ wants }) => wants !== 'read')),
+      ...(this.#kind === 'readWrite' && { readers: entries(readers) }),
     })
   }
 
-  /** Returns when the server may grant again. */
-  #hold({ name, worker: number, key: place, lease, hold }: Request, issued: number): number {
+  /** Returns when the server may grant again what it has. */
+  #hold({ name, worker: number, key: place, lease, hold, wants }: Request, issued: number, token: number): number {
     const [id, worker, key] = [`id-${name}`, `w${number}`, `k${place}`]
-    const token = micros(issued)
     const heard = issued + WAY
     const deadline = issued + lease - 2
     this.add(heard, 'grant', { worker, attempt: name, key, id, owner: id, token, via: 'handoff', deadline })
-    this.add(heard + WAY / 4, 'written', { worker, key, id, token })
-    this.#writes.set(key, [...(this.#writes.get(key) ?? []), [token, id]])
+    if (wants !== 'read') {
+      this.add(heard + WAY / 4, 'written', { worker, key, id, token })
+      this.#writes.set(key, [...(this.#writes.get(key) ?? []), [token, id]])
+    }
     const end = heard + hold
     const held = end < deadline
     if (!held) this.add(deadline, 'lost', { worker, id })
@@ -135,6 +186,30 @@ export class Simulated {
     this.add(end + 2 * WAY, 'released', { worker, id, result: held })
     return held ? end + WAY : issued + lease
   }
+}
+
+/** Lets in whoever may come in. */
+function admit(
+  waiting: readonly Request[],
+  fits: (request: Request) => boolean,
+  writersTurn: () => boolean,
+  grant: (request: Request) => void,
+): void {
+  const queue = waiting.filter(({ fair }) => fair)
+  const readers = queue.filter(({ wants }) => wants === 'read')
+  const others = queue.filter(({ wants }) => wants !== 'read')
+  // The readers' turn comes after a writer's, and where no writer waits.
+  if (readers[0] && fits(readers[0]) && (writersTurn() || others.length === 0)) {
+    for (const reader of readers.splice(0)) grant(reader)
+  }
+  while (others[0] && fits(others[0])) grant(others.shift()!)
+  if (readers.length + others.length > 0) return
+  for (const newcomer of waiting) if (!newcomer.fair && fits(newcomer)) grant(newcomer)
+}
+
+/** When the server sees that a request has left: what it grants before is heard of within the patience. */
+function leavesAt({ t, patience = Number.POSITIVE_INFINITY }: Request): number {
+  return Math.max(t + WAY, t + patience - 3 * WAY)
 }
 
 function micros(t: number): number {

@@ -4,7 +4,8 @@
  *
  * Two processes are compared as long as one waits all the time and gets nothing. With equal demand they would alternate. A
  * turn is left to others for a few ms only, so a process that is slow at that moment misses it; so the check asks for many
- * turns of the one, and for a long wait of the other, in which nothing has disturbed either.
+ * turns of the one, and for a long wait of the other, in which nothing has disturbed either. Only a mutex has turns: of other locks
+ * several have their part at a time.
  */
 import type { Attempt, History, Hold, Violation } from './history.ts'
 import { groupBy, lowerBound } from './lists.ts'
@@ -15,7 +16,10 @@ export const WAIT = 1_000
 
 export function checkTurns(history: History): Violation[] {
   const violations: Violation[] = []
-  const waiting = history.attempts.filter(({ request, end }) => request.mode === 'unfair' && end?.how !== 'failed')
+  const waiting = history.attempts.filter(
+    ({ request, end }) =>
+      request.mode === 'unfair' && request.wants === undefined && !request.part && end?.how !== 'failed',
+  )
   for (const [key, attempts] of groupBy(waiting, ({ request }) => request.key)) {
     const holds = history.holds.get(key) ?? []
     for (const attempt of attempts) {

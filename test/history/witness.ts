@@ -1,6 +1,6 @@
 /**
- * What the witnesses say, who know nothing of the lock: a file that only one section at a time can make, and a register
- * that refuses a token older than one it has seen. A process counts what they say only if its own lease says before and
+ * What the witnesses say, who know nothing of the lock: files of those that are inside, and a register
+ * that refuses a token older than one it has seen, except of a semaphore, whose holders write in any order. A process counts what they say only if its own lease says before and
  * after that it is held: a process that was stopped inside and goes on after its lease is the known limit of any lock.
  *
  * They have to agree with the history. What they met and the history does not show is a violation all the same, and its
@@ -9,21 +9,29 @@
 
 import type { HistoryEvent } from './events.ts'
 import type { History, Hold, Violation } from './history.ts'
+import { reenters, weightOf } from './wants.ts'
 
 export function checkWitnesses(history: History, found: readonly Violation[]): Violation[] {
   return [...met(history, found), ...fenced(history, found), ...unknownWrites(history)]
 }
 
-/** Two sections at one time. */
+/** Sections at one time that are too much for the lock, even without those whose holds had been taken away. */
 function met(history: History, found: readonly Violation[]): Violation[] {
   return history.all('met').flatMap(event => {
-    const { id, other, key, t } = event
-    const holds = [id, other].map(each => history.holdById.get(each)).filter(hold => hold !== undefined)
-    if (holds.some(hold => hold.forged || wasTaken(history, hold, t))) return []
+    const { id, others, key, t } = event
+    const excused = (each: string) => {
+      const hold = history.holdById.get(each)
+      return hold !== undefined && (hold.forged || wasTaken(history, hold, t))
+    }
+    const met = others.filter(each => !excused(each))
+    if (excused(id) || met.length === 0) return []
+    const weights = [id, ...met].map(each => weightOf(history.holdById.get(each)?.wants))
+    const taken = weights.reduce((sum, { permits }) => sum + permits, 0)
+    if (taken <= Math.max(...weights.map(({ of }) => of))) return []
     return {
       invariant: 'I1',
       key,
-      text: `by the file: ${other} was inside when ${id} came${verdict(found, ['I1'], key)}`,
+      text: `by the files: ${met.join(', ')} ${met.length > 1 ? 'were' : 'was'} inside when ${id} came${verdict(found, ['I1'], key)}`,
       events: [event],
     }
   })
@@ -62,8 +70,9 @@ function unknownWrites(history: History): Violation[] {
     let last = 0
     for (const [token, id] of event.entries) {
       accepted.add(id)
-      const grant = history.holdById.get(id)?.grant
-      if (token < last) report(`${token} was written after ${last}`)
+      const hold = history.holdById.get(id)
+      const grant = hold?.grant
+      if (token < last && reenters(hold?.wants)) report(`${token} was written after ${last}`)
       if (!grant) report(`${id} wrote with token ${token} and has no grant in the history`)
       else if (grant.token !== token) report(`${id} wrote with token ${token}, its grant says ${grant.token}`, [grant])
       last = token

@@ -1,21 +1,25 @@
 /**
  * Two witnesses of exclusion that know nothing of the lock, and count only while the lease of the witness says `held`.
  *
- * The file of a key is made with 'wx' by whoever enters and removed by whoever leaves. It says whose it is and until when
- * that one surely holds: a file whose time is over was left by a process that was killed, stopped or too slow, and is
- * taken over. So a meeting means: mine says held now, and the other's deadline is still to come.
+ * Whoever enters makes a file in the folder of the key, and then looks at the others there; whoever leaves removes it. It says whose
+ * it is, what was wanted of the lock, and until when that one surely holds: a file whose time is over was left by a process that was
+ * killed, stopped or too slow. So a meeting means: mine says held now, the others' deadlines are still to come, and together they
+ * are too much. Of two that enter at one time the later one to make its file sees the other's.
  *
- * The register is in a Redis that no fault ever reaches. It refuses a token older than the last it has taken.
+ * The register is in a Redis that no fault ever reaches. It refuses a token older than the last it has taken. Readers only ask
+ * whether it would; holders of a semaphore write side by side, in any order, so theirs are only noted.
  */
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Redis } from 'ioredis'
 import type { Lease } from '../../src/index.ts'
 import { now, type Recorder } from './recorder.ts'
+import { reenters, type Wants, weightOf } from './wants.ts'
 
 const write = `
   local last = tonumber(redis.call('HGET', KEYS[1], 'token') or 0)
-  if tonumber(ARGV[1]) < last then return last end
+  if ARGV[3] ~= 'note' and tonumber(ARGV[1]) < last then return last end
+  if ARGV[3] == 'ask' then return 0 end
   redis.call('HSET', KEYS[1], 'token', ARGV[1])
   redis.call('RPUSH', KEYS[2], ARGV[1] .. ' ' .. ARGV[2])
   return 0
@@ -24,6 +28,7 @@ const write = `
 interface Inside {
   readonly id: string
   readonly owner: string
+  readonly wants?: Wants | undefined
   readonly until: number
 }
 
@@ -40,63 +45,51 @@ export class Witnesses {
     this.#recorder = recorder
   }
 
-  /** Makes the file. Synchronous from the first look at the lease to the last. False: somebody is inside. */
-  enter(lease: Lease): boolean {
-    const file = this.#file(lease.key)
+  /** Makes the file. Synchronous from the first look at the lease to the last. False: it is too much, or over. `wants`: as in a request. */
+  enter(lease: Lease, wants?: Wants): boolean {
+    const { key, id, owner } = lease
     // Read before `remaining`, so that a stop in between makes the deadline earlier, never later.
     const at = now()
-    const inside: Inside = { id: lease.id, owner: lease.owner, until: at + lease.remaining() }
+    const inside: Inside = { id, owner, wants, until: at + lease.remaining() }
     if (!lease.held) return false
+    const folder = join(this.#folder, key)
+    const file = join(folder, id)
     // A hold that is lost before its deadline must not be met by the next.
-    lease.signal.addEventListener('abort', () => remove(file, lease), { once: true })
-    try {
-      writeFileSync(file, JSON.stringify(inside), { flag: 'wx' })
-      return true
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-    const other = read(file)
-    if (other && other.until > now() && other.owner !== lease.owner) {
-      const t = now()
-      if (lease.held) {
-        this.#recorder.record('met', { worker: this.#worker, key: lease.key, id: lease.id, other: other.id }, t)
-      }
-      return false
-    }
+    lease.signal.addEventListener('abort', () => rmSync(file, { force: true }), { once: true })
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(file, JSON.stringify(inside))
+    const others = othersIn(folder, inside)
+    const weights = [inside, ...others].map(each => weightOf(each.wants))
+    const taken = weights.reduce((sum, { permits }) => sum + permits, 0)
+    const t = now()
     if (!lease.held) return false
-    const mine = join(this.#folder, `${lease.id}.new`)
-    writeFileSync(mine, JSON.stringify(inside))
-    renameSync(mine, file)
-    return true
+    if (taken <= Math.max(...weights.map(({ of }) => of))) return true
+    this.#recorder.record('met', { worker: this.#worker, key, id, others: others.map(other => other.id) }, t)
+    return false
   }
 
-  /** Removes the file, if it is surely still ours: one that is not is left to be taken over. */
-  leave(lease: Lease): void {
-    if (lease.held) remove(this.#file(lease.key), lease)
+  leave({ key, id }: Lease): void {
+    rmSync(join(this.#folder, key, id), { force: true })
   }
 
   /** Writes to the register with the lease's token. */
-  async write(lease: Lease): Promise<void> {
+  async write(lease: Lease, wants?: Wants): Promise<void> {
     const { key, id, fencingToken: token } = lease
     if (!lease.held) return
-    const newer = await writeFenced(this.#redis, lease)
+    const newer = await writeFenced(this.#redis, lease, wants)
     const fields = { worker: this.#worker, key, id, token }
-    if (newer === 0) this.#recorder.record('written', fields)
-    else {
+    if (newer !== 0) {
       const t = now()
       if (lease.held) this.#recorder.record('fenced', { ...fields, newer }, t)
-    }
-  }
-
-  #file(key: string): string {
-    return join(this.#folder, key)
+    } else if (wants !== 'read') this.#recorder.record('written', fields)
   }
 }
 
 /** Writes to the register, whatever the lease says of itself. Not 0: refused, because of this newer token. */
-export async function writeFenced(redis: Redis, { key, id, fencingToken }: Lease): Promise<number> {
+export async function writeFenced(redis: Redis, { key, id, fencingToken }: Lease, wants?: Wants): Promise<number> {
   const name = registerName(key)
-  return (await redis.eval(write, 2, name, `${name}:log`, fencingToken, id)) as number
+  const how = wants === 'read' ? 'ask' : reenters(wants) ? 'write' : 'note'
+  return (await redis.eval(write, 2, name, `${name}:log`, fencingToken, id, how)) as number
 }
 
 /** What the register took of a key, oldest first. */
@@ -112,9 +105,16 @@ function registerName(key: string): string {
   return `register:${key}`
 }
 
-/** Removes the file, if it is this hold's. */
-function remove(file: string, { id }: Lease): void {
-  if (read(file)?.id === id) rmSync(file, { force: true })
+/** Those that surely hold beside this one. An owner that re-enters does not count as another. */
+function othersIn(folder: string, mine: Inside): Inside[] {
+  return readdirSync(folder).flatMap(name => {
+    const file = join(folder, name)
+    const other = name === mine.id ? undefined : read(file)
+    if (!other || (reenters(mine.wants) && other.owner === mine.owner)) return []
+    if (other.until > now()) return [other]
+    rmSync(file, { force: true })
+    return []
+  })
 }
 
 /** Undefined: it is gone, or just being written. */

@@ -53,7 +53,7 @@ function tell(message: FromWorker): Promise<void> {
 }
 
 async function section(lease: Lease): Promise<void> {
-  const entered = witnesses.enter(lease)
+  witnesses.enter(lease)
   sections += 1
   await sleep(hold ?? Math.random() * 3)
   if (fate && sections === FATED_SECTION) {
@@ -61,7 +61,7 @@ async function section(lease: Lease): Promise<void> {
     process.kill(process.pid, fate)
     refused = (await writeFenced(redis, lease)) !== 0
   } else await witnesses.write(lease)
-  if (entered) witnesses.leave(lease)
+  witnesses.leave(lease)
 }
 
 async function caller(number: number): Promise<void> {

@@ -163,6 +163,20 @@ describe('re-entry', () => {
     expect((await lock.acquire({ ...another(inner), owner: outer.id })).status).toBe('refused')
   })
 
+  test('I5 repeated, it is said to be one again, and takes nothing more', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const named = asker(caller('outer'), '1/999999999')
+    for (const outer of [reader('outer'), named]) {
+      const { token } = await lock.acquire(outer)
+      const inner = outer === named ? another(outer) : { ...another(outer), owner: outer.id }
+      await lock.acquire(inner)
+      const { taken } = await lock.state()
+      expect(await lock.acquire(inner)).toMatchObject({ status: 'reentered', token, ttl: expect.any(Number) })
+      expect(await lock.acquire(outer)).toMatchObject({ status: 'granted', token, ttl: expect.any(Number) })
+      expect((await lock.state()).taken).toBe(taken)
+    }
+  })
+
   test('I1 a hold that has lapsed lets nobody re-enter', async () => {
     const lock = await TestSemaphore.readWrite()
     const outer = asker(caller('outer'), writer('').wants)

@@ -10,7 +10,7 @@
 --   claim      string  who asks
 --   id         string  its id
 --   wants      string  what it wants
---   record?    string  lua/shared/permits.lua: where the id holds already, this is no re-entry
+--   record?    string  lua/shared/permits.lua: the id holds already
 --   lock       HASH    the lock
 --   deadlines  ZSET    lua/shared/deadlines.lua
 --   now        ms      the server's time
@@ -22,7 +22,7 @@
 -- Replies
 --   reentered  token, ttl ms: the owner holds it already
 --   deadlock   the owner reads, and would wait for itself
-if not record and taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
+if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   -- include: queues
   -- include: line
   -- include: lapse
@@ -39,10 +39,18 @@ if not record and taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS th
   if outer and outer:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) == NAMELESS then
     token, first, sum = outer:sub(1, TOKEN_END), owner, sum + outer:match(WANTS, RECORD_TERMS_AT)
   end
-  local upgrade = token and wants ~= '1' and sum < ALL_PERMITS
+  -- Asked again, because the answer was lost: the same one.
+  local again = record and first ~= id and record:sub(1, TOKEN_END) == token
+  local lives = again and tonumber(redis.call('ZSCORE', deadlines, id) or nil)
+  if lives then
+    if queued then redis.call('ZREM', line, claim) end
+    return 'reentered ' .. token .. ' ' .. lives - now
+  end
+  local enters = token and not record
+  local upgrade = enters and wants ~= '1' and sum < ALL_PERMITS
   -- One that waited before its owner began to read elsewhere goes on waiting.
   if upgrade and not (queued and redis.call('ZSCORE', line, claim)) then return 'deadlock' end
-  if token and not upgrade then
+  if enters and not upgrade then
     if queued then redis.call('ZREM', line, claim) end
     local lease = claim:match(LEASE, TERMS_AT)
     local around = first:sub(1, CLIENT_END) == id:sub(1, CLIENT_END) and redis.call('HMGET', lock, first)[1]

@@ -1,4 +1,4 @@
-/** One call at a time: asks for a lock, works in its section under the eyes of the witnesses, releases, records. */
+/** One call at a time: asks for a lock, or for several, works in its section under the eyes of the witnesses, releases, records. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Lease,
@@ -6,13 +6,27 @@ import {
   LockConnectionError,
   LockError,
   LockLostError,
+  type LockOptions,
   LockTimeoutError,
 } from '../../../src/index.ts'
 import type { Random } from '../../kit/random.ts'
+import type { EventOf } from '../events.ts'
 import { RecordedClient } from '../recorded.ts'
 import type { Recorder } from '../recorder.ts'
+import type { Wants } from '../wants.ts'
 import type { Witnesses } from '../witnesses.ts'
-import { type Choice, choose, chooseAgain } from './choices.ts'
+import { type Choice, choose, chooseAgain, type Part } from './choices.ts'
+import { lockFor, optionsFor } from './lock-for.ts'
+
+/** An attempt of each lock that is asked for, in the history, and its end there. */
+interface Asked {
+  readonly parts: readonly (Part & { readonly attempt: string })[]
+  readonly choice: Choice
+  readonly abort: AbortController
+}
+
+/** Of a lock that its owner has by the second of two ways in, ms. */
+const AGAIN = 400
 
 export class Caller {
   readonly #worker: string
@@ -35,77 +49,143 @@ export class Caller {
   async once(random: Random, keys: readonly string[]): Promise<number> {
     const choice = choose(random, keys)
     // A name of its own lets the checker find the call in a queue; without one its owner is the id that it gets.
-    const named = choice.twice || random.chance(choice.mode === 'fair' ? 0.8 : 0.3)
+    const named = choice.twice || choice.reenter || random.chance(choice.mode === 'fair' ? 0.8 : 0.3)
     const owner = named ? `${this.#worker}.${this.#recorded.attempts + 1}` : undefined
-    const [lease, other] = await Promise.all([
+    const [leases, other] = await Promise.all([
       this.#attempt(choice, owner),
       choice.twice ? this.#attempt(choice, owner) : undefined,
     ])
-    if (lease) await this.#section(lease, choice)
-    if (other) await this.#release(other)
+    if (leases) await this.#section(leases, choice)
+    if (other) await this.#releaseAll(other)
     return choice.pause
   }
 
   /** For a caller that loops at one lock. False: it was not granted. */
   async again(key: string): Promise<boolean> {
     const choice = chooseAgain(key)
-    const lease = await this.#attempt(choice, undefined)
-    if (lease) await this.#section(lease, choice)
-    return lease !== undefined
+    const leases = await this.#attempt(choice, undefined)
+    if (leases) await this.#section(leases, choice)
+    return leases !== undefined
   }
 
-  async #attempt(choice: Choice, owner: string | undefined): Promise<Lease | undefined> {
-    const { key, mode, patience, abortAfter } = choice
-    const attempt = this.#recorded.attempt()
-    const abort = new AbortController()
+  /** The leases of all parts of the choice, in their order. */
+  async #attempt(choice: Choice, owner: string | undefined): Promise<Lease[] | undefined> {
+    const { mode, patience, abortAfter, besides, options, lease } = choice
     const aborts = abortAfter !== undefined
-    const options = { ...choice.options, ...(owner && { owner }), ...(aborts && { signal: abort.signal }) }
+    const parts = [choice, ...besides].map(({ key, wants }) => ({ key, wants, attempt: this.#recorded.attempt() }))
     const terms = {
+      lease,
       ...(owner && { owner }),
       ...(patience !== undefined && { patience }),
       ...(aborts && { abort: abortAfter }),
+      ...(options.headStart && { headStart: options.headStart }),
+      ...(besides.length > 0 && { part: parts[0]!.attempt }),
     }
-    this.#recorder.record('request', { worker: this.#worker, attempt, key, mode, ...terms })
+    for (const { key, wants, attempt } of parts) {
+      this.#recorder.record('request', { worker: this.#worker, attempt, key, mode, ...(wants && { wants }), ...terms })
+    }
+    const abort = new AbortController()
+    const asked = { parts, choice, abort }
     const timer = aborts ? setTimeout(() => abort.abort(), abortAfter) : undefined
     try {
-      const lease = choice.try ? await this.#locks.tryLock(key, options) : await this.#locks.lock(key, options)
-      if (lease) this.#recorded.granted(lease, attempt)
-      else this.#recorded.end(attempt, patience === undefined || mode === 'once' ? 'refused' : 'timeout')
-      return lease ?? undefined
+      const leases = await this.#ask(asked, {
+        ...options,
+        ...(owner && { owner }),
+        ...(aborts && { signal: abort.signal }),
+      })
+      const refused = patience === undefined || mode === 'once' ? 'refused' : 'timeout'
+      for (const { key, attempt } of parts) {
+        const granted = leases?.find(each => each.key === key)
+        if (granted) this.#recorded.granted(granted, attempt)
+        else this.#recorded.end(attempt, refused)
+      }
+      return leases && parts.map(({ key }) => leases.find(each => each.key === key) as Lease)
     } catch (error) {
-      if (error instanceof LockTimeoutError) this.#recorded.end(attempt, 'timeout')
-      else if (abort.signal.aborted && error === abort.signal.reason) this.#recorded.end(attempt, 'aborted')
-      // A tryLock does not say that somebody else has the lock, if on a busy machine nothing was answered in its time.
-      else if (choice.try && unanswered(error)) this.#recorded.end(attempt, 'timeout')
-      else this.#recorded.end(attempt, 'failed', this.#known(error))
+      const { how, text } = this.#endOf(error, asked)
+      for (const { attempt } of parts) this.#recorded.end(attempt, how, text)
       return undefined
     } finally {
       clearTimeout(timer)
     }
   }
 
-  async #section(lease: Lease, { hold, renew, reenter }: Choice): Promise<void> {
-    const entered = this.#witnesses.enter(lease)
-    await this.#witnesses.write(lease)
-    if (renew) await lease.renew().catch(error => this.#known(error))
-    if (reenter) await this.#again(lease)
-    await sleep(hold, undefined, { signal: this.#draining }).catch(() => {})
-    if (entered) this.#witnesses.leave(lease)
-    await this.#release(lease)
+  async #ask({ parts, choice }: Asked, options: LockOptions): Promise<readonly Lease[] | undefined> {
+    const locks = parts.map(({ key, wants }) => lockFor(this.#locks, key, wants))
+    if (parts.length > 1) {
+      const all = this.#locks.all(locks)
+      const lease = choice.try ? await all.tryLock(options) : await all.lock(options)
+      return lease?.leases
+    }
+    const [lock] = locks
+    const own = optionsFor(options, choice.wants)
+    const lease = choice.try ? await lock!.tryLock(own) : await lock!.lock(own)
+    return lease ? [lease] : undefined
   }
 
-  /** The same owner, the same lock, inside. Once the lease has ended this is an ordinary attempt. */
-  async #again({ key, owner }: Lease): Promise<void> {
+  #endOf(error: unknown, { choice, abort, parts }: Asked): { how: EventOf<'end'>['how']; text?: string } {
+    if (error instanceof LockTimeoutError) return { how: 'timeout' }
+    if (abort.signal.aborted && error === abort.signal.reason) return { how: 'aborted' }
+    if (isDeadlock(error)) return { how: 'deadlock' }
+    // One of several, whose lease ended while another was waited for.
+    if (parts.length > 1 && error instanceof LockLostError) return { how: 'lost' }
+    // A tryLock does not say that somebody else has the lock, if on a busy machine nothing was answered in its time.
+    if (choice.try && unanswered(error)) return { how: 'timeout' }
+    return { how: 'failed', text: this.#known(error) }
+  }
+
+  async #section(leases: readonly Lease[], choice: Choice): Promise<void> {
+    const { hold, renew, reenter, besides } = choice
+    const wanted = [choice, ...besides].map(({ wants }) => wants)
+    for (const [i, lease] of leases.entries()) this.#witnesses.enter(lease, wanted[i])
+    await Promise.all(leases.map((lease, i) => this.#witnesses.write(lease, wanted[i])))
+    const [lease] = leases as [Lease]
+    if (renew) await lease.renew().catch(error => this.#known(error))
+    const inner = reenter && (await this.#enterAgain(lease, reenter === 'same' ? undefined : reenter))
+    await this.#work(hold)
+    for (const each of leases) this.#witnesses.leave(each)
+    await this.#releaseAll(leases)
+    // Whoever wrote, and reads, goes on reading.
+    if (!inner) return
+    await this.#work(hold)
+    await this.#release(inner)
+  }
+
+  /**
+   * The same owner, the same lock, inside. Once the lease has ended this is an ordinary attempt. The lease, if it is to outlast the
+   * first one.
+   */
+  async #enterAgain({ key, owner }: Lease, wants: Wants | undefined): Promise<Lease | undefined> {
     const attempt = this.#recorded.attempt()
-    this.#recorder.record('request', { worker: this.#worker, attempt, key, mode: 'once', owner })
+    this.#recorder.record('request', {
+      worker: this.#worker,
+      attempt,
+      key,
+      mode: 'once',
+      owner,
+      ...(wants && { wants }),
+    })
     try {
-      const inner = await this.#locks.tryLock(key, { owner, lease: 400 })
-      if (!inner) return this.#recorded.end(attempt, 'refused')
+      const inner = await lockFor(this.#locks, key, wants).tryLock({ owner, lease: AGAIN })
+      if (!inner) {
+        this.#recorded.end(attempt, 'refused')
+        return undefined
+      }
       this.#recorded.granted(inner, attempt)
+      if (wants === 'read') return inner
       await this.#release(inner)
     } catch (error) {
-      this.#recorded.end(attempt, 'failed', this.#known(error))
+      if (isDeadlock(error)) this.#recorded.end(attempt, 'deadlock')
+      else this.#recorded.end(attempt, 'failed', this.#known(error))
     }
+    return undefined
+  }
+
+  async #work(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#draining }).catch(() => {})
+  }
+
+  async #releaseAll(leases: readonly Lease[]): Promise<void> {
+    await Promise.all(leases.map(lease => this.#release(lease)))
   }
 
   async #release(lease: Lease): Promise<void> {
@@ -120,6 +200,10 @@ export class Caller {
     this.#recorder.record('crash', { worker: this.#worker, error: `a call rejected with ${text}` })
     return text
   }
+}
+
+function isDeadlock(error: unknown): boolean {
+  return error instanceof LockError && error.code === 'ERR_LOCK_DEADLOCK'
 }
 
 function unanswered(error: unknown): boolean {

@@ -1,8 +1,9 @@
 /** Looks at the fair queues in Redis all the time, and at its own event loop, through which all proxies go. */
+import { decodeClaim, decodePermitsClaim } from '../../../src/kinds/claim.ts'
 import { queueEntries } from '../recorded.ts'
 import { now } from '../recorder.ts'
 import type { Stage } from './stage.ts'
-import { lockName } from './terms.ts'
+import { kindOf, lockName } from './terms.ts'
 
 /** Between two looks, ms. */
 const LOOK = 40
@@ -52,12 +53,21 @@ export class Eyes {
     this.#looking = true
     const from = now()
     try {
-      const pipeline = this.#stage.eyes.pipeline()
-      for (const key of this.#stage.keys) pipeline.zrange(`${lockName(key)}:queue`, '0', '-1', 'WITHSCORES')
+      const { keys } = this.#stage
+      // Both queues of a read-write lock at one instant.
+      const pipeline = this.#stage.eyes.multi()
+      const asked = keys.flatMap(key => (kindOf(key) === 'readWrite' ? [key, key] : [key]))
+      for (const [i, key] of asked.entries()) {
+        const queue = asked[i - 1] === key ? 'readers' : 'queue'
+        pipeline.zrange(`${lockName(key)}:${queue}`, '0', '-1', 'WITHSCORES')
+      }
       const replies = (await pipeline.exec()) ?? []
       const t = now()
-      for (const [i, [error, reply]] of replies.entries()) {
-        if (!error) this.#saw(this.#stage.keys[i]!, reply as string[], from, t)
+      for (const [i, key] of asked.entries()) {
+        if (asked[i - 1] === key) continue
+        const [[error, queue] = [], [noReaders, readers] = []] =
+          asked[i + 1] === key ? replies.slice(i, i + 2) : [replies[i]]
+        if (!error && !noReaders) this.#saw(key, queue as string[], readers as string[] | undefined, from, t)
       }
     } catch {
       // Out of reach: there is nothing to see.
@@ -66,12 +76,16 @@ export class Eyes {
     }
   }
 
-  #saw(key: string, flat: readonly string[], from: number, t: number): void {
-    if (flat.length < 4) return
-    const text = flat.join('\n')
+  #saw(key: string, queue: readonly string[], readers: readonly string[] | undefined, from: number, t: number): void {
+    // A mutex says something only of two; of other locks also those who come later are compared.
+    if (queue.length + (readers?.length ?? 0) < (kindOf(key) === 'mutex' ? 4 : 2)) return
+    const text = [...queue, '', ...(readers ?? [])].join('\n')
     const before = this.#seen.get(key)
     if (before && before.text === text && t - before.t < AGAIN) return
     this.#seen.set(key, { text, t })
-    this.#stage.recorder.record('queue', { key, from, entries: queueEntries(flat) }, t)
+    const decode = kindOf(key) === 'mutex' ? decodeClaim : decodePermitsClaim
+    const entries = queueEntries(queue, decode)
+    const both = readers ? { readers: queueEntries(readers, decode) } : {}
+    this.#stage.recorder.record('queue', { key, from, entries, ...both }, t)
   }
 }

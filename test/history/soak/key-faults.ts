@@ -1,29 +1,36 @@
 /** Faults of single locks. Those that take a hold away record when (`taken`). */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
 import { now } from '../recorder.ts'
 import { call, type Fault, taking } from './fault.ts'
+import { lockFor, usualWants } from './lock-for.ts'
 import type { KeyFault } from './plan.ts'
 import type { Stage } from './stage.ts'
-import { lockName } from './terms.ts'
+import { holdNames, kindOf, lockName, queueNames } from './terms.ts'
 
 const INBOX = 'lock:inbox:'
+/** Length of an id of a hold, which other fields of a lock do not have. */
+const HOLD_ID = 28
 
 export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
+  /** Of one that says who holds in several keys, any of them. */
   delete: {
     reach: 'nothing',
-    run: (stage, _, key) => taking(stage, key, 'DEL', () => call(stage, 'DEL', lockName(key))),
+    run: (stage, { dice }, key) => {
+      const names = holdNames(key)
+      return taking(stage, key, 'DEL', () => call(stage, 'DEL', names[dice % names.length]!))
+    },
   },
   'delete all': {
     reach: 'key',
-    run: (stage, _, key) =>
-      taking(stage, key, 'DEL', () => call(stage, 'DEL', lockName(key), ...namesOfQueue(lockName(key)))),
+    run: (stage, _, key) => taking(stage, key, 'DEL', () => call(stage, 'DEL', ...holdNames(key), ...queueNames(key))),
   },
   /** The holder stays; waiters join again with their heartbeats. */
-  'delete queue': { reach: 'key', run: (stage, _, key) => call(stage, 'DEL', ...namesOfQueue(lockName(key))) },
+  'delete queue': { reach: 'key', run: (stage, _, key) => call(stage, 'DEL', ...queueNames(key)) },
   'force release': {
     reach: 'nothing',
-    run: (stage, _, key) => taking(stage, key, 'forceRelease', () => stage.locks.forceRelease(key)),
+    run: (stage, { dice }, key) => taking(stage, key, 'forceRelease', () => forceRelease(stage, key, dice)),
   },
   // While it lasts, no heartbeat of this lock's waiters is answered.
   'wrong type': {
@@ -38,8 +45,11 @@ export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
   'forge grants': { reach: 'nothing', run: (stage, { dice }, key) => forgeGrants(stage, key, dice) },
 }
 
-function namesOfQueue(lock: string): string[] {
-  return [`${lock}:queue`, `${lock}:expiry`]
+/** From all who hold it, or from one of them. */
+async function forceRelease({ locks }: Stage, key: string, dice: number): Promise<void> {
+  const lock = lockFor(locks, key, usualWants(key))
+  const [holder] = dice % 2 === 0 ? [] : (await lock.inspect()).holders
+  await locks.forceRelease(lock, ...(holder ? ([holder.id] as const) : []))
 }
 
 async function occupied(stage: Stage, name: string, duration: number): Promise<void> {
@@ -53,7 +63,7 @@ async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<v
   const lock = lockName(key)
   const stranger = randomBytes(12).toString('base64url')
   for (const channel of [`unlock:${lock}`, `${lock}:unlock`]) await admin.publish(channel, 'free')
-  const holder = (await admin.hget(lock, 'holder'))?.split(' ')[2]
+  const holder = await holderOf(admin, key)
   for (const inbox of (await admin.pubsub('CHANNELS', `${INBOX}*`)) as string[]) {
     const client = inbox.slice(INBOX.length)
     await admin.publish(inbox, `handoff ${client}${stranger} 1 ${lock}`)
@@ -69,6 +79,12 @@ async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<v
   }
 }
 
+/** The id of somebody who holds the lock. */
+async function holderOf(admin: Redis, key: string): Promise<string | undefined> {
+  if (kindOf(key) === 'mutex') return (await admin.hget(lockName(key), 'holder'))?.split(' ')[2]
+  return (await admin.hkeys(lockName(key))).find(name => name.length === HOLD_ID)
+}
+
 /**
  * Tells waiters by their true ids that they hold. With an old token that is believed only where the reply that says how
  * far the lock's clock is has not come yet; with one that Redis might have issued just now it is, until the first renewal.
@@ -80,7 +96,9 @@ async function forgeGrants({ admin, recorder, keys }: Stage, asked: string, dice
   for (const end = now() + 1_000; now() < end; await sleep(10)) {
     for (const key of [asked, ...keys]) {
       const lock = lockName(key)
-      const ids = (await admin.zrange(`${lock}:queue`, '0', '1')).map(entry => entry.slice(0, entry.indexOf(' ')))
+      const queues = queueNames(key).filter(name => !name.endsWith(':expiry'))
+      const entries = (await Promise.all(queues.map(name => admin.zrange(name, '0', '1')))).flat()
+      const ids = entries.map(entry => entry.slice(0, entry.indexOf(' ')))
       for (const id of ids) {
         const inbox = INBOX + id.slice(0, 12)
         recorder.record('forged', { key, id, token: 1 })

@@ -1,14 +1,16 @@
-/** The parts of the soak that its verdict rests on: the plan follows from the seed and lacks nothing, no frame is cut, the file tells the truth. */
-import { existsSync, readFileSync } from 'node:fs'
+/** The parts of the soak that its verdict rests on: the plan follows from the seed and lacks nothing, no frame is cut, the files tell the truth. */
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { Frames, messageOf } from '../../kit/frames.ts'
 import { Random } from '../../kit/random.ts'
+import { freshKey, plainRedis } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import type { HistoryEvent } from '../events.ts'
 import { Recorder, readEvents } from '../recorder.ts'
-import { Witnesses } from '../witnesses.ts'
+import type { Wants } from '../wants.ts'
+import { readRegister, Witnesses, writeFenced } from '../witnesses.ts'
 import { choose } from './choices.ts'
 import { keyFaults } from './key-faults.ts'
 import { Planner } from './plan.ts'
@@ -53,39 +55,73 @@ test('frames are found whole, wherever the stream is cut, and messages are told 
   }
 })
 
-test('the file is for one at a time, and is taken over when the time of the one inside is over', async () => {
+test('the files are for as many at a time as the lock has room for, each until its time is over', async () => {
   const folder = await emptyFolder()
   const history = join(folder, 'history.jsonl')
   const recorder = new Recorder(history)
   onTestFinished(() => recorder.close())
   const witnesses = new Witnesses('w', folder, undefined as never, recorder)
   const ends = new AbortController()
-  const lease = (id: string, ms: number, { signal } = ends) =>
-    ({ id, owner: id, key: 'k', held: ms > 0, remaining: () => ms, signal }) as Lease
+  const lease = (id: string, ms: number, { key = 'k', owner = id, signal = ends.signal } = {}) =>
+    ({ id, owner, key, held: ms > 0, remaining: () => ms, signal }) as Lease
   const met = async () => {
     const list: HistoryEvent[] = []
     for await (const event of readEvents(history)) list.push(event)
     return list
   }
 
-  const inside = lease('a', 60_000)
-  expect(witnesses.enter(inside)).toBe(true)
+  expect(witnesses.enter(lease('a', 60_000))).toBe(true)
   expect(witnesses.enter(lease('b', 0))).toBe(false)
   expect(await met()).toEqual([])
+  expect(witnesses.enter(lease('a2', 60_000, { owner: 'a' }))).toBe(true)
   expect(witnesses.enter(lease('b', 60_000))).toBe(false)
-  expect(await met()).toMatchObject([{ kind: 'met', id: 'b', other: 'a', key: 'k' }])
-  witnesses.leave(lease('b', 60_000))
-  expect(existsSync(join(folder, 'k'))).toBe(true)
-  witnesses.leave(inside)
-  expect(existsSync(join(folder, 'k'))).toBe(false)
+  expect(await met()).toMatchObject([{ kind: 'met', id: 'b', key: 'k' }])
+  expect(new Set((await met()).flatMap(event => (event.kind === 'met' ? event.others : [])))).toEqual(
+    new Set(['a', 'a2']),
+  )
+  for (const id of ['a', 'a2', 'b']) witnesses.leave(lease(id, 60_000))
+  expect(readdirSync(join(folder, 'k'))).toEqual([])
 
   const loss = new AbortController()
-  expect(witnesses.enter(lease('lost', 60_000, loss))).toBe(true)
+  expect(witnesses.enter(lease('lost', 60_000, { signal: loss.signal }))).toBe(true)
   loss.abort()
-  expect(existsSync(join(folder, 'k'))).toBe(false)
+  expect(readdirSync(join(folder, 'k'))).toEqual([])
 
   expect(witnesses.enter(lease('c', 0.001))).toBe(true)
   expect(witnesses.enter(lease('d', 60_000))).toBe(true)
-  expect(JSON.parse(readFileSync(join(folder, 'k'), 'utf8'))).toMatchObject({ id: 'd' })
+  expect(readdirSync(join(folder, 'k'))).toEqual(['d'])
   expect(await met()).toHaveLength(1)
+
+  const [one, two] = [
+    (id: string) => lease(id, 60_000, { key: 's', owner: 'o' }),
+    (id: string) => lease(id, 60_000, { key: 'r' }),
+  ]
+  expect(witnesses.enter(one('a'), [2, 3])).toBe(true)
+  expect(witnesses.enter(one('b'), [1, 3])).toBe(true)
+  expect(witnesses.enter(one('c'), [1, 3])).toBe(false)
+  expect(witnesses.enter(two('a'), 'read')).toBe(true)
+  expect(witnesses.enter(two('b'), 'read')).toBe(true)
+  expect(witnesses.enter(two('c'), 'write')).toBe(false)
+  expect(await met()).toHaveLength(3)
+})
+
+test('the register refuses an older token, a reader’s too, and notes what holders of a semaphore write', async () => {
+  const folder = await emptyFolder()
+  const recorder = new Recorder(join(folder, 'history.jsonl'))
+  onTestFinished(() => recorder.close())
+  const redis = plainRedis()
+  const key = freshKey('register')
+  const write = (id: string, fencingToken: number, wants?: Wants) =>
+    writeFenced(redis, { key, id, fencingToken } as Lease, wants)
+  expect(await write('a', 5)).toBe(0)
+  expect(await write('b', 4)).toBe(5)
+  expect(await write('c', 4, 'read')).toBe(5)
+  expect(await write('d', 6, 'read')).toBe(0)
+  expect(await write('e', 5, 'write')).toBe(0)
+  expect(await readRegister(redis, key)).toEqual([
+    [5, 'a'],
+    [5, 'e'],
+  ])
+  expect(await write('f', 3, [1, 2])).toBe(0)
+  expect(await readRegister(redis, key)).toContainEqual([3, 'f'])
 })

@@ -11,6 +11,7 @@ export interface Terms {
 
 export const WAITER_TTL = 3_000
 export const LONGEST_LEASE = 3_000
+export const DEFAULT_LEASE = 1_500
 export const OUTAGE_TIMEOUT = 4_000
 /** Short, so that the end of a run can see that locks leave nothing at all. */
 export const TOKEN_MEMORY = 2_000
@@ -25,11 +26,41 @@ export const DRAIN_BOUND = 12_000
 /** The lock that one caller of each process wants all the time, without a queue: no fault is aimed at it. */
 export const LOOPED = 'looped'
 
+/** A key's name says of which kind its lock is: no two kinds have a key in common. Half of the calls go to the first four. */
+const KINDS = ['mutex', 'semaphore', 'readWrite', 'mutex'] as const
+type Kind = (typeof KINDS)[number]
+
 export function keyNames(count: number): string[] {
-  return Array.from({ length: count }, (_, i) => `key-${i}`)
+  return Array.from({ length: count }, (_, i) => `${KINDS[i % KINDS.length]}-${i}`)
+}
+
+export function kindOf(key: string): Kind {
+  return KINDS.find(kind => key.startsWith(`${kind}-`)) ?? 'mutex'
+}
+
+/** How many permits most askers of a semaphore say that it has. */
+const SIZES = [3, 5, 1, 8, 2]
+
+export function sizeOf(key: string): number {
+  const number = Number(key.slice(key.indexOf('-') + 1))
+  return SIZES[(number >> 2) % SIZES.length] as number
 }
 
 /** The name of a lock in Redis; `src/redis/keys.ts` has the cases of odd keys. */
 export function lockName(key: string): string {
-  return `lock:{${key}}`
+  const kind = kindOf(key)
+  return kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`
+}
+
+/** The names of the queues of a lock, with what belongs to them. */
+export function queueNames(key: string): string[] {
+  const lock = lockName(key)
+  const names = [`${lock}:queue`, `${lock}:expiry`]
+  return kindOf(key) === 'readWrite' ? [...names, `${lock}:readers`] : names
+}
+
+/** The names of all that says who holds a lock. */
+export function holdNames(key: string): string[] {
+  const lock = lockName(key)
+  return kindOf(key) === 'mutex' ? [lock] : [lock, `${lock}:deadlines`]
 }

@@ -14,7 +14,7 @@ import { jump } from '../../kit/time-of-day.ts'
 import { now, Recorder } from '../recorder.ts'
 import { Witnesses } from '../witnesses.ts'
 import { Caller } from './caller.ts'
-import { keyNames, LONGEST_LEASE, LOOPED, OUTAGE_TIMEOUT, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
+import { DEFAULT_LEASE, keyNames, LOOPED, OUTAGE_TIMEOUT, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
 
 export interface Orders extends Terms {
   /** Unique in the run: a process that follows a killed one has another name. */
@@ -54,7 +54,7 @@ const looks = setInterval(() => {
 
 const witness = new Redis(orders.witnessUrl)
 const locks = new LockClient(orders.url, {
-  lease: LONGEST_LEASE / 2,
+  lease: DEFAULT_LEASE,
   waiterTtl: WAITER_TTL,
   outageTimeout: OUTAGE_TIMEOUT,
   tokenMemory: TOKEN_MEMORY,

@@ -1,0 +1,43 @@
+/**
+ * I3: a caller that does not queue is granted nothing while a live waiter is queued. So a small request does not pass a larger one that
+ * is first and waits for more permits, and no reader or writer passes those that are queued. Mutexes are left out: their clients hand
+ * them on within themselves, and the rest of such a run may pass a waiter.
+ *
+ * If such a caller asked after a sight of the queue, all waiters of that sight are granted before it. Of several such callers the one with
+ * the smallest token is compared: it was granted first, which leaves the least time for an excuse.
+ */
+import type { History, Hold, Violation } from './history.ts'
+import { Newcomers } from './newcomers.ts'
+import { excuseOf, hasTurn, type Judged, waitedUntil } from './order.ts'
+
+export function checkBarging(history: History): Judged {
+  const violations: Violation[] = []
+  const decided = new Set<string>()
+  const reported = new Set<string>()
+  const newcomers = new Map([...history.holds].map(([key, holds]) => [key, new Newcomers(holds.filter(takes))]))
+  for (const sight of history.all('queue')) {
+    const first = newcomers.get(sight.key)?.firstAfter(sight.t)
+    if (!first) continue
+    for (const entry of [...sight.entries, ...(sight.readers ?? [])]) {
+      const [id, ticket, , owner] = entry
+      const waiter = history.waiter(id, owner)
+      if (!hasTurn(waiter, sight) || excuseOf(history, sight, entry, first)) continue
+      decided.add(id)
+      if (!waitedUntil(waiter, first) || reported.has(id)) continue
+      reported.add(id)
+      violations.push({
+        invariant: 'I3',
+        key: sight.key,
+        text: `${first.grant.id}, which did not queue, was granted ahead of ${id} with ticket ${ticket}`,
+        events: [sight, first.grant, ...(waiter.hold ? [waiter.hold.grant] : [])],
+      })
+    }
+  }
+  return { violations, decided: decided.size }
+}
+
+/** Whether it takes what is free, and never queues. */
+function takes({ wants, request, grant }: Hold): boolean {
+  const queues = request?.mode === 'fair' || request?.mode === 'fairAfter'
+  return wants !== undefined && !queues && grant.via !== 'reentry'
+}

@@ -1,0 +1,23 @@
+/** Grants of one key by the time of their request. */
+import type { Hold } from './history.ts'
+import { lowerBound } from './lists.ts'
+
+export class Newcomers {
+  readonly #requested: readonly number[]
+  /** At each place the one that Redis granted first of those from there on. */
+  readonly #first: readonly Hold[]
+
+  constructor(holds: readonly Hold[]) {
+    const list = holds.filter(({ request }) => request).sort((a, b) => a.request!.t - b.request!.t)
+    this.#requested = list.map(({ request }) => request!.t)
+    for (let i = list.length - 2; i >= 0; i--) {
+      if (list[i + 1]!.grant.token < list[i]!.grant.token) list[i] = list[i + 1]!
+    }
+    this.#first = list
+  }
+
+  /** The one that Redis granted first of those that were asked for after this time. */
+  firstAfter(t: number): Hold | undefined {
+    return this.#first[lowerBound(this.#requested, t, requested => requested)]
+  }
+}

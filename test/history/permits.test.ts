@@ -1,0 +1,191 @@
+/** Hand-made histories of semaphores: what several may have at a time, and who comes first. */
+import { describe, expect, test } from 'vitest'
+import { at, found, granted, lost, queue, released, run, tokenOf } from './by-hand.ts'
+import { check } from './check.ts'
+import type { HistoryEvent } from './events.ts'
+import type { Wants } from './wants.ts'
+
+type Times = Parameters<typeof granted>[2]
+const hold = (id: string, issued: number, until: number, wants: Wants, fields: Times = {}) => [
+  ...granted(id, issued, { wants, ...fields }),
+  ...released(id, until),
+]
+const taken = (t: number) => at(t, 'taken', { key: 'k', from: t - 2, how: 'DEL' })
+
+describe('I1', () => {
+  test('as many permits as there are, and not one more', () => {
+    expect(found(hold('a', 10, 90, [2, 3]), hold('b', 20, 80, [1, 3]))).toEqual([])
+    expect(found(hold('a', 10, 90, [2, 3]), hold('b', 20, 80, [2, 3]))).toEqual(['I1'])
+    expect(found(hold('a', 10, 90, [1, 2]), hold('b', 20, 80, [1, 2]), hold('c', 30, 70, [1, 2]))).toEqual(['I1'])
+    expect(found(hold('a', 10, 25, [1, 2]), hold('b', 20, 80, [1, 2]), hold('c', 30, 70, [1, 2]))).toEqual([])
+  })
+
+  test('permits are told', () => {
+    const events = [...run, ...hold('a', 10, 90, [2, 3]), ...hold('b', 20, 80, [2, 3])]
+    expect(check(events).violations.map(({ text }) => text)).toEqual([
+      'a and b held 4 of 3 permits for 59.000 ms from 21.000',
+    ])
+  })
+
+  test('each asker is judged by its own number, in the order of the grants', () => {
+    expect(found(hold('a', 10, 90, [3, 3]), hold('b', 20, 80, [1, 4]))).toEqual([])
+    expect(found(hold('a', 10, 90, [1, 4]), hold('b', 20, 80, [3, 3]))).toEqual(['I1'])
+    // The one that was granted first is heard of last.
+    expect(found(hold('b', 20, 80, [1, 4]), hold('a', 10, 90, [3, 3], { heard: 30 }))).toEqual([])
+    expect(found(hold('b', 20, 80, [3, 3]), hold('a', 10, 90, [1, 4], { heard: 30 }))).toEqual(['I1', 'I2'])
+  })
+
+  test('an owner is in its own way', () => {
+    const both = (wants: Wants) => found(hold('a', 10, 90, wants), hold('a2', 20, 80, wants, { owner: 'a' }))
+    expect(both([1, 2])).toEqual([])
+    expect(both([2, 3])).toEqual(['I1'])
+  })
+
+  test('a taking gives back what had been granted before it, and nothing else', () => {
+    const old = [...granted('a', 10, { wants: [2, 3], lease: 393 }), lost('a', 400), ...released('a', 401, false)]
+    expect(found(old, taken(200), hold('b', 300, 310, [3, 3]))).toEqual([])
+    expect(found(old, hold('b', 100, 110, [3, 3]), taken(200))).toEqual(['I1'])
+    expect(found(old, taken(200), hold('b', 300, 360, [2, 3]), hold('c', 350, 370, [2, 3]))).toEqual(['I1'])
+  })
+})
+
+describe('I2', () => {
+  test('those who can hold together hear of it in any order', () => {
+    expect(found(hold('b', 20, 80, [1, 3]), hold('a', 10, 90, [2, 3], { heard: 30 }))).toEqual([])
+  })
+
+  test('a token is repeated, or falls, whoever else holds', () => {
+    expect(found(hold('a', 10, 90, [1, 3]), hold('b', 20, 80, [1, 3], { off: -10 }))).toEqual(['I2'])
+    expect(found(hold('a', 10, 90, [1, 3]), hold('b', 20, 80, [1, 3], { off: -11 }))).toEqual(['I2'])
+    expect(found(hold('a', 10, 90, [1, 3]), hold('b', 20, 80, [1, 3], { off: -11, asked: 5 }))).toEqual([])
+  })
+
+  test('nobody re-enters', () => {
+    const again = { owner: 'a', via: 'reentry', off: -10 } as const
+    expect(found(hold('a', 10, 90, [1, 3]), hold('a2', 20, 80, [1, 3], again))).toContain('I2')
+    expect(found(granted('a', 10), granted('a2', 20, again), released('a2', 80), released('a', 90))).toEqual([])
+  })
+})
+
+describe('I3', () => {
+  test('nobody passes one that is first, however much it wants', () => {
+    const later = [
+      hold('small', 110, 120, [1, 3], { asked: 20 }),
+      hold('large', 130, 140, [3, 3], { asked: 10 }),
+    ].flat()
+    expect(found(queue(100, 'large', 'small'), later)).toEqual(['I3'])
+    expect(found(queue(100, 'small', 'large'), later)).toEqual([])
+  })
+
+  test('nor does one that does not queue', () => {
+    const large = hold('large', 130, 140, [3, 3], { asked: 10 })
+    const small = (mode: 'unfair' | 'once' | 'fair', asked = 105) => hold('small', 110, 120, [1, 3], { asked, mode })
+    expect(found(queue(100, 'large'), large, small('unfair'))).toEqual(['I3'])
+    expect(found(queue(100, 'large'), large, small('once'))).toEqual(['I3'])
+    // It may have been granted before the other queued; or has queued before it, by a head start.
+    expect(found(queue(100, 'large'), large, small('once', 99))).toEqual([])
+    expect(found(queue(100, 'large'), large, small('fair'))).toEqual([])
+    expect(found(queue(100, 'large'), large, hold('late', 150, 160, [1, 3], { mode: 'once' }))).toEqual([])
+  })
+
+  test('nor while the other was still waiting, and was never granted', () => {
+    const small = hold('small', 110, 120, [1, 3], { asked: 105, mode: 'once' })
+    const waiting = (part: boolean) =>
+      at(10, 'request', {
+        worker: 'w-large',
+        attempt: 'large',
+        key: 'k',
+        mode: 'fair',
+        owner: 'large',
+        wants: [3, 3],
+        ...(part && { part: 'several' }),
+      })
+    const end = (t: number) => at(t, 'end', { worker: 'w-large', attempt: 'large', how: 'timeout' })
+    expect(found(queue(100, 'large'), waiting(false), small, end(115))).toEqual(['I3'])
+    expect(found(queue(100, 'large'), waiting(false), small, end(108))).toEqual([])
+    // A part of several may have had its turn, and have been given back.
+    expect(found(queue(100, 'large'), waiting(true), small, end(115))).toEqual([])
+  })
+
+  test('with an excuse that reaches the one that was passed', () => {
+    const passed = [
+      ...hold('large', 130, 140, [3, 3], { asked: 10 }),
+      ...hold('small', 110, 120, [1, 3], { asked: 105, mode: 'once' }),
+    ]
+    const cut = (worker: string): HistoryEvent[] =>
+      (['begin', 'end'] as const).map(phase =>
+        at(104, 'fault', { fault: 1, name: 'cut', phase, reach: 'worker', worker }),
+      )
+    expect(found(queue(100, 'large'), passed, cut('w-large'))).toEqual([])
+    expect(found(queue(100, 'large'), passed, cut('w-small'))).toEqual(['I3'])
+    expect(found(queue(100, 'large'), passed, taken(107))).toEqual([])
+  })
+
+  test('how much was judged is told', () => {
+    const passed = [
+      ...hold('large', 110, 120, [3, 3], { asked: 10 }),
+      ...hold('small', 130, 140, [1, 3], { asked: 105, mode: 'once' }),
+    ]
+    expect(check([...run, queue(100, 'large'), ...passed]).order).toMatchObject({ barging: 1 })
+  })
+})
+
+test('I6 a part of several locks fails by what is the matter with another one', () => {
+  const part = (attempt: string, key: string, call: string) => [
+    at(10, 'request', { worker: 'w', attempt, key, mode: 'fair', part: call }),
+    at(30, 'end', { worker: 'w', attempt, how: 'failed', error: 'Redis refused' }),
+  ]
+  const fault = (key: string): HistoryEvent[] =>
+    (['begin', 'end'] as const).map(phase =>
+      at(15, 'fault', { fault: 1, name: 'wrong type', phase, reach: 'key', key }),
+    )
+  expect(found(part('a', 'k', 'one'), part('b', 'l', 'one'), fault('l'))).toEqual([])
+  expect(found(part('a', 'k', 'one'), part('b', 'l', 'one'), fault('m'))).toEqual(['I6', 'I6'])
+  expect(found(part('a', 'k', 'one'), part('b', 'l', 'two'), fault('l'))).toEqual(['I6'])
+})
+
+test('I4, turns: a part of several locks may be there already, while another one is waited for', () => {
+  const waiting = (part: boolean) =>
+    at(10, 'request', { worker: 'w', attempt: 'x', key: 'k', mode: 'unfair', ...(part && { part: 'several' }) })
+  const calm = [at(20, 'calm', {}), at(9_000, 'end', { worker: 'w', attempt: 'x', how: 'timeout' })]
+  expect(found(waiting(false), calm)).toEqual(['I4'])
+  expect(found(waiting(true), calm)).toEqual([])
+  // It may have the lock that others wait for.
+  const other = at(12, 'request', { worker: 'v', attempt: 'y', key: 'k', mode: 'fair' })
+  expect(found(other, waiting(true), calm, at(9_001, 'end', { worker: 'v', attempt: 'y', how: 'timeout' }))).toEqual([])
+  const turns = Array.from({ length: 30 }, (_, i) => [
+    ...granted(`t${i}`, 100 + i * 100, { worker: 't', mode: 'unfair' }),
+    ...released(`t${i}`, 190 + i * 100),
+  ])
+  const end = at(4_000, 'end', { worker: 'w', attempt: 'x', how: 'timeout' })
+  expect(found(waiting(false), ...turns, end)).toContain('turns')
+  expect(found(waiting(true), ...turns, end)).not.toContain('turns')
+})
+
+describe('the witnesses', () => {
+  const met = (id: string, ...others: string[]) => at(40, 'met', { worker: `w-${id}`, key: 'k', id, others })
+  const three = [...hold('a', 10, 90, [1, 2]), ...hold('b', 20, 80, [1, 2]), ...hold('c', 30, 70, [1, 2])]
+
+  test('may meet as many as hold together', () => {
+    expect(found(three, met('c', 'a', 'b'))).toEqual(['I1', 'I1'])
+    expect(found(three.slice(0, 8), met('b', 'a'))).toEqual([])
+  })
+
+  test('of whom those do not count whose holds had been taken away', () => {
+    const old = [...granted('a', 10, { wants: [1, 2], lease: 393 }), lost('a', 400), ...released('a', 401, false)]
+    const others = [...hold('b', 200, 380, [1, 2]), ...hold('c', 210, 370, [1, 2])]
+    const event = at(240, 'met', { worker: 'w-c', key: 'k', id: 'c', others: ['a', 'b'] })
+    expect(found(old, others, event)).toEqual(['I1', 'I1'])
+    expect(found(old, taken(100), others, event)).toEqual([])
+    const more = hold('d', 215, 360, [1, 2])
+    const all = { ...event, others: ['a', 'b', 'd'] }
+    expect(found(old, taken(100), others, more, all)).toEqual(['I1', 'I1'])
+  })
+
+  test('write in any order', () => {
+    const register = (...entries: [number, string][]) => at(500, 'register', { key: 'k', entries })
+    const two = [...hold('a', 10, 90, [1, 2]), ...hold('b', 20, 80, [1, 2])]
+    expect(found(two, register([tokenOf(20), 'b'], [tokenOf(10), 'a']))).toEqual([])
+    expect(found(two, register([tokenOf(20), 'b'], [tokenOf(30), 'nobody']))).toEqual(['I2'])
+  })
+})
