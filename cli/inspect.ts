@@ -2,15 +2,22 @@
 import type { Command } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
-import { heldFor, recordHelp, recordOf } from './description.ts'
+import { heldFor, nameOf, recordHelp, recordOf, sharedBy, shareOf, shareTitles } from './description.ts'
+import { type Kind, kindOption, statesOf } from './kinds.ts'
 import { printable, printableJson } from './printable.ts'
 import { plainTable } from './table.ts'
 import { showTime } from './times.ts'
+
+interface InspectOptions extends ConnectionOptions {
+  readonly kind?: Kind
+  readonly json?: boolean
+}
 
 export function addInspect(program: Command): void {
   withConnection(program.command('inspect'))
     .description('who holds a lock, and who waits for it in its queue')
     .argument('<key>', 'name of the lock')
+    .addOption(kindOption('only the lock of this kind (default: every one of this key that is held or waited for)'))
     .option('--json', 'print it for a script')
     .addHelpText(
       'after',
@@ -18,20 +25,31 @@ export function addInspect(program: Command): void {
 Examples:
   baton inspect nightly-report
   baton inspect nightly-report --json | jq -r .label
+  baton inspect api-quota --kind semaphore --json | jq '.permits - .taken'
 
+A mutex, a read-write lock and a semaphore of the same key are three different locks: each that is held or waited for is shown.
 Unfair waiters are known to their own processes only: the queue has those that were asked for with --fair.
-With --json it prints${recordHelp}`,
+With --json it prints an object a line for each of these locks, or else that of the mutex, which is free:${recordHelp}`,
     )
-    .action((key: string, options: ConnectionOptions & { json?: boolean }) =>
+    .action((key: string, { kind, json, ...options }: InspectOptions) =>
       connected(options, oneLook, async ({ locks }) => {
-        const state = await locks.inspect(key)
-        console.log(options.json ? printableJson(recordOf(state)) : describe(state))
+        const all = await statesOf(locks, key, kind)
+        const used = all.filter(({ locked, waiters }) => locked || waiters.length > 0)
+        const states = used.length > 0 ? used : all.slice(0, 1)
+        if (json) for (const state of states) console.log(printableJson(recordOf(state)))
+        else console.log(states.map(describe).join('\n\n'))
       }),
     )
 }
 
 function describe(state: LockState): string {
-  const { key, locked, label, owner, holds, fencingToken, ttl = 0, waiters } = state
+  const parts = [state.kind === 'mutex' ? describeMutex(state) : describeShared(state)]
+  if (state.waiters.length > 0) parts.push(queueOf(state))
+  return parts.join('\n\n')
+}
+
+function describeMutex(state: LockState): string {
+  const { key, locked, label, owner, holds, fencingToken, ttl = 0 } = state
   const lines = locked
     ? [
         `${key} is held by ${label || owner}`,
@@ -41,13 +59,35 @@ function describe(state: LockState): string {
         `  fencing token  ${fencingToken}`,
       ]
     : [`${key} is free`]
-  const text = lines.map(printable).join('\n')
-  if (waiters.length === 0) return text
-  const rows = waiters.map(({ position, label, owner, waited, expiresIn }) => [
-    String(position),
-    label || owner,
-    showTime(waited),
-    showTime(expiresIn),
+  return lines.map(printable).join('\n')
+}
+
+/** Of a lock that may have several holders. */
+function describeShared(state: LockState): string {
+  const { key, kind, holders, waiters } = state
+  if (holders.length + waiters.length === 0) return printable(`${key} is free`)
+  const head = printable(`${key} is a ${sharedBy(state)}`)
+  if (holders.length === 0) return head
+  const rows = holders.map(holder => [
+    nameOf(holder),
+    shareOf(holder),
+    showTime(holder.heldFor),
+    showTime(holder.ttl),
+    String(holder.fencingToken),
+    holder.id,
   ])
-  return [text, '', plainTable(['', 'waits', 'for', 'expires in'], rows)].join('\n')
+  const titles = ['holder', shareTitles[kind], 'held for', 'lease ends in', 'fencing token', 'id']
+  return [head, '', plainTable(titles, rows)].join('\n')
+}
+
+function queueOf({ kind, waiters }: LockState): string {
+  const mutex = kind === 'mutex'
+  const rows = waiters.map(waiter => [
+    String(waiter.position),
+    nameOf(waiter),
+    ...(mutex ? [] : [shareOf(waiter)]),
+    showTime(waiter.waited),
+    showTime(waiter.expiresIn),
+  ])
+  return plainTable(['', 'waits', ...(mutex ? [] : [shareTitles[kind]]), 'for', 'expires in'], rows)
 }

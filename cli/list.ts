@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
-import { heldFor, recordHelp, recordOf } from './description.ts'
+import { byKey, heldFor, holderCell, kindNames, recordHelp, recordOf, timeLeft } from './description.ts'
 import { printableJson } from './printable.ts'
 import { plainTable } from './table.ts'
 import { showTime } from './times.ts'
@@ -27,7 +27,7 @@ With --json it prints an array, sorted by key; one lock is${recordHelp}`,
       connected(options, oneLook, async ({ locks }) => {
         const states: LockState[] = []
         for await (const state of locks.list(pattern)) states.push(state)
-        states.sort((a, b) => (a.key < b.key ? -1 : 1))
+        states.sort(byKey)
         console.log(options.json ? printableJson(states.map(recordOf)) : tableOf(states))
       }),
     )
@@ -35,15 +35,17 @@ With --json it prints an array, sorted by key; one lock is${recordHelp}`,
 
 function tableOf(states: readonly LockState[]): string {
   if (states.length === 0) return 'no lock is held'
-  const rows = states.map(state => {
-    const held = heldFor(state)
-    return [
-      state.key,
-      state.locked ? state.label || state.owner || '' : '–',
-      held === undefined ? '' : showTime(held),
-      state.ttl === undefined ? '' : showTime(state.ttl),
-      String(state.waiters.length),
-    ]
-  })
-  return plainTable(['lock', 'holder', 'held for', 'lease ends in', 'queued'], rows)
+  const kinds = states.some(({ kind }) => kind !== 'mutex')
+  const rows = states.map(state => [
+    ...(kinds ? [state.key, kindNames[state.kind]] : [state.key]),
+    holderCell(state),
+    timeOf(heldFor(state)),
+    timeOf(timeLeft(state)),
+    String(state.waiters.length),
+  ])
+  return plainTable(['lock', ...(kinds ? ['kind'] : []), 'holder', 'held for', 'lease ends in', 'queued'], rows)
+}
+
+function timeOf(ms: number | undefined): string {
+  return ms === undefined ? '' : showTime(ms)
 }

@@ -1,20 +1,29 @@
-/** `baton release --force`: takes a lock from its holder, and wakes the next. */
-import type { Command } from 'commander'
+/** `baton release --force`: takes a lock from its holders, or from one of them, and wakes the next. */
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { LockClient, LockState } from '../src/index.ts'
 import { type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
-import { holderOf } from './description.ts'
+import { holderOf, kindNames, nameOf } from './description.ts'
 import { exitCodes, Failure } from './failure.ts'
+import { type Kind, kindOption, lockOf, statesOf } from './kinds.ts'
 import { printable } from './printable.ts'
+import { showTime } from './times.ts'
+
+const holder = new Option('--holder <id>', 'only from this holder, by the id that inspect shows').argParser(parseId)
 
 interface ReleaseOptions extends ConnectionOptions {
   readonly force?: boolean
   readonly yes?: boolean
+  readonly kind?: Kind
+  readonly holder?: string
 }
 
 export function addRelease(program: Command): void {
   withConnection(program.command('release'))
-    .description('takes a lock from its holder, and wakes the next')
+    .description('takes a lock from its holders, and wakes the next')
     .argument('<key>', 'name of the lock')
     .option('--force', 'required: that it is somebody else’s lock is understood')
+    .addOption(kindOption('the lock of this kind (default: mutex)'))
+    .addOption(holder)
     .option('--yes', 'do not ask')
     .addHelpText(
       'after',
@@ -22,9 +31,12 @@ export function addRelease(program: Command): void {
 Examples:
   baton release --force nightly-report
   baton release --force nightly-report --yes
+  baton release --force api-quota --kind semaphore          # from all its holders
+  baton release --force api-quota --holder k2VfQ0hTnP8wJb6LxYcR4gAzM1sE
 
-Its holder is told, and a command under "baton run" is ended by SIGTERM. What the holder has under way it may still finish:
-only a fencing token stops that.`,
+A mutex, a read-write lock and a semaphore of the same key are three different locks: baton inspect shows which are held. A
+holder is told, and a command under "baton run" is ended by SIGTERM. What a holder has under way it may still finish: only a
+fencing token stops that.`,
     )
     .action(async (key: string, options: ReleaseOptions) => {
       // Not by commander, which would ask for it before it has told of an option that is spelled wrongly.
@@ -32,20 +44,54 @@ only a fencing token stops that.`,
         throw new Failure("required option '--force' not specified: it is somebody else's lock", exitCodes.usage)
       }
       await connected(options, oneLook, async ({ locks }) => {
-        const state = await locks.inspect(key)
-        if (state.locked && !options.yes) await agree(key, holderOf(state))
-        const released = state.locked && (await locks.forceRelease(key))
-        console.log(released ? `${printable(key)} is released` : `${printable(key)} is free already`)
+        const release = options.holder === undefined ? releaseAll : releaseOne
+        console.log(printable(await release(locks, key, options)))
       })
     })
 }
 
-async function agree(key: string, holder: string): Promise<void> {
-  const who = printable(`${key} is held by ${holder}`)
-  if (!process.stdin.isTTY) throw new Failure(`${who}; give --yes to take it without being asked`, exitCodes.usage)
+/** Returns what has happened. */
+async function releaseAll(locks: LockClient, key: string, { kind, yes = false }: ReleaseOptions): Promise<string> {
+  const states = await statesOf(locks, key, kind)
+  const [state] = states as [LockState, ...LockState[]]
+  if (!state.locked) {
+    const other = states.find(({ locked }) => locked)
+    return `${key} is free already${other ? `; its ${kindNames[other.kind]} is not: --kind ${other.kind}` : ''}`
+  }
+  const who = `${key} is held by ${holderOf(state)}`
+  if (!yes) await agree(who, state.holders.length > 1 ? 'Take it from all of them?' : 'Take it?')
+  return (await locks.forceRelease(lockOf(locks, key, state.kind))) ? `${key} is released` : `${key} is free already`
+}
+
+/** The same. An id is of one hold, so it tells the kind as well. */
+async function releaseOne(
+  locks: LockClient,
+  key: string,
+  { kind, yes = false, holder: id = '' }: ReleaseOptions,
+): Promise<string> {
+  const states = await statesOf(locks, key, kind)
+  for (const state of states) {
+    const holder = state.holders.find(each => each.id === id)
+    if (!holder) continue
+    const who = `${nameOf(holder)}, for ${showTime(holder.heldFor)}`
+    if (!yes) await agree(`${key} is held by ${who}`, 'Take it?')
+    if (await locks.forceRelease(lockOf(locks, key, state.kind), id)) return `${key} is taken from ${nameOf(holder)}`
+  }
+  return `${key} is not held by that holder`
+}
+
+async function agree(what: string, question: string): Promise<void> {
+  const said = printable(what)
+  if (!process.stdin.isTTY) throw new Failure(`${said}; give --yes to take it without being asked`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
-  const message = `${who}. Take it?`
   // Ctrl-C is a way to say no.
-  const yes = await confirm({ message, default: false }, { output: process.stderr }).catch(() => false)
+  const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(
+    () => false,
+  )
   if (!yes) throw new Failure('nothing was released', exitCodes.no)
+}
+
+function parseId(text: string): string {
+  if (/^[\w-]{28}$/.test(text)) return text
+  throw new InvalidArgumentError('It must be the id of a holder, as inspect shows it.')
 }

@@ -8,10 +8,10 @@
 import { type Command, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
 import { LockTimeoutError } from '../src/errors.ts'
-import type { Lease } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { reasonOf } from './description.ts'
 import { exitCodes, Failure, warn } from './failure.ts'
+import { type Asked, type AskedLock, askedLock, checkAsked, type Hold, withAsked } from './run/asked.ts'
 import { missingDashes } from './run/dashes.ts'
 import { Signals } from './run/signals.ts'
 import { supervise } from './run/supervise.ts'
@@ -21,7 +21,7 @@ import { showWaiting } from './waiting.ts'
 /** How long Redis may take to hear of the release when the command has ended, in ms. */
 const LAST_WORD = 1_000
 
-interface RunOptions extends ConnectionOptions {
+interface RunOptions extends ConnectionOptions, Asked {
   readonly fair?: boolean
   readonly fairAfter?: number
   readonly timeout?: number
@@ -37,7 +37,7 @@ const grace = new Option('--grace <time>', 'from SIGTERM to SIGKILL, if the lock
   .default(parseTime('10s'), '10s')
 
 export function addRun(program: Command): void {
-  withConnection(program.command('run'))
+  withAsked(withConnection(program.command('run')))
     .description('runs a command while holding a lock')
     .usage('[options] <key> -- <command> [args...]')
     .argument('<key>', 'name of the lock')
@@ -58,13 +58,17 @@ Examples:
   baton run deploy --fair --timeout 5m -- make deploy
   baton run sync --fair-after 10s --max-hold 1h -- ./sync.sh
   baton run import --timeout 0s -- ./import || echo "somebody else is at it"
+  baton run api-quota --permits 5 -- ./import.sh      # a semaphore: five of these at a time
+  baton run prices --write -- ./import.sh             # a read-write lock, whose readers say --read
+  baton run warehouse --and till -- ./book.sh         # both or none
   baton run ledger -- sh -c 'exec psql -v token=$BATON_FENCING_TOKEN -f post.sql'
   0 3 * * *  baton run backup --label "$(hostname) cron" --timeout 1h --verbose -- ./backup.sh >>backup.log 2>&1
 
-The command has BATON_KEY and BATON_FENCING_TOKEN in its environment. On a terminal, one line shows who holds the lock while
-it is waited for. Exit codes: the command's own; 128+n if signal n ended it; 75 the lock was lost, and the command was ended for
-it; 124 it was not granted in time; 126, 127 the command cannot be started; 64 unusable arguments; 69 Redis cannot be used, or
-has been away for 15 s while it waits.
+The command has BATON_KEY and BATON_FENCING_TOKEN in its environment, with --and those of the first key, and BATON_FENCING_TOKENS, the
+tokens of all its keys as JSON. On a terminal, one line shows who holds the lock while it is waited for.
+Exit codes: the command's own; 128+n if signal n ended it; 75 the lock was lost, and the command was ended for it; 124 it was not
+granted in time; 126, 127 the command cannot be started; 64 unusable arguments; 69 Redis cannot be used, or has been away for 15 s
+while it waits.
 A signal goes on to the command and to what it has started; so does the SIGTERM of a lost lock, and after --grace the SIGKILL. With a
 terminal as stdin they go to the command only, and what it has started it has to end itself (a shell that has nothing else to
 do hands over by exec). baton ends, and the lock is free, when the command itself ends, whatever it leaves running. SIGKILL
@@ -72,6 +76,7 @@ cannot go on: it leaves the command running without the lock.`,
     )
     .action(async (key: string, command: [string, ...string[]], options: RunOptions, self: Command) => {
       checkCommand(command, self)
+      checkAsked(options)
       process.exitCode = await connected(options, { label: options.label }, at => run(at, key, command, options))
     })
 }
@@ -96,12 +101,12 @@ async function run(
   const gaveUp = new AbortController()
   const signals = new Signals(() => gaveUp.abort())
   try {
-    const lease = await take(at, key, options, gaveUp.signal)
-    if (!lease) return exitCodes.signal + signals.number
+    const hold = await take(at, askedLock(at.locks, key, options), options, gaveUp.signal)
+    if (!hold) return exitCodes.signal + signals.number
     try {
-      return await supervise(command, lease, options.grace, signals)
+      return await supervise(command, hold, options.grace, signals)
     } finally {
-      await release(lease)
+      await release(hold)
     }
   } finally {
     signals.close()
@@ -109,15 +114,22 @@ async function run(
 }
 
 /** Undefined: a signal came first. */
-async function take(at: Connected, key: string, options: RunOptions, signal: AbortSignal): Promise<Lease | undefined> {
+async function take(
+  at: Connected,
+  lock: AskedLock,
+  options: RunOptions,
+  signal: AbortSignal,
+): Promise<Hold | undefined> {
   const { fair = false, fairAfter, timeout, lease, maxHold, verbose = false } = options
-  const waiting = showWaiting(at, key, verbose)
+  const waiting = showWaiting(at, lock.inspect, verbose)
   try {
-    return await at.locks.lock(key, { fair, fairAfter, timeout, lease, maxHold, renew: true, signal })
+    return await lock.take({ fair, fairAfter, timeout, lease, maxHold, renew: true, signal })
   } catch (error) {
     if (signal.aborted) return undefined
-    if (error instanceof LockTimeoutError)
-      throw new Failure(`${key} was not granted within ${showTime(error.waited)}${reasonOf(error)}`, exitCodes.timeout)
+    if (error instanceof LockTimeoutError) {
+      const why = `${error.key} was not granted within ${showTime(error.waited)}${reasonOf(error)}`
+      throw new Failure(why, exitCodes.timeout)
+    }
     throw error
   } finally {
     waiting.end()
@@ -125,11 +137,11 @@ async function take(at: Connected, key: string, options: RunOptions, signal: Abo
 }
 
 /** Whoever waits for the command does not wait for a Redis that has gone in the meantime. */
-async function release(lease: Lease): Promise<void> {
+async function release(hold: Hold): Promise<void> {
   const { default: within } = await import('p-timeout')
   const message = `Redis has not heard of the release within ${showTime(LAST_WORD)}`
   try {
-    await within(lease.release(), { milliseconds: LAST_WORD, message })
+    await within(hold.release(), { milliseconds: LAST_WORD, message })
   } catch (error) {
     warn(`${messageOf(error)}; the lock ends with its lease`)
   }

@@ -36,7 +36,8 @@ Examples:
 Keys: arrows move, enter opens a lock with its queue, / filters, s sorts, space pauses, ? shows the others, q quits.
 A look that takes long, because there are many keys or Redis is busy, is followed by a rest of four times its length.
 
-With --json it prints { held, queued, waiters, longestWait, locks }; one of the locks has a longestWait, and is otherwise${recordHelp}`,
+With --json it prints { held, queued, waiters, longestWait, locks }; one of the locks has a longestWait and a timeLeft,
+which is that of the lease that ends first, and is otherwise${recordHelp}`,
     )
     .action(async (pattern: string, options: TopOptions) => {
       process.exitCode = await connected(options, options.once ? oneLook : {}, at => top(at, pattern, options))

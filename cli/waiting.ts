@@ -6,7 +6,7 @@ import { createLogUpdate } from 'log-update'
 import stringWidth from 'string-width'
 import type { ClientEvents, LockState } from '../src/index.ts'
 import type { Connected } from './connection.ts'
-import { heldFor, reasonOf } from './description.ts'
+import { heldFor, namesOf, reasonOf } from './description.ts'
 import { warn } from './failure.ts'
 import { printable } from './printable.ts'
 import { showTime, showTimeBriefly } from './times.ts'
@@ -22,38 +22,39 @@ export interface Waiting {
   end(): void
 }
 
-/** `verbose`: say it on stderr where that is no terminal, too. */
-export function showWaiting(at: Connected, key: string, verbose: boolean): Waiting {
-  if (process.stderr.isTTY) return drawn(at, key)
-  return verbose ? told(at, key) : { end() {} }
+/** `inspect`: looks at the lock of this key. `verbose`: say it on stderr where that is no terminal, too. */
+export function showWaiting(at: Connected, inspect: (key: string) => Promise<LockState>, verbose: boolean): Waiting {
+  if (process.stderr.isTTY) return drawn(at, inspect)
+  return verbose ? told(at) : { end() {} }
 }
 
-function drawn({ locks }: Connected, key: string): Waiting {
+function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState>): Waiting {
   const begun = performance.now()
   const line = createLogUpdate(process.stderr, { showCursor: true })
-  let owner: string | undefined
+  /** Of several locks that are taken together, the last that has been waited for. */
+  let wanted: Pick<ClientEvents['waiting'], 'key' | 'owner'> | undefined
   let over = false
   /** What was seen last, and when. */
   let seen: { state: LockState; at: number } | undefined
   const draw = () => {
-    if (over || !seen) return
+    if (over || !wanted || seen?.state.key !== wanted.key) return
     const now = performance.now()
-    const onlooker = { owner, waited: now - begun, age: now - seen.at }
+    const onlooker = { owner: wanted.owner, waited: now - begun, age: now - seen.at }
     // A line that is as wide as the terminal would be broken by some.
     line(waitingLine(seen.state, onlooker, (process.stderr.columns ?? 80) - 1))
   }
-  const look = async () => {
-    seen = { state: await locks.inspect(key), at: performance.now() }
+  const look = async (key: string) => {
+    seen = { state: await inspect(key), at: performance.now() }
     draw()
   }
   // It is only a picture: what fails is told by the wait itself. Until there is an answer, its times go on.
   const update = () => {
     draw()
-    look().catch(() => {})
+    if (wanted) look(wanted.key).catch(() => {})
   }
   let timer: NodeJS.Timeout | undefined
   const began = (event: ClientEvents['waiting']) => {
-    owner = event.owner
+    wanted = event
     update()
     timer ??= setInterval(update, LOOK)
   }
@@ -69,18 +70,18 @@ function drawn({ locks }: Connected, key: string): Waiting {
 }
 
 /** In a log: the reason of the wait, and its length. */
-function told({ locks }: Connected, key: string): Waiting {
+function told({ locks }: Connected): Waiting {
   const begun = performance.now()
-  let waits = false
+  const waitedFor: string[] = []
   const began = (event: ClientEvents['waiting']) => {
-    waits = true
-    warn(`waiting for ${key}${reasonOf(event)}`)
+    waitedFor.push(event.key)
+    warn(`waiting for ${event.key}${reasonOf(event)}`)
   }
   locks.on('waiting', began)
   return {
     end() {
       locks.off('waiting', began)
-      if (waits) warn(`waited ${showTime(performance.now() - begun)} for ${key}`)
+      if (waitedFor.length > 0) warn(`waited ${showTime(performance.now() - begun)} for ${waitedFor.join(' and ')}`)
     },
   }
 }
@@ -97,10 +98,7 @@ export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, 
   const { position } = state.waiters.find(waiter => waiter.owner === owner) ?? {}
   const place = position === undefined ? '' : ` (${position} of ${state.waiters.length})`
   const held = heldFor(state)
-  const names = [
-    printable(state.key),
-    held === undefined ? 'nobody' : printable(state.label || state.owner || ''),
-  ] as const
+  const names = [printable(state.key), printable(namesOf(state))] as const
   const around = [
     `waiting ${showTimeBriefly(waited)}${place} for `,
     ', held by ',

@@ -1,5 +1,6 @@
 /** The names of live locks, for a line that is being written: quickly, or not at all. */
 import { connected, oneLook } from '../connection.ts'
+import { namesOf } from '../description.ts'
 import { printable } from '../printable.ts'
 import type { Candidate, KeysWanted } from './next.ts'
 
@@ -10,18 +11,21 @@ const MOST = 200
 
 /** Those found in time; none where Redis is not to be had. */
 export async function keysFor({ beginning, url, prefix = 'lock' }: KeysWanted): Promise<readonly Candidate[]> {
-  const found: Candidate[] = []
+  /** By key, of which there may be a lock of each kind. */
+  const found = new Map<string, Candidate>()
   const looking = connected({ ...(url !== undefined && { url }), prefix }, oneLook, async ({ locks }) => {
-    for await (const { key, locked, label, owner } of locks.list(`${literal(beginning)}*`)) {
+    for await (const state of locks.list(`${literal(beginning)}*`)) {
+      const { key, locked } = state
       // Who cannot type a name is not helped by seeing it; and what begins with - would be an option.
       if (printable(key) !== key || key.startsWith('-')) continue
-      found.push({ value: key, description: locked ? `held by ${printable(label || owner || '')}` : 'waited for' })
-      if (found.length >= MOST) break
+      const description = locked ? `held by ${printable(namesOf(state))}` : 'waited for'
+      if (locked || !found.has(key)) found.set(key, { value: key, description })
+      if (found.size >= MOST) break
     }
   })
   const late = new Promise(resolve => setTimeout(resolve, PATIENCE))
   await Promise.race([looking.catch(() => {}), late])
-  return found.sort((a, b) => (a.value < b.value ? -1 : 1))
+  return [...found.values()].sort((a, b) => (a.value < b.value ? -1 : 1))
 }
 
 /** As a pattern that matches only itself. */

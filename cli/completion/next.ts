@@ -21,6 +21,9 @@ export interface KeysWanted {
   readonly prefix?: string
 }
 
+/** Options and their values, as far as the line has them. */
+type Given = Readonly<Record<string, string>>
+
 const nothing: Next = { kind: 'words', words: [] }
 
 /** `words`: behind the name of the program, as they stand in the line; the last one is being written, and may be empty. */
@@ -36,7 +39,7 @@ export function nextOf(program: Command, words: readonly string[]): Next {
     const option = word.startsWith('-') ? optionOf(command, word) : undefined
     if (option && takesValue(option)) {
       const [, inside] = /^--[^=]+=(.*)$/s.exec(word) ?? []
-      if (inside === undefined && i + 1 === written.length) return valuesFor(option)
+      if (inside === undefined && i + 1 === written.length) return valuesFor(option, last, given)
       given[option.attributeName()] = inside ?? written[++i]!
     } else if (!word.startsWith('-')) {
       const subcommand = command.commands.find(one => one.name() === word)
@@ -49,14 +52,11 @@ export function nextOf(program: Command, words: readonly string[]): Next {
   return operand(command, operands, last, given)
 }
 
-function operand(command: Command, index: number, last: string, given: Readonly<Record<string, string>>): Next {
+function operand(command: Command, index: number, last: string, given: Given): Next {
   if (command.commands.length > 0) return beginningWith(last, commandsOf(command))
   const { registeredArguments: all } = command
   const argument = all[index] ?? all.findLast(({ variadic }) => variadic)
-  if (argument?.name() === 'key') {
-    const { url, prefix } = given
-    return { kind: 'keys', beginning: last, ...(url && { url }), ...(prefix && { prefix }) }
-  }
+  if (argument?.name() === 'key') return keysWith(last, given)
   // What follows the key of `run` follows --.
   if (argument?.name() === 'command') return beginningWith(last, [{ value: '--', description: 'then the command' }])
   return beginningWith(
@@ -65,9 +65,14 @@ function operand(command: Command, index: number, last: string, given: Readonly<
   )
 }
 
-function valuesFor(option: Option): Next {
+function valuesFor(option: Option, last: string, given: Given): Next {
   if (option.flags.includes('<file>')) return { kind: 'files' }
+  if (option.flags.includes('<key>')) return keysWith(last, given)
   return { kind: 'words', words: (option.argChoices ?? []).map(value => ({ value, description: '' })) }
+}
+
+function keysWith(beginning: string, { url, prefix }: Given): Next {
+  return { kind: 'keys', beginning, ...(url && { url }), ...(prefix && { prefix }) }
 }
 
 function beginningWith(beginning: string, all: readonly Candidate[]): Next {

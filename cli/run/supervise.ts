@@ -1,7 +1,7 @@
 /** The command: started, told of signals, and ended with all that it has started when its lock is lost. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Lease } from '../../src/index.ts'
 import { exitCodes, warn } from '../failure.ts'
+import type { Hold } from './asked.ts'
 import { Command } from './command.ts'
 import type { Signals } from './signals.ts'
 
@@ -16,31 +16,31 @@ const LEFT = 1_000
  */
 export async function supervise(
   words: readonly [string, ...string[]],
-  lease: Lease,
+  { signal, environment }: Hold,
   grace: number,
   signals: Signals,
 ): Promise<number> {
-  const command = new Command(words, { BATON_KEY: lease.key, BATON_FENCING_TOKEN: String(lease.fencingToken) })
+  const command = new Command(words, environment)
   signals.goTo(command)
   let lastLook = Number.POSITIVE_INFINITY
   let last: NodeJS.Timeout | undefined
   const lost = () => {
-    warn(`${lease.signal.reason.message}; ending the command`)
+    warn(`${signal.reason.message}; ending the command`)
     command.kill('SIGTERM')
     last = setTimeout(() => {
       command.kill('SIGKILL')
       lastLook = performance.now() + LEFT
     }, grace)
   }
-  lease.signal.addEventListener('abort', lost, { once: true })
+  signal.addEventListener('abort', lost, { once: true })
   try {
     const code = await command.ended
-    if (!lease.signal.aborted) return code
+    if (!signal.aborted) return code
     // No event tells of the end of what the command has started.
     while (command.runs && performance.now() < lastLook) await sleep(LOOK)
     return exitCodes.lost
   } finally {
-    lease.signal.removeEventListener('abort', lost)
+    signal.removeEventListener('abort', lost)
     clearTimeout(last)
   }
 }

@@ -1,24 +1,29 @@
-/** A lock and a waiter as cells of a table. `time`: how times are written there. */
-import { count } from '../description.ts'
+/** A lock, its holders and its waiters as cells of a table. `time`: how times are written there. */
+import { count, holderCell, nameOf, shareOf } from '../description.ts'
 import type { SeenLock } from '../live/picture.ts'
 
 type Time = (ms: number) => string
 
-/** Name, holder, held for, left of the lease, length of the queue, longest wait. What is not is empty. */
-export function lockCells(lock: SeenLock, time: Time): string[] {
-  const { key, locked, label, owner = '', heldFor, ttl, waiters, longestWait } = lock
+/** Name, who holds it, held for, left of the lease, length of the queue, longest wait. What is not is empty. */
+export function lockCells(lock: SeenLock, time: Time): [string, string, string, string, string, string] {
+  const { key, heldFor, timeLeft, waiters, longestWait } = lock
   return [
     key,
-    locked ? label || owner : '–',
+    holderCell(lock),
     heldFor === undefined ? '' : time(heldFor),
-    ttl === undefined ? '' : time(ttl),
+    timeLeft === undefined ? '' : time(timeLeft),
     waiters.length === 0 ? '' : count(waiters.length),
     waiters.length === 0 ? '' : time(longestWait),
   ]
 }
 
-/** Place, name, waited, expires in. */
-export function waiterCells(waiter: SeenLock['waiters'][number], time: Time): [string, string, string, string] {
-  const { position, label, owner, waited, expiresIn } = waiter
-  return [count(position), label || owner, time(waited), time(expiresIn)]
+/** Name, permits or mode, held for, left of the lease. */
+export function holderCells(holder: SeenLock['holders'][number], time: Time): [string, string, string, string] {
+  return [nameOf(holder), shareOf(holder), time(holder.heldFor), time(holder.ttl)]
+}
+
+/** Place, name, permits or mode, waited, expires in. */
+export function waiterCells(waiter: SeenLock['waiters'][number], time: Time): [string, string, string, string, string] {
+  const { position, waited, expiresIn } = waiter
+  return [count(position), nameOf(waiter), shareOf(waiter), time(waited), time(expiresIn)]
 }

@@ -100,7 +100,7 @@ const anyKey = 'any key goes back'
 
 const help = `
   up down j k       move; page up, page down, home, end, g and G go farther
-  enter, right      open a lock: its owner, fencing token and queue
+  enter, right      open a lock: its holders, fencing token and queue
   esc, left         back to the list; in the list: show all locks again
   /                 filter: locks with this text in their name, or in the label
                     of their holder or of a waiter; enter keeps it, esc drops it
@@ -112,5 +112,7 @@ const help = `
 
   LEFT is what is left of the lease; most holders renew it after a third.
   EXPIRES is when a waiter is passed over, unless its process is heard of.
+  HOLDER of a semaphore is 4/5, the permits taken of how many, its first
+  holder and how many others; of a read-write lock it begins by read or write.
   QUEUE has those who wait in the fair queue: who waits unfair is known to
   its own process only.`.split('\n')

@@ -1,44 +1,87 @@
 /** One lock that is open: who has it, and who waits for it in its queue. */
 import type { Colors } from 'picocolors/types.js'
-import type { SeenLock } from '../live/picture.ts'
+import { sharedBy, shareTitles } from '../description.ts'
+import type { LockName, SeenLock } from '../live/picture.ts'
 import { showTimeBriefly as time } from '../times.ts'
-import { waiterCells } from './cells.ts'
+import { holderCells, waiterCells } from './cells.ts'
 import { type Column, cut, lay, row } from './columns.ts'
 
-const columns: readonly Column[] = [
+const queueColumns: readonly Column[] = [
   { title: '#', width: 6, right: true },
   { title: 'WAITER', width: 10, share: 3 },
   { title: 'OWNER', width: 10, share: 2 },
   { title: 'WAITED', width: 7, right: true },
   { title: 'EXPIRES', width: 7, right: true },
 ]
+/** Of a lock that may have several holders: these first, and then its queue. */
+const sharedColumns = (kind: SeenLock['kind']): readonly Column[] => [
+  { title: '#', width: 6, right: true },
+  { title: 'HOLDER, WAITER', width: 14, share: 3 },
+  { title: shareTitles[kind].toUpperCase(), width: 7, right: true },
+  { title: 'FOR', width: 7, right: true },
+  { title: 'ENDS', width: 7, right: true },
+  { title: 'OWNER', width: 10, share: 2 },
+]
 /** Lines above the titles of its table. */
 export const aroundQueue = 4
 
-/** `lock`: undefined where nobody holds it or waits for it any more. `place`: the first waiter in sight, from 0. */
+/** How many rows there are. */
+export function rowsOf(lock: SeenLock | undefined): number {
+  if (!lock) return 0
+  return lock.kind === 'mutex' ? lock.waiters.length : lock.holders.length + lock.waiters.length
+}
+
+/** `lock`: undefined where nobody holds it or waits for it any more. `place`: the first row in sight, from 0. */
 export function queue(
-  key: string,
+  name: LockName,
   lock: SeenLock | undefined,
   place: number,
   page: number,
   width: number,
   colours: Colors,
 ): string[] {
-  const waiters = lock?.waiters ?? []
+  const { key, kind } = name
+  const columns = kind === 'mutex' ? queueColumns : sharedColumns(kind)
   const laid = lay(columns, width)
-  const first = Math.min(place, Math.max(0, waiters.length - page))
-  const lines = waiters.slice(first, first + page).map(waiter => {
-    const [position, name, waited, expires] = waiterCells(waiter, time)
-    return row(laid, [position, name, waiter.owner, waited, expires])
-  })
+  const first = Math.min(place, Math.max(0, rowsOf(lock) - page))
+  const lines = rowsFrom(lock, first, first + page).map(cells => row(laid, cells))
   const titles = columns.map(({ title }) => title)
   const table = lines.length > 0 ? [colours.bold(row(laid, titles)), ...lines] : ['  nobody is in its queue']
-  return [colours.bold(cut(key, width, 'middle')), ...holderOf(lock).map(line => cut(line, width, 'middle')), ...table]
+  return [
+    colours.bold(cut(key, width, 'middle')),
+    ...factsOf(name, lock).map(line => cut(line, width, 'middle')),
+    ...table,
+  ]
 }
 
-function holderOf(lock: SeenLock | undefined): string[] {
-  if (!lock?.locked) return [lock ? '  nobody holds it' : '  it is free', '', '']
-  const { label, owner = '', holds, heldFor = 0, ttl = 0, fencingToken } = lock
-  const times = `held for ${time(heldFor)}, ${time(ttl)} left, fencing token ${fencingToken}`
+function rowsFrom(lock: SeenLock | undefined, from: number, to: number): string[][] {
+  if (!lock) return []
+  const { kind, holders, waiters } = lock
+  if (kind === 'mutex') {
+    return waiters.slice(from, to).map(waiter => {
+      const [position, name, , waited, expires] = waiterCells(waiter, time)
+      return [position, name, waiter.owner, waited, expires]
+    })
+  }
+  return [...holders, ...waiters]
+    .slice(from, to)
+    .map(each => [
+      ...('position' in each ? waiterCells(each, time) : ['holds', ...holderCells(each, time)]),
+      each.owner,
+    ])
+}
+
+/** As many lines for every lock, so that its table stands where it stood. */
+function factsOf({ kind }: LockName, lock: SeenLock | undefined): string[] {
+  if (!lock) return ['  it is free', '', '']
+  const { label, owner = '', locked, holds, holders, heldFor = 0, timeLeft = 0, fencingToken } = lock
+  if (kind !== 'mutex') {
+    const [most, least] = holders.length > 1 ? [' at the longest', ' at the least'] : ['', '']
+    const times = `  held for ${time(heldFor)}${most}, ${time(timeLeft)} left${least}`
+    const token = `  latest fencing token ${holders.at(-1)?.fencingToken}`
+    return [`  ${sharedBy(lock)}`, ...(locked ? [times, token] : ['', ''])]
+  }
+  if (!locked) return ['  nobody holds it', '', '']
+  const times = `held for ${time(heldFor)}, ${time(timeLeft)} left, fencing token ${fencingToken}`
   return [`  holder ${label || owner}`, `  owner  ${owner}`, `  ${times}${holds > 1 ? `, ${holds} holds` : ''}`]
 }

@@ -1,26 +1,37 @@
 /** One picture as plain text, or as JSON: nothing in it is cut, coloured or drawn. */
 import type { Connected } from '../connection.ts'
-import { count } from '../description.ts'
-import { type Order, type Picture, sorted } from '../live/picture.ts'
+import { count, kindNames } from '../description.ts'
+import { type Order, type Picture, type SeenLock, sorted } from '../live/picture.ts'
 import { survey } from '../live/watch.ts'
 import { printableJson } from '../printable.ts'
 import { plainTable } from '../table.ts'
 import { showTime } from '../times.ts'
-import { lockCells, waiterCells } from './cells.ts'
+import { holderCells, lockCells, waiterCells } from './cells.ts'
 
-const lockTitles = ['lock', 'holder', 'held for', 'lease ends in', 'queued', 'longest wait']
-const queueTitles = ['lock', 'place', 'waits', 'for', 'expires in']
+const lockTitles = ['holder', 'held for', 'lease ends in', 'queued', 'longest wait']
+const holderTitles = ['holds', 'permits or mode', 'for', 'lease ends in']
+const queueTitles = ['place', 'waits', 'permits or mode', 'for', 'expires in']
 
 export async function snapshot(at: Connected, pattern: string, order: Order, json = false): Promise<string> {
   const picture = await survey(at, pattern)
   const locks = sorted(picture.locks, order)
   if (json) return printableJson({ ...picture, locks })
   if (locks.length === 0) return 'no lock is held'
-  const rows = locks.map(lock => lockCells(lock, showTime))
-  const queues = locks.flatMap(({ key, waiters }) => waiters.map(waiter => [key, ...waiterCells(waiter, showTime)]))
-  const parts = [summary(picture), plainTable(lockTitles, rows)]
-  if (queues.length > 0) parts.push(plainTable(queueTitles, queues))
-  return parts.join('\n\n')
+  const shared = locks.filter(({ kind }) => kind !== 'mutex')
+  const mixed = shared.length > 0
+  const table = (titles: readonly string[], some: readonly SeenLock[], rowsOf: (lock: SeenLock) => string[][]) => {
+    const named = ({ key, kind }: SeenLock) => (mixed ? [key, kindNames[kind]] : [key])
+    const rows = some.flatMap(lock => rowsOf(lock).map(cells => [...named(lock), ...cells]))
+    return rows.length === 0 ? [] : [plainTable(['lock', ...(mixed ? ['kind'] : []), ...titles], rows)]
+  }
+  // What a waiter wants of a mutex goes without saying.
+  const queued = (cells: readonly string[]) => (mixed ? [...cells] : cells.toSpliced(2, 1))
+  return [
+    summary(picture),
+    ...table(lockTitles, locks, lock => [lockCells(lock, showTime).slice(1)]),
+    ...table(holderTitles, shared, ({ holders }) => holders.map(holder => holderCells(holder, showTime))),
+    ...table(queued(queueTitles), locks, ({ waiters }) => waiters.map(waiter => queued(waiterCells(waiter, showTime)))),
+  ].join('\n\n')
 }
 
 /** The figures in one line. */

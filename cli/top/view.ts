@@ -1,5 +1,16 @@
 /** What a person has chosen to see of the picture, and how keys change it. No terminal here. */
-import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, sorted } from '../live/picture.ts'
+import {
+  isSame,
+  type LockName,
+  lockNamed,
+  matching,
+  type Order,
+  orders,
+  type Picture,
+  type SeenLock,
+  sorted,
+} from '../live/picture.ts'
+import { rowsOf } from './queue.ts'
 
 export interface View {
   readonly order: Order
@@ -7,11 +18,11 @@ export interface View {
   /** Only locks with this text; while `typing`, keys go on it. */
   readonly filter: string
   readonly typing: boolean
-  /** Key of the lock that the cursor is on: it stays on it wherever the order takes it. Undefined, or gone: it is in `row`. */
-  readonly selected: string | undefined
+  /** The lock that the cursor is on: it stays on it wherever the order takes it. Undefined, or gone: it is in `row`. */
+  readonly selected: LockName | undefined
   readonly row: number
-  /** Key of the lock whose queue is shown, and the first place of it that is. */
-  readonly opened: string | undefined
+  /** The lock whose holders and queue are shown, and the first row of it that is. */
+  readonly opened: LockName | undefined
   readonly place: number
   readonly help: boolean
 }
@@ -47,7 +58,7 @@ export interface Visible {
 
 export function visible(view: View, picture: Picture | undefined): Visible {
   const rows = sorted(matching(picture?.locks ?? [], view.filter), view.order, view.reversed)
-  const at = rows.findIndex(({ key }) => key === view.selected)
+  const at = rows.findIndex(lock => isSame(lock, view.selected))
   return { rows, cursor: at >= 0 ? at : Math.min(view.row, rows.length - 1) }
 }
 
@@ -96,22 +107,26 @@ function pressInList(view: View, { name, text }: Key, picture: Picture | undefin
     case 'return':
     case 'enter':
     case 'right':
-      return { ...view, opened: rows[cursor]?.key, place: 0 }
+      return { ...view, opened: nameAt(rows, cursor), place: 0 }
   }
   const row = moved(cursor, { name, text }, rows.length, page)
   if (row === undefined) return view
   // At the top it is on whatever comes first.
-  return { ...view, row, selected: row === 0 ? undefined : rows[row]?.key }
+  return { ...view, row, selected: row === 0 ? undefined : nameAt(rows, row) }
 }
 
 function pressInLock(view: View, key: Pick<Key, 'name' | 'text'>, picture: Picture | undefined, page: number): View {
   if (['escape', 'left', 'backspace', 'return', 'enter'].includes(key.name)) {
     return { ...view, opened: undefined, selected: view.opened }
   }
-  const { waiters = [] } = lockNamed(picture, view.opened) ?? {}
-  const last = Math.max(0, waiters.length - page)
+  const last = Math.max(0, rowsOf(lockNamed(picture, view.opened)) - page)
   const place = moved(Math.min(view.place, last), key, last + 1, page)
   return place === undefined ? view : { ...view, place }
+}
+
+function nameAt(rows: readonly SeenLock[], row: number): LockName | undefined {
+  const lock = rows[row]
+  return lock && { key: lock.key, kind: lock.kind }
 }
 
 /** Where a key moves to from a row; undefined: it does not move. */

@@ -43,7 +43,8 @@ ${trend('all', 'Waits in all queues')}
 </section>
 <section id="lock" aria-labelledby="name" hidden>
 <div class="title"><h2 id="name" tabindex="-1"></h2><button type="button" id="close">Close</button></div>
-<dl class="facts">
+<p class="said" id="said" hidden></p>
+<dl class="facts" id="facts">
 <div><dt>held by</dt><dd id="holder"></dd></div>
 <div><dt>for</dt><dd id="for"></dd></div>
 <div><dt>lease ends in</dt><dd><span id="left"></span> <span class="bar" id="bar" aria-hidden="true"><span></span></span></dd></div>
@@ -51,11 +52,19 @@ ${trend('all', 'Waits in all queues')}
 <div><dt>holds</dt><dd id="holds"></dd></div>
 <div><dt>fencing token</dt><dd id="token"></dd></div>
 </dl>
+<table role="table" id="holders" hidden>
+<caption>Holders, the first grant first</caption>
+<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">holds</th><th role="columnheader" scope="col" class="figure part part-title"></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">ends in</th>${
+    mayRelease && markup`<th role="columnheader" scope="col" class="take"></th>`
+  }</tr></thead>
+<tbody role="rowgroup" id="holding"></tbody>
+</table>
+<button type="button" id="others" hidden></button>
 ${mayRelease && markup`<p class="release"><button type="button" id="release">Release…</button> <span id="outcome" role="status"></span></p>`}
 ${trend('one', 'Waits in this queue')}
 <table role="table" id="queue">
 <caption>Queue, in the order of grants</caption>
-<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col" class="figure"><abbr title="position">#</abbr></th><th role="columnheader" scope="col">waits</th><th role="columnheader" scope="col" class="figure">for</th><th role="columnheader" scope="col" class="figure">expires in</th></tr></thead>
+<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col" class="figure"><abbr title="position">#</abbr></th><th role="columnheader" scope="col">waits</th><th role="columnheader" scope="col" class="figure part part-title"></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">expires in</th></tr></thead>
 <tbody role="rowgroup" id="waiting"></tbody>
 </table>
 <p id="nobody" hidden>Nobody is in its queue. Unfair waiters are known to their own processes only.</p>

@@ -1,29 +1,30 @@
 /** Taking a lock away, as the page asks for it. */
 import { LockArgumentError, LockConnectionError } from '../../src/index.ts'
 import type { Connected } from '../connection.ts'
-import { holderOf } from '../description.ts'
+import { holderOf, nameOf } from '../description.ts'
+import { lockOf } from '../kinds.ts'
 import { printable } from '../printable.ts'
+import { showTime } from '../times.ts'
 import type { ReleaseAnswer, ReleaseRequest } from './page/messages.ts'
 
-/**
- * Takes the lock, if its holder is still the one that the page has shown. `log`: what was done, for whoever looks after
- * this program. A call takes the lock from whom it finds; so a change of holders just then remains possible.
- */
+const gone = 'Nothing was released: that holder no longer has it.'
+
+/** Takes the lock from the holder that the page has shown, and from no other. `log`: what was done, for whoever looks after this program. */
 export async function releaseShown(
   { locks }: Connected,
-  { key, token }: ReleaseRequest,
+  { key, kind, id }: ReleaseRequest,
   log: (line: string) => void,
 ): Promise<ReleaseAnswer> {
   try {
-    const state = await locks.inspect(key)
+    const lock = lockOf(locks, key, kind ?? 'mutex')
+    const state = await lock.inspect()
     if (!state.locked) return { released: false, said: 'It was free already.' }
-    const holder = printable(holderOf(state))
-    if (state.fencingToken !== token) {
-      return { released: false, said: `Nothing was released: it has passed on, and is held by ${holder}.` }
-    }
-    if (!(await locks.forceRelease(key))) return { released: false, said: 'It was free already.' }
-    log(`${printable(key)} is released; it was held by ${holder}`)
-    return { released: true, said: `Released. It was held by ${holder}.` }
+    const holder = state.holders.find(each => each.id === id)
+    if (!holder) return { released: false, said: `${gone} It is held by ${printable(holderOf(state))}.` }
+    if (!(await locks.forceRelease(lock, id))) return { released: false, said: gone }
+    const who = printable(`${nameOf(holder)}, for ${showTime(holder.heldFor)}`)
+    log(`${printable(key)} is released; it was held by ${who}`)
+    return { released: true, said: `Released. It was held by ${who}.` }
   } catch (error) {
     if (!(error instanceof LockConnectionError || error instanceof LockArgumentError)) throw error
     return { released: false, said: `That failed: ${printable(error.message)}` }

@@ -18,6 +18,7 @@ import { secureHeaders } from 'hono/secure-headers'
 import { streamSSE } from 'hono/streaming'
 import type { Audience } from './audience.ts'
 import type { ReleaseAnswer, ReleaseRequest } from './page/messages.ts'
+import { lockName } from './page/name.ts'
 import { viewOf } from './view.ts'
 
 export interface Asset {
@@ -96,7 +97,7 @@ export function application({ secret, assets, audience, release }: Site): Hono {
   if (release) {
     app.post(`/${secret}/release`, sameOrigin, ofBoundedSize, async c => {
       const request = requestIn(await c.req.text())
-      return request ? c.json(await release(request)) : c.text('It takes a key, and the token of its holder.\n', 400)
+      return request ? c.json(await release(request)) : c.text('It takes a key, and the id of its holder.\n', 400)
     })
   }
   return app
@@ -140,8 +141,8 @@ function follow(c: Context, audience: Audience): Response {
 
 function requestIn(body: string): ReleaseRequest | undefined {
   try {
-    const { key, token } = JSON.parse(body)
-    return typeof key === 'string' && Number.isSafeInteger(token) ? { key, token } : undefined
+    const { key, kind, id } = JSON.parse(body)
+    return typeof key === 'string' && typeof id === 'string' ? { ...lockName(key, kind), id } : undefined
   } catch {
     return undefined
   }

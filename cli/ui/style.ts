@@ -76,6 +76,9 @@ main:not(.open) #locks thead th:nth-child(1) { width: 38%; }
 #locks tbody tr[aria-current] { background: var(--wash); }
 .key button { display: block; width: 100%; padding: 0; border: 0; border-radius: 2px; background: none; text-align: left; font-weight: 600; overflow: hidden; text-overflow: ellipsis; }
 .key button:hover { text-decoration: underline; }
+.named { display: flex; align-items: baseline; gap: 8px; }
+.named button { width: auto; }
+.kind { flex: none; color: var(--faint); font-size: 13px; }
 .left { display: flex; align-items: center; justify-content: flex-end; gap: 8px; }
 .bar { flex: 0 1 72px; display: inline-block; height: 6px; min-width: 24px; border-radius: 3px; background: var(--grid); overflow: hidden; }
 .bar span { display: block; height: 100%; border-radius: 3px; background: var(--rival); transform: scaleX(var(--share, 0)); transform-origin: left; }
@@ -89,8 +92,13 @@ main:not(.open) #locks thead th:nth-child(1) { width: 38%; }
 .facts dd { overflow-wrap: anywhere; min-height: 1.45em; }
 .facts .bar { width: 72px; margin-left: 6px; vertical-align: 2px; }
 #lock .trend { margin-top: 16px; }
-#queue :is(th, td) { padding: 5px 6px; }
-#queue th:nth-child(1) { width: 40px; } #queue th:nth-child(3) { width: 70px; } #queue th:nth-child(4) { width: 84px; }
+.said { margin: 8px 0 0; overflow-wrap: anywhere; }
+:is(#queue, #holders) :is(th, td) { padding: 5px 6px; }
+#queue th:first-child { width: 40px; } :is(#queue, #holders) .part { width: 62px; } :is(#queue, #holders) .for { width: 70px; } #queue .ends { width: 84px; } #holders .ends { width: 66px; }
+#lock:not(.shared) .part { display: none; }
+#holders .take { width: 76px; text-align: right; }
+#holders button { padding: 0 8px; font-size: 13px; }
+#others { margin-top: 12px; }
 .release { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 12px; }
 #outcome { overflow-wrap: anywhere; }
 abbr { text-decoration: none; }
@@ -129,9 +137,9 @@ dialog form { display: flex; justify-content: flex-end; gap: 12px; margin-top: 2
   #locks .waiters:not(:empty)::after { content: " waiting"; }
   #locks .wait:not(:empty)::before { content: "longest "; }
   #lock { padding: 12px; margin-top: 14px; }
-  #queue td { font-size: 14px; }
-  #queue :is(th, td) { padding: 5px 4px; }
-  #queue th:nth-child(1) { width: 32px; } #queue th:nth-child(3) { width: 62px; } #queue th:nth-child(4) { width: 76px; }
+  :is(#queue, #holders) td { font-size: 14px; }
+  :is(#queue, #holders) :is(th, td) { padding: 5px 4px; }
+  #queue th:first-child { width: 32px; } :is(#queue, #holders) .part { width: 54px; } :is(#queue, #holders) .for { width: 62px; } #queue .ends { width: 76px; } #holders .ends { width: 58px; }
 }
 `
 

@@ -1,10 +1,11 @@
 /** What one viewer sees of the picture. */
-import { count } from '../description.ts'
-import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, sorted } from '../live/picture.ts'
+import { count, holderCell, kindNames, nameOf, sharedBy, shareOf, shareTitles } from '../description.ts'
+import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, seen, sorted } from '../live/picture.ts'
 import { printable } from '../printable.ts'
 import { showTimeBriefly } from '../times.ts'
 import type { Memory } from './memory.ts'
-import type { OpenLock, QueueRow, Row, Table, Totals, View } from './page/messages.ts'
+import type { HolderRow, OpenLock, QueueRow, Row, Shared, Table, Totals, View } from './page/messages.ts'
+import { lockName } from './page/name.ts'
 
 /** The most rows that one viewer is sent each time. */
 const ROWS = 2_000
@@ -24,8 +25,9 @@ export function viewOf(query: Readonly<Record<string, string>>): CheckedView {
     reversed: query['reversed'] === 'true',
     filter,
     rows: wanted(query['rows']),
+    holders: wanted(query['holders']),
     queue: wanted(query['queue']),
-    open: open === '' ? null : open,
+    open: open === '' ? null : lockName(open, query['kind']),
   }
 }
 
@@ -45,45 +47,70 @@ export function tableOf({ locks }: Picture, view: CheckedView, memory: Memory): 
 }
 
 /** The lock that the viewer has opened. It may be free, and so have no place in the picture. */
-export function openOf(picture: Picture, { open, queue }: View, memory: Memory): OpenLock | null {
-  if (open === null) return null
-  const lock = lockNamed(picture, open) ?? free(open)
+export function openOf(picture: Picture, view: View, memory: Memory): OpenLock | null {
+  if (view.open === null) return null
+  const { key, kind = 'mutex' } = view.open
+  const lock =
+    lockNamed(picture, { key, kind }) ?? seen({ key, kind, locked: false, holds: 0, holders: [], waiters: [] })
   return {
     ...rowOf(lock, memory),
-    name: shown(open, Number.POSITIVE_INFINITY),
+    name: shown(key, Number.POSITIVE_INFINITY),
     owner: shown(lock.owner ?? nothing),
     holds: lock.holds,
     token: lock.fencingToken ?? null,
-    trend: memory.trendOf(open),
-    queue: lock.waiters.slice(0, queue).map(queueRow),
-    more: Math.max(0, lock.waiters.length - queue),
+    id: lock.holders[0]?.id ?? null,
+    ...(kind !== 'mutex' && { shared: sharedOf(lock, view.holders) }),
+    trend: memory.trendOf(lock),
+    queue: lock.waiters.slice(0, view.queue).map(queueRow),
+    more: Math.max(0, lock.waiters.length - view.queue),
   }
 }
 
-function free(key: string): SeenLock {
-  return { key, kind: 'mutex', locked: false, holds: 0, holders: [], waiters: [], heldFor: undefined, longestWait: 0 }
-}
-
 function rowOf(lock: SeenLock, memory: Memory): Row {
-  const { key, locked, label, owner = '', heldFor, ttl, waiters, longestWait } = lock
+  const { key, kind, heldFor, timeLeft, waiters, longestWait } = lock
   const name = shown(key)
   return {
     key,
+    ...(kind !== 'mutex' && { kind, kindName: kindNames[kind] }),
     ...(name !== key && { name }),
-    holder: locked ? shown(label || owner) : nothing,
+    holder: shown(holderCell(lock)),
     heldFor: heldFor === undefined ? '' : showTimeBriefly(heldFor),
-    left: ttl === undefined ? '' : showTimeBriefly(ttl),
+    left: timeLeft === undefined ? '' : showTimeBriefly(timeLeft),
     share: memory.shareLeft(lock) ?? null,
     waiters: waiters.length === 0 ? '' : count(waiters.length),
     longestWait: waiters.length === 0 ? '' : showTimeBriefly(longestWait),
   }
 }
 
-function queueRow({ id, label, owner, position, waited, expiresIn }: SeenLock['waiters'][number]): QueueRow {
+function sharedOf(lock: SeenLock, most: number): Shared {
+  const { kind, holders } = lock
+  return {
+    said: sharedBy(lock),
+    title: shareTitles[kind],
+    holders: holders.slice(0, most).map(holderRow),
+    more: Math.max(0, holders.length - most),
+  }
+}
+
+function holderRow(holder: SeenLock['holders'][number]): HolderRow {
+  const { id, heldFor, ttl } = holder
+  return {
+    id,
+    holder: shown(nameOf(holder)),
+    part: shareOf(holder),
+    heldFor: showTimeBriefly(heldFor),
+    left: showTimeBriefly(ttl),
+  }
+}
+
+function queueRow(waiter: SeenLock['waiters'][number]): QueueRow {
+  const { id, position, waited, expiresIn } = waiter
+  const part = shareOf(waiter)
   return {
     id,
     position,
-    waiter: shown(label || owner),
+    waiter: shown(nameOf(waiter)),
+    ...(part !== '' && { part }),
     waited: showTimeBriefly(waited),
     left: showTimeBriefly(expiresIn),
   }

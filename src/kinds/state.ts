@@ -72,7 +72,7 @@ export interface LockState {
   readonly permits?: number
   /** Of a semaphore: how many of them are taken. @since 0.2.0 */
   readonly taken?: number
-  /** All that hold it: of a mutex, one at most. @since 0.2.0 */
+  /** All that hold it, in the order of their grants: of a mutex, one at most. @since 0.2.0 */
   readonly holders: readonly HolderState[]
   /** The fair queue in grant order. Unfair waiters are known to their own clients only. @since 0.1.0 */
   readonly waiters: readonly WaiterState[]

@@ -312,6 +312,17 @@ test('many holders and waiters are shown as they are, page by page', async () =>
   expect(await semaphore.inspect()).toMatchObject({ taken: 0, holders: [], waiters: [] })
 })
 
+test('holders stand in the order of their grants, whichever lease ends first', async () => {
+  const key = freshKey()
+  const semaphore = client().semaphore(key, 4)
+  const leases: Lease[] = []
+  for (const lease of [40_000, 30_000, 20_000, 10_000]) leases.push(await semaphore.lock({ lease }))
+  const { holders, fencingToken, ttl = 0 } = await semaphore.inspect()
+  expect(holders.map(({ id }) => id)).toEqual(leases.map(({ id }) => id))
+  expect(fencingToken).toBe(leases[0]!.fencingToken)
+  expect(ttl).toBeGreaterThan(30_000)
+})
+
 test('as a part of several locks', async () => {
   const [locks, other] = clients(2)
   const [a, b] = [freshKey(), freshKey()]

@@ -1,6 +1,7 @@
 /** The table of locks: its rows, what it is ordered by, what it is filtered by, and how much of it is shown. */
 import { drawShare, element, inside, made, say, show } from './dom.ts'
-import type { Row, Table, View } from './messages.ts'
+import type { LockName, Row, Table, View } from './messages.ts'
+import { lockName, textOf } from './name.ts'
 import { type RowOf, Rows } from './rows.ts'
 
 type Wanted = Pick<View, 'sort' | 'reversed' | 'filter' | 'rows'>
@@ -17,16 +18,12 @@ export class List {
   readonly #more = element<HTMLButtonElement>('more')
   readonly #heads = [...document.querySelectorAll<HTMLElement>('#locks [data-order]')]
   #shown = STEP
-  #open: string | null = null
+  #open: string | undefined
 
   /** `change`: something else is wanted. `open`: a lock was chosen. */
-  constructor(change: (wanted: Partial<Wanted>) => void, open: (key: string) => void) {
+  constructor(change: (wanted: Partial<Wanted>) => void, open: (lock: LockName) => void) {
     this.#change = change
-    this.#rows = new Rows(
-      element('rows'),
-      row => row.key,
-      row => this.#row(row, open),
-    )
+    this.#rows = new Rows<Row>(element('rows'), textOf, row => this.#row(row, open))
     let typing: number | undefined
     this.#filter.addEventListener('input', () => {
       clearTimeout(typing)
@@ -42,9 +39,10 @@ export class List {
   }
 
   /** What is wanted now, on the controls. */
-  want({ sort, reversed, filter, rows, open }: View): void {
+  want(view: View): void {
+    const { sort, reversed, filter, rows, open } = view
     this.#shown = rows
-    this.#open = open
+    this.#open = open ? textOf(open) : undefined
     if (document.activeElement !== this.#filter) this.#filter.value = filter
     for (const head of this.#heads) {
       const order = head.dataset['order'] ?? ''
@@ -54,7 +52,7 @@ export class List {
       head.dataset['reversed'] = String(here && reversed)
       head.ariaSort = !here ? 'none' : rising === reversed ? 'descending' : 'ascending'
     }
-    for (const row of document.querySelectorAll<HTMLElement>('#rows tr')) mark(row, row.dataset['key'] === open)
+    for (const row of document.querySelectorAll<HTMLElement>('#rows tr')) mark(row, row.dataset['lock'] === this.#open)
   }
 
   draw({ locks, matching, rows }: Table): void {
@@ -70,13 +68,17 @@ export class List {
   }
 
   /** Puts the focus on a lock, where it was when it was opened. */
-  focus(key: string): void {
-    const row = [...document.querySelectorAll<HTMLElement>('#rows tr')].find(({ dataset }) => dataset['key'] === key)
+  focus(lock: LockName): void {
+    const text = textOf(lock)
+    const row = [...document.querySelectorAll<HTMLElement>('#rows tr')].find(({ dataset }) => dataset['lock'] === text)
     if (row) inside(row, 'button').focus()
   }
 
-  #row({ key }: Row, open: (key: string) => void): RowOf<Row> {
+  #row({ key, kind, kindName = '' }: Row, open: (lock: LockName) => void): RowOf<Row> {
     const name = made('button', { type: 'button' })
+    const kindOf = made('span', { class: 'kind' })
+    say(kindOf, kindName)
+    const lock = lockName(key, kind)
     const cells = {
       holder: made('bdi', { dir: 'ltr' }),
       held: cell('held figure'),
@@ -88,16 +90,20 @@ export class List {
     const row = made(
       'tr',
       { role: 'row' },
-      made('th', { role: 'rowheader', scope: 'row', class: 'key' }, name),
+      made(
+        'th',
+        { role: 'rowheader', scope: 'row', class: 'key' },
+        kind ? made('div', { class: 'named' }, name, kindOf) : name,
+      ),
       cell('holder', cells.holder),
       cells.held,
       cell('time figure', made('div', { class: 'left' }, cells.bar, cells.text)),
       cells.waiters,
       cells.wait,
     )
-    row.dataset['key'] = key
-    row.addEventListener('click', () => open(key))
-    mark(row, key === this.#open)
+    row.dataset['lock'] = textOf(lock)
+    row.addEventListener('click', () => open(lock))
+    mark(row, textOf(lock) === this.#open)
     return {
       element: row,
       update({ name: shown = key, holder, heldFor, left, share, waiters, longestWait }) {

@@ -1,23 +1,40 @@
-/** The lock that is open: its holder, and its queue as it moves. */
+/** The lock that is open: its holders, and its queue as it moves. */
 import { drawShare, element, made, say, show } from './dom.ts'
-import type { OpenLock, QueueRow } from './messages.ts'
+import type { HolderRow, OpenLock, QueueRow, Shared, View } from './messages.ts'
+import { textOf } from './name.ts'
 import { type RowOf, Rows } from './rows.ts'
 import { drawTrend } from './trend.ts'
 
-/** How many rows of the queue are added at a time. */
+/** How many rows of the holders or of the queue are added at a time. */
 const STEP = 100
+
+interface Wishes {
+  close(): void
+  /** More of its holders, or of its queue, is wanted. */
+  more(wanted: Partial<Pick<View, 'holders' | 'queue'>>): void
+  /** It is to be taken from this holder. Absent: that is not allowed. */
+  readonly release?: (lock: OpenLock, holder: HolderRow) => void
+}
 
 export class LockPanel {
   readonly #panel = element('lock')
   readonly #further = element<HTMLButtonElement>('further')
-  readonly #rows = new Rows<QueueRow>(element('waiting'), ({ id }) => id, queueRow, true)
+  readonly #others = element<HTMLButtonElement>('others')
+  readonly #queue = new Rows<QueueRow>(element('waiting'), ({ id }) => id, queueRow, true)
+  readonly #holders: Rows<HolderRow>
   /** As it was drawn last. */
   shown: OpenLock | undefined
 
-  /** `further`: more of the queue is wanted. */
-  constructor(close: () => void, further: (queue: number) => void) {
+  constructor({ close, more, release }: Wishes) {
+    const take = release && ((holder: HolderRow) => this.shown && release(this.shown, holder))
+    this.#holders = new Rows(
+      element('holding'),
+      ({ id }) => id,
+      () => holderRow(take),
+    )
     element('close').addEventListener('click', close)
-    this.#further.addEventListener('click', () => further((this.shown?.queue.length ?? 0) + STEP))
+    this.#further.addEventListener('click', () => more({ queue: (this.shown?.queue.length ?? 0) + STEP }))
+    this.#others.addEventListener('click', () => more({ holders: (this.shown?.shared?.holders.length ?? 0) + STEP }))
     document.addEventListener('keydown', ({ key, target }) => {
       // In a question, and in a field, the key has a meaning of its own.
       const taken = document.querySelector('dialog[open]') || target instanceof HTMLInputElement
@@ -26,13 +43,13 @@ export class LockPanel {
   }
 
   /** What it shows is of another lock from now on, or of none. */
-  open(key: string | null): void {
-    if (key === null || this.shown?.key !== key) {
+  open(lock: View['open']): void {
+    if (!lock || !this.shown || textOf(this.shown) !== textOf(lock)) {
       this.#fill(nothing)
       this.shown = undefined
     }
-    element('main').classList.toggle('open', key !== null)
-    show(this.#panel, key !== null)
+    element('main').classList.toggle('open', lock !== null)
+    show(this.#panel, lock !== null)
   }
 
   draw(lock: OpenLock): void {
@@ -41,8 +58,9 @@ export class LockPanel {
   }
 
   #fill(lock: OpenLock): void {
-    const { name = lock.key, holder, heldFor, left, share, owner, holds, token, trend, queue, more } = lock
+    const { name = lock.key, holder, heldFor, left, share, owner, holds, token, shared, trend, queue, more } = lock
     say(element('name'), name)
+    this.#share(shared)
     say(element('holder'), token === null ? 'nobody' : holder)
     say(element('for'), heldFor || '–')
     say(element('left'), left || '–')
@@ -51,11 +69,25 @@ export class LockPanel {
     say(element('holds'), String(holds))
     say(element('token'), token === null ? '–' : String(token))
     drawTrend(element('trend-one'), trend)
-    this.#rows.show(queue)
+    this.#queue.show(queue)
     show(element('queue'), queue.length > 0)
     show(element('nobody'), queue.length === 0)
     show(this.#further, more > 0)
     say(this.#further, `Show ${Math.min(STEP, more)} more of ${more} behind them`)
+  }
+
+  /** Of a lock that may have several holders: all of them, in place of the one. */
+  #share(shared: Shared | undefined): void {
+    const { said = '', title = '', holders = [], more = 0 } = shared ?? {}
+    say(element('said'), said)
+    show(element('said'), shared !== undefined)
+    show(element('facts'), shared === undefined)
+    show(element('holders'), holders.length > 0)
+    this.#panel.classList.toggle('shared', shared !== undefined)
+    for (const head of this.#panel.querySelectorAll('.part-title')) say(head, title)
+    this.#holders.show(holders)
+    show(this.#others, more > 0)
+    say(this.#others, `Show ${Math.min(STEP, more)} more of ${more} other holders`)
   }
 
   focus(): void {
@@ -67,25 +99,49 @@ export class LockPanel {
 /** Until the first picture of a lock is there, nothing of another one is to be taken for it. */
 const nothing: OpenLock = {
   ...{ key: '', name: '…', holder: '', heldFor: '', left: '', share: null, waiters: '', longestWait: '' },
-  ...{ owner: '', holds: 0, token: null, queue: [], more: 0 },
+  ...{ owner: '', holds: 0, token: null, id: null, queue: [], more: 0 },
   trend: { longest: '', median: '', top: '', area: '', line: '', middle: '' },
 }
 
+function holderRow(take: ((holder: HolderRow) => void) | undefined): RowOf<HolderRow> {
+  const [holder, part, heldFor, left] = [made('bdi', { dir: 'ltr' }), figure('part'), figure(), figure()]
+  const name = made('td', { role: 'cell' }, holder)
+  const button = made('button', { type: 'button' })
+  say(button, 'Take…')
+  let shown: HolderRow | undefined
+  button.addEventListener('click', () => shown && take?.(shown))
+  const taking = take ? [made('td', { role: 'cell', class: 'take' }, button)] : []
+  return {
+    element: made('tr', { role: 'row' }, name, part, heldFor, left, ...taking),
+    update(row) {
+      shown = row
+      say(holder, row.holder)
+      name.title = row.holder
+      button.title = `Take it from ${row.holder}`
+      say(part, row.part)
+      say(heldFor, row.heldFor)
+      say(left, row.left)
+    },
+  }
+}
+
 function queueRow(): RowOf<QueueRow> {
-  const [position, waiter, waited, left] = [figure(), made('bdi', { dir: 'ltr' }), figure(), figure()]
+  const [position, part, waited, left] = [figure(), figure('part'), figure(), figure()]
+  const waiter = made('bdi', { dir: 'ltr' })
   const name = made('td', { role: 'cell' }, waiter)
   return {
-    element: made('tr', { role: 'row' }, position, name, waited, left),
+    element: made('tr', { role: 'row' }, position, name, part, waited, left),
     update(row) {
       say(position, String(row.position))
       say(waiter, row.waiter)
       name.title = row.waiter
+      say(part, row.part ?? '')
       say(waited, row.waited)
       say(left, row.left)
     },
   }
 }
 
-function figure(): HTMLElement {
-  return made('td', { role: 'cell', class: 'figure' })
+function figure(name = ''): HTMLElement {
+  return made('td', { role: 'cell', class: `${name} figure`.trim() })
 }

@@ -2,23 +2,23 @@
 import { element, say, show } from './dom.ts'
 import { List } from './list.ts'
 import { LockPanel } from './lock.ts'
-import type { Frame, View } from './messages.ts'
+import type { Frame, LockName, View } from './messages.ts'
+import { lockName, textOf } from './name.ts'
 import { offerRelease } from './release.ts'
 import { type Condition, Stream } from './stream.ts'
 import { drawTrend } from './trend.ts'
 
 /** How much is shown of the table and of a queue at first. */
 const FIRST = 100
+/** Of the holders of a lock, behind which its queue stands. */
+const FIRST_HOLDERS = 20
 
 // What is wanted stands behind the # of the address, which is not sent: so it survives a reload, and can be kept.
 let view = wantedBy(location.hash)
 
 const list = new List(want, open)
-const panel = new LockPanel(
-  () => close(),
-  queue => want({ queue }),
-)
 const release = offerRelease(() => panel.shown)
+const panel = new LockPanel({ close, more: want, ...(release && { release: release.ask }) })
 const stream = new Stream(draw, tell)
 
 addEventListener('hashchange', () => {
@@ -40,18 +40,18 @@ function want(change: Partial<View>): void {
 }
 
 /** On a narrow screen the lock takes the place of the list: the way back is the browser's, too. */
-function open(key: string): void {
-  if (key !== view.open) {
+function open(lock: LockName): void {
+  if (!view.open || textOf(lock) !== textOf(view.open)) {
     history.pushState(null, '')
-    want({ open: key, queue: FIRST })
+    want({ open: lock, holders: FIRST_HOLDERS, queue: FIRST })
   }
   panel.focus()
 }
 
 function close(): void {
-  const { open: key } = view
+  const { open: lock } = view
   want({ open: null })
-  if (key !== null) list.focus(key)
+  if (lock) list.focus(lock)
 }
 
 function draw({ totals, trend, table, lock }: Frame): void {
@@ -59,7 +59,7 @@ function draw({ totals, trend, table, lock }: Frame): void {
   if (trend) drawTrend(element('trend-all'), trend)
   if (table) list.draw(table)
   if (lock) panel.draw(lock)
-  release.draw()
+  release?.draw()
 }
 
 function tell(condition: Condition): void {
@@ -95,18 +95,21 @@ function addressOf({ sort, reversed, filter, open }: View): string {
   if (sort !== 'key') query.set('sort', sort)
   if (reversed) query.set('reversed', 'true')
   if (filter !== '') query.set('filter', filter)
-  if (open !== null) query.set('open', open)
+  if (open) query.set('open', open.key)
+  if (open?.kind) query.set('kind', open.kind)
   return query.toString()
 }
 
 function wantedBy(hash: string): View {
   const query = new URLSearchParams(hash.slice(1))
+  const key = query.get('open')
   return {
     sort: query.get('sort') ?? 'key',
     reversed: query.get('reversed') === 'true',
     filter: query.get('filter') ?? '',
     rows: FIRST,
+    holders: FIRST_HOLDERS,
     queue: FIRST,
-    open: query.get('open'),
+    open: key === null ? null : lockName(key, query.get('kind')),
   }
 }

@@ -44,14 +44,23 @@ export interface Table {
   readonly rows: readonly Row[]
 }
 
-export interface Row {
+/** A key has one lock of each kind. */
+export interface LockName {
   readonly key: string
+  /** Absent: it is the mutex. */
+  readonly kind?: 'readWrite' | 'semaphore'
+}
+
+export interface Row extends LockName {
+  /** The kind for the eye. */
+  readonly kindName?: string
   /** The key for the eye. Absent: it is the key itself. */
   readonly name?: string
   readonly holder: string
   readonly heldFor: string
+  /** Of the lease that ends first. */
   readonly left: string
-  /** Of the longest that the lease was seen to have left, 0..1. Null: nobody holds it. */
+  /** Of the longest that this lease was seen to have left, 0..1. Null: nobody holds it. */
   readonly share: number | null
   readonly waiters: string
   readonly longestWait: string
@@ -60,18 +69,42 @@ export interface Row {
 export interface OpenLock extends Row {
   readonly owner: string
   readonly holds: number
-  /** Of the holder; null: nobody holds it. */
+  /** Of the first holder; null: nobody holds it. */
   readonly token: number | null
+  readonly id: string | null
+  /** Of a lock that may have several holders. */
+  readonly shared?: Shared
   readonly trend: TrendLines
   readonly queue: readonly QueueRow[]
   /** Waiters behind those in `queue`. */
   readonly more: number
 }
 
+export interface Shared {
+  /** What it is, and how much of it is taken. */
+  readonly said: string
+  /** What a holder has of it, and a waiter wants: title of a column. */
+  readonly title: string
+  readonly holders: readonly HolderRow[]
+  /** Holders behind those in `holders`. */
+  readonly more: number
+}
+
+export interface HolderRow {
+  readonly id: string
+  readonly holder: string
+  /** What it has of the lock. */
+  readonly part: string
+  readonly heldFor: string
+  readonly left: string
+}
+
 export interface QueueRow {
   readonly id: string
   readonly position: number
   readonly waiter: string
+  /** What it wants of a lock that may have several holders. */
+  readonly part?: string
   readonly waited: string
   readonly left: string
 }
@@ -81,17 +114,17 @@ export interface View {
   readonly sort: string
   readonly reversed: boolean
   readonly filter: string
-  /** How many rows of the table, and of the queue. */
+  /** How many rows of the table, of the holders of the lock that is looked at, and of its queue. */
   readonly rows: number
+  readonly holders: number
   readonly queue: number
-  /** The key of the lock that is looked at. */
-  readonly open: string | null
+  /** The lock that is looked at. */
+  readonly open: LockName | null
 }
 
-export interface ReleaseRequest {
-  readonly key: string
+export interface ReleaseRequest extends LockName {
   /** Of the holder that the page has shown: nobody else is to lose the lock. */
-  readonly token: number
+  readonly id: string
 }
 
 /** `said`: what happened, as a sentence. */

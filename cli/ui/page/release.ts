@@ -1,44 +1,58 @@
-/** Taking a lock from its holder: asked first, then sent with the token of the holder that was shown. */
+/** Taking a lock from a holder: asked first, then sent with the id of the holder that was shown. */
 import { element, say } from './dom.ts'
-import type { OpenLock, ReleaseAnswer, ReleaseRequest } from './messages.ts'
+import type { HolderRow, OpenLock, ReleaseAnswer, ReleaseRequest } from './messages.ts'
+import { lockName, textOf } from './name.ts'
 
-/** Does nothing on a page that is read-only: there is no button then, and no answer to such a request. */
-export function offerRelease(shown: () => OpenLock | undefined): { draw(): void } {
+/** A holder as far as the question shows it. */
+type Shown = Pick<HolderRow, 'id' | 'holder' | 'heldFor'>
+
+export interface Release {
+  draw(): void
+  /** To take a lock from this one of its holders. */
+  ask(lock: OpenLock, holder: Shown): void
+}
+
+/** Undefined on a page that is read-only: there is no button then, and no answer to such a request. */
+export function offerRelease(shown: () => OpenLock | undefined): Release | undefined {
   const button = document.getElementById('release') as HTMLButtonElement | null
-  if (!button) return { draw() {} }
+  if (!button) return undefined
   const dialog = element<HTMLDialogElement>('confirm')
-  let asking: OpenLock | undefined
+  let asking: ReleaseRequest | undefined
   /** What is said is about this lock. */
   let about: string | undefined
 
-  button.addEventListener('click', () => {
-    asking = shown()
-    if (!asking || asking.token === null) return
-    const { key, name = key, holder, heldFor, queue, more } = asking
+  const ask = ({ key, kind, name = key, queue, more }: OpenLock, { id, holder, heldFor }: Shown) => {
+    asking = { ...lockName(key, kind), id }
     say(element('taken'), name)
     say(element('from'), `Held by ${holder} for ${heldFor}. ${waiting(queue.length + more)}`)
     dialog.returnValue = 'no'
     dialog.showModal()
+  }
+  button.addEventListener('click', () => {
+    const lock = shown()
+    if (lock && lock.id !== null) ask(lock, { ...lock, id: lock.id })
   })
   dialog.addEventListener('close', async () => {
-    if (dialog.returnValue !== 'yes' || !asking || asking.token === null) return
-    const { key, token } = asking
-    about = key
+    if (dialog.returnValue !== 'yes' || !asking) return
+    const lock = textOf(asking)
+    about = lock
     say(element('outcome'), 'Asking Redis …')
     button.disabled = true
-    const said = await send({ key, token })
+    const said = await send(asking)
     button.disabled = false
-    if (about === key) say(element('outcome'), said)
+    if (about === lock) say(element('outcome'), said)
   })
 
   return {
     draw() {
       const lock = shown()
-      button.hidden = !lock || lock.token === null
-      if (lock?.key === about) return
+      // Of a lock that may have several holders, each has a button of its own.
+      button.hidden = !lock || lock.id === null || lock.shared !== undefined
+      if (lock && textOf(lock) === about) return
       about = undefined
       say(element('outcome'), '')
     },
+    ask,
   }
 }
 

@@ -36,14 +36,16 @@ export class Stream {
     addEventListener('pageshow', () => this.#open())
   }
 
-  look({ sort, reversed, filter, rows, queue, open }: View): void {
+  look({ sort, reversed, filter, rows, holders, queue, open }: View): void {
     const query = {
       sort,
       filter,
       reversed: String(reversed),
       rows: String(rows),
+      holders: String(holders),
       queue: String(queue),
-      open: open ?? '',
+      open: open?.key ?? '',
+      kind: open?.kind ?? '',
     }
     this.#address = `events?${new URLSearchParams(query)}`
     this.#close()

@@ -8,6 +8,7 @@ import type { scripts } from './semaphore/scripts.generated.ts'
 
 /** What was found of one lock. */
 export interface Found {
+  /** In the order of their grants. */
   readonly holders: readonly HolderState[]
   /** In the order of their queues, one queue behind the other. */
   readonly waiters: readonly WaiterState[]
@@ -56,7 +57,9 @@ export class PermitsInspection extends QueuedInspection {
       for (const waiter of page.waiters) if (!waiters.has(waiter.id)) waiters.set(waiter.id, waiter)
       for (const number of page.numbers) if (!latest || number[0] > latest[0]) latest = number
     } while (page.holders.length === PAGE || ends.length > 0)
-    return this.#stateOf(key, { holders: [...holders.values()], waiters: [...waiters.values()], permits: latest?.[1] })
+    // By their grants: the order of their deadlines changes with each renewal.
+    const byGrant = [...holders.values()].sort((a, b) => a.fencingToken - b.fencingToken)
+    return this.#stateOf(key, { holders: byGrant, waiters: [...waiters.values()], permits: latest?.[1] })
   }
 
   async isLocked(key: string): Promise<boolean> {
@@ -116,7 +119,7 @@ export function stateOfSemaphore(key: string, { holders, waiters, permits }: Fou
   }
 }
 
-/** The holder whose lease ends first stands for all. */
+/** The first of them stands for all. */
 export function firstOf(holders: readonly HolderState[]) {
   const [first] = holders
   return {

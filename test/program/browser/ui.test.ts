@@ -130,6 +130,60 @@ describe('one lock', () => {
     expect(complaints).toEqual([])
   })
 
+  test('with several holders has all of them, and more on request, and the queue behind', async () => {
+    const key = freshKey('quota')
+    const semaphores = [1, 2, 3, 4, 5].map(i => client({ label: `web-${i}` }).semaphore(key, 5))
+    const leases = []
+    for (const [i, semaphore] of semaphores.slice(0, 3).entries()) {
+      leases.push(await semaphore.lock({ permits: i === 0 ? 2 : 1 }))
+    }
+    for (const [i, semaphore] of semaphores.slice(3).entries()) {
+      semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // most get no turn
+      await expect.poll(async () => (await semaphore.inspect()).waiters.length).toBe(i + 1)
+    }
+    await held(client({ label: 'the mutex' }), key)
+    const { address } = await openSite([`${key}*`])
+    const { page, complaints } = await openPage(browser, address)
+    await expectTexts(page, keys, [key, `${key}semaphore`])
+    await expectTexts(page, '#rows .holder', ['the mutex', '4/5 web-1 +2'])
+    await page.click(`#rows tr:nth-child(2) button`)
+    await expectTexts(page, '#said', ['semaphore: 4 of 5 permits taken by 3 holders, 2 waiting'])
+    await expectTexts(page, '#holding td:nth-child(1)', ['web-1', 'web-2', 'web-3'])
+    await expectTexts(page, '#holding .part', ['2', '1', '1'])
+    await expectTexts(page, queue, ['web-4', 'web-5'])
+    await expectTexts(page, '#waiting .part', ['2', '2'])
+    expect(await page.$eval('#facts', facts => facts.checkVisibility())).toBe(false)
+    expect(await page.$('#holding button')).toBeNull()
+    await leases[0]!.release()
+    await expectTexts(page, '#holding td:nth-child(1)', ['web-2', 'web-3', 'web-4'])
+    await page.reload()
+    await expectTexts(page, '#holding td:nth-child(1)', ['web-2', 'web-3', 'web-4'])
+
+    await page.click(`#rows tr:nth-child(1) button`)
+    await expectTexts(page, '#holder', ['the mutex'])
+    expect(await page.$eval('#holders', table => table.checkVisibility())).toBe(false)
+    expect(await page.$$eval('#said, #others, .part', found => found.some(each => each.checkVisibility()))).toBe(false)
+    expect(complaints).toEqual([])
+  })
+
+  test('shows the first of many holders, and the rest on request', async () => {
+    const key = freshKey('crowd')
+    const crowd = client({ label: 'crowd' }).semaphore(key, 30)
+    await Promise.all(Array.from({ length: 30 }, () => crowd.lock()))
+    crowd.lock({ fair: true }).catch(() => {}) // it waits until the client is closed
+    const { address } = await openSite([`${key}*`])
+    const { page, complaints } = await openPage(browser, address, { width: 400, height: 800 })
+    await page.locator(`${keys} button`).click()
+    await expect.poll(() => texts(page, '#holding tr')).toHaveLength(20)
+    await expectTexts(page, '#others', ['Show 10 more of 10 other holders'])
+    await expectTexts(page, queue, ['crowd'])
+    expect(await overflow(page)).toBe(0)
+    await page.click('#others')
+    await expect.poll(() => texts(page, '#holding tr')).toHaveLength(30)
+    expect(await page.$eval('#others', button => button.checkVisibility())).toBe(false)
+    expect(complaints).toEqual([])
+  })
+
   test('stays open when it is free, and over a reload; the way back closes it', async () => {
     const key = freshKey('free')
     const [lease] = await held(client({ label: 'the holder' }), key)

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { tls } from '../../kit/topologies/tls.ts'
@@ -43,6 +43,8 @@ describe('words that mean nothing: 64, and the nearest name that does', () => {
     [['demo', '--no-lok'], `unknown option '--no-lok' (Did you mean --no-lock?)`],
     [['completion', 'basch'], `Allowed choices are bash, zsh, fish.`],
     [['inspect', 'a', 'b'], 'too many arguments'],
+    [['inspect', 'a', '--kind', 'lock'], 'Allowed choices are mutex, readWrite, semaphore.'],
+    [['release', '--force', 'a', '--holder', 'x'], 'It must be the id of a holder, as inspect shows it.'],
     [['--url', 'redis://127.0.0.1:1', 'lst'], `unknown command 'lst' (Did you mean list?)`],
     [['--json', 'list'], `unknown option '--json'; baton --help says what there is`],
     [['--prefix', 'x', 'demo'], `unknown option '--prefix'; baton --help says what there is`],
@@ -80,6 +82,32 @@ describe('a command line of run that is none', () => {
     const ended = await baton(...args)
     expect(ended.errors).toContain(message)
     expectRefusal(ended, 64, '')
+  })
+})
+
+describe('options of run that say of no lock which it is', () => {
+  test.each([
+    [['--permits', '0'], 'It must be a whole number from 1.'],
+    [['--permits', '1.5'], 'It must be a whole number from 1.'],
+    [['--permits', '9007199254740993'], 'It must be a whole number from 1.'],
+    [['--permits', '2', '--take', 'two'], 'It must be a whole number from 1.'],
+    [['--permits', '2', '--take', '3'], '--take 3 is more than --permits 2'],
+    [['--take', '1'], '--take needs --permits'],
+    [['--permits', '2', '--and', 'b'], `'--permits <n>' cannot be used with option '--and <key>'`],
+    [['--and', 'b', '--take', '1'], '--take needs --permits'],
+    [['--read', '--write'], `'--read' cannot be used with option '--write'`],
+    [['--read', '--permits', '2'], `cannot be used with option '--read'`],
+    [['--write', '--permits', '2'], `cannot be used with option '--write'`],
+    [['--read', '--and', 'b'], `'--read' cannot be used with option '--and <key>'`],
+    [['--write', '--and', 'b'], `'--write' cannot be used with option '--and <key>'`],
+    [['--write', '--take', '2'], '--take needs --permits'],
+    [['--and', ''], 'key is ""'],
+  ])('%j', async (options, message) => {
+    const key = freshKey()
+    const ended = await baton('run', key, ...options, '--', 'true')
+    expect(ended.errors).toContain(message)
+    expectRefusal(ended, 64, '')
+    expect(await keysWith(plainRedis(), key)).toEqual([])
   })
 })
 

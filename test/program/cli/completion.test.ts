@@ -46,6 +46,13 @@ describe('what may come next', () => {
     [['hidden', '--json', 'x'], { kind: 'files' }],
     [['inspect', 'a'], { kind: 'keys', beginning: 'a' }],
     [['run', ''], { kind: 'keys', beginning: '' }],
+    [['run', 'a', '--and', 'b'], { kind: 'keys', beginning: 'b' }],
+    [['run', 'a', '--and', 'b', ''], ['--']],
+    [['run', 'a', '--permits', ''], []],
+    [
+      ['inspect', 'a', '--kind', ''],
+      ['mutex', 'readWrite', 'semaphore'],
+    ],
     [['inspect', 'a\\ b\\'], { kind: 'keys', beginning: 'a b' }],
     [['inspect', 'key', ''], []],
     [['inspect', '--prefix', 'p', '--url=u', ''], { kind: 'keys', beginning: '', prefix: 'p', url: 'u' }],

@@ -1,6 +1,6 @@
 /** Pictures for tests of what is made of them. */
 import { type Picture, pictureOf, type SeenLock, seen } from '../../../cli/live/picture.ts'
-import type { WaiterState } from '../../../src/index.ts'
+import type { HolderState, WaiterState } from '../../../src/index.ts'
 
 /** The server's time of day in these pictures, in ms. */
 const NOW = 1_000_000
@@ -14,29 +14,58 @@ interface Shown {
   readonly waits?: readonly number[]
 }
 
-/** A lock that is held, unless `ttl` is 0. */
+/** A mutex that is held, unless `ttl` is 0. */
 export function lockSeen(
   key: string,
   { label = 'someone', heldFor = 1_000, ttl = 20_000, waits = [] }: Shown = {},
 ): SeenLock {
-  const waiters = waits.map((waited, i): WaiterState => {
-    const position = i + 1
-    return {
-      id: `id-${position}`,
-      owner: `owner-${position}`,
-      label: `waiter-${position}`,
-      position,
-      waited,
-      expiresIn: 9_000,
-    }
-  })
+  const waiters = waits.map(waiter)
   if (ttl === 0) return seen({ key, kind: 'mutex', locked: false, holds: 0, holders: [], waiters })
-  const fencingToken = (NOW - heldFor) * 1_000
-  const who = { owner: 'an owner', label, fencingToken, ttl }
-  const holders = [{ id: 'an id', heldFor, ...who }]
+  const holders = [holder({ label, heldFor, ttl })]
+  const [{ id, heldFor: _, ...who }] = holders as [HolderState]
   return seen({ key, kind: 'mutex', locked: true, ...who, holds: 1, holders, waiters })
+}
+
+type ShownHolder = Partial<Pick<HolderState, 'id' | 'label' | 'heldFor' | 'ttl' | 'mode' | 'permits'>>
+
+/** A semaphore of five permits, whose waiters want two each. */
+export function semaphoreSeen(key: string, holders: readonly ShownHolder[], waits: readonly number[] = []): SeenLock {
+  const all = holders.map(each => holder({ permits: 1, ...each }))
+  const taken = all.reduce((sum, { permits = 0 }) => sum + permits, 0)
+  const waiters = waits.map((waited, i) => ({ ...waiter(waited, i), permits: 2 }))
+  return sharedSeen({ key, kind: 'semaphore', permits: 5, taken }, all, waiters)
+}
+
+/** A read-write lock, for which writers wait. */
+export function readWriteSeen(key: string, holders: readonly ShownHolder[], waits: readonly number[] = []): SeenLock {
+  const waiters = waits.map((waited, i) => ({ ...waiter(waited, i), mode: 'write' as const }))
+  return sharedSeen({ key, kind: 'readWrite' }, holders.map(holder), waiters)
+}
+
+type Named = Pick<SeenLock, 'key' | 'kind' | 'permits' | 'taken'>
+
+function sharedSeen(named: Named, holders: readonly HolderState[], waiters: readonly WaiterState[]): SeenLock {
+  const { owner, label, fencingToken, ttl } = holders[0] ?? {}
+  const first = owner === undefined ? {} : { owner, label, fencingToken, ttl }
+  return seen({ ...named, locked: holders.length > 0, ...first, holds: holders.length, holders, waiters } as SeenLock)
 }
 
 export function picture(...locks: SeenLock[]): Picture {
   return pictureOf(locks)
+}
+
+function holder({ id = 'an id', label = 'someone', heldFor = 1_000, ttl = 20_000, ...what }: ShownHolder): HolderState {
+  return { id, owner: 'an owner', label, ...what, fencingToken: (NOW - heldFor) * 1_000, heldFor, ttl }
+}
+
+function waiter(waited: number, i: number): WaiterState {
+  const position = i + 1
+  return {
+    id: `id-${position}`,
+    owner: `owner-${position}`,
+    label: `waiter-${position}`,
+    position,
+    waited,
+    expiresIn: 9_000,
+  }
 }

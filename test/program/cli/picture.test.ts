@@ -1,7 +1,8 @@
 /** The picture that `baton top` and `baton ui` draw: its figures, its order, what is in sight. */
 import { describe, expect, test } from 'vitest'
-import { matching, type Order, sorted } from '../../../cli/live/picture.ts'
-import { lockSeen, picture } from './locks.ts'
+import { holderCell, namesOf, sharedBy } from '../../../cli/description.ts'
+import { lockNamed, matching, type Order, sorted } from '../../../cli/live/picture.ts'
+import { lockSeen, picture, readWriteSeen, semaphoreSeen } from './locks.ts'
 
 const locks = [
   lockSeen('d', { heldFor: 10, ttl: 30_000 }),
@@ -24,6 +25,93 @@ describe('figures', () => {
   test('of all', () => {
     expect(picture(...locks)).toMatchObject({ held: 3, queued: 3, waiters: 6, longestWait: 2_000 })
     expect(picture()).toEqual({ locks: [], held: 0, queued: 0, waiters: 0, longestWait: 0 })
+  })
+})
+
+describe('a lock of several holders', () => {
+  const both = semaphoreSeen('quota', [
+    { label: 'Elder:1', heldFor: 9_000, ttl: 25_000 },
+    { label: 'younger:2', heldFor: 100, ttl: 4_000 },
+  ])
+
+  test('is held for as long as its first holder has it, and until the first lease ends', () => {
+    expect(both).toMatchObject({ heldFor: 9_000, timeLeft: 4_000 })
+    const others = [lockSeen('a', { heldFor: 500, ttl: 5_000 }), lockSeen('b', { heldFor: 10_000, ttl: 3_000 })]
+    const order = (by: Order) => sorted([both, ...others], by).map(({ key }) => key)
+    expect(order('heldFor')).toEqual(['b', 'quota', 'a'])
+    expect(order('timeLeft')).toEqual(['b', 'quota', 'a'])
+  })
+
+  test('is found by the label of any of them', () => {
+    expect(matching([both, ...locks], 'YOUNGER')).toEqual([both])
+  })
+
+  test('is another lock than the mutex of its key', () => {
+    const shown = picture(readWriteSeen('quota', [{ mode: 'write' }]), both, lockSeen('quota'))
+    expect(shown.locks.map(({ kind }) => kind)).toEqual(['mutex', 'readWrite', 'semaphore'])
+    expect(lockNamed(shown, { key: 'quota', kind: 'semaphore' })).toBe(both)
+    expect(lockNamed(picture(both), { key: 'quota', kind: 'mutex' })).toBeUndefined()
+  })
+})
+
+describe('in a cell of a table', () => {
+  const [one, other] = [{ label: 'web-1' }, { label: 'web-2' }]
+  const many = Array.from({ length: 1_500 }, () => one)
+  test.each([
+    ['web-1', lockSeen('k', one)],
+    ['–', lockSeen('k', { ttl: 0, waits: [1] })],
+    ['2/5 web-1', semaphoreSeen('k', [{ ...one, permits: 2 }])],
+    ['3/5 web-1 +1', semaphoreSeen('k', [{ ...one, permits: 2 }, other])],
+    ['1,500/5 web-1 +1,499', semaphoreSeen('k', many)],
+    ['0/5 –', semaphoreSeen('k', [], [1])],
+    ['read web-1', readWriteSeen('k', [{ ...one, mode: 'read' }])],
+    [
+      'read web-1 +1',
+      readWriteSeen('k', [
+        { ...one, mode: 'read' },
+        { ...other, mode: 'read' },
+      ]),
+    ],
+    ['write web-1', readWriteSeen('k', [{ ...one, mode: 'write' }])],
+    // It has taken the read lock besides, to keep it after its write.
+    [
+      'write web-1',
+      readWriteSeen('k', [
+        { ...one, mode: 'read' },
+        { ...one, mode: 'write' },
+      ]),
+    ],
+    ['–', readWriteSeen('k', [], [1])],
+  ])('%s', (cell, lock) => {
+    expect(holderCell(lock)).toBe(cell)
+  })
+})
+
+describe('in a sentence', () => {
+  test.each([
+    ['semaphore: 0 of 5 permits taken, 1 waiting', semaphoreSeen('k', [], [1])],
+    ['semaphore: 1 of 5 permits taken by 1 holder', semaphoreSeen('k', [{}])],
+    ['semaphore: 4 of 5 permits taken by 2 holders, 2 waiting', semaphoreSeen('k', [{ permits: 3 }, {}], [1, 2])],
+    ['read-write lock: held by 1 reader', readWriteSeen('k', [{ mode: 'read' }])],
+    ['read-write lock: held by 2 readers, 1 waiting', readWriteSeen('k', [{ mode: 'read' }, { mode: 'read' }], [1])],
+    ['read-write lock: held by a writer', readWriteSeen('k', [{ mode: 'write' }])],
+    ['read-write lock: nobody holds it, 1 waiting', readWriteSeen('k', [], [1])],
+  ])('%s', (said, lock) => {
+    expect(sharedBy(lock)).toBe(said)
+  })
+
+  test('its holders by name', () => {
+    const names = (...labels: string[]) =>
+      namesOf(
+        semaphoreSeen(
+          'k',
+          labels.map(label => ({ label })),
+        ),
+      )
+    expect(names()).toBe('nobody')
+    expect(names('a')).toBe('a')
+    expect(names('a', 'b')).toBe('a and 1 other')
+    expect(names('a', 'b', 'c')).toBe('a and 2 others')
   })
 })
 

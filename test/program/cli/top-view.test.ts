@@ -7,7 +7,7 @@ import type { Picture } from '../../../cli/live/picture.ts'
 import type { Watch } from '../../../cli/live/watch.ts'
 import { frame, pageOf } from '../../../cli/top/frame.ts'
 import { firstView, type Pressed, press, type View, visible } from '../../../cli/top/view.ts'
-import { lockSeen, picture } from './locks.ts'
+import { lockSeen, picture, readWriteSeen, semaphoreSeen } from './locks.ts'
 
 const size = { columns: 79, rows: 24 }
 const many = picture(...Array.from({ length: 50 }, (_, i) => lockSeen(`lock-${String(i).padStart(2, '0')}`)))
@@ -83,11 +83,11 @@ describe('keys', () => {
 
   test('open a lock, scroll its queue, and close it', () => {
     const open = pressed(long, ['return'])
-    expect(open.opened).toBe('busy')
+    expect(open.opened).toEqual({ key: 'busy', kind: 'mutex' })
     const page = pageOf(open, size)
     expect(pressed(long, ['end'], open).place).toBe(100 - page)
     expect(pressed(long, ['end', 'down', 'up'], open).place).toBe(100 - page - 1)
-    expect(pressed(long, ['escape'], open)).toMatchObject({ opened: undefined, selected: 'busy' })
+    expect(pressed(long, ['escape'], open)).toMatchObject({ opened: undefined, selected: { key: 'busy' } })
     expect(pressed(picture(), ['return']).opened).toBeUndefined()
   })
 
@@ -165,6 +165,55 @@ describe('the screen', () => {
     expect(first).toMatch(/^ +2 waiter-2 +owner-2 +9\.9s +9s$/)
     const gone = shownBy(view, many)
     expect(gone.slice(2, 4)).toEqual(['busy', '  it is free'])
+  })
+
+  test('a lock of several holders that is open: all of them, and then its queue, on the lines of any other', () => {
+    const holders = [
+      { label: 'web-1', permits: 2, heldFor: 90_000 },
+      { label: 'web-2', heldFor: 5_000, ttl: 7_000 },
+    ]
+    const shown = picture(semaphoreSeen('quota', holders, [4_000]), lockSeen('quota'))
+    const view = pressed(shown, ['return'])
+    expect(view.opened).toEqual({ key: 'quota', kind: 'semaphore' })
+    const lines = shownBy(view, shown).slice(2, 11)
+    const [name, facts, times, token, titles, ...rows] = lines.map(line => line.trimEnd())
+    expect(name).toBe('quota')
+    expect(facts).toBe('  semaphore: 3 of 5 permits taken by 2 holders, 1 waiting')
+    expect(times).toBe('  held for 1m 30s at the longest, 7s left at the least')
+    expect(token).toBe('  latest fencing token 995000000')
+    expect(titles).toMatch(/^ +# HOLDER, WAITER +PERMITS +FOR +ENDS OWNER$/)
+    expect(rows[0]).toMatch(/^ holds web-1 +2 +1m 30s +20s an owner$/)
+    expect(rows[1]).toMatch(/^ holds web-2 +1 +5s +7s an owner$/)
+    expect(rows[2]).toMatch(/^ +1 waiter-1 +2 +4s +9s owner-1$/)
+    expect(rows[3]).toBe('')
+    expect(shownBy(view, picture(lockSeen('quota'))).slice(2, 4)).toEqual(['quota', '  it is free'])
+  })
+
+  test('readers and writers', () => {
+    const shown = picture(readWriteSeen('cache', [{ mode: 'read' }, { mode: 'read' }], [4_000]))
+    const [, , row] = shownBy(firstView, shown).slice(1)
+    expect(row).toMatch(/^> cache +read someone \+1 +1s +20s +1 +4s$/)
+    const lines = shownBy(pressed(shown, ['return']), shown)
+    expect(lines[3]).toBe('  read-write lock: held by 2 readers, 1 waiting')
+    expect(lines[6]).toMatch(/ MODE +FOR /)
+    expect(lines[7]).toMatch(/^ holds someone +read +1s /)
+    expect(lines[9]).toMatch(/^ +1 waiter-1 +write +4s /)
+  })
+
+  test('more holders than lines are scrolled through, and the queue behind them', () => {
+    const holders = Array.from({ length: 500 }, (_, i) => ({ label: `holder-${i}` }))
+    const shown = picture(semaphoreSeen('crowd', holders, [2_000, 1_000]))
+    const open = pressed(shown, ['return'])
+    const page = pageOf(open, size)
+    expect(shownBy(open, shown).at(-2)).toMatch(new RegExp(`holds holder-${page - 1} `))
+    const end = pressed(shown, ['end'], open)
+    expect(end.place).toBe(502 - page)
+    expect(shownBy(end, shown).at(-2)).toMatch(/^ +2 waiter-2 /)
+    for (const columns of [1, 20, 40, 79, 300]) {
+      for (const line of shownBy(end, shown, {}, { columns, rows: 24 })) {
+        expect(stringWidth(line), `${columns}: ${line}`).toBeLessThanOrEqual(columns)
+      }
+    }
   })
 
   test('where there is nothing it says so', () => {

@@ -109,6 +109,35 @@ describe('at 80 × 24', () => {
     await terminal.eventually('QUEUE▾')
   })
 
+  test('a semaphore with three holders and two waiters', async () => {
+    const name = freshName()
+    const key = `${name}quota`
+    const permits = (i: number) => client({ label: `web-${i}` }).semaphore(key, 5)
+    const leases = [await permits(1).lock({ permits: 2 }), await permits(2).lock(), await permits(3).lock()]
+    for (const i of [4, 5]) {
+      const semaphore = permits(i)
+      semaphore.lock({ permits: 2, fair: true }).catch(() => {})
+      await eventually(async () => (await semaphore.inspect()).waiters.length === i - 3)
+    }
+    await client({ label: 'mutex' }).lock(key)
+    const terminal = await top(name)
+    const screen = await terminal.eventually('2 waiting')
+    expect(screen).toContain('2 held  1 with a queue  2 waiting')
+    expect(screen).toMatch(new RegExp(`^> ${key} +4/5 web-1 \\+2 +\\S+ +\\S+ +2 +\\S+$`, 'm'))
+    expect(screen).toMatch(new RegExp(`^ {2}${key} +mutex +\\S+ +\\S+$`, 'm'))
+    await terminal.press('Enter')
+    const open = await terminal.eventually('HOLDER, WAITER')
+    expect(open).toContain(`${key}\n  semaphore: 4 of 5 permits taken by 3 holders, 2 waiting\n  held for `)
+    expect(open).toMatch(/^ holds web-1 +2 .*\n holds web-2 +1 .*\n holds web-3 +1 .*\n +1 web-4 +2 .*\n +2 web-5 +2 /m)
+    await leases[0]!.release()
+    await terminal.eventually(/^ holds web-2 .*\n holds web-3 .*\n holds web-4 +2 .*\n +1 web-5 +2 /m)
+    await terminal.press('Escape')
+    await terminal.eventually(new RegExp(`^> ${key} +4/5 web-2 \\+2 `, 'm'))
+    // The cursor goes on to the other lock of that key.
+    await terminal.press('Down', 'Enter')
+    await terminal.eventually(`${key}\n  holder mutex\n`)
+  })
+
   test('pause, and go on', async () => {
     const name = freshName()
     const { leases } = await threeLocks(name)

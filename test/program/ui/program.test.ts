@@ -33,7 +33,7 @@ describe('releasing', () => {
     const key = freshKey()
     const lease = await client().lock(key)
     const site = looking
-    expect(await post(site, { key, token: lease.fencingToken })).toMatchObject({ status: 404 })
+    expect(await post(site, { key, id: lease.id })).toMatchObject({ status: 404 })
     expect((await ask(site.address)).body).not.toMatch(/id="release"/)
     expect(await client().isLocked(key)).toBe(true)
   })
@@ -43,12 +43,12 @@ describe('releasing', () => {
     const holder = client({ label: 'somebody' })
     const lease = await holder.lock(key)
     const site = releasing
-    const { status, body } = await post(site, { key, token: lease.fencingToken })
+    const { status, body } = await post(site, { key, id: lease.id })
     expect(status).toBe(200)
     expect(JSON.parse(body)).toMatchObject({ released: true, said: expect.stringContaining('held by somebody, for ') })
     await told(() => lease.signal.aborted)
     await told(() => site.running.output().includes(`${key} is released; it was held by somebody, for `))
-    expect(JSON.parse((await post(site, { key, token: lease.fencingToken })).body)).toMatchObject({ released: false })
+    expect(JSON.parse((await post(site, { key, id: lease.id })).body)).toMatchObject({ released: false })
   })
 
   test('leaves another holder alone', async () => {
@@ -57,16 +57,32 @@ describe('releasing', () => {
     await before.release()
     const lease = await client({ label: 'the next' }).lock(key)
     const site = releasing
-    const { body } = await post(site, { key, token: before.fencingToken })
+    const { body } = await post(site, { key, id: before.id })
     expect(JSON.parse(body)).toMatchObject({ released: false, said: expect.stringContaining('held by the next') })
     expect(lease.held && (await client().isLocked(key))).toBe(true)
+  })
+
+  test('takes a lock of several holders from one of them', async () => {
+    const key = freshKey('shared')
+    const site = releasing
+    const semaphores = ['one', 'two'].map(label => client({ label }).semaphore(key, 2))
+    const [one, two] = [await semaphores[0]!.lock(), await semaphores[1]!.lock()]
+    // Of that key and id, the mutex has no such holder.
+    expect(JSON.parse((await post(site, { key, id: one.id })).body)).toMatchObject({ released: false })
+    const request = { key, kind: 'semaphore', id: one.id }
+    const { body } = await post(site, request)
+    expect(JSON.parse(body)).toMatchObject({ released: true, said: expect.stringContaining('held by one, for ') })
+    await told(() => one.signal.aborted)
+    const { said } = JSON.parse((await post(site, request)).body)
+    expect(said).toMatch(/^Nothing was released: .* It is held by two, for /)
+    expect(two.held && (await semaphores[1]!.inspect()).taken).toBe(1)
   })
 
   test('is refused to other pages, to forms, and to what makes no sense', async () => {
     const key = freshKey()
     const lease = await client().lock(key)
     const site = releasing
-    const wanted = { key, token: lease.fencingToken }
+    const wanted = { key, id: lease.id }
     const port = Number(site.address.port)
     for (const origin of [
       'http://evil.example',
@@ -85,11 +101,13 @@ describe('releasing', () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
       expect(await post(site, wanted, { 'content-type': type }), type).toMatchObject({ status: 415 })
     }
-    expect(await post(site, { key: 'x'.repeat(20_000), token: 1 })).toMatchObject({ status: 413 })
-    for (const body of ['', '{', 'null', '{}', { key }, { key, token: '1' }, { key: [key], token: 1 }]) {
+    expect(await post(site, { key: 'x'.repeat(20_000), id: lease.id })).toMatchObject({ status: 413 })
+    for (const body of ['', '{', 'null', '{}', { key }, { key, id: 1 }, { key: [key], id: lease.id }]) {
       expect(await post(site, body), JSON.stringify(body)).toMatchObject({ status: 400 })
     }
-    expect(JSON.parse((await post(site, { key: 'x'.repeat(1_025), token: 1 })).body)).toMatchObject({ released: false })
+    expect(JSON.parse((await post(site, { key: 'x'.repeat(1_025), id: lease.id })).body)).toMatchObject({
+      released: false,
+    })
     expect(lease.held && (await client().isLocked(key))).toBe(true)
   })
 })

@@ -111,6 +111,53 @@ describe('what is sent', () => {
     await told(() => stream.table.rows.length === 0 && stream.lock?.token === null)
   })
 
+  test('of a lock with several holders, all of them; of several locks of a key, each', async () => {
+    const key = freshKey('ui')
+    const leases = []
+    for (const label of ['first', 'second', 'third']) {
+      leases.push(
+        await client({ label })
+          .semaphore(key, 5)
+          .lock({ permits: label === 'first' ? 3 : 1 }),
+      )
+    }
+    void client({ label: 'fourth' })
+      .semaphore(key, 5)
+      .lock({ fair: true, permits: 2 })
+      .catch(() => {}) // it waits until the client is closed
+    await client({ label: 'mutex' }).lock(key)
+    const writer = await client({ label: 'writer' }).readWrite(key).write.lock()
+    const { address } = await openSite([`${key}*`])
+    const stream = await Stream.open(address, { open: key, kind: 'semaphore', holders: '2' })
+    await told(() => stream.lock?.queue.length === 1)
+    expect(stream.table.rows).toMatchObject([
+      { key, holder: 'mutex' },
+      { key, kind: 'readWrite', kindName: 'read-write lock', holder: 'write writer' },
+      { key, kind: 'semaphore', kindName: 'semaphore', holder: '5/5 first +2', waiters: '1' },
+    ])
+    expect(stream.table.rows[0]).not.toHaveProperty('kind')
+    expect(stream.lock).toMatchObject({
+      ...{ key, kind: 'semaphore', queue: [{ waiter: 'fourth', part: '2' }] },
+      shared: {
+        said: 'semaphore: 5 of 5 permits taken by 3 holders, 1 waiting',
+        title: 'permits',
+        holders: [
+          { id: leases[0]!.id, holder: 'first', part: '3' },
+          { id: leases[1]!.id, holder: 'second', part: '1' },
+        ],
+        more: 1,
+      },
+    })
+    const other = await Stream.open(address, { open: key, kind: 'readWrite' })
+    await told(() => other.lock?.shared?.holders[0]?.id === writer.id)
+    expect(other.lock?.shared).toMatchObject({ said: 'read-write lock: held by a writer', title: 'mode', more: 0 })
+    const mutex = await Stream.open(address, { open: key, kind: 'nonsense' })
+    await told(() => mutex.lock?.holder === 'mutex')
+    expect(mutex.lock?.shared).toBeUndefined()
+    await writer.release()
+    await told(() => other.lock?.shared?.said === 'read-write lock: nobody holds it')
+  })
+
   test('only what is looked at: in its order, through its filter, not more than is asked for', async () => {
     const name = freshKey('many')
     const holder = client({ label: 'a holder' })

@@ -1,0 +1,97 @@
+/** Which lock `baton run` takes: a mutex, or what its options say. */
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { Lease, Lock, LockClient, LockOptions, LockState, SemaphoreOptions } from '../../src/index.ts'
+import { exitCodes, Failure } from '../failure.ts'
+
+export interface Asked {
+  readonly permits?: number
+  readonly take?: number
+  readonly read?: boolean
+  readonly write?: boolean
+  /** Keys besides the first. */
+  readonly and?: readonly string[]
+}
+
+/** What is held while the command runs. */
+export interface Hold {
+  /** Aborts when it is lost. */
+  readonly signal: AbortSignal
+  /** What the command has of it in its environment. */
+  readonly environment: Readonly<Record<string, string>>
+  release(): Promise<unknown>
+}
+
+export interface AskedLock {
+  take(options: LockOptions): Promise<Hold>
+  /** Of one of its keys. */
+  inspect(key: string): Promise<LockState>
+}
+
+export function withAsked(command: Command): Command {
+  const permits = new Option('--permits <n>', 'take a semaphore that has so many permits').argParser(parseCount)
+  const take = new Option('--take <n>', 'how many of its permits to take (default: 1)').argParser(parseCount)
+  const read = new Option('--read', 'take a read-write lock for reading: beside others that read')
+  const write = new Option('--write', 'take a read-write lock for writing: alone')
+  const and = new Option('--and <key>', 'take this lock, too, and so on: all of them or none').argParser(collect)
+  return command
+    .addOption(permits.conflicts(['read', 'write', 'and']))
+    .addOption(take)
+    .addOption(read.conflicts(['write', 'and']))
+    .addOption(write.conflicts('and'))
+    .addOption(and)
+}
+
+/** Throws Failure for what the options one by one do not show. */
+export function checkAsked({ permits, take }: Asked): void {
+  if (take === undefined) return
+  if (permits === undefined) throw new Failure('--take needs --permits: how many there are', exitCodes.usage)
+  if (take > permits) throw new Failure(`--take ${take} is more than --permits ${permits}`, exitCodes.usage)
+}
+
+export function askedLock(locks: LockClient, key: string, asked: Asked): AskedLock {
+  const { permits, take = 1, and } = asked
+  if (and) {
+    const all = locks.all([key, ...and])
+    return {
+      take: async options => {
+        const lease = await all.lock(options)
+        return { signal: lease.signal, environment: environmentOf(key, lease.leases), release: () => lease.release() }
+      },
+      inspect: part => locks.inspect(part),
+    }
+  }
+  const one = oneLock(locks, key, asked)
+  return {
+    take: async options => {
+      const lease = await one.lock(permits === undefined ? options : { ...options, permits: take })
+      return { signal: lease.signal, environment: environmentOf(key, [lease]), release: () => lease.release() }
+    },
+    inspect: () => one.inspect(),
+  }
+}
+
+function oneLock(locks: LockClient, key: string, { permits, read, write }: Asked): Lock<SemaphoreOptions> {
+  if (permits !== undefined) return locks.semaphore(key, permits)
+  if (read) return locks.readWrite(key).read
+  return write ? locks.readWrite(key).write : locks.mutex(key)
+}
+
+/** `key`: the first that is named. */
+function environmentOf(key: string, leases: readonly Lease[]): Readonly<Record<string, string>> {
+  const tokens = new Map(leases.map(lease => [lease.key, lease.fencingToken]))
+  return {
+    BATON_KEY: key,
+    BATON_FENCING_TOKEN: String(tokens.get(key)),
+    BATON_FENCING_TOKENS: JSON.stringify(Object.fromEntries(tokens)),
+  }
+}
+
+function parseCount(text: string): number {
+  const number = Number(text)
+  if (/^\d+$/.test(text) && number >= 1 && Number.isSafeInteger(number)) return number
+  throw new InvalidArgumentError('It must be a whole number from 1.')
+}
+
+function collect(key: string, before: readonly string[] = []): readonly string[] {
+  return [...before, key]
+}

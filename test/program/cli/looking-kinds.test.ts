@@ -1,0 +1,196 @@
+/** `baton inspect`, `list`, `top --once` and `release` where locks have several holders, and a key several locks. */
+import { describe, expect, test } from 'vitest'
+import type { Lease } from '../../../src/index.ts'
+import { client, freshKey } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+import { baton } from './baton.ts'
+
+/** A semaphore of five permits with three holders, of whom the first has two, and a queue of two that want two. */
+async function semaphoreOf(key: string): Promise<Lease[]> {
+  const leases: Lease[] = []
+  for (const i of [1, 2, 3]) {
+    const semaphore = client({ label: `web-${i}` }).semaphore(key, 5)
+    leases.push(await semaphore.lock({ permits: i === 1 ? 2 : 1 }))
+  }
+  for (const i of [4, 5]) {
+    const semaphore = client({ label: `web-${i}` }).semaphore(key, 5)
+    semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // most tests end before its turn
+    await eventually(async () => (await semaphore.inspect()).waiters.length === i - 3)
+  }
+  return leases
+}
+
+const lines = (output: string) => output.trimEnd().split('\n')
+
+describe('inspect', () => {
+  test('a semaphore: what is taken of it, all holders and the queue', async () => {
+    const key = freshKey('quota')
+    const leases = await semaphoreOf(key)
+    const { code, output, errors } = await baton('inspect', key)
+    expect({ code, errors }).toEqual({ code: 0, errors: '' })
+    const [head, , titles, ...rest] = lines(output)
+    expect(head).toBe(`${key} is a semaphore: 4 of 5 permits taken by 3 holders, 2 waiting`)
+    expect(titles).toMatch(/^holder +permits +held for +lease ends in +fencing token +id$/)
+    for (const [i, { fencingToken, id }] of leases.entries()) {
+      expect(rest[i]).toMatch(
+        new RegExp(`^web-${i + 1} +${i === 0 ? 2 : 1} +\\d\\S* +\\d\\S* +${fencingToken} +${id}$`),
+      )
+    }
+    expect(rest[4]).toMatch(/^ +waits +permits +for +expires in$/)
+    expect(rest[5]).toMatch(/^1 +web-4 +2 +\d\S* +\d\S*$/)
+    expect(rest[6]).toMatch(/^2 +web-5 +2 +/)
+    expect(rest).toHaveLength(7)
+  })
+
+  test('--json is what the library says', async () => {
+    const key = freshKey('quota')
+    const leases = await semaphoreOf(key)
+    const { output } = await baton('inspect', key, '--json')
+    expect(lines(output)).toHaveLength(1)
+    expect(JSON.parse(output)).toMatchObject({
+      ...{ key, kind: 'semaphore', locked: true, permits: 5, taken: 4, label: 'web-1', heldFor: expect.any(Number) },
+      holders: leases.map(({ id, fencingToken }, i) => ({ id, fencingToken, permits: i === 0 ? 2 : 1 })),
+      waiters: [
+        { label: 'web-4', permits: 2 },
+        { label: 'web-5', permits: 2 },
+      ],
+    })
+  })
+
+  test('a read-write lock: who reads or writes, and who waits for what', async () => {
+    const key = freshKey('cache')
+    const [one, two] = [client({ label: 'one' }).readWrite(key), client({ label: 'two' }).readWrite(key)]
+    const leases = [await one.read.lock(), await two.read.lock()]
+    const writing = client({ label: 'three' }).readWrite(key).write.lock({ fair: true })
+    await eventually(async () => (await one.inspect()).waiters.length === 1)
+    const read = (await baton('inspect', key)).output
+    expect(read).toContain(`${key} is a read-write lock: held by 2 readers, 1 waiting\n\nholder  mode  held for `)
+    expect(read).toMatch(/\none +read +\d.*\ntwo +read +\d.*\n[\s\S]*\n1 +three +write +\d/)
+    for (const lease of leases) await lease.release()
+    await writing
+    const { output } = await baton('inspect', key)
+    expect(output).toContain(`${key} is a read-write lock: held by a writer\n`)
+    expect(output).toMatch(/\nthree +write +\d/)
+    expect((await baton('list', key)).output).toMatch(new RegExp(`\n${key} +read-write lock +write three +\\d`))
+    const state = JSON.parse((await baton('inspect', key, '--json')).output)
+    expect(state).toMatchObject({ kind: 'readWrite', label: 'three', holders: [{ mode: 'write' }] })
+  })
+
+  test('every lock of the key that is held, each for itself; the mutex first', async () => {
+    const key = freshKey()
+    const locks = client({ label: 'me' })
+    await locks.semaphore(key, 2).lock()
+    await locks.readWrite(key).write.lock()
+    await locks.lock(key)
+    const { output } = await baton('inspect', key)
+    expect(output).toMatch(new RegExp(`^${key} is held by me\n {2}owner `))
+    expect(output).toContain(`\n\n${key} is a read-write lock: held by a writer\n\n`)
+    expect(output).toContain(`\n\n${key} is a semaphore: 1 of 2 permits taken by 1 holder\n\n`)
+    const states = lines((await baton('inspect', key, '--json')).output).map(line => JSON.parse(line))
+    expect(states).toMatchObject([{ kind: 'mutex' }, { kind: 'readWrite' }, { kind: 'semaphore' }])
+    const one = lines((await baton('inspect', key, '--json', '--kind', 'semaphore')).output).map(line =>
+      JSON.parse(line),
+    )
+    expect(one).toMatchObject([{ kind: 'semaphore', taken: 1 }])
+  })
+
+  test('one that is free', async () => {
+    const key = freshKey()
+    expect((await baton('inspect', key, '--kind', 'semaphore')).output).toBe(`${key} is free\n`)
+    const [state, ...rest] = lines((await baton('inspect', key, '--json')).output)
+    expect(JSON.parse(state!)).toEqual({ key, kind: 'mutex', locked: false, holds: 0, holders: [], waiters: [] })
+    expect(rest).toEqual([])
+  })
+})
+
+describe('list and top --once', () => {
+  test('have a kind where there is a lock that is no mutex', async () => {
+    const key = freshKey('quota')
+    await semaphoreOf(key)
+    await client({ label: 'me' }).lock(key)
+    const [titles, mutex, semaphore, ...rest] = lines((await baton('list', `${key}*`)).output)
+    expect(titles).toMatch(/^lock +kind +holder +held for +lease ends in +queued$/)
+    expect(mutex).toMatch(new RegExp(`^${key} +mutex +me +\\S+ +\\S+ +0$`))
+    expect(semaphore).toMatch(new RegExp(`^${key} +semaphore +4/5 web-1 \\+2 +\\S+ +\\S+ +2$`))
+    expect(rest).toEqual([])
+    const kinds = JSON.parse((await baton('list', `${key}*`, '--json')).output)
+    expect(kinds).toMatchObject([{ kind: 'mutex' }, { kind: 'semaphore', permits: 5, taken: 4 }])
+  })
+
+  test('top has the holders of each, and what waiters want', async () => {
+    const key = freshKey('quota')
+    await semaphoreOf(key)
+    const [figures, table, holders, queue] = (await baton('top', '--once', `${key}*`)).output.trimEnd().split('\n\n')
+    expect(figures).toMatch(/^1 held {2}1 with a queue {2}2 waiting, longest \S+$/)
+    expect(table).toMatch(new RegExp(`\n${key} +semaphore +4/5 web-1 \\+2 +\\S+ +\\S+ +2 +\\S+$`))
+    const row = (...cells: string[]) =>
+      expect.stringMatching(new RegExp(`^${[key, 'semaphore', ...cells].join(' +')}$`))
+    expect(holders!.split('\n').slice(1)).toEqual(
+      ['2', '1', '1'].map((permits, i) => row(`web-${i + 1}`, permits, '\\S+', '\\S+')),
+    )
+    expect(queue!.split('\n').slice(1)).toEqual(
+      ['1', '2'].map((place, i) => row(place, `web-${i + 4}`, '2', '\\S+', '\\S+')),
+    )
+  })
+
+  test('top --json', async () => {
+    const key = freshKey('quota')
+    await semaphoreOf(key)
+    const { locks } = JSON.parse((await baton('top', '--json', `${key}*`)).output)
+    expect(locks).toMatchObject([{ key, kind: 'semaphore', taken: 4, timeLeft: expect.any(Number) }])
+    expect(locks[0].holders).toHaveLength(3)
+  })
+})
+
+describe('release', () => {
+  const taken = async (key: string) => (await client().semaphore(key, 1).inspect()).taken
+
+  test('takes the mutex, and says of what else is held how it is taken', async () => {
+    const key = freshKey()
+    await semaphoreOf(key)
+    expect((await baton('release', '--force', '--yes', key)).output).toBe(
+      `${key} is free already; its semaphore is not: --kind semaphore\n`,
+    )
+    expect(await taken(key)).toBe(4)
+    await client().lock(key)
+    expect((await baton('release', '--force', '--yes', key)).output).toBe(`${key} is released\n`)
+    expect(await taken(key)).toBe(4)
+  })
+
+  test('--kind semaphore: from all its holders, and those who wait are next', async () => {
+    const key = freshKey()
+    const leases = await semaphoreOf(key)
+    const asked = await baton('release', '--force', key, '--kind', 'semaphore')
+    expect(asked).toMatchObject({ code: 64, output: '' })
+    expect(asked.errors).toMatch(/is held by web-1 and 2 others, for .*; give --yes/)
+    expect((await baton('release', '--force', '--yes', key, '--kind', 'semaphore')).output).toBe(`${key} is released\n`)
+    await eventually(() => leases.every(({ signal }) => signal.aborted))
+    const { holders } = await client().semaphore(key, 1).inspect()
+    expect(holders).toMatchObject([{ label: 'web-4' }, { label: 'web-5' }])
+  })
+
+  test('--kind readWrite: from whoever reads', async () => {
+    const key = freshKey()
+    const leases = [await client().readWrite(key).read.lock(), await client().readWrite(key).read.lock()]
+    const { output } = await baton('release', '--force', '--yes', key, '--kind', 'readWrite')
+    expect(output).toBe(`${key} is released\n`)
+    await eventually(() => leases.every(({ signal }) => signal.aborted))
+  })
+
+  test('--holder: from one of them, of whichever kind', async () => {
+    const key = freshKey()
+    const [first, second] = await semaphoreOf(key)
+    const lease = await client({ label: 'me' }).lock(key)
+    const asked = await baton('release', '--force', key, '--holder', second!.id)
+    expect(asked).toMatchObject({ code: 64, output: '' })
+    expect(asked.errors).toMatch(/is held by web-2, for .*; give --yes/)
+    const take = async (id: string) => (await baton('release', '--force', '--yes', key, '--holder', id)).output
+    expect(await take(second!.id)).toBe(`${key} is taken from web-2\n`)
+    await eventually(() => second!.signal.aborted)
+    expect([first!.held, lease.held]).toEqual([true, true])
+    expect(await take(second!.id)).toBe(`${key} is not held by that holder\n`)
+    expect(await take(lease.id)).toBe(`${key} is taken from me\n`)
+    await eventually(() => lease.signal.aborted)
+    expect(first!.held).toBe(true)
+  })
+})
