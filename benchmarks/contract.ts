@@ -209,7 +209,7 @@ export const measures = [
   'unfinished', // calls that did not return
   'errors', // calls that rejected
   'admission', // ms from a writer's release to the last of the readers that waited for it
-  'messages', // PUBLISH commands that the writer's release made the server run
+  'messages', // that clients received because of the writer's release
   'drain', // ms from the first release to the last acquisition
   'inversions', // share of pairs granted against the order of asking, 0..1
   'nextGrant', // ms from the crash (or the release after it) to the next grant

@@ -101,7 +101,7 @@ const readWriteLocks = [
     kind: 'admission',
     processes: 1,
     waiters: 1,
-    hold: 20,
+    hold: 100,
   },
   {
     ...readWrite,

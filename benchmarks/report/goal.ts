@@ -2,7 +2,7 @@
  * What a goal is: a ratio or a figure of one run. It compares medians of the rounds; ratios are taken within each round, side
  * by side, and the median of these counts.
  */
-import type { Measure, Results, Trial } from '../contract.ts'
+import { type LockKind, lockOf, type Measure, type Results, type Trial } from '../contract.ts'
 
 export interface Goal {
   readonly what: string
@@ -140,12 +140,16 @@ export function best(what: string, scenario: string, rival: string, but?: RegExp
   return { what, goal: '> 1', reached: median => median > 1, columns: [{ figures }] }
 }
 
-export function faults(what: string): Goal {
-  const figures = ({ trials }: Results) => {
-    const ours = trials.filter(({ rival, outcome }) => rival.startsWith('baton') && outcome !== 'skipped')
-    const all = ours.map(({ outcome, figures: { overlaps = 0, starved = 0, unfinished = 0, errors = 0 } }) =>
-      outcome === 'failed' ? 1 : overlaps + starved + unfinished + errors,
-    )
+/** Of our locks of these kinds. */
+export function faults(what: string, kinds: readonly LockKind[], rival: RegExp, measures: readonly Measure[]): Goal {
+  const figures = ({ trials, scenarios }: Results) => {
+    const names = scenarios.filter(scenario => kinds.includes(lockOf(scenario))).map(({ name }) => name)
+    const ours = trials.filter(trial => rival.test(trial.rival) && names.includes(trial.scenario))
+    const all = ours
+      .filter(({ outcome }) => outcome !== 'skipped')
+      .map(({ outcome, figures }) =>
+        outcome === 'failed' ? 1 : measures.reduce((sum, measure) => sum + (figures[measure] ?? 0), 0),
+      )
     return all.length === 0 ? [] : [Math.max(...all)]
   }
   return { what, goal: '0', digits: 0, reached: median => median === 0, columns: [{ figures }] }

@@ -64,7 +64,7 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
   ],
   admission: [
     ['admission', 'From the call of the writer’s release until the last reader runs. Less is better.'],
-    ['messages', 'PUBLISH commands of the writer’s release. One for each client is the least that reaches it by name.'],
+    ['messages', 'That all clients together received. One for each client with readers is the least.'],
     commands,
   ],
   burst: [

@@ -1,4 +1,4 @@
-import { type ClientOptions, type Lease, LockClient, type LockOptions } from '../../src/index.ts'
+import { type ClientOptions, type Lease, type Lock, LockClient, type LockOptions } from '../../src/index.ts'
 import { asksFair, type Contender, type Rival, type RivalClient, type Setting } from '../contract.ts'
 import { allBut } from '../scenarios.ts'
 
@@ -8,7 +8,7 @@ export const batonFair: Rival = {
   ...ours,
   name: 'baton-fair',
   fair: true,
-  locks: ['mutex', 'semaphore'],
+  locks: ['mutex', 'semaphore', 'readWrite'],
   note: 'redis-baton, fair: waiters stand in a queue in Redis, one LockClient a process.',
   open: async setting => open(setting, { fair: true }),
 }
@@ -17,7 +17,7 @@ export const batonUnfair: Rival = {
   ...ours,
   name: 'baton-unfair',
   fair: false,
-  locks: ['mutex', 'semaphore'],
+  locks: ['mutex', 'semaphore', 'readWrite'],
   note: 'redis-baton, unfair for ever (fairAfter: Infinity): waiters are woken by messages, one LockClient a process.',
   // Without an end: by the default, who waits for a second would stand in the queue from then on, and that is the other rival.
   open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
@@ -73,8 +73,8 @@ function open(setting: Setting, options: ClientOptions, callOptions?: (waiter: n
   const ofClient = { ...options, label: `bench-${process}`, ...(lease === undefined ? {} : { lease }) }
   const locks = new LockClient(url, ofClient)
   return {
-    contender(waiter) {
-      const lock = locking(locks, setting, callOptions?.(waiter))
+    contender(waiter, reading) {
+      const lock = locking(locks, setting, reading, callOptions?.(waiter))
       return {
         async acquire(key) {
           const lease = await lock(key)
@@ -90,11 +90,23 @@ interface OpenClient extends RivalClient {
   contender(index: number, reading: boolean): Contender
 }
 
+/** The objects of the other kinds are made once for each key, as a program would. */
 function locking(
   locks: LockClient,
-  { lock, permits = 1 }: Setting,
+  { lock: kind, permits = 1 }: Setting,
+  reading: boolean,
   ofCall: LockOptions | undefined,
 ): (key: string) => Promise<Lease> {
-  if (lock === 'semaphore') return key => locks.semaphore(key, permits).lock(ofCall)
-  return key => locks.lock(key, ofCall)
+  if (kind !== 'semaphore' && kind !== 'readWrite') return key => locks.lock(key, ofCall)
+  const make = (key: string): Lock => {
+    if (kind === 'semaphore') return locks.semaphore(key, permits)
+    const { read, write } = locks.readWrite(key)
+    return reading ? read : write
+  }
+  let made: Lock | undefined
+  return key => {
+    const lock = made?.key === key ? made : make(key)
+    made = lock
+    return lock.lock(ofCall)
+  }
 }

@@ -82,6 +82,24 @@ describe.each(installed.map(rival => ({ name: rival.name, rival })))('$name', ({
   })
 })
 
+test.each([batonFair, batonUnfair])('a read-write lock of $name has readers together, or a writer', async rival => {
+  const [here, there] = await twoClients(rival, { lock: 'readWrite' })
+  const key = freshKey('rival')
+  const contenders = [here.contender(0, true), there.contender(0, true), there.contender(1, false)]
+  const [one, two, writer] = await Promise.all(contenders)
+  const releases = await Promise.all([one!.acquire(key), two!.acquire(key)])
+  let written: Release | undefined
+  const writing = writer!.acquire(key).then(release => {
+    written = release
+  })
+  await releases[0]!()
+  await sleep(150)
+  expect(written).toBeUndefined()
+  await releases[1]!()
+  await writing
+  await written!()
+})
+
 const semaphores = [batonFair, batonUnfair, redisSemaphore, redisMultiSemaphore, floorBlpop]
 test.each(semaphores.map(rival => ({ name: rival.name, rival })))(
   'a semaphore of $name has as many holders as permits, over both processes',

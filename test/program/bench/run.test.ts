@@ -7,8 +7,8 @@ import { Server } from '../../../benchmarks/harness/server.ts'
 import { expected } from '../../../benchmarks/harness/trial.ts'
 import { htmlReport } from '../../../benchmarks/report/html.ts'
 import { goalsTable, tables } from '../../../benchmarks/report/table.ts'
-import { batonFair, batonFairMutex } from '../../../benchmarks/rivals/baton.ts'
-import { floorBlpop, floorSet } from '../../../benchmarks/rivals/floors.ts'
+import { batonFair, batonFairMutex, batonUnfair } from '../../../benchmarks/rivals/baton.ts'
+import { floorBlpop, floorBroadcast, floorSet } from '../../../benchmarks/rivals/floors.ts'
 import { run } from '../../../benchmarks/run.ts'
 import { scenarios } from '../../../benchmarks/scenarios.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
@@ -202,12 +202,24 @@ test('a scenario is only for rivals with its kind of lock, and the results say w
     expect(figures).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, starved: 0 })
     expect(figures.commands).toBeLessThan(2.5)
   }
-  const [faults, handoff] = results.goals!
+  const [faults, , handoff] = results.goals!
   expect(faults).toMatchObject({ goal: '0', measured: '0', verdict: 'reached' })
   const ratios = results.trials.map(({ figures }) => figures.handoffP50!)
   expect(handoff).toMatchObject({ goal: '≤ 1.15', verdict: ratios[0]! <= 1.15 * ratios[1]! ? 'reached' : 'missed' })
   expect(goalsTable(results)).toMatch(/^Goals\n.*(\n.*)* reached/m)
   expect(htmlReport(results)).toContain('<h2>Goals</h2>')
+})
+
+test('all readers run when the writer ends, by one message to each client', { timeout: slow }, async () => {
+  const some = { ...scenarios.find(({ name }) => name === 'read-write-admit-1000')!, waiters: 3 }
+  const rivals = [batonFair, batonUnfair, floorBroadcast]
+  const results = await run({ ...plan, scenarios: [some], rivals, rounds: 1, url: redisUrl() }, quietly, forever)
+  for (const { figures, rival } of results.trials) {
+    // Six readers, eleven times.
+    expect(figures, rival).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, acquisitions: 66, messages: 2 })
+    expect(figures.admission).toBeGreaterThan(0)
+  }
+  expect(results.trials[0]!.figures.commands).toBeLessThan(2.2)
 })
 
 test('permits that others hold are no holders of the trial, and are there while it lasts', {
