@@ -9,13 +9,33 @@
  * `System.nanoTime` in Java), so those of several processes can be compared. A worker sees only its own rival's library.
  */
 
+export type LockKind = 'mutex' | 'semaphore' | 'readWrite'
+
+/** What is asked for under a key. Without any of these, a mutex. */
+export interface Sharing {
+  readonly lock?: LockKind
+  /** Permits of the semaphore. */
+  readonly permits?: number
+  /** Of the waiters of each process, every so many-th writes and the others read. Without it, all waiters read. */
+  readonly writerEvery?: number
+}
+
+export function lockOf({ lock = 'mutex' }: Sharing): LockKind {
+  return lock
+}
+
+/** Which waiters of a process ask for the read lock. */
+export function reads({ lock, writerEvery }: Sharing, waiter: number): boolean {
+  return lock === 'readWrite' && !(writerEvery !== undefined && waiter % writerEvery === 0)
+}
+
 /** A lock under test, as the worker uses it. One per worker process. */
 export interface RivalClient {
   /**
    * The waiter `index` of this process: has whatever one user of the library would have for himself. Where the library
-   * shares one client, all waiters share it.
+   * shares one client, all waiters share it. `reading`: of a read-write lock it wants the read lock.
    */
-  contender(index: number): Contender | Promise<Contender>
+  contender(index: number, reading: boolean): Contender | Promise<Contender>
   close(): Promise<void>
 }
 
@@ -33,6 +53,8 @@ export interface Rival {
   readonly kind: 'baton' | 'rival' | 'floor'
   /** Whether it promises first come, first served. */
   readonly fair: boolean
+  /** The kinds of lock that it has. Without it, only a mutex. */
+  readonly locks?: readonly LockKind[]
   /** The package whose version the report names; undefined: written by hand. */
   readonly package: string | undefined
   /** One sentence: which use of it this is. */
@@ -49,8 +71,13 @@ export interface Rival {
   open?(setting: Setting): Promise<RivalClient>
 }
 
-/** What a worker is told first. */
-export interface Setting {
+/** Whether a rival has the kind of lock that a scenario is about. */
+export function takesPart({ locks = ['mutex'] }: Pick<Rival, 'locks'>, scenario: Scenario): boolean {
+  return locks.includes(lockOf(scenario))
+}
+
+/** What a worker is told first. `permits`: all that the semaphore has, those in use by others included. */
+export interface Setting extends Sharing {
   readonly rival: string
   readonly url: string
   /** First part of every key of this trial: nothing of an earlier one is in the way. */
@@ -82,9 +109,9 @@ export type Order =
       readonly keys: number
       readonly file: string
     }
-  /** One extra contender takes the lock of key 0 and keeps it. */
-  | { readonly op: 'hold' }
-  /** It lets go. */
+  /** Extra contenders, `count` or one, take the lock of key 0 and keep it; of a read-write lock, the write lock. */
+  | { readonly op: 'hold'; readonly count?: number }
+  /** They let go. */
   | { readonly op: 'drop' }
   /**
    * Each waiter asks once for key 0, the first at `startAt`, then one every `gap` ms (0: all at once, in order); answered
@@ -126,11 +153,12 @@ export interface Drained {
  */
 export const sampleFields = ['waiter', 'asked', 'acquired', 'released', 'done'] as const
 
-export interface Scenario {
+/** `permits`: those that its waiters share. */
+export interface Scenario extends Sharing {
   /** As on the command line, for example '2x8'. */
   readonly name: string
   readonly title: string
-  readonly kind: 'loop' | 'burst' | 'drain' | 'crash-holder' | 'crash-waiters' | 'idle'
+  readonly kind: 'loop' | 'burst' | 'drain' | 'admission' | 'crash-holder' | 'crash-waiters' | 'idle'
   readonly processes: number
   /** Waiters a process. */
   readonly waiters: number
@@ -139,6 +167,8 @@ export interface Scenario {
   readonly hold: number
   /** Half of the waiters of each process ask fair, the others unfair. Only for those who can mix. */
   readonly mixed?: boolean
+  /** Permits of the semaphore that another process holds meanwhile, beside those that the waiters share. */
+  readonly inUse?: number
 }
 
 /** Which waiters of a process ask fair in a mixed scenario: every other one. */
@@ -164,6 +194,8 @@ export const measures = [
   'waitMax', // ms
   'waitMaxFair', // ms, of the fair half of a mixed crowd
   'waitMaxUnfair', // ms, of its other half
+  'waitMaxReaders', // ms, of those who read
+  'waitMaxWriters', // ms, of those who write
   'commands', // Redis commands an acquisition, as clients sent them
   'bytes', // network bytes an acquisition, both ways, as the server counts
   'serverCpu', // µs an acquisition, of the server's process
@@ -176,6 +208,8 @@ export const measures = [
   'overlaps', // must be 0
   'unfinished', // calls that did not return
   'errors', // calls that rejected
+  'admission', // ms from a writer's release to the last of the readers that waited for it
+  'messages', // that clients received because of the writer's release
   'drain', // ms from the first release to the last acquisition
   'inversions', // share of pairs granted against the order of asking, 0..1
   'nextGrant', // ms from the crash (or the release after it) to the next grant
@@ -229,8 +263,20 @@ export interface Results {
   }
   readonly options: { readonly rounds: number; readonly seconds: number }
   readonly scenarios: readonly Scenario[]
-  readonly rivals: readonly (Pick<Rival, 'name' | 'kind' | 'fair' | 'note'> & { readonly version?: string })[]
+  readonly rivals: readonly (Pick<Rival, 'name' | 'kind' | 'fair' | 'locks' | 'note'> & { readonly version?: string })[]
   readonly trials: readonly Trial[]
+  /** What the project wants to reach and this run tells of. Runs from before they were recorded have none. */
+  readonly goals?: readonly Attainment[]
   /** Anything the reader has to know: a busy machine, a rival that is missing. */
   readonly notes: readonly string[]
+}
+
+/** A goal, and what a run says of it. */
+export interface Attainment {
+  readonly what: string
+  /** As in '≤ 1.15'. */
+  readonly goal: string
+  /** Medians of the rounds with their range, in words. */
+  readonly measured: string
+  readonly verdict: 'reached' | 'missed'
 }

@@ -2,8 +2,8 @@
  * A run: everything that is measured, in this order.
  *
  *   1. a server, the proxy where a delay is wanted, and the busy loops that keep the cores awake
- *   2. the census: each rival runs a short contended loop by itself, which shows whether it works here at all and
- *      which commands are its own (census.ts)
+ *   2. the census: each rival runs a short contended loop by itself with each kind of lock that is to be measured, which
+ *      shows whether it works here at all and which commands are its own (census.ts)
  *   3. for each scenario, for each round, each rival has one trial:   A B C   A B C   A B C
  *      Neighbouring trials are of different rivals, so a machine that gets slower or faster meanwhile does so for all.
  *
@@ -13,7 +13,16 @@
  */
 import { randomBytes } from 'node:crypto'
 import { messageOf } from '../local-redis/error-message.ts'
-import type { Results, Rival, Scenario, Trial } from './contract.ts'
+import {
+  type LockKind,
+  lockOf,
+  type Results,
+  type Rival,
+  type Scenario,
+  type Sharing,
+  type Trial,
+  takesPart,
+} from './contract.ts'
 import { type Census, watchCommands } from './harness/census.ts'
 import { usage, usedByOthers } from './harness/machine.ts'
 import { type Plan, type Turn, turnsOf } from './harness/plan.ts'
@@ -21,6 +30,7 @@ import { resultsOf } from './harness/results.ts'
 import { prepare, type Surroundings } from './harness/surroundings.ts'
 import { expected, givenUp, runTrial, skipped } from './harness/trial.ts'
 import { workerOf } from './rivals/index.ts'
+import type { ScenarioName } from './scenarios.ts'
 import { type Terms, usualLimits } from './trials/stage.ts'
 
 export interface Listener {
@@ -36,15 +46,34 @@ export interface Listener {
   ended(trial: Trial, left: number): void
 }
 
-const census = { name: 'census', title: '', kind: 'loop', processes: 2, waiters: 4, keys: 1, hold: 0 } as const
+/** What each rival is first looked at in. */
+const firstLooks: Readonly<Record<LockKind, Scenario>> = {
+  mutex: firstLook({ lock: 'mutex' }),
+  semaphore: firstLook({ lock: 'semaphore', permits: 2 }),
+  readWrite: firstLook({ lock: 'readWrite', writerEvery: 4 }),
+}
+/** Who skips one of these skips contention altogether: it sends no more in a script than what it sends when it is alone. */
+const contended: Readonly<Record<LockKind, ScenarioName>> = {
+  mutex: '2x8',
+  semaphore: 'semaphore-one',
+  readWrite: 'read-write-2x10',
+}
 const censusSeconds = 0.3
 const censusWarmUp = 50
 
-/** Interrupted, it resolves with what was measured until then; it rejects with the reason if that is nothing. */
+function firstLook(sharing: Sharing): Scenario {
+  return { name: 'census', title: '', kind: 'loop', processes: 2, waiters: 4, keys: 1, hold: 0, ...sharing }
+}
+
+/**
+ * Rivals without a lock of the kind that any scenario is about are left out, and the results do not name them. Interrupted, it
+ * resolves with what was measured until then; it rejects with the reason if that is nothing.
+ */
 export async function run(plan: Plan, listener: Listener, signal: AbortSignal): Promise<Results> {
   const around = await prepare(plan, line => listener.announce(line))
   try {
-    return await new Run(plan, listener, signal, around).all()
+    const rivals = plan.rivals.filter(rival => plan.scenarios.some(scenario => takesPart(rival, scenario)))
+    return await new Run({ ...plan, rivals }, listener, signal, around).all()
   } finally {
     await around.stop()
   }
@@ -53,7 +82,8 @@ export async function run(plan: Plan, listener: Listener, signal: AbortSignal): 
 class Run {
   readonly #name = `bench-${randomBytes(4).toString('hex')}`
   readonly #notes: string[] = []
-  readonly #censuses = new Map<Rival, Census>()
+  /** By rival and kind of lock. */
+  readonly #censuses = new Map<string, Census>()
   /** Why a rival is not tried. */
   readonly #absent = new Map<Rival, string>()
   readonly #turns: readonly Turn[]
@@ -94,30 +124,35 @@ class Run {
         continue
       }
       this.listener.look(rival.name)
-      await this.#takeCensus(rival)
+      const own = this.#turns.filter(turn => turn.rival === rival)
+      for (const kind of new Set(own.map(({ scenario }) => lockOf(scenario)))) await this.#takeCensus(rival, kind)
     }
   }
 
-  async #takeCensus(rival: Rival): Promise<void> {
-    // Who skips contention altogether sends no more in a script than what it sends when it is alone.
-    const alone = rival.skips?.['2x8'] !== undefined && !rival.mixes
-    const scenario: Scenario = alone ? { ...census, processes: 1, waiters: 1 } : census
+  async #takeCensus(rival: Rival, kind: LockKind): Promise<void> {
+    const alone = rival.skips?.[contended[kind]] !== undefined && !rival.mixes
+    const scenario: Scenario = alone ? { ...firstLooks[kind], processes: 1, waiters: 1 } : firstLooks[kind]
     const sighting = await watchCommands(this.around.server.url)
     try {
       const usual = await this.#terms(rival, scenario, new Map())
       const limits = { ...usual.limits, warmUp: censusWarmUp }
       const trial = await runTrial(0, { ...usual, limits, seconds: censusSeconds })
-      if (trial.outcome === 'measured') this.#censuses.set(rival, sighting.census())
+      if (trial.outcome === 'measured') this.#censuses.set(`${rival.name} ${kind}`, sighting.census())
       else this.#notes.push(`${rival.name} failed in a first short trial: ${trial.reason}`)
     } finally {
       sighting.stop()
     }
   }
 
+  #censusOf({ rival, scenario }: Pick<Turn, 'rival' | 'scenario'>): Census | undefined {
+    return this.#censuses.get(`${rival.name} ${lockOf(scenario)}`)
+  }
+
   /** By what is known until now. */
-  #skipped({ rival, scenario }: Turn): string | undefined {
+  #skipped(turn: Turn): string | undefined {
+    const { rival, scenario } = turn
     const { rtt } = this.plan
-    const elsewhere = rtt > 0 && this.#censuses.get(rival)?.size === 0
+    const elsewhere = rtt > 0 && this.#censusOf(turn)?.size === 0
     const earlier = this.#trials.filter(trial => trial.rival === rival.name && trial.scenario === scenario.name)
     return (
       this.#absent.get(rival) ??
@@ -146,9 +181,9 @@ class Run {
     }
     this.listener.trial(rival.name, scenario.name, round, expected(scenario, this.plan.seconds))
     const before = usage()
-    const result = await runTrial(round, await this.#terms(rival, scenario, this.#censuses.get(rival)))
+    const result = await runTrial(round, await this.#terms(rival, scenario, this.#censusOf(turn)))
     // A server of its own is not among our processes, so its work would be taken for that of others.
-    const share = this.#censuses.get(rival)?.size ? usedByOthers(before, usage()) : undefined
+    const share = this.#censusOf(turn)?.size ? usedByOthers(before, usage()) : undefined
     const trial = share === undefined ? result : { ...result, busy: share }
     this.#trials.push(trial)
     this.listener.ended(trial, this.#timeLeft())

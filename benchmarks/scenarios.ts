@@ -1,8 +1,121 @@
 import type { Scenario } from './contract.ts'
 
+const semaphore = { lock: 'semaphore', keys: 1, hold: 0 } as const
+
+const semaphores = [
+  {
+    ...semaphore,
+    name: 'semaphore-2x8-hold5',
+    title: 'semaphore: 2 processes × 8 waiters on 4 permits, hold 5 ms',
+    kind: 'loop',
+    processes: 2,
+    waiters: 8,
+    hold: 5,
+    permits: 4,
+  },
+  {
+    ...semaphore,
+    name: 'semaphore-one',
+    title: 'semaphore: 2 processes × 8 waiters on 1 permit, hold 5 ms, beside the mutex',
+    kind: 'loop',
+    processes: 2,
+    waiters: 8,
+    hold: 5,
+    permits: 1,
+  },
+  {
+    ...semaphore,
+    name: 'semaphore-used-10',
+    title: 'semaphore: one caller acquires and releases, 10 other permits are in use',
+    kind: 'loop',
+    processes: 1,
+    waiters: 1,
+    permits: 1,
+    inUse: 10,
+  },
+  {
+    ...semaphore,
+    name: 'semaphore-used-1000',
+    title: 'semaphore: one caller acquires and releases, 1,000 other permits are in use',
+    kind: 'loop',
+    processes: 1,
+    waiters: 1,
+    permits: 1,
+    inUse: 1_000,
+  },
+  {
+    ...semaphore,
+    name: 'semaphore-used-10000',
+    title: 'semaphore: one caller acquires and releases, 10,000 other permits are in use',
+    kind: 'loop',
+    processes: 1,
+    waiters: 1,
+    permits: 1,
+    inUse: 10_000,
+  },
+  {
+    ...semaphore,
+    name: 'semaphore-drain-10000',
+    title: 'semaphore: 10,000 waiters queued on 4 permits, then drained',
+    kind: 'drain',
+    processes: 1,
+    waiters: 10_000,
+    permits: 4,
+  },
+  {
+    ...semaphore,
+    name: 'semaphore-2x1',
+    title: 'semaphore: 2 processes × 1 waiter on 1 permit, hold 0',
+    kind: 'loop',
+    processes: 2,
+    waiters: 1,
+    permits: 1,
+  },
+  {
+    ...semaphore,
+    name: 'semaphore-2x8',
+    title: 'semaphore: 2 processes × 8 waiters on 4 permits, hold 0',
+    kind: 'loop',
+    processes: 2,
+    waiters: 8,
+    permits: 4,
+  },
+] as const satisfies readonly Scenario[]
+
+const readWrite = { lock: 'readWrite', processes: 2, keys: 1 } as const
+
+const readWriteLocks = [
+  {
+    ...readWrite,
+    name: 'read-write-2x10',
+    title: 'read-write: 2 processes × 10 waiters, 1 in 10 writes, hold 5 ms',
+    kind: 'loop',
+    waiters: 10,
+    hold: 5,
+    writerEvery: 10,
+  },
+  {
+    ...readWrite,
+    name: 'read-write-admit-1',
+    title: 'read-write: a writer ends, and 1 reader of another process has waited',
+    kind: 'admission',
+    processes: 1,
+    waiters: 1,
+    hold: 100,
+  },
+  {
+    ...readWrite,
+    name: 'read-write-admit-1000',
+    title: 'read-write: a writer ends, and 1,000 readers of 2 processes have waited',
+    kind: 'admission',
+    waiters: 500,
+    hold: 100,
+  },
+] as const satisfies readonly Scenario[]
+
 /**
  * In the order of the reports: first locks with work inside, which is what users have, and last the loops that do nothing
- * but lock. Every further number that a trial needs is in the file of its kind, in trials/.
+ * but lock; then the other kinds of lock. Every further number that a trial needs is in the file of its kind, in trials/.
  */
 export const scenarios = [
   {
@@ -99,6 +212,8 @@ export const scenarios = [
   { name: '2x8', title: '2 processes × 8 waiters, hold 0', kind: 'loop', processes: 2, waiters: 8, keys: 1, hold: 0 },
   { name: '2x100', title: '2 × 100 waiters, hold 0', kind: 'loop', processes: 2, waiters: 100, keys: 1, hold: 0 },
   { name: '2x1000', title: '2 × 1,000 waiters, hold 0', kind: 'loop', processes: 2, waiters: 1000, keys: 1, hold: 0 },
+  ...semaphores,
+  ...readWriteLocks,
 ] as const satisfies readonly Scenario[]
 
 export type ScenarioName = (typeof scenarios)[number]['name']

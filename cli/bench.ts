@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { Results } from '../benchmarks/contract.ts'
+import { type Results, takesPart } from '../benchmarks/contract.ts'
 import type { Progress } from '../benchmarks/report/progress.ts'
 import { scenarios } from '../benchmarks/scenarios.ts'
 import { messageOf } from '../local-redis/error-message.ts'
@@ -69,6 +69,8 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   ])
   const chosen = await choose('scenario', scenario, scenarios)
   const competing = await choose('rival', rival, rivals)
+  const idle = competing.find(one => !chosen.some(each => takesPart(one, each)))
+  if (rival.length > 0 && idle) throw new Failure(`${idle.name} has no lock of the kind to measure`, exitCodes.usage)
   const address = namedServer(given, 'baton bench')
   if (address?.tls && options.rtt > 0) throw new Failure('--rtt does not work with TLS', exitCodes.usage)
   // What cannot be used is known here within seconds, and why.
@@ -103,10 +105,11 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
 
 async function show(results: Results, { json, html }: Partial<Options>, progress: Progress): Promise<void> {
   progress.end()
-  const { tables } = await import('../benchmarks/report/table.ts')
+  const { goalsTable, tables } = await import('../benchmarks/report/table.ts')
   const { cpu, cores, redis, node, system } = results.machine
   console.log(`${cores} × ${cpu}, ${system}, Node ${node}, ${redis}`)
   console.log(`\n${tables(results)}\n`)
+  if (results.goals?.length) console.log(`${goalsTable(results)}\n`)
   for (const note of results.notes) console.log(`* ${note}`)
   try {
     if (json) await writeFile(json, `${JSON.stringify(results, null, 1)}\n`)

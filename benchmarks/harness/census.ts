@@ -64,8 +64,8 @@ export async function watchCommands(url: string, unseen: ReadonlySet<string> = n
 const monitored = /^\+[\d.]+ \[\d+ ([^\]]+)\] "([^"\\]*)"/
 const answerWithin = 5_000
 
-/** Resolves when MONITOR is in force: the OK comes before the first command. */
-async function monitor(url: string, heard: (line: string) => void): Promise<Socket> {
+/** Resolves when MONITOR is in force: the OK comes before the first command. `heard` gets the line of each command. */
+export async function monitor(url: string, heard: (line: string) => void): Promise<Socket> {
   const { protocol, hostname, port, username, password } = new URL(url)
   const where = { host: hostname, port: Number(port || 6379) }
   const socket = protocol === 'rediss:' ? connectTls({ ...where, servername: hostname }) : connect(where)

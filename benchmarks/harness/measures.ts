@@ -2,21 +2,22 @@
  * The measures of a trial, from the samples of all its workers merged. docs/benchmarks.md has the definitions; here is
  * how they are taken.
  *
- * Samples are in the order of `acquired`, so the holders of one key follow each other in that order:
+ * Samples are in the order of `acquired`, so the holders of one key follow each other in that order. Of a mutex:
  *
  *      asked      acquired   released
  *   A    ├───────────┼══════════┤                      hand-off A → B: A's released to B's acquired; counts
  *   B          ├─────────────────·──┼═══════┤          only if B had asked before A's release
  *   C             ├──────────┼··                       overlap: acquired before every earlier holder had released
  *
- * `released` is the moment at which release was *called*. A lock that is correct can be granted again only later, so an
- * overlap is never an artefact; and whatever the release costs before it takes effect is part of the gap.
+ * `released` is the moment at which release was *called*: whatever the release costs before it takes effect is part of the
+ * gap. Whose release a holder had to wait for where several hold at a time, admissions.ts says.
  *
  * Overtaking is a property of pairs: a request that was made later and granted earlier. For each sample the number of
  * these is the number of greater `asked` among the samples before it, which a Fenwick tree over the ranks of `asked`
  * tells in log n: a trial has up to a million samples.
  */
 import { asksFair, type Distribution, type Figures } from '../contract.ts'
+import { admissions, overlap } from './admissions.ts'
 import type { Samples } from './samples.ts'
 
 export interface Window {
@@ -29,14 +30,15 @@ export interface Handoffs {
   readonly all: Float64Array
   /** Those from one process to another. */
   readonly cross: Float64Array
-  /** Share of acquisitions that went to the waiter that held the key before, of those that had a holder before. */
+  /** Share of acquisitions that went to the waiter whose release had made room, of those that had one before. */
   readonly backToReleaser: number
-  /** Holds that began before an earlier one of the same key had ended; over all samples, not only the window's. */
+  /** Holds for which those before them left no room; over all samples, not only the window's. */
   readonly overlaps: number
 }
 
 export function handoffs(samples: Samples, window: Window): Handoffs {
-  const { length, key, waiter, process, asked, acquired, released } = samples
+  const { length, waiter, process, asked, acquired, released } = samples
+  const by = admissions(samples)
   const all = new Float64Array(length)
   const cross = new Float64Array(length)
   let gaps = 0
@@ -44,24 +46,16 @@ export function handoffs(samples: Samples, window: Window): Handoffs {
   let pairs = 0
   let back = 0
   let overlaps = 0
-  /** Of each key: the sample before, and the latest release so far. */
-  const before = new Map<number, number>()
-  const heldUntil = new Map<number, number>()
   for (let i = 0; i < length; i++) {
-    const of = key[i]!
-    const previous = before.get(of)
-    before.set(of, i)
-    const until = heldUntil.get(of) ?? Number.NEGATIVE_INFINITY
-    heldUntil.set(of, Math.max(until, released[i]!))
-    const overlaid = acquired[i]! < until
-    if (overlaid) overlaps += 1
-    if (previous === undefined || !inside(acquired[i]!, window)) continue
+    const before = by[i]!
+    if (before === overlap) overlaps += 1
+    if (before < 0 || !inside(acquired[i]!, window)) continue
     pairs += 1
-    if (waiter[previous] === waiter[i]) back += 1
-    if (overlaid || asked[i]! > released[previous]!) continue
-    const gap = (acquired[i]! - released[previous]!) * 1_000
+    if (waiter[before] === waiter[i]) back += 1
+    if (asked[i]! > released[before]!) continue
+    const gap = (acquired[i]! - released[before]!) * 1_000
     all[gaps++] = gap
-    if (process[previous] !== process[i]) cross[crossings++] = gap
+    if (process[before] !== process[i]) cross[crossings++] = gap
   }
   const backToReleaser = pairs === 0 ? Number.NaN : back / pairs
   return { all: all.subarray(0, gaps), cross: cross.subarray(0, crossings), backToReleaser, overlaps }
@@ -211,15 +205,26 @@ export function ordinary(samples: Samples, waiters: number, window: Window, open
 }
 
 /** The longest wait of each half of a mixed crowd, over the whole trial. `waiters`: of a process. */
-export function longestWaits(samples: Samples, waiters: number, openAt: number): Figures {
+export function longestOfMixed(samples: Samples, waiters: number, openAt: number): Figures {
+  const [waitMaxFair, waitMaxUnfair] = longestWaits(samples, openAt, i => asksFair(samples.waiter[i]! % waiters))
+  return { waitMaxFair, waitMaxUnfair }
+}
+
+/** The longest wait of readers and of writers, over the whole trial. */
+export function longestOfPhases(samples: Samples, openAt: number): Figures {
+  const [waitMaxReaders, waitMaxWriters] = longestWaits(samples, openAt, i => samples.reading[i] === 1)
+  return { waitMaxReaders, waitMaxWriters }
+}
+
+/** Of the samples that are among the first, and of the others. */
+function longestWaits(samples: Samples, openAt: number, first: (sample: number) => boolean): [number, number] {
   const from = countedFrom(samples, openAt)
-  let [fair, unfair] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  const longest: [number, number] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (let i = 0; i < samples.length; i++) {
-    const wait = samples.acquired[i]! - from[i]!
-    if (asksFair(samples.waiter[i]! % waiters)) fair = Math.max(fair, wait)
-    else unfair = Math.max(unfair, wait)
+    const half = first(i) ? 0 : 1
+    longest[half] = Math.max(longest[half], samples.acquired[i]! - from[i]!)
   }
-  return { waitMaxFair: fair, waitMaxUnfair: unfair }
+  return longest
 }
 
 /** A measure that could not be taken is absent. */

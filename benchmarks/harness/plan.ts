@@ -1,5 +1,5 @@
 /** What a run is to measure, and in which order. */
-import type { Rival, Scenario } from '../contract.ts'
+import { type Rival, type Scenario, takesPart } from '../contract.ts'
 import type { Limits } from '../trials/stage.ts'
 
 export interface Plan {
@@ -25,8 +25,11 @@ export interface Turn {
   readonly round: number
 }
 
+/** A rival has none in scenarios about a kind of lock that it does not have. */
 export function turnsOf({ scenarios, rivals, rounds }: Plan): Turn[] {
   return scenarios.flatMap(scenario =>
-    Array.from({ length: rounds }, (_, i) => rivals.map(rival => ({ rival, scenario, round: i + 1 }))).flat(),
+    Array.from({ length: rounds }, (_, i) =>
+      rivals.filter(rival => takesPart(rival, scenario)).map(rival => ({ rival, scenario, round: i + 1 })),
+    ).flat(),
   )
 }

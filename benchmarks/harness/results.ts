@@ -1,5 +1,6 @@
 /** What is told of a run in the end: its trials, what they were measured on, and what their reader has to know. */
 import type { Results, Trial } from '../contract.ts'
+import { attainments } from '../report/verdict.ts'
 import { versionOf } from '../rivals/index.ts'
 import { machine, usage } from './machine.ts'
 import type { Plan } from './plan.ts'
@@ -19,12 +20,12 @@ export async function resultsOf(
   const { server, warm } = around
   const rivals = await Promise.all(
     plan.rivals.map(async rival => {
-      const { name, kind, fair, note } = rival
+      const { name, kind, fair, locks, note } = rival
       const version = await versionOf(rival)
-      return { name, kind, fair, note, ...(version === undefined ? {} : { version }) }
+      return { name, kind, fair, note, ...(locks && { locks }), ...(version === undefined ? {} : { version }) }
     }),
   )
-  return {
+  const results: Results = {
     format: 1,
     date: new Date().toISOString(),
     machine: {
@@ -39,6 +40,7 @@ export async function resultsOf(
     trials,
     notes: [...notes, ...remarks(plan, around, trials)],
   }
+  return { ...results, goals: attainments(results) }
 }
 
 /** How the run was made, where that bears on its figures. */

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { sampleFields } from '../contract.ts'
+import { reads, type Sharing, sampleFields } from '../contract.ts'
 
 /** The samples of all workers of a trial, in the order of their `acquired`. One column a field, all of one length. */
 export interface Samples {
@@ -8,6 +8,10 @@ export interface Samples {
   readonly waiter: Int32Array
   readonly process: Int32Array
   readonly key: Int32Array
+  /** 1: it was the read lock of a read-write lock. */
+  readonly reading: Uint8Array
+  /** Permits of the semaphore, if it was one. */
+  readonly permits: number | undefined
   readonly asked: Float64Array
   readonly acquired: Float64Array
   readonly released: Float64Array
@@ -15,7 +19,7 @@ export interface Samples {
   readonly done: Float64Array
 }
 
-export interface Crowd {
+export interface Crowd extends Sharing {
   /** Waiters a process. */
   readonly waiters: number
   readonly keys: number
@@ -29,7 +33,8 @@ export interface Part {
   readonly records: Float64Array
 }
 
-export function merge(parts: readonly Part[], { waiters, keys }: Crowd): Samples {
+export function merge(parts: readonly Part[], crowd: Crowd): Samples {
+  const { waiters, keys, lock, permits = 1 } = crowd
   const origin: { records: Float64Array; process: number; offset: number; acquired: number }[] = []
   for (const { process, records } of parts) {
     for (let offset = 0; offset < records.length; offset += width) {
@@ -45,6 +50,8 @@ export function merge(parts: readonly Part[], { waiters, keys }: Crowd): Samples
     waiter: integers(),
     process: integers(),
     key: integers(),
+    reading: new Uint8Array(length),
+    permits: lock === 'semaphore' ? permits : undefined,
     asked: moments(),
     acquired: moments(),
     released: moments(),
@@ -55,6 +62,7 @@ export function merge(parts: readonly Part[], { waiters, keys }: Crowd): Samples
     samples.waiter[i] = process * waiters + waiter
     samples.process[i] = process
     samples.key[i] = waiter % keys
+    samples.reading[i] = reads(crowd, waiter) ? 1 : 0
     samples.asked[i] = records[offset + 1]!
     samples.acquired[i] = records[offset + 2]!
     samples.released[i] = records[offset + 3]!

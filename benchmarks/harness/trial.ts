@@ -1,5 +1,6 @@
 /** One rival in one scenario in one round, whatever comes of it. */
 import type { Rival, Scenario, Trial } from '../contract.ts'
+import { admission } from '../trials/admission.ts'
 import { crashHolder, crashWaiters } from '../trials/crash.ts'
 import { idle } from '../trials/idle.ts'
 import { loop, patience, queueUp } from '../trials/loop.ts'
@@ -10,6 +11,7 @@ const kinds: Record<Scenario['kind'], (stage: Stage) => Promise<Findings>> = {
   loop,
   burst: queue,
   drain: queue,
+  admission,
   'crash-holder': crashHolder,
   'crash-waiters': crashWaiters,
   idle,
@@ -63,6 +65,8 @@ export function expected(scenario: Scenario, seconds: number): number {
       return starting + 1_500
     case 'drain':
       return starting + (waiters < 100 ? 9_000 : 3_000)
+    case 'admission':
+      return starting + 6_000 + 5 * waiters
     case 'crash-holder':
       return starting + 2_000
     case 'crash-waiters':

@@ -1,5 +1,5 @@
 /** Which plots a scenario gets, and what they say about themselves. A plot for which nothing was measured is left out. */
-import type { Measure, Results, Scenario } from '../contract.ts'
+import { lockOf, type Measure, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, inOrder, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
 import { format, tick, words } from './html-measures.ts'
@@ -24,8 +24,8 @@ export function plotsOf(scenario: Scenario, entries: readonly Entry[]): Markup {
   const small = smallPlots[subject].map(([measure, description, second]) =>
     dotPlot(entries, measure, description, second),
   )
-  // Where nobody waits, nothing is shared out; and the two halves of a mixed crowd are not to have the same.
-  const shared = subject !== 'uncontended' && subject !== 'mixed'
+  // Where nobody waits, nothing is shared out; and the two parts of a mixed crowd are not to have the same.
+  const shared = !['uncontended', 'mixed', 'phases'].includes(subject)
   return markup`${handoffPlot(entries)}<div class="pair">${small}${shared && fairnessPlot(entries)}</div>`
 }
 
@@ -55,6 +55,17 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
     ['throughput', 'More is better, but worth little where a few waiters got most of it: see fairness.'],
     commands,
     ['waitMax', 'Less is better. The short stroke: the median wait.', 'waitP50'],
+  ],
+  phases: [
+    ['throughput', 'Of readers and writers together. More is better.'],
+    ['waitMaxReaders', 'A turn of a writer, and what is left of the readers’ own. Less is better.'],
+    ['waitMaxWriters', 'The turns of the writers before, and of the readers between. Less is better.'],
+    commands,
+  ],
+  admission: [
+    ['admission', 'From the call of the writer’s release until the last reader runs. Less is better.'],
+    ['messages', 'That all clients together received. One for each client with readers is the least.'],
+    commands,
   ],
   burst: [
     drained,
@@ -172,11 +183,12 @@ const costs: readonly Small[] = [
 ]
 
 /**
- * For each cost the scenarios that tell it: those with one key and no time in the lock that differ in their number of
+ * For each cost the scenarios with a mutex that tell it: those with one key and no time in the lock that differ in their number of
  * waiters, and the drained queues. A lone waiter is not contended: it says nothing about waiting.
  */
 export function costOfWaiting(results: Results): Markup | undefined {
   const columns = results.scenarios
+    .filter(scenario => lockOf(scenario) === 'mutex')
     .filter(({ kind, keys, hold }) => (kind === 'loop' && keys === 1 && hold === 0) || kind === 'drain')
     .map(scenario => ({
       title: scenario.title,

@@ -1,5 +1,5 @@
 /** All figures as tables: they are the text alternative of the plots too. */
-import { type Measure, measures, type Results, type Scenario } from '../contract.ts'
+import { type Attainment, type Measure, measures, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
 import { capital, format, words } from './html-measures.ts'
@@ -62,6 +62,12 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
     ['crossP50', false],
     ['handoffP50', false, 'crossP50'],
   ],
+  phases: [
+    ['throughput', true],
+    ['waitMaxReaders', false],
+    ['waitMaxWriters', false],
+  ],
+  admission: [['admission', false]],
   burst: [['drain', false]],
   drain: [['drain', false]],
   'crash-holder': [['nextGrant', false]],
@@ -104,6 +110,23 @@ function winner(
   const fairness = jain && `, Jain ${format('index', jain.median)}`
   const { rival, mark } = found.entry
   return markup`<td class="${kind}">${format(words[measure].unit, found.spread.median)}<small>${rival.name}${fairness}${mark && `, ${mark}`}</small></td>`
+}
+
+export function goalsTable(goals: readonly Attainment[]): Markup {
+  const rows = goals.map(
+    ({
+      what,
+      goal,
+      measured,
+      verdict,
+    }) => markup`<tr><th scope="row"><span>${what.replaceAll('`', '')}</span></th><td>${goal}</td><td>${measured}</td>
+${verdict === 'missed' ? markup`<td class="alarm"><strong>missed</strong></td>` : markup`<td>reached</td>`}</tr>\n`,
+  )
+  return markup`<div class="scroll" tabindex="0" role="region" aria-label="Goals"><table>
+<caption><span>What this project wants of redis-baton. Medians of the rounds, with the least and the greatest; ratios are of trials of the same round.</span></caption>
+<thead><tr><th scope="col">Measure</th><th scope="col">Goal</th><th scope="col">Measured</th><th scope="col">Verdict</th></tr></thead>
+<tbody>
+${rows}</tbody></table></div>`
 }
 
 export function rivalsTable(results: Results): Markup {

@@ -3,19 +3,20 @@
  * opens from a file and can be attached to a ticket. Its content policy forbids everything but its own style sheet, in
  * case some text of a rival should ever get past the escaping.
  */
-import type { Results } from '../contract.ts'
+import { type Results, takesPart } from '../contract.ts'
 import { entriesOf } from './html-data.ts'
 import { help } from './html-help.ts'
 import { type Markup, markup, trusted } from './html-markup.ts'
 import { capital, format, number } from './html-measures.ts'
 import { costOfWaiting, plotsOf } from './html-plots.ts'
 import { style } from './html-style.ts'
-import { glance, rivalsTable, tableOf } from './html-tables.ts'
+import { glance, goalsTable, rivalsTable, tableOf } from './html-tables.ts'
 
 const policy = "default-src 'none'; style-src 'unsafe-inline'"
 
 export function htmlReport(results: Results): string {
   const cost = costOfWaiting(results)
+  const { goals = [] } = results
   const page = markup`<!doctype html>
 <html lang="en">
 <head>
@@ -33,6 +34,7 @@ ${warnings(results)}
 <nav aria-label="Contents"><ul>
 <li><a href="#glance">At a glance</a></li><li><a href="#reading">How to read this</a></li>
 ${cost && markup`<li><a href="#cost">Cost against waiters</a></li>`}
+${goals.length > 0 && markup`<li><a href="#goals">Goals</a></li>`}
 ${results.scenarios.map(({ title }, i) => markup`<li><a href="#scenario-${i}">${capital(title)}</a></li>`)}
 <li><a href="#run">Machine, versions, options</a></li><li><a href="#locks">Locks</a></li>
 </ul></nav></header>
@@ -40,6 +42,11 @@ ${results.scenarios.map(({ title }, i) => markup`<li><a href="#scenario-${i}">${
 <section id="glance"><h2>At a glance</h2>
 ${glance(results)}</section>
 ${help}
+${
+  goals.length > 0 &&
+  markup`<section id="goals"><h2>Goals</h2>
+${goalsTable(goals)}</section>`
+}
 ${cost}
 ${results.scenarios.map((_, i) => scenarioSection(results, i))}
 ${runSection(results)}
@@ -56,16 +63,19 @@ ${notMeasured(results)}</section>
 function scenarioSection(results: Results, i: number): Markup {
   const scenario = results.scenarios[i]!
   const entries = entriesOf(results, scenario)
-  const { processes, waiters, keys, hold, mixed } = scenario
+  const { processes, waiters, keys, hold, mixed, permits, inUse, writerEvery } = scenario
   const many = [
     plural(processes, 'process', 'processes'),
     `${plural(waiters, 'waiter')} in each`,
     plural(keys, 'key'),
     `held for ${number(hold)} ms`,
     ...(mixed ? ['every other one asks fair'] : []),
+    ...(permits ? [plural(permits, 'permit')] : []),
+    ...(inUse ? [`${plural(inUse, 'permit')} in use by others`] : []),
+    ...(writerEvery ? [`1 waiter in ${writerEvery} writes`] : []),
   ]
   // What takes part in a crash or an idle hour is a story, which the title tells.
-  const about = ['loop', 'burst', 'drain'].includes(scenario.kind) ? many : []
+  const about = ['loop', 'burst', 'drain', 'admission'].includes(scenario.kind) ? many : []
   return markup`<section id="scenario-${i}"><h2>${capital(scenario.title)}</h2>
 <p class="about"><code>${scenario.name}</code> ${about.join(' · ')}</p>
 ${entries.length === 0 ? markup`<p>Nothing was measured here.</p>` : markup`${plotsOf(scenario, entries)}${tableOf(scenario, entries, results.options.rounds)}`}
@@ -119,7 +129,9 @@ function notMeasured(results: Results): Markup | false {
     }
   }
   const { scenarios, rivals, trials, options } = results
-  const complete = trials.length === scenarios.length * rivals.length * options.rounds
+  const turns =
+    scenarios.flatMap(scenario => rivals.filter(rival => takesPart(rival, scenario))).length * options.rounds
+  const complete = trials.length === turns
   if (where.size === 0) return complete && markup`<p>Every lock was measured in every round of its scenarios.</p>`
   const all = (titles: readonly string[]) =>
     titles.length === results.scenarios.length ? 'all scenarios' : titles.join(' · ')

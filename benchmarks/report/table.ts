@@ -1,7 +1,7 @@
 /** The results as tables for a terminal: one a scenario, a row a rival, medians with min–max over the rounds. */
 import Table from 'cli-table3'
 import type { Measure, Results, Scenario, Trial } from '../contract.ts'
-import { floorPublish, floorSet } from '../rivals/floors.ts'
+import { floorBroadcast, floorPublish, floorSet } from '../rivals/floors.ts'
 import { roundsOf } from './rounds.ts'
 import { type Subject, subjectOf } from './subject.ts'
 
@@ -57,6 +57,19 @@ const columnsOf: Record<Subject, readonly Column[]> = {
     ...cost,
   ],
   loop: [...speed, ...fairness, ...cost],
+  phases: [
+    { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
+    { measure: 'waitMaxReaders', head: 'longest wait\nreaders, ms', unit: 'whole' },
+    { measure: 'waitMaxWriters', head: 'longest wait\nwriters, ms', unit: 'whole' },
+    { measure: 'crossP50', head: 'p50 to other\nprocess µs' },
+    ...cost,
+  ],
+  admission: [
+    { measure: 'admission', head: 'until all\nrun, ms' },
+    { measure: 'admission', head: '× floor', over: floorBroadcast.name },
+    { measure: 'messages', head: 'messages', unit: 'whole' },
+    { measure: 'commands', head: 'commands' },
+  ],
   burst: [
     { measure: 'drain', head: 'drain ms' },
     { measure: 'drain', head: '× floor', over: floorPublish.name },
@@ -95,6 +108,17 @@ const faults: readonly (readonly [Measure, string])[] = [
 
 export function tables(results: Results): string {
   return results.scenarios.map(scenario => table(results, scenario)).join('\n\n')
+}
+
+/** What the project wants of redis-baton, where the run tells of it. */
+export function goalsTable({ goals = [] }: Results): string {
+  const rows = new Table({
+    head: ['', 'goal', 'measured', ''],
+    style: { head: [], border: [], compact: true },
+    chars: { ...noBorders, mid: '─' },
+  })
+  for (const { what, goal, measured, verdict } of goals) rows.push([what.replaceAll('`', ''), goal, measured, verdict])
+  return `Goals\n${rows}`
 }
 
 function table({ rivals, trials, options }: Results, scenario: Scenario): string {

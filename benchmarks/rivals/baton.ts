@@ -1,59 +1,112 @@
-import { type ClientOptions, LockClient, type LockOptions } from '../../src/index.ts'
-import { asksFair, type Rival, type RivalClient, type Setting } from '../contract.ts'
+import { type ClientOptions, type Lease, type Lock, LockClient, type LockOptions } from '../../src/index.ts'
+import { asksFair, type Contender, type Rival, type RivalClient, type Setting } from '../contract.ts'
 import { allBut } from '../scenarios.ts'
 
+const ours = { kind: 'baton', package: undefined, runtime: 'node', missing: async () => undefined } as const
+
 export const batonFair: Rival = {
+  ...ours,
   name: 'baton-fair',
-  kind: 'baton',
   fair: true,
-  package: undefined,
+  locks: ['mutex', 'semaphore', 'readWrite'],
   note: 'redis-baton, fair: waiters stand in a queue in Redis, one LockClient a process.',
-  runtime: 'node',
-  missing: async () => undefined,
-  open: setting => open(setting, { fair: true }),
+  open: async setting => open(setting, { fair: true }),
 }
 
 export const batonUnfair: Rival = {
+  ...ours,
   name: 'baton-unfair',
-  kind: 'baton',
   fair: false,
-  package: undefined,
+  locks: ['mutex', 'semaphore', 'readWrite'],
   note: 'redis-baton, unfair for ever (fairAfter: Infinity): waiters are woken by messages, one LockClient a process.',
-  runtime: 'node',
-  missing: async () => undefined,
   // Without an end: by the default, who waits for a second would stand in the queue from then on, and that is the other rival.
-  open: setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
+  open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
 export const batonMixed: Rival = {
+  ...ours,
   name: 'baton-mixed',
-  kind: 'baton',
   fair: false,
-  package: undefined,
   note: 'redis-baton, half of the callers fair, the others by default (unfair, fairAfter: 1,000), one LockClient a process.',
-  runtime: 'node',
   skips: allBut(['mixed'], 'it is for callers of both kinds'),
   mixes: true,
-  missing: async () => undefined,
-  open: setting => open(setting, {}, index => ({ fair: asksFair(index) })),
+  open: async setting => open(setting, {}, index => ({ fair: asksFair(index) })),
 }
 
-async function open(
-  { url, lease, process }: Setting,
-  options: ClientOptions,
-  callOptions?: (waiter: number) => LockOptions,
-): Promise<RivalClient> {
+/** What a semaphore of one permit is held against, in the same round. */
+export const batonFairMutex: Rival = {
+  ...ours,
+  name: 'baton-fair-mutex',
+  fair: true,
+  locks: ['semaphore'],
+  note: "redis-baton's mutex, fair, beside its semaphore of one permit. In place of other permits, other mutexes are held.",
+  skips: allBut(
+    ['semaphore-one', 'semaphore-used-10', 'semaphore-used-1000', 'semaphore-used-10000'],
+    'it is a mutex, for scenarios with one permit only',
+  ),
+  open: async setting => openMutex(setting, { fair: true }),
+}
+
+export const batonUnfairMutex: Rival = {
+  ...batonFairMutex,
+  name: 'baton-unfair-mutex',
+  fair: false,
+  note: "redis-baton's mutex, unfair for ever, beside its semaphore of one permit. In place of other permits, other mutexes are held.",
+  open: async setting => openMutex(setting, { fairAfter: Number.POSITIVE_INFINITY }),
+}
+
+/** Whoever is none of the waiters holds a mutex of his own. */
+function openMutex(setting: Setting, options: ClientOptions): RivalClient {
+  const client = open({ ...setting, lock: 'mutex' }, options)
+  return {
+    ...client,
+    contender(index) {
+      const contender = client.contender(index, false)
+      return index < setting.waiters ? contender : { acquire: key => contender.acquire(`${key}:${index}`) }
+    },
+  }
+}
+
+function open(setting: Setting, options: ClientOptions, callOptions?: (waiter: number) => LockOptions): OpenClient {
+  const { url, lease, process } = setting
   // The lease is the client's, so that it is renewed like any other; a lease of the call would be a fixed one.
   const ofClient = { ...options, label: `bench-${process}`, ...(lease === undefined ? {} : { lease }) }
   const locks = new LockClient(url, ofClient)
-  const contender = (waiter: number) => {
-    const ofCall = callOptions?.(waiter)
-    return {
-      async acquire(key: string) {
-        const lease = await locks.lock(key, ofCall)
-        return () => lease.release()
-      },
-    }
+  return {
+    contender(waiter, reading) {
+      const lock = locking(locks, setting, reading, callOptions?.(waiter))
+      return {
+        async acquire(key) {
+          const lease = await lock(key)
+          return () => lease.release()
+        },
+      }
+    },
+    close: () => locks.close(),
   }
-  return { contender, close: () => locks.close() }
+}
+
+interface OpenClient extends RivalClient {
+  contender(index: number, reading: boolean): Contender
+}
+
+/** The objects of the other kinds are made once for each key, as a program would. */
+function locking(
+  locks: LockClient,
+  { lock: kind, permits = 1 }: Setting,
+  reading: boolean,
+  ofCall: LockOptions | undefined,
+): (key: string) => Promise<Lease> {
+  if (kind !== 'semaphore' && kind !== 'readWrite') return key => locks.lock(key, ofCall)
+  const make = (key: string): Lock => {
+    if (kind === 'semaphore') return locks.semaphore(key, permits)
+    const { read, write } = locks.readWrite(key)
+    return reading ? read : write
+  }
+  let made: Lock | undefined
+  return key => {
+    const lock = made?.key === key ? made : make(key)
+    made = lock
+    return lock.lock(ofCall)
+  }
 }

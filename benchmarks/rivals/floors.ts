@@ -1,7 +1,7 @@
 /**
  * What Redis can do at all: no lease, no fencing token, no owner, no renewal, nothing on a crash. Not locks to use.
  *
- *   floor-blpop     A token in a list. Asking is BLPOP, releasing LPUSH: the server's own queue of blocked clients
+ *   floor-blpop     A token in a list, of a semaphore one for each permit. Asking is BLPOP, releasing LPUSH: the server's own queue of blocked clients
  *                   hands over, first come, first served. One connection a waiter, two commands an acquisition.
  *
  *   floor-publish   A token that goes from process to process by message, one EVALSHA an acquisition:
@@ -19,6 +19,9 @@
  *                   token or queues, and releasing one that only passes on. For this, release sends nothing until
  *                   that has been seen, and resolves at once: its return says nothing about the server.
  *
+ *   floor-broadcast A writer's end is one PUBLISH, on a channel to which each process with readers listens. Neither
+ *                   excludes the other: the readers that wait when it comes are let in, and that is all.
+ *
  *   floor-set       SET NX PX, then compare-and-delete by EVALSHA: what a lock costs when nobody else wants it.
  */
 import { randomUUID } from 'node:crypto'
@@ -27,25 +30,29 @@ import type { Contender, Release, Rival, RivalClient, Setting } from '../contrac
 import { allBut } from '../scenarios.ts'
 
 const noLease = 'a token without a lease is lost with its holder'
+const oneEach = 'one connection a waiter is more than a server takes'
 const byHand = { kind: 'floor', package: undefined, runtime: 'node', missing: async () => undefined } as const
 
 export const floorBlpop: Rival = {
   ...byHand,
   name: 'floor-blpop',
   fair: true,
-  note: 'Floor: a token in a list, BLPOP and LPUSH, one connection a waiter.',
+  locks: ['mutex', 'semaphore'],
+  note: 'Floor: a token in a list, or one for each permit; BLPOP and LPUSH, one connection a waiter.',
   skips: {
-    'drain-10000': 'one connection a waiter is more than a server takes',
+    'drain-10000': oneEach,
+    'semaphore-drain-10000': oneEach,
+    'semaphore-used-10000': oneEach,
     'crash-holder': noLease,
     'crash-waiters': noLease,
   },
   open: openBlpop,
 }
 
-async function openBlpop({ url }: Setting): Promise<RivalClient> {
+async function openBlpop({ url, permits = 1 }: Setting): Promise<RivalClient> {
   const connections: Redis[] = []
-  /** The first to name a key puts its token there; several processes may be the first. */
-  const mint = `if redis.call('SET', KEYS[2], 1, 'NX') then redis.call('LPUSH', KEYS[1], 1) end`
+  /** The first to name a key puts its tokens there; several processes may be the first. */
+  const mint = `if redis.call('SET', KEYS[2], 1, 'NX') then for i = 1, ARGV[1] do redis.call('LPUSH', KEYS[1], i) end end`
   const minted = new Set<string>()
   return {
     async contender(): Promise<Contender> {
@@ -55,7 +62,7 @@ async function openBlpop({ url }: Setting): Promise<RivalClient> {
         async acquire(key) {
           if (!minted.has(key)) {
             minted.add(key)
-            await redis.eval(mint, 2, key, `${key}:made`)
+            await redis.eval(mint, 2, key, `${key}:made`, permits)
           }
           await redis.blpop(key, 0)
           return () => redis.lpush(key, 1)
@@ -162,6 +169,41 @@ async function openSet({ url }: Setting): Promise<RivalClient> {
     },
   }
   return { contender: () => contender, close: async () => disconnect([redis]) }
+}
+
+export const floorBroadcast: Rival = {
+  ...byHand,
+  name: 'floor-broadcast',
+  fair: true,
+  locks: ['readWrite'],
+  note: "Floor: a writer's end is one PUBLISH to all processes, whose readers have sent nothing. Excludes nobody.",
+  skips: allBut(['read-write-admit-1', 'read-write-admit-1000'], 'it excludes nobody'),
+  open: openBroadcast,
+}
+
+async function openBroadcast({ url }: Setting): Promise<RivalClient> {
+  const [redis, inbox] = await Promise.all([connect(url), connect(url)])
+  const listensTo = new Set<string>()
+  let parked: ((release: Release) => void)[] = []
+  inbox.on('message', () => {
+    const admitted = parked
+    parked = []
+    for (const admit of admitted) admit(async () => {})
+  })
+  const reader: Contender = {
+    async acquire(key) {
+      if (!listensTo.has(key)) {
+        listensTo.add(key)
+        await inbox.subscribe(key)
+      }
+      return new Promise<Release>(resolve => parked.push(resolve))
+    },
+  }
+  const writer: Contender = { acquire: async key => () => redis.publish(key, '') }
+  return {
+    contender: (_, reading) => (reading ? reader : writer),
+    close: async () => disconnect([redis, inbox]),
+  }
 }
 
 async function connect(url: string): Promise<Redis> {

@@ -2,14 +2,22 @@
 import { packageRoot } from '../../local-redis/package-root.ts'
 import type { Rival } from '../contract.ts'
 import { type Command, nodeWorker } from '../harness/crew.ts'
-import { batonFair, batonMixed, batonUnfair } from './baton.ts'
-import { floorBlpop, floorPublish, floorSet } from './floors.ts'
+import { batonFair, batonFairMutex, batonMixed, batonUnfair, batonUnfairMutex } from './baton.ts'
+import { floorBlpop, floorBroadcast, floorPublish, floorSet } from './floors.ts'
 import { versionIn, versionOf as versionOfPackage } from './installed.ts'
 import { ioredfour } from './ioredfour.ts'
 import { liveMutex, liveMutexSocket } from './live-mutex.ts'
 import { nodeRedisson, nodeRedissonStreams } from './node-redisson.ts'
-import { redisSemaphore } from './redis-semaphore.ts'
-import { launch, redissonFairLock, redissonLock, redissonVersion } from './redisson.ts'
+import { redisMultiSemaphore, redisSemaphore } from './redis-semaphore.ts'
+import {
+  launch,
+  redissonFairLock,
+  redissonLock,
+  redissonPermits,
+  redissonReadWrite,
+  redissonSemaphore,
+  redissonVersion,
+} from './redisson.ts'
 import { redlock, redlock10ms } from './redlock.ts'
 import { redlockUniversal, redlockUniversal10ms } from './redlock-universal.ts'
 import { sesamecareRedlock, sesamecareRedlock10ms } from './sesamecare-redlock.ts'
@@ -20,10 +28,14 @@ export const rivals: readonly Rival[] = [
   batonFair,
   batonUnfair,
   batonMixed,
+  batonFairMutex,
+  batonUnfairMutex,
   floorPublish,
   floorBlpop,
+  floorBroadcast,
   floorSet,
   redisSemaphore,
+  redisMultiSemaphore,
   redlock,
   redlock10ms,
   sesamecareRedlock,
@@ -36,6 +48,9 @@ export const rivals: readonly Rival[] = [
   nodeRedissonStreams,
   redissonLock,
   redissonFairLock,
+  redissonSemaphore,
+  redissonPermits,
+  redissonReadWrite,
   liveMutex,
   liveMutexSocket,
 ]

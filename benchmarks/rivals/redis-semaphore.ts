@@ -1,34 +1,67 @@
 import { Redis } from 'ioredis'
-import type { Rival } from '../contract.ts'
+import type { LockOptions } from 'redis-semaphore'
+import type { Rival, RivalClient, Setting } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-/** Polls with SET NX every 10 ms, its default. A mutex object a hold and one connection a process, as its README does. */
-export const redisSemaphore: Rival = {
-  name: 'redis-semaphore',
+type Library = typeof import('redis-semaphore')
+type Lock = InstanceType<Library['Mutex']>
+
+/** Polls every 10 ms, its default. A lock object a hold and one connection a process, as its README does. */
+const polling = {
   kind: 'rival',
   fair: false,
   package: 'redis-semaphore',
-  note: 'Mutex with its default retryInterval of 10 ms and its auto-refresh; acquireTimeout raised from 10 s to infinity.',
   runtime: 'node',
   missing: () => notInstalled('redis-semaphore'),
-  async open({ url, lease }) {
-    const { Mutex } = await load<typeof import('redis-semaphore')>('redis-semaphore')
-    const redis = new Redis(url)
-    const options = {
-      acquireTimeout: Number.POSITIVE_INFINITY,
-      // By default it throws out of a timer, which would end the worker. A lost lock shows as an overlap instead.
-      onLockLost: () => {},
-      ...(lease !== undefined && { lockTimeout: lease }),
-    }
-    return {
-      contender: () => ({
-        async acquire(key) {
-          const mutex = new Mutex(redis, key, options)
-          await mutex.acquire()
-          return () => mutex.release()
-        },
-      }),
-      close: async () => void (await redis.quit()),
-    }
-  },
+} as const
+const settings =
+  'with its default retryInterval of 10 ms and its auto-refresh; acquireTimeout raised from 10 s to infinity.'
+
+export const redisSemaphore: Rival = {
+  ...polling,
+  name: 'redis-semaphore',
+  locks: ['mutex', 'semaphore'],
+  note: `Mutex, or Semaphore, ${settings}`,
+  open: setting =>
+    open(setting, ({ Mutex, Semaphore }, redis, key, options) =>
+      setting.lock === 'semaphore'
+        ? new Semaphore(redis, key, setting.permits ?? 1, options)
+        : new Mutex(redis, key, options),
+    ),
+}
+
+export const redisMultiSemaphore: Rival = {
+  ...polling,
+  name: 'redis-multi-semaphore',
+  locks: ['semaphore'],
+  note: `MultiSemaphore, each call for one permit, ${settings}`,
+  open: setting =>
+    open(
+      setting,
+      ({ MultiSemaphore }, redis, key, options) => new MultiSemaphore(redis, key, setting.permits ?? 1, 1, options),
+    ),
+}
+
+async function open(
+  { url, lease }: Setting,
+  make: (library: Library, redis: Redis, key: string, options: LockOptions) => Lock,
+): Promise<RivalClient> {
+  const library = await load<Library>('redis-semaphore')
+  const redis = new Redis(url)
+  const options = {
+    acquireTimeout: Number.POSITIVE_INFINITY,
+    // By default it throws out of a timer, which would end the worker. A lost lock shows as an overlap instead.
+    onLockLost: () => {},
+    ...(lease !== undefined && { lockTimeout: lease }),
+  }
+  return {
+    contender: () => ({
+      async acquire(key) {
+        const lock = make(library, redis, key, options)
+        await lock.acquire()
+        return () => lock.release()
+      },
+    }),
+    close: async () => void (await redis.quit()),
+  }
 }

@@ -18,7 +18,7 @@ import { run } from '../../local-redis/command.ts'
 import { messageOf } from '../../local-redis/error-message.ts'
 import { withFileLock } from '../../local-redis/file-lock.ts'
 import { packageRoot } from '../../local-redis/package-root.ts'
-import type { Rival } from '../contract.ts'
+import type { LockKind, Rival } from '../contract.ts'
 import type { Command } from '../harness/crew.ts'
 
 const sources = fileURLToPath(new URL('benchmarks/redisson/', packageRoot))
@@ -43,9 +43,27 @@ export const redissonLock = redisson(
   `RLock. ${use} With threads it would send about a fifth fewer commands.`,
 )
 export const redissonFairLock = redisson('redisson-fair', true, `RFairLock. ${use}`)
+export const redissonSemaphore = redisson(
+  'redisson-semaphore',
+  false,
+  `RSemaphore, which has no lease: the permits of a process that dies are gone. acquireAsync() and releaseAsync(); otherwise as RLock.`,
+  'semaphore',
+)
+export const redissonPermits = redisson(
+  'redisson-permits',
+  false,
+  `RPermitExpirableSemaphore. acquireAsync() and releaseAsync(id); no permit expires unless a lease is asked for; otherwise as RLock.`,
+  'semaphore',
+)
+export const redissonReadWrite = redisson(
+  'redisson-read-write',
+  false,
+  `RReadWriteLock. As RLock: readLock() and writeLock() with lockAsync(id) and unlockAsync(id).`,
+  'readWrite',
+)
 
-function redisson(name: string, fair: boolean, note: string): Rival {
-  return { name, kind: 'rival', fair, package: undefined, note, runtime: 'java', missing }
+function redisson(name: string, fair: boolean, note: string, lock: LockKind = 'mutex'): Rival {
+  return { name, kind: 'rival', fair, locks: [lock], package: undefined, note, runtime: 'java', missing }
 }
 
 let prepared: Promise<Preparation> | undefined

@@ -20,7 +20,8 @@ import {
   fairnessOverTime,
   handoffs,
   jain,
-  longestWaits,
+  longestOfMixed,
+  longestOfPhases,
   ordinary,
   shares,
   withoutGaps,
@@ -38,13 +39,16 @@ const apart = 25
  * fair ones alone, and the first wait of the others began before `openAt`.
  */
 export const patience = 2_000
+/** Where permits are in use, ms: so long that none of them is renewed in the window. */
+const leaseInUse = 120_000
 /** From the order to the start, so that all processes have it in time. */
 const lead = 50
 
 export async function loop(stage: Stage): Promise<Findings> {
   const { scenario, server, seconds, limits, census } = stage.terms
-  const { processes, waiters, keys, hold, mixed } = scenario
-  const crew = await stage.hireAll()
+  const { processes, waiters, keys, hold, lock, mixed, inUse } = scenario
+  // All have the same lease: by that of who asks, some rivals judge whether the others have lapsed.
+  const [crew] = await Promise.all(inUse ? [stage.hireAll(leaseInUse), holdOthers(stage, inUse)] : [stage.hireAll()])
   const files = crew.map(() => stage.file())
   const every = hold > 0 ? apart : 0
   const startAt = now() + lead
@@ -78,7 +82,7 @@ export async function loop(stage: Stage): Promise<Findings> {
   const answers = await finished
 
   const { figures, cpu } = ending(answers)
-  const samples = merge(await stage.read(files), { waiters, keys })
+  const samples = merge(await stage.read(files), scenario)
   const window = { from, to: endAt }
   const all = processes * waiters
   const whole = { from: startAt, to: endAt }
@@ -92,11 +96,19 @@ export async function loop(stage: Stage): Promise<Findings> {
       clientCpu: cpu / acquired,
       jain: jain(shares(samples, all, window)),
       starved: inWhole.filter(count => count === 0).length,
-      ...(mixed ? longestWaits(samples, waiters, openAt) : {}),
+      ...(mixed ? longestOfMixed(samples, waiters, openAt) : {}),
+      ...(lock === 'readWrite' ? longestOfPhases(samples, openAt) : {}),
     }),
     handoffs: distribution(handoffs(samples, window).all),
     fairness: fairnessOverTime(samples, all, window),
   }
+}
+
+/** A process beside the crew takes so many permits, and keeps them until the trial ends. */
+async function holdOthers(stage: Stage, inUse: number): Promise<void> {
+  const { scenario, limits } = stage.terms
+  const holder = await stage.hire(scenario.processes, 0, leaseInUse)
+  await holder.ask({ op: 'hold', count: inUse }, limits.open)
 }
 
 /** ms until all have asked. */

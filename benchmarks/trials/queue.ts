@@ -23,7 +23,7 @@ const enough = 300
 
 export async function queue(stage: Stage): Promise<Findings> {
   const { scenario, server, limits, census } = stage.terms
-  const { processes, waiters, keys, hold, kind } = scenario
+  const { processes, waiters, hold, kind, permits = 1 } = scenario
   const all = processes * waiters
   const crew = await stage.hireAll()
   const times = Math.max(1, Math.round(kind === 'drain' ? enough / all : 1))
@@ -35,7 +35,7 @@ export async function queue(stage: Stage): Promise<Findings> {
   let figures: Figures = {}
   let last = { from: 0, to: 0 }
   for (let time = 0; time < times; time++) {
-    await crew[0]!.ask({ op: 'hold' }, limits.answer)
+    await crew[0]!.ask({ op: 'hold', count: permits }, limits.answer)
     const empty = await server.snapshot()
     await enqueue(stage, crew, kind === 'burst' ? gap : 0, hold)
     const before = await server.snapshot()
@@ -49,7 +49,7 @@ export async function queue(stage: Stage): Promise<Findings> {
     const ended = ending(answers)
     const mine = await stage.read(files)
     parts.push(...mine)
-    const samples = merge(mine, { waiters, keys })
+    const samples = merge(mine, scenario)
     last = { from: calledAt, to: samples.acquired.at(-1)! }
     drained += last.to - last.from
     cpu += ended.cpu
@@ -57,7 +57,7 @@ export async function queue(stage: Stage): Promise<Findings> {
     commands += sentBetween(empty, after, census ?? new Map()).commands
     usec += sentBetween(before, after, census ?? new Map()).usec
   }
-  const samples = merge(parts, { waiters, keys })
+  const samples = merge(parts, scenario)
   const everything = { from: 0, to: Number.POSITIVE_INFINITY }
   const counts = shares(samples, all, everything)
   const onServer =

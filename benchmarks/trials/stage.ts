@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Drained, Figures, Rival, Scenario, Trial } from '../contract.ts'
+import type { Drained, Figures, Rival, Scenario, Setting, Trial } from '../contract.ts'
 import type { Census } from '../harness/census.ts'
 import { type Command, Worker } from '../harness/crew.ts'
 import { type Part, readPart } from '../harness/samples.ts'
@@ -72,15 +72,21 @@ export class Stage {
     signal.throwIfAborted()
     const worker = new Worker(command)
     this.#crew.add(worker)
-    const { processes } = scenario
-    const setting = { rival: rival.name, url, namespace, process, processes, waiters, lease }
+    const { processes, lock, permits, inUse = 0, writerEvery } = scenario
+    const sharing = {
+      ...(lock && { lock }),
+      ...(permits && { permits: permits + inUse }),
+      ...(writerEvery && { writerEvery }),
+    }
+    const setting: Setting = { rival: rival.name, url, namespace, process, processes, waiters, lease, ...sharing }
     await worker.ask({ op: 'open', setting }, limits.open)
     return worker
   }
 
-  async hireAll(): Promise<Worker[]> {
+  /** Those with the waiters of the scenario. */
+  hireAll(lease?: number): Promise<Worker[]> {
     const { processes, waiters } = this.terms.scenario
-    return Promise.all(Array.from({ length: processes }, (_, process) => this.hire(process, waiters)))
+    return Promise.all(Array.from({ length: processes }, (_, process) => this.hire(process, waiters, lease)))
   }
 
   /** For samples; a path that was not given out before. */

@@ -35,7 +35,7 @@ async function obey(order: Order): Promise<Report> {
     case 'loop':
       return station.loop(order)
     case 'hold':
-      return station.hold()
+      return station.hold(order)
     case 'drop':
       return station.drop()
     case 'queue':

@@ -6,7 +6,17 @@
  * kills the process afterwards.
  */
 import { setImmediate as breathe, setTimeout as sleep } from 'node:timers/promises'
-import type { Contender, Drained, Order, Release, Report, Rival, RivalClient, Setting } from '../contract.ts'
+import {
+  type Contender,
+  type Drained,
+  type Order,
+  type Release,
+  type Report,
+  type Rival,
+  type RivalClient,
+  reads,
+  type Setting,
+} from '../contract.ts'
 import { now, until } from '../harness/clock.ts'
 import { SampleStore } from './samples.ts'
 
@@ -19,7 +29,7 @@ export class Station {
   /** Turns under way. */
   #underWay = new Set<Promise<void>>()
   #cpu = process.cpuUsage()
-  #kept: Release | undefined
+  #kept: readonly Release[] = []
   #turnHeap: number | undefined
 
   private constructor(
@@ -32,7 +42,8 @@ export class Station {
     if (!rival.open) throw new Error(`${rival.name} is not run by this kind of worker`)
     const client = await rival.open(setting)
     const contenders = []
-    for (let waiter = 0; waiter < setting.waiters; waiter++) contenders.push(await client.contender(waiter))
+    for (let waiter = 0; waiter < setting.waiters; waiter++)
+      contenders.push(await client.contender(waiter, reads(setting, waiter)))
     return new Station(setting, client, contenders)
   }
 
@@ -66,18 +77,19 @@ export class Station {
     }
   }
 
-  async hold(): Promise<Report> {
-    const contender = await this.client.contender(this.contenders.length)
-    this.#kept = await contender.acquire(this.#key(0))
+  async hold({ count = 1 }: Of<'hold'>): Promise<Report> {
+    const extra = Array.from({ length: count }, (_, i) => this.client.contender(this.contenders.length + i, false))
+    const contenders = await Promise.all(extra)
+    this.#kept = await Promise.all(contenders.map(contender => contender.acquire(this.#key(0))))
     return { op: 'hold', at: now() }
   }
 
   async drop(): Promise<Report> {
-    const release = this.#kept
-    if (!release) throw new Error('drop without hold')
-    this.#kept = undefined
+    const kept = this.#kept
+    if (kept.length === 0) throw new Error('drop without hold')
+    this.#kept = []
     const calledAt = now()
-    await release()
+    await Promise.all(kept.map(release => release()))
     return { op: 'drop', calledAt, returnedAt: now() }
   }
 

@@ -1,12 +1,13 @@
 /** The text of the pages: which runs, what was reached and what was missed, and a table for each question. */
 import { markdownTable } from 'markdown-table'
-import type { Measure, Results, Scenario, Trial } from '../../benchmarks/contract.ts'
+import { lockOf, type Measure, type Results, type Scenario, type Trial } from '../../benchmarks/contract.ts'
+import { type Goal, measured, ranged } from '../../benchmarks/report/goal.ts'
+import { delayed, otherKinds, unthrottled } from '../../benchmarks/report/goals.ts'
 import { capital } from '../../benchmarks/report/html-measures.ts'
 import { roundsOf } from '../../benchmarks/report/rounds.ts'
 import { type Subject, subjectOf } from '../../benchmarks/report/subject.ts'
+import { verdict } from '../../benchmarks/report/verdict.ts'
 import { type ScenarioName, scenarios } from '../../benchmarks/scenarios.ts'
-import { delayed, type Goal, unthrottled } from './reach.ts'
-import { median, verdict } from './verdict.ts'
 
 type Column = readonly [head: string, measure: Measure, digits: number, elsewhere?: ScenarioName]
 
@@ -32,6 +33,13 @@ const columns: Readonly<Record<Subject, readonly Column[]>> = {
     ['of the unfair, ms', 'waitMaxUnfair', 0],
     ...[starved, commands],
   ],
+  phases: [
+    ...[speed],
+    ['longest wait of readers, ms', 'waitMaxReaders', 0],
+    ['of writers, ms', 'waitMaxWriters', 0],
+    ...[starved, cross, commands],
+  ],
+  admission: [['until all run, ms', 'admission', 2], ['messages', 'messages', 0], commands],
   uncontended: [...[cycle, cycles, commands], ['server, µs', 'serverCpu', 1], ['client, µs', 'clientCpu', 1]],
   burst: [['drain, ms', 'drain', 0], ['inverted pairs', 'inversions', 3], overtaken, handoff],
   drain: [['drain, ms', 'drain', 1], speed, ['server, µs a release', 'releaseCost', 1], commands],
@@ -62,13 +70,13 @@ const pollers =
 export function section(all: Results, rtt: Results, others: Readonly<Record<string, Results>> = {}): string {
   const tables = (which: (scenario: Scenario) => boolean) =>
     ordered(all, rtt)
-      .filter(which)
+      .filter(scenario => lockOf(scenario) === 'mutex' && which(scenario))
       .flatMap(scenario => [
         ...table(all, scenario),
         ...table(rtt, { ...scenario, title: `${scenario.title}, with 1 ms of network delay` }),
       ])
   return [
-    run(all),
+    run('all.json', all),
     ...Object.entries(others).map(([name, { date }]) => `\nAlso considered: ${link(name, date)}.`),
     '',
     ...table(all, { ...known(headline), title: `work inside the lock: ${known(headline).title}` }, headlines),
@@ -90,6 +98,21 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
     pollers,
     '',
     ...tables(isHot),
+  ].join('\n')
+}
+
+/** A run of semaphores and read-write locks by itself. */
+export function otherKindsSection(file: string, results: Results): string {
+  return [
+    '### Semaphores and read-write locks',
+    '',
+    run(file, results),
+    '',
+    reach(otherKinds, results, []),
+    '',
+    ...ordered(results)
+      .filter(scenario => lockOf(scenario) !== 'mutex')
+      .flatMap(scenario => table(results, scenario).map(line => line.replace(/^###/, '####'))),
   ].join('\n')
 }
 
@@ -132,11 +155,11 @@ function link(file: string, date: string): string {
   return `[${file}](../benchmarks/results/${file}), ${date.slice(0, 10)}`
 }
 
-function run({ date, machine, options, rivals, trials, notes }: Results): string {
+function run(file: string, { date, machine, options, rivals, trials, notes }: Results): string {
   const busy = trials.map(trial => trial.busy ?? 0).filter(share => share > 0.05).length
   const versions = rivals.flatMap(({ name, version }) => (version ? [`${name} ${version}`] : [])).join(', ')
   return [
-    `${link('all.json', date)}: ${machine.cores} cores (${machine.cpu}), ${machine.system}, Node ${machine.node}, ${machine.redis}; ` +
+    `${link(file, date)}: ${machine.cores} cores (${machine.cpu}), ${machine.system}, Node ${machine.node}, ${machine.redis}; ` +
       `${options.rounds} rounds of ${options.seconds} s, cores ${machine.warmCores ? '' : 'not '}kept awake. ` +
       `In ${busy} of ${trials.length} trials something else used more than 5 % of the cores.`,
     '',
@@ -154,12 +177,7 @@ const said = {
 
 function reach(goals: readonly Goal[], results: Results, others: readonly Results[]): string {
   const rows = goals.map(goal => {
-    const { what, digits = 2, unit = '' } = goal
-    const measured = goal.columns.flatMap(({ name, figures }) => {
-      const all = figures(results)
-      return all.length === 0 ? [] : [`${name ? `${name} ` : ''}${ranged(all, digits)} ${unit}`.trim()]
-    })
-    return [what, goal.goal, measured.join('; '), said[verdict(goal, results, others)]]
+    return [goal.what, goal.goal, measured(goal, results), said[verdict(goal, results, others)]]
   })
   return markdownTable([['measure', 'goal', 'measured', ''], ...rows], { align: ['l', 'r', 'r', 'l'] })
 }
@@ -193,12 +211,4 @@ function fewer(trials: readonly Trial[], rounds: number): string {
   if (mark === undefined) return ''
   const failed = trials.filter(({ outcome }) => outcome === 'failed').length
   return failed + measured.length === rounds ? ` (${failed} of ${rounds} rounds failed)` : ` (${mark})`
-}
-
-/** The median, and the range where that says more. */
-function ranged(figures: readonly number[], digits: number): string {
-  const shown = (value: number) =>
-    value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: value === 0 ? 0 : digits })
-  const [low, high] = [shown(Math.min(...figures)), shown(Math.max(...figures))]
-  return low === high ? low : `${shown(median(figures))} (${low}–${high})`
 }

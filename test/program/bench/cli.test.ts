@@ -29,6 +29,10 @@ describe('unusable arguments end with 64 and one line', () => {
       ['--rounds', '0'],
       /^baton: option '--rounds <n>' argument '0' is invalid. It must be an integer of at least 1.\n$/,
     ],
+    [
+      ['--rival', 'baton-fair,redlock', '--scenario', 'semaphore-one'],
+      'baton: redlock has no lock of the kind to measure\n',
+    ],
     [['--url', 'rediss://127.0.0.1:1', '--rtt', '1'], 'baton: --rtt does not work with TLS\n'],
   ])('%s', async (args, said) => {
     const { code, output, errors } = await bench(...args)

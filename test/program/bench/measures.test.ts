@@ -5,25 +5,26 @@ import {
   fairnessOverTime,
   handoffs,
   jain,
-  longestWaits,
+  longestOfMixed,
+  longestOfPhases,
   ordinary,
   overtaking,
   quantile,
   shares,
 } from '../../../benchmarks/harness/measures.ts'
-import { merge, type Samples } from '../../../benchmarks/harness/samples.ts'
+import { type Crowd, merge, type Samples } from '../../../benchmarks/harness/samples.ts'
 
 const always = { from: 0, to: 1_000 }
 
 type Row = [process: number, waiter: number, asked: number, acquired: number, released: number, done?: number]
 
 /** In any order; two waiters a process unless said. */
-function samplesOf(rows: Row[], { waiters = 2, keys = 1 } = {}): Samples {
+function samplesOf(rows: Row[], { waiters = 2, keys = 1, ...sharing }: Partial<Crowd> = {}): Samples {
   const parts = rows.map(([process, waiter, asked, acquired, released, done = released + 1]) => ({
     process,
     records: Float64Array.of(waiter, asked, acquired, released, done),
   }))
-  return merge(parts, { waiters, keys })
+  return merge(parts, { waiters, keys, ...sharing })
 }
 
 describe('hand-offs', () => {
@@ -82,9 +83,9 @@ test('of a mixed crowd the longest wait of each half is taken, whatever process 
     ],
     { waiters: 4 },
   )
-  expect(longestWaits(samples, 4, 0)).toEqual({ waitMaxFair: 19, waitMaxUnfair: 37 })
+  expect(longestOfMixed(samples, 4, 0)).toEqual({ waitMaxFair: 19, waitMaxUnfair: 37 })
   // Counted from when all are queued: those who asked before that have waited since then.
-  expect(longestWaits(samples, 4, 39)).toEqual({ waitMaxFair: 11, waitMaxUnfair: 2 })
+  expect(longestOfMixed(samples, 4, 39)).toEqual({ waitMaxFair: 11, waitMaxUnfair: 2 })
   const always = { from: 0, to: 100 }
   expect([0, 39].map(openAt => ordinary(samples, 8, always, openAt).waitMax)).toEqual([37, 11])
 })
@@ -116,6 +117,83 @@ describe('overlaps', () => {
     ]
     expect(handoffs(samplesOf(rows, { keys: 2 }), always).overlaps).toBe(0)
     expect(handoffs(samplesOf(rows, { keys: 1 }), always).overlaps).toBe(1)
+  })
+})
+
+describe('of a semaphore', () => {
+  const two = { lock: 'semaphore', permits: 2 } as const
+
+  test('a hand-off is from the release of the permit that was taken, the first to come back first', () => {
+    const samples = samplesOf(
+      [
+        [0, 0, 1, 10, 20],
+        [0, 1, 1, 11, 22],
+        [1, 0, 2, 23, 30], // the permit of the first
+        [1, 1, 3, 24, 31], // of the second
+        [0, 0, 21, 32, 40], // of the third, and nobody else waited for the other one
+        [0, 1, 33, 34, 41],
+      ],
+      two,
+    )
+    const { all, cross, overlaps, backToReleaser } = handoffs(samples, always)
+    expect([...all]).toEqual([3_000, 2_000, 2_000])
+    expect([...cross]).toEqual([3_000, 2_000, 2_000])
+    expect([overlaps, backToReleaser]).toEqual([0, 0])
+  })
+
+  test('an overlap is a holder more than it has permits', () => {
+    const rows: Row[] = [
+      [0, 0, 1, 10, 20],
+      [0, 1, 1, 11, 50],
+      [1, 0, 2, 19, 30], // the third
+      [1, 1, 2, 25, 31], // the third again: the first has ended meanwhile
+      [0, 0, 26, 32, 40],
+    ]
+    expect(handoffs(samplesOf(rows, two), always).overlaps).toBe(2)
+    expect(handoffs(samplesOf(rows, { ...two, permits: 3 }), always).overlaps).toBe(0)
+  })
+
+  test('one permit is as a mutex', () => {
+    const rows: Row[] = [
+      [1, 0, 5, 20.5, 30],
+      [0, 0, 1, 10, 20],
+      [1, 1, 6, 30.25, 40],
+      [0, 1, 6, 39, 41],
+    ]
+    expect(handoffs(samplesOf(rows, { ...two, permits: 1 }), always)).toEqual(handoffs(samplesOf(rows), always))
+  })
+})
+
+describe('of a read-write lock', () => {
+  /** The first waiter of each process writes. */
+  const lock = { lock: 'readWrite', waiters: 3, writerEvery: 3 } as const
+
+  test('readers are let in by the last writer, a writer by the last of all', () => {
+    const samples = samplesOf(
+      [
+        [0, 0, 1, 10, 20], // writes
+        [0, 1, 2, 21, 40],
+        [1, 1, 2, 22, 30],
+        [1, 0, 3, 43, 50], // writes
+        [0, 2, 25, 54, 60],
+      ],
+      lock,
+    )
+    const { all, overlaps } = handoffs(samples, always)
+    expect([...all]).toEqual([1_000, 2_000, 3_000, 4_000])
+    expect(overlaps).toBe(0)
+    expect(longestOfPhases(samples, 0)).toEqual({ waitMaxReaders: 29, waitMaxWriters: 40 })
+  })
+
+  test('an overlap is a writer beside anybody', () => {
+    const rows: Row[] = [
+      [0, 1, 1, 10, 30],
+      [1, 1, 1, 11, 20],
+      [0, 0, 2, 25, 40], // writes, beside the first
+      [1, 2, 3, 35, 50], // reads, beside the writer
+      [1, 1, 3, 41, 42],
+    ]
+    expect(handoffs(samplesOf(rows, lock), always).overlaps).toBe(2)
   })
 })
 

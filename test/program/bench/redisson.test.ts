@@ -4,9 +4,10 @@ import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import which from 'which'
-import type { Setting } from '../../../benchmarks/contract.ts'
+import type { Setting, Sharing } from '../../../benchmarks/contract.ts'
 import { now } from '../../../benchmarks/harness/clock.ts'
 import { type Command, Worker } from '../../../benchmarks/harness/crew.ts'
+import { handoffs } from '../../../benchmarks/harness/measures.ts'
 import { merge, readPart, type Samples } from '../../../benchmarks/harness/samples.ts'
 import {
   launch,
@@ -14,6 +15,9 @@ import {
   prepare,
   redissonFairLock,
   redissonLock,
+  redissonPermits,
+  redissonReadWrite,
+  redissonSemaphore,
   redissonVersion,
 } from '../../../benchmarks/rivals/redisson.ts'
 import { plainRedis, redisUrl } from '../../kit/redis.ts'
@@ -62,7 +66,7 @@ async function redissonQueue(namespace: string, waiters: number): Promise<number
 
 async function open(
   command: Command,
-  setting: Pick<Setting, 'rival' | 'waiters'>,
+  setting: Pick<Setting, 'rival' | 'waiters'> & Sharing,
   processes = 1,
   namespace = `redisson-test-${randomUUID()}`,
 ): Promise<Worker[]> {
@@ -137,6 +141,44 @@ describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, m
     expect(queued.acquired[0]!).toBeGreaterThan(calledAt)
     expect(overlaps(queued)).toBe(0)
     if (fair) expect([...queued.waiter]).toEqual(queue)
+    await Promise.all(workers.map(worker => worker.ask({ op: 'close' }, limit)))
+  }, 60_000)
+})
+
+describe.each([
+  { rival: redissonSemaphore.name, sharing: { lock: 'semaphore', permits: 3 } },
+  { rival: redissonPermits.name, sharing: { lock: 'semaphore', permits: 3 } },
+  { rival: redissonReadWrite.name, sharing: { lock: 'readWrite', writerEvery: 4 } },
+] as const)('$rival', ({ rival, sharing }) => {
+  test('lets in as many as its kind allows, and those who wait when others let go', async () => {
+    const command = built()
+    if (!command) return
+    const crowd = { waiters: 4, keys: 1, ...sharing }
+    const workers = await open(command, { rival, waiters: 4, ...sharing }, 2)
+    const folder = await emptyFolder()
+    const files = workers.map((_, process) => join(folder, `${process}`))
+    const read = async () => merge(await Promise.all(files.map((file, process) => readPart(process, file))), crowd)
+
+    const startAt = now() + 100
+    const times = { startAt, gap: 0, openAt: startAt, endAt: startAt + 1_000, giveUpAt: startAt + limit / 2 }
+    const loops = workers.map((worker, process) =>
+      worker.ask({ op: 'loop', ...times, hold: 5, keys: 1, file: files[process]! }, limit),
+    )
+    expect(await Promise.all(loops)).toMatchObject(loops.map(() => ({ unfinished: 0, errors: 0 })))
+    const samples = await read()
+    expect(handoffs(samples, { from: 0, to: Number.POSITIVE_INFINITY }).overlaps).toBe(0)
+    // Not one at a time either.
+    expect(overlaps(samples)).toBeGreaterThan(0)
+
+    const [first] = workers as [Worker, Worker]
+    await first.ask({ op: 'hold', count: sharing.lock === 'semaphore' ? sharing.permits : 1 }, limit)
+    await Promise.all(workers.map(worker => worker.ask({ op: 'queue', startAt: now(), gap: 0, hold: 1 }, limit)))
+    const { calledAt } = await first.ask({ op: 'drop' }, limit)
+    const collects = workers.map((worker, process) =>
+      worker.ask({ op: 'collect', giveUpAt: now() + limit / 2, file: files[process]! }, limit),
+    )
+    expect(await Promise.all(collects)).toMatchObject(workers.map(() => ({ samples: 4, unfinished: 0, errors: 0 })))
+    expect((await read()).acquired[0]!).toBeGreaterThan(calledAt)
     await Promise.all(workers.map(worker => worker.ask({ op: 'close' }, limit)))
   }, 60_000)
 })

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { Results, Trial } from '../../../benchmarks/contract.ts'
+import type { Goal } from '../../../benchmarks/report/goal.ts'
+import { otherKinds, unthrottled } from '../../../benchmarks/report/goals.ts'
+import { attainments, verdict } from '../../../benchmarks/report/verdict.ts'
 import { rivals } from '../../../benchmarks/rivals/index.ts'
 import { scenarios } from '../../../benchmarks/scenarios.ts'
 import { names, present, written } from '../../../scripts/bench-results/main.ts'
-import { type Goal, unthrottled } from '../../../scripts/bench-results/reach.ts'
 import { section, summary } from '../../../scripts/bench-results/section.ts'
-import { verdict } from '../../../scripts/bench-results/verdict.ts'
 import { madeUpResults } from './fixtures/make-results.ts'
 
 test.each(names)('the figures of %s are those of the raw runs', page => {
@@ -59,6 +60,22 @@ test('figures of two scenarios are of the same round', () => {
   const many = results({ 'baton-fair': [{}, { releaseCost: 24 }] }, 'drain-10000')
   const run = { ...few, scenarios: [...few.scenarios, ...many.scenarios], trials: [...few.trials, ...many.trials] }
   expect(reached('server time of one fair release', run)).toEqual([1.2])
+})
+
+test('the goal of an admission allows for one hand-off and for each reader', () => {
+  const one = results({ 'baton-fair': [{ admission: 2 }, { admission: 4 }, {}] }, 'read-write-admit-1')
+  const many = results(
+    { 'baton-fair': [{ admission: 8 }, { admission: 22 }, { admission: 1 }] },
+    'read-write-admit-1000',
+  )
+  const run = { ...one, scenarios: [...one.scenarios, ...many.scenarios], trials: [...one.trials, ...many.trials] }
+  const goal = otherKinds.find(({ what }) => what.startsWith('1,000 readers run'))!
+  // 1.5 × 2 ms and 1,000 × 5 µs are 8 ms.
+  expect(goal.columns[0]!.figures(run)).toEqual([1, 2])
+  expect(attainments(run).map(({ what, verdict }) => [what.slice(0, 17), verdict])).toContainEqual([
+    '1,000 readers run',
+    'missed',
+  ])
 })
 
 describe('a goal', () => {

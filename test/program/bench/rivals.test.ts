@@ -1,10 +1,12 @@
 /** The adapters of the Node rivals. What they cost is the benchmark's business; here each has to be a lock at all. */
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Release, Rival, RivalClient, Setting } from '../../../benchmarks/contract.ts'
+import type { Release, Rival, RivalClient, Setting, Sharing } from '../../../benchmarks/contract.ts'
+import { batonFair, batonUnfair } from '../../../benchmarks/rivals/baton.ts'
+import { floorBlpop } from '../../../benchmarks/rivals/floors.ts'
 import { ioredfour } from '../../../benchmarks/rivals/ioredfour.ts'
 import { liveMutex, liveMutexSocket } from '../../../benchmarks/rivals/live-mutex.ts'
 import { nodeRedisson, nodeRedissonStreams } from '../../../benchmarks/rivals/node-redisson.ts'
-import { redisSemaphore } from '../../../benchmarks/rivals/redis-semaphore.ts'
+import { redisMultiSemaphore, redisSemaphore } from '../../../benchmarks/rivals/redis-semaphore.ts'
 import { redlock, redlock10ms } from '../../../benchmarks/rivals/redlock.ts'
 import { redlockUniversal, redlockUniversal10ms } from '../../../benchmarks/rivals/redlock-universal.ts'
 import { sesamecareRedlock, sesamecareRedlock10ms } from '../../../benchmarks/rivals/sesamecare-redlock.ts'
@@ -35,7 +37,7 @@ afterEach(async () => {
 })
 
 /** Two clients as two processes would have them. */
-async function twoClients(rival: Rival): Promise<[RivalClient, RivalClient]> {
+async function twoClients(rival: Rival, sharing: Sharing = {}): Promise<[RivalClient, RivalClient]> {
   const namespace = freshKey('rival')
   const open = async (process: number): Promise<RivalClient> => {
     const setting: Setting = {
@@ -46,6 +48,7 @@ async function twoClients(rival: Rival): Promise<[RivalClient, RivalClient]> {
       processes: 2,
       waiters: 2,
       lease: 5_000,
+      ...sharing,
     }
     const client = await rival.open!(setting)
     clients.push(client)
@@ -58,8 +61,8 @@ describe.each(installed.map(rival => ({ name: rival.name, rival })))('$name', ({
   test('a waiter of the same process and one of another get the lock only by a release', async () => {
     const [here, there] = await twoClients(rival)
     const key = freshKey('rival')
-    const holder = await here.contender(0)
-    const waiters = [await here.contender(1), await there.contender(0)]
+    const holder = await here.contender(0, false)
+    const waiters = [await here.contender(1, false), await there.contender(0, false)]
 
     const release = await holder.acquire(key)
     const granted: Release[] = []
@@ -78,6 +81,45 @@ describe.each(installed.map(rival => ({ name: rival.name, rival })))('$name', ({
     await granted[1]!()
   })
 })
+
+test.each([batonFair, batonUnfair])('a read-write lock of $name has readers together, or a writer', async rival => {
+  const [here, there] = await twoClients(rival, { lock: 'readWrite' })
+  const key = freshKey('rival')
+  const contenders = [here.contender(0, true), there.contender(0, true), there.contender(1, false)]
+  const [one, two, writer] = await Promise.all(contenders)
+  const releases = await Promise.all([one!.acquire(key), two!.acquire(key)])
+  let written: Release | undefined
+  const writing = writer!.acquire(key).then(release => {
+    written = release
+  })
+  await releases[0]!()
+  await sleep(150)
+  expect(written).toBeUndefined()
+  await releases[1]!()
+  await writing
+  await written!()
+})
+
+const semaphores = [batonFair, batonUnfair, redisSemaphore, redisMultiSemaphore, floorBlpop]
+test.each(semaphores.map(rival => ({ name: rival.name, rival })))(
+  'a semaphore of $name has as many holders as permits, over both processes',
+  async ({ rival }) => {
+    const [here, there] = await twoClients(rival, { lock: 'semaphore', permits: 2 })
+    const key = freshKey('rival')
+    const [first, second, third] = [here.contender(0, false), there.contender(0, false), here.contender(1, false)]
+    const releases = await Promise.all([await first, await second].map(contender => contender.acquire(key)))
+    let granted: Release | undefined
+    const request = (await third).acquire(key).then(release => {
+      granted = release
+    })
+    await sleep(150)
+    expect(granted).toBeUndefined()
+
+    await releases[1]!()
+    await request
+    await Promise.all([releases[0]!(), granted!()])
+  },
+)
 
 test.each(withRedis.map(rival => ({ name: rival.name, rival })))(
   '$name is installed for development',

@@ -5,10 +5,12 @@ import { startDelayProxy } from '../../../benchmarks/delay/proxy.ts'
 import { sentBetween, watchCommands } from '../../../benchmarks/harness/census.ts'
 import { Server } from '../../../benchmarks/harness/server.ts'
 import { expected } from '../../../benchmarks/harness/trial.ts'
-import { tables } from '../../../benchmarks/report/table.ts'
-import { batonFair } from '../../../benchmarks/rivals/baton.ts'
-import { floorSet } from '../../../benchmarks/rivals/floors.ts'
+import { htmlReport } from '../../../benchmarks/report/html.ts'
+import { goalsTable, tables } from '../../../benchmarks/report/table.ts'
+import { batonFair, batonFairMutex, batonUnfair } from '../../../benchmarks/rivals/baton.ts'
+import { floorBlpop, floorBroadcast, floorSet } from '../../../benchmarks/rivals/floors.ts'
 import { run } from '../../../benchmarks/run.ts'
+import { scenarios } from '../../../benchmarks/scenarios.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { absent, failing, hanging, leaving, noLock, stuck } from './rivals-for-tests.ts'
@@ -182,6 +184,65 @@ describe('a run', () => {
     await expect(running).rejects.toThrow('enough')
     expect(await keys()).toBe(0)
   })
+})
+
+test('a scenario is only for rivals with its kind of lock, and the results say which goals were reached', {
+  timeout: slow,
+}, async () => {
+  const one = scenarios.find(({ name }) => name === 'semaphore-one')!
+  const few = { ...one, waiters: 2, hold: 1 }
+  const rivals = [batonFair, batonFairMutex, floorSet]
+  const results = await run({ ...plan, scenarios: [few], rivals, rounds: 1, url: redisUrl() }, quietly, forever)
+  expect(results.trials.map(({ rival, outcome }) => `${rival} ${outcome}`)).toEqual([
+    'baton-fair measured',
+    'baton-fair-mutex measured',
+  ])
+  expect(results.rivals.map(({ name }) => name)).toEqual(['baton-fair', 'baton-fair-mutex'])
+  for (const { figures } of results.trials) {
+    expect(figures).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, starved: 0 })
+    expect(figures.commands).toBeLessThan(2.5)
+  }
+  const [faults, , handoff] = results.goals!
+  expect(faults).toMatchObject({ goal: '0', measured: '0', verdict: 'reached' })
+  const ratios = results.trials.map(({ figures }) => figures.handoffP50!)
+  expect(handoff).toMatchObject({ goal: '≤ 1.15', verdict: ratios[0]! <= 1.15 * ratios[1]! ? 'reached' : 'missed' })
+  expect(goalsTable(results)).toMatch(/^Goals\n.*(\n.*)* reached/m)
+  expect(htmlReport(results)).toContain('<h2>Goals</h2>')
+})
+
+test('all readers run when the writer ends, by one message to each client', { timeout: slow }, async () => {
+  const some = { ...scenarios.find(({ name }) => name === 'read-write-admit-1000')!, waiters: 3 }
+  const rivals = [batonFair, batonUnfair, floorBroadcast]
+  const results = await run({ ...plan, scenarios: [some], rivals, rounds: 1, url: redisUrl() }, quietly, forever)
+  for (const { figures, rival } of results.trials) {
+    // Six readers, eleven times.
+    expect(figures, rival).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, acquisitions: 66, messages: 2 })
+    expect(figures.admission).toBeGreaterThan(0)
+  }
+  expect(results.trials[0]!.figures.commands).toBeLessThan(2.2)
+})
+
+test('permits that others hold are no holders of the trial, and are there while it lasts', {
+  timeout: slow,
+}, async () => {
+  const used = { ...scenarios.find(({ name }) => name === 'semaphore-used-10')!, inUse: 3 }
+  const redis = plainRedis(redisUrl())
+  const seen: number[] = []
+  const watch = async () => {
+    for (const key of await redis.keys('*%semaphore/{bench-*}:deadlines')) seen.push(await redis.zcard(key))
+  }
+  const looking = setInterval(() => void watch(), 50)
+  onTestFinished(() => clearInterval(looking))
+  const results = await run(
+    { ...plan, scenarios: [used], rivals: [batonFair, batonFairMutex, floorBlpop], rounds: 1, url: redisUrl() },
+    quietly,
+    forever,
+  )
+  expect(Math.max(...seen)).toBeGreaterThanOrEqual(3)
+  for (const { figures } of results.trials) {
+    expect(figures).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0 })
+    expect(figures.cycleP50).toBeGreaterThan(0)
+  }
 })
 
 test('commands are those that clients send, not those that scripts call', async () => {

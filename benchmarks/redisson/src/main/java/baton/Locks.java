@@ -1,11 +1,17 @@
 package baton;
 
 import java.net.URI;
+import java.util.Set;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import org.redisson.Redisson;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
+import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 import org.redisson.config.SingleServerConfig;
@@ -16,18 +22,13 @@ final class Locks {
   private static final int PATIENCE = 60_000;
 
   private final RedissonClient redisson;
-  private final boolean fair;
-  private final Double lease;
+  private final Setting setting;
   private final AtomicLong ids = new AtomicLong();
+  /** Semaphores that have been given their permits. */
+  private final Set<String> stocked = ConcurrentHashMap.newKeySet();
 
   Locks(Setting setting) {
-    fair = switch (setting.rival()) {
-      case "redisson-fair" -> true;
-      case "redisson-lock" -> false;
-      default -> throw new IllegalArgumentException("no rival of this worker: " + setting.rival());
-    };
-    lease = setting.lease();
-
+    this.setting = setting;
     URI url = URI.create(setting.url());
     Config config = new Config();
     SingleServerConfig server = config.useSingleServer().setAddress(address(url)).setDatabase(database(url));
@@ -43,31 +44,62 @@ final class Locks {
   }
 
   /** One that asks for the lock, and may ask for another when it has released it. */
-  Contender contender(String key) {
-    RLock lock = fair ? redisson.getFairLock(key) : redisson.getLock(key);
-    return new Contender(lock, ids.incrementAndGet());
+  Contender contender(String key, boolean reading) {
+    return switch (setting.rival()) {
+      case "redisson-lock" -> of(redisson.getLock(key));
+      case "redisson-fair" -> of(redisson.getFairLock(key));
+      case "redisson-read-write" -> of(
+          reading ? redisson.getReadWriteLock(key).readLock() : redisson.getReadWriteLock(key).writeLock());
+      case "redisson-semaphore" -> of(redisson.getSemaphore(key));
+      case "redisson-permits" -> of(redisson.getPermitExpirableSemaphore(key));
+      default -> throw new IllegalArgumentException("no rival of this worker: " + setting.rival());
+    };
   }
 
   void close() {
     redisson.shutdown();
   }
 
-  final class Contender {
-    private final RLock lock;
-    /** In place of the thread's id, by which Redisson knows the owner: as its documentation says for callbacks. */
-    private final long id;
+  private Contender of(RLock lock) {
+    // In place of the thread's id, by which Redisson knows the owner: as its documentation says for callbacks.
+    long id = ids.incrementAndGet();
+    Double lease = setting.lease();
+    return new Contender(
+        () -> lease == null ? lock.lockAsync(id) : lock.lockAsync(lease.longValue(), TimeUnit.MILLISECONDS, id),
+        none -> lock.unlockAsync(id));
+  }
 
-    private Contender(RLock lock, long id) {
-      this.lock = lock;
-      this.id = id;
+  private Contender of(RSemaphore semaphore) {
+    if (stocked.add(semaphore.getName())) semaphore.trySetPermits(setting.permits());
+    return new Contender(semaphore::acquireAsync, none -> semaphore.releaseAsync());
+  }
+
+  private Contender of(RPermitExpirableSemaphore semaphore) {
+    if (stocked.add(semaphore.getName())) semaphore.trySetPermits(setting.permits());
+    Double lease = setting.lease();
+    return new Contender(
+        () -> lease == null ? semaphore.acquireAsync() : semaphore.acquireAsync(lease.longValue(), TimeUnit.MILLISECONDS),
+        permit -> semaphore.releaseAsync((String) permit));
+  }
+
+  /** Asks, and gives back what it was granted: some locks name each grant. */
+  static final class Contender {
+    private final Supplier<? extends CompletionStage<?>> ask;
+    private final Function<Object, ? extends CompletionStage<?>> giveBack;
+    private Object granted;
+
+    private Contender(
+        Supplier<? extends CompletionStage<?>> ask, Function<Object, ? extends CompletionStage<?>> giveBack) {
+      this.ask = ask;
+      this.giveBack = giveBack;
     }
 
-    CompletionStage<Void> acquire() {
-      return lease == null ? lock.lockAsync(id) : lock.lockAsync(lease.longValue(), TimeUnit.MILLISECONDS, id);
+    CompletionStage<?> acquire() {
+      return ask.get().thenAccept(grant -> granted = grant);
     }
 
-    CompletionStage<Void> release() {
-      return lock.unlockAsync(id);
+    CompletionStage<?> release() {
+      return giveBack.apply(granted);
     }
   }
 

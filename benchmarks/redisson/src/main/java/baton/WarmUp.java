@@ -23,7 +23,7 @@ final class WarmUp {
     double startAt = Clock.now();
     double endAt = startAt + ms;
     Locks.Contender[] contenders = new Locks.Contender[waiters];
-    for (int i = 0; i < waiters; i++) contenders[i] = locks.contender(key);
+    for (int i = 0; i < waiters; i++) contenders[i] = locks.contender(key, i % 2 == 1);
     Round round = new Round(waiters, 0, startAt, endAt);
     round.startAll(contenders, startAt, 0);
     round.await(endAt + ms);

@@ -10,8 +10,12 @@ import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.function.Function;
 
 /**
  * A worker of the benchmark for Redisson's locks: orders as JSON lines on standard input, one report for each on standard
@@ -22,7 +26,7 @@ public final class Worker {
 
   private Setting setting;
   private Locks locks;
-  private Locks.Contender holder;
+  private Locks.Contender[] holders = {};
   private Round queued;
 
   private Worker() {}
@@ -62,7 +66,7 @@ public final class Worker {
       return switch (op) {
         case "open" -> open(op, json.treeToValue(order.get("setting"), Setting.class));
         case "loop" -> loop(op, order);
-        case "hold" -> hold(op);
+        case "hold" -> hold(op, order.path("count").asInt(1));
         case "drop" -> drop(op);
         case "queue" -> queue(op, order);
         case "collect" -> collect(op, order);
@@ -97,17 +101,26 @@ public final class Worker {
     return round.report(op, order.get("file").asText(), cpu);
   }
 
-  private Report hold(String op) {
-    holder = locks.contender(setting.key(0));
-    holder.acquire().toCompletableFuture().join();
+  private Report hold(String op, int count) {
+    holders = new Locks.Contender[count];
+    for (int i = 0; i < count; i++) holders[i] = locks.contender(setting.key(0), false);
+    all(Locks.Contender::acquire);
     return new Report.At(op, Clock.now());
   }
 
   private Report drop(String op) {
-    if (holder == null) throw new IllegalStateException("drop without hold");
+    if (holders.length == 0) throw new IllegalStateException("drop without hold");
     double calledAt = Clock.now();
-    holder.release().toCompletableFuture().join();
+    all(Locks.Contender::release);
+    holders = new Locks.Contender[] {};
     return new Report.Dropped(op, calledAt, Clock.now());
+  }
+
+  /** Has all holders do something at once, and waits for the last. */
+  private void all(Function<Locks.Contender, CompletionStage<?>> step) {
+    CompletableFuture.allOf(
+            Arrays.stream(holders).map(holder -> step.apply(holder).toCompletableFuture()).toArray(CompletableFuture[]::new))
+        .join();
   }
 
   private Report queue(String op, JsonNode order) throws InterruptedException {
@@ -139,7 +152,7 @@ public final class Worker {
 
   private Locks.Contender[] contenders(int keys) {
     Locks.Contender[] contenders = new Locks.Contender[setting.waiters()];
-    for (int i = 0; i < contenders.length; i++) contenders[i] = locks.contender(setting.key(i % keys));
+    for (int i = 0; i < contenders.length; i++) contenders[i] = locks.contender(setting.key(i % keys), setting.reads(i));
     return contenders;
   }
 

@@ -1,6 +1,7 @@
 /** What may be said of a goal. */
-import type { Results } from '../../benchmarks/contract.ts'
-import type { Goal } from './reach.ts'
+import type { Attainment, Results } from '../contract.ts'
+import { type Goal, measured, median } from './goal.ts'
+import { delayed, otherKinds, unthrottled } from './goals.ts'
 
 /** Not steady: the run reached it, and another one on the same machine did not. */
 export type Verdict = 'reached' | 'not steady' | 'missed' | 'not measured'
@@ -12,20 +13,25 @@ export function verdict(goal: Goal, run: Results, others: readonly Results[]): V
   return again.includes('missed') ? 'not steady' : 'reached'
 }
 
+/** The goals that a run tells of. They are for loopback, or for a round trip of 1 ms. */
+export function attainments(run: Results): Attainment[] {
+  const { rtt } = run.machine
+  const goals = rtt === 0 ? [...unthrottled, ...otherKinds] : rtt === 1 ? delayed : []
+  return goals.flatMap(goal => {
+    const found = within(goal, run)
+    if (found === 'not measured') return []
+    return [{ what: goal.what, goal: goal.goal, measured: measured(goal, run), verdict: found }]
+  })
+}
+
 function within({ columns, reached }: Goal, run: Results): Exclude<Verdict, 'not steady'> {
   const all = columns.map(({ figures }) => figures(run))
-  const measured = all.filter(figures => figures.length > 0)
-  if (measured.some(figures => !reached(median(figures)))) return 'missed'
-  return measured.length < all.length ? 'not measured' : 'reached'
+  const taken = all.filter(figures => figures.length > 0)
+  if (taken.some(figures => !reached(median(figures)))) return 'missed'
+  return taken.length < all.length ? 'not measured' : 'reached'
 }
 
 function sameMachine({ machine: a }: Results, { machine: b }: Results): boolean {
   const facts = ['cpu', 'cores', 'node', 'redis', 'warmCores', 'rtt'] as const
   return facts.every(fact => a[fact] === b[fact])
-}
-
-export function median(figures: readonly number[]): number {
-  const sorted = [...figures].sort((a, b) => a - b)
-  const middle = Math.floor(sorted.length / 2)
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }

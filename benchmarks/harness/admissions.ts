@@ -1,0 +1,58 @@
+/**
+ * Whose end let whom in. The release that made room for a holder is, by the kind of the lock:
+ *
+ *   mutex, writer   the last one of all holders before it
+ *   reader          the last one of the writers before it
+ *   semaphore       that of the permit which it took; permits are taken in the order in which they came back
+ *
+ * Samples are in the order of `acquired`, and a hold counts until release was called. A lock that is correct can grant
+ * again only later, so a holder for whom there was no room is never an artefact.
+ */
+import type { Samples } from './samples.ts'
+
+/** In place of a sample: there was room from the start. */
+export const nobody = -1
+/** In place of a sample: there was no room. */
+export const overlap = -2
+
+/** For each sample the sample whose release let it in, `nobody` or `overlap`. */
+export function admissions(samples: Samples): Int32Array {
+  const of = new Int32Array(samples.length)
+  const rules = new Map<number, (sample: number) => number>()
+  for (let i = 0; i < samples.length; i++) {
+    const key = samples.key[i]!
+    const rule = rules.get(key) ?? (samples.permits === undefined ? phases(samples) : permits(samples))
+    rules.set(key, rule)
+    of[i] = rule(i)
+  }
+  return of
+}
+
+/** Readers together or one writer; who has only a mutex always writes. */
+function phases({ reading, acquired, released }: Samples): (sample: number) => number {
+  let lastEnd = nobody
+  let lastWriterEnd = nobody
+  const later = (a: number, b: number) => (a === nobody || released[b]! > released[a]! ? b : a)
+  return i => {
+    const by = reading[i] ? lastWriterEnd : lastEnd
+    lastEnd = later(lastEnd, i)
+    if (!reading[i]) lastWriterEnd = later(lastWriterEnd, i)
+    return by !== nobody && acquired[i]! < released[by]! ? overlap : by
+  }
+}
+
+function permits({ permits = 1, acquired, released }: Samples): (sample: number) => number {
+  /** Holders, the first to end first. */
+  const held: number[] = []
+  /** Who gave back the permits that are free, in that order. */
+  const free = new Array<number>(permits).fill(nobody)
+  return i => {
+    while (held.length > 0 && released[held[0]!]! <= acquired[i]!) free.push(held.shift()!)
+    // A semaphore that granted too many gets back more than it has: the last ones count.
+    free.splice(0, free.length + held.length - permits)
+    const by = free.shift() ?? overlap
+    const at = held.findIndex(other => released[other]! > released[i]!)
+    held.splice(at < 0 ? held.length : at, 0, i)
+    return by
+  }
+}

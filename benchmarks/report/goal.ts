@@ -1,0 +1,212 @@
+/**
+ * What a goal is: a ratio or a figure of one run. It compares medians of the rounds; ratios are taken within each round, side
+ * by side, and the median of these counts.
+ */
+import { type LockKind, lockOf, type Measure, type Results, type Trial } from '../contract.ts'
+
+export interface Goal {
+  readonly what: string
+  readonly goal: string
+  /** Each of these has to reach it. */
+  readonly columns: readonly Column[]
+  reached(median: number): boolean
+  readonly digits?: number
+  readonly unit?: string
+}
+
+interface Column {
+  /** Absent: the only one, or the first. */
+  readonly name?: string
+  /** Of each round. Empty: the run does not have it. */
+  figures(results: Results): readonly number[]
+}
+
+type Limit = Pick<Goal, 'goal' | 'reached'>
+
+export function atMost(limit: number): Limit {
+  return { goal: `≤ ${limit.toLocaleString('en')}`, reached: median => median <= limit }
+}
+
+export function atLeast(limit: number): Limit {
+  return { goal: `≥ ${limit.toLocaleString('en')}`, reached: median => median >= limit }
+}
+
+export function figure(
+  what: string,
+  measure: Measure,
+  scenario: string,
+  rival: string,
+  limit: Limit,
+  digits: number,
+  unit = '',
+): Goal {
+  return {
+    what,
+    ...limit,
+    digits,
+    unit,
+    columns: [{ figures: results => ofRounds(results, scenario, trial => trial(rival)?.[measure]) }],
+  }
+}
+
+export function ratio(what: string, measure: Measure, scenario: string, rival: string, to: string, limit: Limit): Goal {
+  return { what: `${what}, × \`${to}\``, ...limit, columns: [ratios(measure, scenario, rival, to)] }
+}
+
+/**
+ * All hand-offs, and those to another process: within a process some need no Redis, so the median of all may be that of the
+ * easy ones. Every hand-off of the floor crosses.
+ */
+export function handoff(what: string, scenario: string, rival: string, to: string, limit: Limit): Goal {
+  const cross = { ...ratios('crossP50', scenario, rival, to), name: 'to another process' }
+  return { what: `${what}, × \`${to}\``, ...limit, columns: [ratios('handoffP50', scenario, rival, to), cross] }
+}
+
+function ratios(measure: Measure, scenario: string, rival: string, to: string): Column {
+  return {
+    figures: results => ofRounds(results, scenario, trial => quotient(trial(rival)?.[measure], trial(to)?.[measure])),
+  }
+}
+
+export function within(
+  what: string,
+  scenario: string,
+  rival: string,
+  over: Measure,
+  under: Measure,
+  limit: Limit,
+): Goal {
+  return {
+    what,
+    ...limit,
+    columns: [
+      {
+        figures: results => ofRounds(results, scenario, trial => quotient(trial(rival)?.[over], trial(rival)?.[under])),
+      },
+    ],
+  }
+}
+
+export function across(what: string, measure: Measure, many: string, few: string, rival: string, limit: Limit): Goal {
+  return {
+    what,
+    ...limit,
+    columns: [
+      {
+        figures: results =>
+          ofRounds(results, many, trial => quotient(trial(rival)?.[measure], trial(rival, few)?.[measure])),
+      },
+    ],
+  }
+}
+
+/** All of many readers within half as much again as one hand-off takes, and 5 µs for each of them. */
+export function admission(what: string, many: string, one: string, rival: string): Goal {
+  const allowed = (results: Results, single: number) => 1.5 * single + 0.005 * readersOf(results, many)
+  return {
+    what: `${what}, ÷ (1.5 × one hand-off + 5 µs each)`,
+    ...atMost(1),
+    columns: [
+      {
+        figures: results =>
+          ofRounds(results, many, trial => {
+            const single = trial(rival, one)?.admission
+            return single && quotient(trial(rival)?.admission, allowed(results, single))
+          }),
+      },
+    ],
+  }
+}
+
+function readersOf({ scenarios }: Results, name: string): number {
+  const { processes = 0, waiters = 0 } = scenarios.find(scenario => scenario.name === name) ?? {}
+  return processes * waiters
+}
+
+/**
+ * Throughput as a ratio to that of the best rival. One that was not tried again keeps the figure it had: without it the
+ * goal would be easier to reach in the later rounds.
+ */
+export function best(what: string, scenario: string, rival: string, but?: RegExp): Goal {
+  const figures = (results: Results) => {
+    const others = results.rivals.filter(({ kind, name }) => kind === 'rival' && !but?.test(name))
+    return ofRounds(results, scenario, trial => {
+      const speeds = others
+        .map(({ name }) => (trial(name) ?? before(results, scenario, name))?.throughput)
+        .filter(speed => speed !== undefined)
+      return speeds.length === 0 ? undefined : quotient(trial(rival)?.throughput, Math.max(...speeds))
+    })
+  }
+  return { what, goal: '> 1', reached: median => median > 1, columns: [{ figures }] }
+}
+
+/** Of our locks of these kinds. */
+export function faults(what: string, kinds: readonly LockKind[], rival: RegExp, measures: readonly Measure[]): Goal {
+  const figures = ({ trials, scenarios }: Results) => {
+    const names = scenarios.filter(scenario => kinds.includes(lockOf(scenario))).map(({ name }) => name)
+    const ours = trials.filter(trial => rival.test(trial.rival) && names.includes(trial.scenario))
+    const all = ours
+      .filter(({ outcome }) => outcome !== 'skipped')
+      .map(({ outcome, figures }) =>
+        outcome === 'failed' ? 1 : measures.reduce((sum, measure) => sum + (figures[measure] ?? 0), 0),
+      )
+    return all.length === 0 ? [] : [Math.max(...all)]
+  }
+  return { what, goal: '0', digits: 0, reached: median => median === 0, columns: [{ figures }] }
+}
+
+function ofRounds(
+  { trials, options }: Results,
+  scenario: string,
+  take: (of: (rival: string, elsewhere?: string) => Trial['figures'] | undefined) => number | undefined,
+): number[] {
+  const rounds = Array.from({ length: options.rounds }, (_, i) => i + 1)
+  return rounds
+    .map(round =>
+      take(
+        (rival, where = scenario) =>
+          trials.find(
+            trial =>
+              trial.rival === rival &&
+              trial.scenario === where &&
+              trial.round === round &&
+              trial.outcome === 'measured',
+          )?.figures,
+      ),
+    )
+    .filter(value => value !== undefined && Number.isFinite(value)) as number[]
+}
+
+/** The last figures of a rival that was not tried in all rounds. */
+function before({ trials }: Results, scenario: string, rival: string): Trial['figures'] | undefined {
+  const own = trials.filter(trial => trial.rival === rival && trial.scenario === scenario)
+  if (!own.some(({ outcome }) => outcome === 'skipped')) return undefined
+  return own.findLast(({ outcome }) => outcome === 'measured')?.figures
+}
+
+/** What a run has of a goal, in words. */
+export function measured({ columns, digits = 2, unit = '' }: Goal, results: Results): string {
+  const each = columns.flatMap(({ name, figures }) => {
+    const all = figures(results)
+    return all.length === 0 ? [] : [`${name ? `${name} ` : ''}${ranged(all, digits)} ${unit}`.trim()]
+  })
+  return each.join('; ')
+}
+
+/** The median, and the range where that says more. */
+export function ranged(figures: readonly number[], digits: number): string {
+  const shown = (value: number) =>
+    value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: value === 0 ? 0 : digits })
+  const [low, high] = [shown(Math.min(...figures)), shown(Math.max(...figures))]
+  return low === high ? low : `${shown(median(figures))} (${low}–${high})`
+}
+
+export function median(figures: readonly number[]): number {
+  const sorted = [...figures].sort((a, b) => a - b)
+  const middle = Math.floor(sorted.length / 2)
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+function quotient(over: number | undefined, under: number | undefined): number | undefined {
+  return over === undefined || under === undefined ? undefined : over / under
+}
