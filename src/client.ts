@@ -200,7 +200,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.2.0
    */
   all(parts: readonly (string | Lock)[]): MultiLock {
-    if (!Array.isArray(parts) || parts.length === 0) throw new LockArgumentError('parts', parts, 'an array of at least one key or lock')
+    if (!Array.isArray(parts) || parts.length === 0)
+      throw new LockArgumentError('parts', parts, 'an array of at least one key or lock')
     return new MultiLock(
       parts.map(part => this.#lockOf('parts', part)),
       this.#settings,

@@ -4,7 +4,7 @@
 --   lock     HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
 --   most     number  how many waiters of each queue, and how many holders, at most
---   from     number  how many holders have been read before
+--   after    string  deadline and id of the last holder of the page before; empty where there was none
 --   ticket?  string  of the last waiter of the page before, if there was one
 --   behind?  string  its claim: then only its queue is read
 -- Replies
@@ -15,7 +15,10 @@ local id = ''
 
 -- include: queues
 -- include: time
-local least = redis.call('ZCOUNT', deadlines, '-inf', '(' .. now) + from
+-- Not by how many were read: a renewal moves a holder behind those that are still to be read.
+local ends, last = after:match('^(%d+) (.*)$')
+local least = redis.call('ZCOUNT', deadlines, '-inf', '(' .. (ends or now))
+if ends and redis.call('ZSCORE', deadlines, last) == ends then least = redis.call('ZRANK', deadlines, last) + 1 end
 local live = redis.call('ZRANGE', deadlines, least, least + most - 1, 'WITHSCORES')
 local records = {}
 for i = 1, #live, 2 do

@@ -269,3 +269,14 @@ test('the server has the same to do for the first holder and for the ten thousan
   await Promise.all(Array.from({ length: 10_000 }, () => semaphore.acquire(another(first))))
   expect(await calls()).toEqual(few)
 })
+
+test('a look page by page misses no holder, though one that was read is renewed meanwhile', async () => {
+  const semaphore = await TestSemaphore.on()
+  const holders = ['ada', 'ben', 'cleo', 'dan'].map(name => asker(caller(name), '1/4'))
+  const tokens: number[] = []
+  for (const who of holders) tokens.push((await semaphore.acquire(who)).token!)
+  const first = await semaphore.holdersAfter('', 2)
+  await semaphore.renew(holders.find(({ id }) => id === first.ids[0])!, Math.max(...tokens), 60_000)
+  const second = await semaphore.holdersAfter(first.end, 2)
+  expect([...new Set([...first.ids, ...second.ids])].sort()).toEqual(holders.map(({ id }) => id).sort())
+})

@@ -76,6 +76,19 @@ export class TestSemaphore {
     return values.slice(5)
   }
 
+  /** The ids of a page of so many holders, and where it ends. */
+  async holdersAfter(after: string, most: number): Promise<{ ids: string[]; end: string }> {
+    const { values } = await this.#scripts.run('inspect', this.names, {
+      most,
+      after,
+      ticket: undefined,
+      behind: undefined,
+    })
+    const live = values[1] as string[]
+    const [id, deadline] = live.slice(-2)
+    return { ids: live.filter((_, i) => i % 2 === 0), end: `${deadline} ${id}` }
+  }
+
   async sweep(): Promise<string> {
     return (await this.#scripts.run('sweep', this.names, {})).status
   }

@@ -20,6 +20,9 @@ export interface Found {
 interface Page {
   readonly holders: readonly HolderState[]
   readonly waiters: readonly WaiterState[]
+  /** Where the holders end that were read, and whether there may be more. */
+  readonly last: string
+  readonly full: boolean
   /** The last entry of each queue of which there may be more. */
   readonly ends: readonly QueueEntry[]
   /** Each number that an asker has given, by the time of its token or ticket. */
@@ -46,30 +49,30 @@ export class PermitsInspection extends QueuedInspection {
     const holders = new Map<string, HolderState>()
     const waiters = new Map<string, WaiterState>()
     let latest: readonly [at: number, of: number] | undefined
-    let read = 0
+    let last = ''
     const ends: QueueEntry[] = []
     let page: Page
     do {
-      page = await this.#page(key, read, PAGE, ends.shift())
-      read += page.holders.length
+      page = await this.#page(key, last, PAGE, ends.shift())
+      last = page.last
       ends.push(...page.ends)
       for (const holder of page.holders) holders.set(holder.id, holder)
       for (const waiter of page.waiters) if (!waiters.has(waiter.id)) waiters.set(waiter.id, waiter)
       for (const number of page.numbers) if (!latest || number[0] > latest[0]) latest = number
-    } while (page.holders.length === PAGE || ends.length > 0)
+    } while (page.full || ends.length > 0)
     // By their grants: the order of their deadlines changes with each renewal.
     const byGrant = [...holders.values()].sort((a, b) => a.fencingToken - b.fencingToken)
     return this.#stateOf(key, { holders: byGrant, waiters: [...waiters.values()], permits: latest?.[1] })
   }
 
   async isLocked(key: string): Promise<boolean> {
-    return (await this.#page(key, 0, 1)).holders.length > 0
+    return (await this.#page(key, '', 1)).holders.length > 0
   }
 
-  /** At most so many holders, from this one on, and as many waiters of each queue, or of one, behind the entry given. */
-  async #page(key: string, from: number, most: number, behind?: QueueEntry): Promise<Page> {
+  /** At most so many holders, behind where another page has ended, and as many waiters of each queue, or of one, behind the entry given. */
+  async #page(key: string, after: string, most: number, behind?: QueueEntry): Promise<Page> {
     const { names, scripts } = this.#parts
-    const args = { most, from, ticket: behind?.ticket, behind: behind?.claim }
+    const args = { most, after, ticket: behind?.ticket, behind: behind?.claim }
     const { values } = await scripts.run('inspect', names.of(key), args)
     const [micros, live, records, queue, deadlines, sizes] = values as [
       string,
@@ -103,7 +106,9 @@ export class PermitsInspection extends QueuedInspection {
       return size === most && claim !== undefined && ticket !== undefined ? [{ claim, ticket }] : []
     })
     const waiters = decodeQueue(queue, new Map(pairs(deadlines)), Number(micros), decodePermitsClaim)
-    return { holders, waiters, ends, numbers }
+    const [lastId, deadline] = live.slice(-2)
+    const last = deadline === undefined ? after : `${deadline} ${lastId}`
+    return { holders, last, full: live.length === 2 * most, waiters, ends, numbers }
   }
 }
 
