@@ -29,8 +29,8 @@ local wants, of = claim:match(WANTS, TERMS_AT)
 -- include: re-enter
 
 -- The usual case stands before everything that it does not need.
-local known = clock ~= NO_CLOCK and (taken == 0 or redis.call('EXISTS', deadlines) == 1)
-if not record and not queued and known and taken + wants <= of + 0 then
+local usual = not record and not queued and clock ~= NO_CLOCK and taken + wants <= of + 0
+if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then
   taken = taken + wants
   -- include: clock
   -- include: hold { token = tick }

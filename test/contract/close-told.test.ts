@@ -1,6 +1,7 @@
 /** close ends what is held: its holders are told first, and with `drain` they are given time to release it themselves. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClosedError, LockLostError } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, reasonOf, rejection, settles } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
@@ -11,19 +12,22 @@ import { eventually, sleep } from '../kit/time.ts'
 const LONG = 60_000
 
 describe('I1, I8: who holds is told before anybody else can hold', () => {
-  test.each(['fair', 'unfair'])('%s', async way => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    const lease = await one!.lock(key)
-    const waiting = way === 'fair' ? await park(two!, key, { fair: true }) : await park(two!, key)
-    const order: string[] = []
-    lease.signal.addEventListener('abort', () => order.push(`aborted, held ${lease.held}`))
-    one!.on('lost', () => order.push('lost'))
-    const granted = waiting.lease.then(() => order.push('granted'))
-    await one!.close()
-    await promptly(granted)
-    expect(order).toEqual(['aborted, held false', 'lost', 'granted'])
-  })
+  test.each(kindsHere.flatMap(each => ['fair', 'unfair'].map(way => ({ ...each, way }))))(
+    '$way ($kind)',
+    async ({ way, clients }) => {
+      const [one, two] = clients(2)
+      const key = freshKey()
+      const lease = await one!.lock(key)
+      const waiting = way === 'fair' ? await park(two!, key, { fair: true }) : await park(two!, key)
+      const order: string[] = []
+      lease.signal.addEventListener('abort', () => order.push(`aborted, held ${lease.held}`))
+      one!.on('lost', () => order.push('lost'))
+      const granted = waiting.lease.then(() => order.push('granted'))
+      await one!.close()
+      await promptly(granted)
+      expect(order).toEqual(['aborted, held false', 'lost', 'granted'])
+    },
+  )
 
   test('before anything is sent: by the call itself', async () => {
     const { source, proxy } = await place().proxied()
@@ -163,7 +167,7 @@ describe('close({ drain })', () => {
     expect(await other!.isLocked(lease.key)).toBe(false)
   })
 
-  test('what is not released in time is lost as without it', async () => {
+  test.each(kindsHere)('what is not released in time is lost as without it ($kind)', async ({ clients }) => {
     const [locks, other] = clients(2)
     const lost = heard(locks!, 'lost')
     const lease = await locks!.lock(freshKey())
@@ -202,30 +206,33 @@ describe('close({ drain })', () => {
     expect(lost).toMatchObject([{ error: { code: 'ERR_LOCK_LOST' } }])
   })
 
-  test('refuses new calls and rejects waiters at once, and they leave nothing in the queue', async () => {
-    const [holder, locks] = clients(2)
-    const key = freshKey()
-    await holder!.lock(key)
-    const queued = await park(locks!, key, { fair: true })
-    const waits = [queued.lease, locks!.lock(key), locks!.tryLock(key, { timeout: LONG })]
-    const outcomes = waits.map(wait => rejection(wait, LockClosedError))
-    const lease = await locks!.lock(freshKey())
-    const closed = locks!.close({ drain: LONG })
-    for (const outcome of outcomes) await promptly(outcome)
-    const calls = [
-      locks!.lock(freshKey()),
-      locks!.tryLock(lease.key),
-      locks!.using(freshKey(), () => 'ran'),
-      locks!.inspect(key),
-      locks!.isLocked(key),
-      locks!.forceRelease(key),
-    ]
-    for (const call of calls) await promptly(rejection(call, LockClosedError))
-    await eventually(async () => (await holder!.inspect(key)).waiters.length === 0)
-    expect(lease.held).toBe(true)
-    await lease.release()
-    await promptly(closed)
-  })
+  test.each(kindsHere)(
+    'refuses new calls and rejects waiters at once, and they leave nothing in the queue ($kind)',
+    async ({ clients }) => {
+      const [holder, locks] = clients(2)
+      const key = freshKey()
+      await holder!.lock(key)
+      const queued = await park(locks!, key, { fair: true })
+      const waits = [queued.lease, locks!.lock(key), locks!.tryLock(key, { timeout: LONG })]
+      const outcomes = waits.map(wait => rejection(wait, LockClosedError))
+      const lease = await locks!.lock(freshKey())
+      const closed = locks!.close({ drain: LONG })
+      for (const outcome of outcomes) await promptly(outcome)
+      const calls = [
+        locks!.lock(freshKey()),
+        locks!.tryLock(lease.key),
+        locks!.using(freshKey(), () => 'ran'),
+        locks!.inspect(key),
+        locks!.isLocked(key),
+        locks!.forceRelease(key),
+      ]
+      for (const call of calls) await promptly(rejection(call, LockClosedError))
+      await eventually(async () => (await holder!.inspect(key)).waiters.length === 0)
+      expect(lease.held).toBe(true)
+      await lease.release()
+      await promptly(closed)
+    },
+  )
 
   test('refuses re-entry, too', async () => {
     const locks = client()

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockLostError } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { aborted, collect, heard, promptly, rejection } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
@@ -11,7 +12,7 @@ import { eventually, sleep } from '../kit/time.ts'
 import { toNobody } from '../kit/topologies/source.ts'
 
 describe('close', () => {
-  test('releases what is held: others can take it at once', async () => {
+  test.each(kindsHere)('releases what is held: others can take it at once ($kind)', async ({ clients }) => {
     const [one, two] = clients(2)
     const leases = await Promise.all([one!.lock(freshKey()), one!.lock(freshKey(), { lease: 60_000 })])
     const losses = heard(one!, 'lost')
@@ -23,7 +24,7 @@ describe('close', () => {
     expect(losses.map(event => event.key).sort()).toEqual(leases.map(lease => lease.key).sort())
   })
 
-  test('I4: hands what is held to waiters of other clients', async () => {
+  test.each(kindsHere)('I4: hands what is held to waiters of other clients ($kind)', async ({ clients }) => {
     const [one, fair, unfair] = clients(3)
     const [a, b] = [freshKey('a'), freshKey('b')]
     await Promise.all([one!.lock(a), one!.lock(b)])
@@ -34,28 +35,31 @@ describe('close', () => {
     expect((await promptly(parked.lease)).held).toBe(true)
   })
 
-  test('I6, I7: rejects waiters of every kind with LockClosedError, and they leave the queue', async () => {
-    const [holder, locks] = clients(2)
-    const key = freshKey()
-    await holder!.lock(key)
-    const queued = await park(locks!, key, { fair: true })
-    const waits = [
-      queued.lease,
-      locks!.lock(key),
-      locks!.lock(key, { fairAfter: 10 }),
-      locks!.tryLock(key, { timeout: 60_000 }),
-      locks!.tryLock(key, { timeout: 60_000, fair: true }),
-      locks!.using(key, () => 'ran'),
-    ]
-    const outcomes = waits.map(each => rejection(each, LockClosedError))
-    await sleep(100)
-    const closed = locks!.close()
-    const errors = await promptly(Promise.all(outcomes))
-    for (const error of errors) expect(error).toMatchObject({ code: 'ERR_LOCK_CLOSED', key })
-    await closed
-    await queueOf(holder!, key, 0)
-    expect(await holder!.isLocked(key)).toBe(true)
-  })
+  test.each(kindsHere)(
+    'I6, I7: rejects waiters of every kind with LockClosedError, and they leave the queue ($kind)',
+    async ({ clients }) => {
+      const [holder, locks] = clients(2)
+      const key = freshKey()
+      await holder!.lock(key)
+      const queued = await park(locks!, key, { fair: true })
+      const waits = [
+        queued.lease,
+        locks!.lock(key),
+        locks!.lock(key, { fairAfter: 10 }),
+        locks!.tryLock(key, { timeout: 60_000 }),
+        locks!.tryLock(key, { timeout: 60_000, fair: true }),
+        locks!.using(key, () => 'ran'),
+      ]
+      const outcomes = waits.map(each => rejection(each, LockClosedError))
+      await sleep(100)
+      const closed = locks!.close()
+      const errors = await promptly(Promise.all(outcomes))
+      for (const error of errors) expect(error).toMatchObject({ code: 'ERR_LOCK_CLOSED', key })
+      await closed
+      await queueOf(holder!, key, 0)
+      expect(await holder!.isLocked(key)).toBe(true)
+    },
+  )
 
   test('later calls reject with LockClosedError', async () => {
     const locks = client()
@@ -85,7 +89,7 @@ describe('close', () => {
     await closed
   })
 
-  test('a grant that crosses it is given back', async () => {
+  test.each(kindsHere)('a grant that crosses it is given back ($kind)', async ({ client }) => {
     const other = client()
     for (let round = 0; round < 10; round++) {
       const locks = client()
@@ -109,7 +113,7 @@ describe('close', () => {
     expect(lease.remaining()).toBe(0)
   })
 
-  test('inside using: fn goes on, and the call settles', async () => {
+  test.each(kindsHere)('inside using: fn goes on, and the call settles ($kind)', async ({ client }) => {
     const locks = client()
     let done = false
     const run = locks.using(freshKey(), async lease => {

@@ -8,6 +8,7 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { aborted, reasonOf, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
@@ -79,7 +80,7 @@ describe.each(Object.entries(specimens))('%s', (name, { code, make, hasKey }) =>
 const unfair = { fairAfter: Number.POSITIVE_INFINITY }
 
 describe('LockTimeoutError', () => {
-  test('of an unfair waiter: waited and holder, no position', async () => {
+  test.each(kindsHere)('of an unfair waiter: waited and holder, no position ($kind)', async ({ client }) => {
     const [holder, waiter] = [client({ label: 'the holder' }), client()]
     const key = freshKey()
     await holder.lock(key)
@@ -153,7 +154,7 @@ describe('LockTimeoutError', () => {
     }
   })
 
-  test('of fair waiters: waited, holder and position 1, 2, …', async () => {
+  test.each(kindsHere)('of fair waiters: waited, holder and position 1, 2, … ($kind)', async ({ client, clients }) => {
     const [holder, ...waiters] = [client({ label: 'the holder' }), ...clients(3)]
     const key = freshKey()
     await holder.lock(key)

@@ -1,10 +1,11 @@
 /** The fair queue: order, head start, joining it late, and that nobody overtakes it. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, settles } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing } from '../kit/witness.ts'
 
@@ -19,7 +20,7 @@ function serve(waiters: Record<string, Promise<Lease>>): { order: string[]; done
   return { order, done: Promise.all(served) }
 }
 
-describe('I3: grants follow the order of the requests', () => {
+describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', ({ client, clients }) => {
   test('among waiters of several clients', async () => {
     const all = clients(3)
     const key = freshKey()
@@ -83,7 +84,7 @@ describe('I3: grants follow the order of the requests', () => {
   })
 })
 
-describe('I3: no unfair caller overtakes a live fair waiter', () => {
+describe.each(kindsHere)('I3: no unfair caller overtakes a live fair waiter ($kind)', ({ clients }) => {
   /** One holder, one unfair waiter that came first, one fair waiter that came later. */
   async function contest(holder: LockClient, unfair: LockClient, fair: LockClient) {
     const key = freshKey()
@@ -158,7 +159,7 @@ describe('I3: no unfair caller overtakes a live fair waiter', () => {
   })
 })
 
-describe('headStart', () => {
+describe.each(kindsHere)('headStart ($kind)', ({ client, clients }) => {
   test('orders a request as if it had been made earlier', async () => {
     const [holder, one, two] = clients(3)
     const key = freshKey()
@@ -309,7 +310,7 @@ describe('fairAfter', () => {
   })
 })
 
-describe('dead waiters', () => {
+describe.each(kindsHere)('dead waiters ($kind)', ({ client, clients }) => {
   test('I4, I7: one whose client is cut off is passed over on release, at once', async () => {
     const { source, proxy } = await place().proxied()
     const [holder, next] = clients(2)

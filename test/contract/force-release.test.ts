@@ -1,6 +1,7 @@
 /** forceRelease: takes the lock from its holder, tells it, and wakes the next. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
@@ -19,7 +20,7 @@ describe('forceRelease', () => {
     expect(await two!.forceRelease(key)).toBe(false)
   })
 
-  test('is true for a lock that is held, once, and frees it', async () => {
+  test.each(kindsHere)('is true for a lock that is held, once, and frees it ($kind)', async ({ clients }) => {
     const [one, two] = clients(2)
     const key = freshKey()
     await one!.lock(key)
@@ -110,7 +111,7 @@ describe('forceRelease', () => {
     await eventually(() => holds.every(hold => hold.signal.aborted), 2_000)
   })
 
-  test('I4: the fair waiter gets the lock promptly', async () => {
+  test.each(kindsHere)('I4: the fair waiter gets the lock promptly ($kind)', async ({ clients }) => {
     const [one, two, other] = clients(3)
     const key = freshKey()
     const lease = await one!.lock(key)
@@ -121,7 +122,7 @@ describe('forceRelease', () => {
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test('I4: an unfair waiter gets the lock promptly', async () => {
+  test.each(kindsHere)('I4: an unfair waiter gets the lock promptly ($kind)', async ({ clients }) => {
     const [one, two, other] = clients(3)
     const key = freshKey()
     const lease = await one!.lock(key)
@@ -132,19 +133,22 @@ describe('forceRelease', () => {
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test('I4: a fair waiter of the forcing client, and of the holder’s client, gets the lock promptly', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    await one!.lock(key)
-    const first = await park(two!, key, { fair: true })
-    const second = await park(one!, key, { fair: true })
-    await two!.forceRelease(key)
-    await promptly(first.lease)
-    await two!.forceRelease(key)
-    expect((await promptly(second.lease)).held).toBe(true)
-  })
+  test.each(kindsHere)(
+    'I4: a fair waiter of the forcing client, and of the holder’s client, gets the lock promptly ($kind)',
+    async ({ clients }) => {
+      const [one, two] = clients(2)
+      const key = freshKey()
+      await one!.lock(key)
+      const first = await park(two!, key, { fair: true })
+      const second = await park(one!, key, { fair: true })
+      await two!.forceRelease(key)
+      await promptly(first.lease)
+      await two!.forceRelease(key)
+      expect((await promptly(second.lease)).held).toBe(true)
+    },
+  )
 
-  test('I5: the former holder’s release does not end the next hold', async () => {
+  test.each(kindsHere)('I5: the former holder’s release does not end the next hold ($kind)', async ({ clients }) => {
     const [one, two, other] = clients(3)
     const key = freshKey()
     const lease = await one!.lock(key)
@@ -156,7 +160,7 @@ describe('forceRelease', () => {
     expect(await next.release()).toBe(true)
   })
 
-  test('I5: of several at once, one ends one hold', async () => {
+  test.each(kindsHere)('I5: of several at once, one ends one hold ($kind)', async ({ clients }) => {
     const all = clients(4)
     const key = freshKey()
     await all[0]!.lock(key)

@@ -1,6 +1,7 @@
 /** Lease: every field and method, and how it ends. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, LockLostError } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
@@ -61,7 +62,7 @@ describe('fields', () => {
   })
 })
 
-describe('release', () => {
+describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
   test('true for the call that ended the hold, then false', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
@@ -155,7 +156,7 @@ describe('release', () => {
   })
 })
 
-describe('a lease that ends by itself', () => {
+describe.each(kindsHere)('a lease that ends by itself ($kind)', ({ client, clients }) => {
   test('I8: is lost: held, remaining, signal, event, release and renew say so', async () => {
     const locks = client()
     const losses = heard(locks, 'lost')
@@ -205,7 +206,7 @@ describe('a lease that ends by itself', () => {
   })
 })
 
-describe('renew', () => {
+describe.each(kindsHere)('renew ($kind)', ({ client, clients }) => {
   test('prolongs to its lease from now', async () => {
     const [one, two] = clients(2)
     const lease = await one!.lock(freshKey(), { lease: 4_000 })

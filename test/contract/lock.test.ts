@@ -1,6 +1,7 @@
 /** lock and tryLock: exclusion, fencing, and how a grant comes about. */
 import { describe, expect, test } from 'vitest'
 import { type LockOptions, LockTimeoutError } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
@@ -15,7 +16,7 @@ const ways: [string, LockOptions][] = [
   ['fairAfter', { fairAfter: 20 }],
 ]
 
-describe('lock', () => {
+describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
   test('takes a free lock at once', async () => {
     const lease = await promptly(client().lock(freshKey()))
     expect(lease.held).toBe(true)
@@ -117,7 +118,7 @@ describe('lock', () => {
   })
 })
 
-describe('tryLock', () => {
+describe.each(kindsHere)('tryLock ($kind)', ({ client, clients }) => {
   test('takes a free lock', async () => {
     expect((await client().tryLock(freshKey()))?.held).toBe(true)
   })
@@ -213,7 +214,7 @@ describe('via tells how the grant came about', () => {
   })
 })
 
-describe('I2: fencing tokens strictly increase', () => {
+describe.each(kindsHere)('I2: fencing tokens strictly increase ($kind)', ({ client, clients }) => {
   test('over release, expiry, forced release and deletion of the key', async () => {
     const [one, two] = clients(2)
     const key = freshKey()

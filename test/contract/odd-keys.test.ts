@@ -1,5 +1,6 @@
 /** Keys are the user's strings: every one is a lock of its own, found by its exact name. */
 import { describe, expect, test } from 'vitest'
+import { kindsHere } from '../kit/kinds.ts'
 import { collect, promptly } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { client, freshKey } from '../kit/redis.ts'
@@ -99,20 +100,23 @@ const odd = [
 ]
 
 describe('odd keys', () => {
-  test('I1: all can be held at the same time, and each excludes its equal only', async () => {
-    const prefix = freshKey('prefix')
-    const [one, two] = [client({ prefix }), client({ prefix })]
-    const leases = await Promise.all(odd.map(key => one.tryLock(key)))
-    expect(odd.filter((_, i) => !leases[i]?.held)).toEqual([])
-    const second = await Promise.all(odd.map(key => two.tryLock(key)))
-    expect(odd.filter((_, i) => second[i] !== null)).toEqual([])
-    expect(leases.map(lease => lease?.key)).toEqual(odd)
-    const states = await Promise.all(odd.map(key => two.inspect(key)))
-    expect(states.map(state => state.key)).toEqual(odd)
-    expect(states.every(state => state.locked)).toBe(true)
-    expect(await Promise.all(leases.map(lease => lease?.release()))).toEqual(odd.map(() => true))
-    expect(await Promise.all(odd.map(key => two.isLocked(key)))).toEqual(odd.map(() => false))
-  })
+  test.each(kindsHere)(
+    'I1: all can be held at the same time, and each excludes its equal only ($kind)',
+    async ({ client }) => {
+      const prefix = freshKey('prefix')
+      const [one, two] = [client({ prefix }), client({ prefix })]
+      const leases = await Promise.all(odd.map(key => one.tryLock(key)))
+      expect(odd.filter((_, i) => !leases[i]?.held)).toEqual([])
+      const second = await Promise.all(odd.map(key => two.tryLock(key)))
+      expect(odd.filter((_, i) => second[i] !== null)).toEqual([])
+      expect(leases.map(lease => lease?.key)).toEqual(odd)
+      const states = await Promise.all(odd.map(key => two.inspect(key)))
+      expect(states.map(state => state.key)).toEqual(odd)
+      expect(states.every(state => state.locked)).toBe(true)
+      expect(await Promise.all(leases.map(lease => lease?.release()))).toEqual(odd.map(() => true))
+      expect(await Promise.all(odd.map(key => two.isLocked(key)))).toEqual(odd.map(() => false))
+    },
+  )
 
   test('list finds each by its exact name, once', async () => {
     const prefix = freshKey('prefix')
@@ -122,7 +126,7 @@ describe('odd keys', () => {
     expect(found.map(state => state.key).sort()).toEqual([...odd].sort())
   })
 
-  test('I4: a fair and an unfair waiter of each is granted on release', async () => {
+  test.each(kindsHere)('I4: a fair and an unfair waiter of each is granted on release ($kind)', async ({ client }) => {
     const prefix = freshKey('prefix')
     const [holder, fair, unfair] = [1, 2, 3].map(() => client({ prefix }))
     await Promise.all(

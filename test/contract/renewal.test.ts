@@ -1,13 +1,14 @@
 /** Which leases are renewed, and for how long. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { heard, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('automatic renewal', () => {
-  test('without `lease`: renewed, longer than several leases', async () => {
+  test.each(kindsHere)('without `lease`: renewed, longer than several leases ($kind)', async ({ client }) => {
     const [locks, other] = [client({ lease: 600 }), client()]
     const renewals = heard(locks, 'renewed')
     const lease = await locks.lock(freshKey())
@@ -57,7 +58,7 @@ describe('automatic renewal', () => {
     expect(leases.map(lease => lease.held)).toEqual([true, true, true])
   })
 
-  test('of many leases at a time', async () => {
+  test.each(kindsHere)('of many leases at a time ($kind)', async ({ client }) => {
     const locks = client({ lease: 1_000 })
     const leases = await Promise.all(Array.from({ length: 300 }, () => locks.lock(freshKey())))
     await sleep(2_200)
@@ -88,7 +89,7 @@ describe('maxHold', () => {
     expect(losses.map(event => event.key)).toEqual([lease.key])
   })
 
-  test('I4: a waiter gets the lock of a hung holder', async () => {
+  test.each(kindsHere)('I4: a waiter gets the lock of a hung holder ($kind)', async ({ client }) => {
     const [hung, next] = [client({ lease: 300 }), client()]
     const key = freshKey()
     await hung.lock(key, { maxHold: 600 })

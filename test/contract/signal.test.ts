@@ -3,6 +3,7 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { promptly, reasonOf, rejection, settles } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
@@ -38,7 +39,7 @@ describe('a signal that is aborted already', () => {
   })
 })
 
-describe('a signal that aborts while the call waits', () => {
+describe.each(kindsHere)('a signal that aborts while the call waits ($kind)', ({ client, clients }) => {
   test.each(reasons)('rejects with exactly its reason: %s', async (_, reason) => {
     const [holder, waiter] = clients(2)
     const key = freshKey()

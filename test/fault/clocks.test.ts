@@ -1,8 +1,9 @@
 /** Clocks that jump: the time of day of a client, which nothing depends on, and that of Redis, which leases are counted on. */
 import { describe, expect, test } from 'vitest'
 import { violationsIn } from '../history/recorded.ts'
+import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { within } from '../kit/outcomes.ts'
-import { park, parkQuietly, queueOf, ways } from '../kit/parking.ts'
+import { park, parkQuietly, queueOf } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { steppedServer } from '../kit/stepped-server.ts'
@@ -53,29 +54,32 @@ describe('the time of day of Redis steps', () => {
   const options = { lease: 3_000, waiterTtl: 1_500 }
 
   // Break: `if clock < micros then` to `if micros then` in lua/shared/clock.lua: tokens go back with the time of day.
-  test.each([STEP, -STEP])('by %i ms, and back, and again: I2, tokens increase', async step => {
-    const { url, step: stepTo } = await steppedServer()
-    const key = freshKey()
-    const locks = client({ ...options, tokenMemory: 100 }, url)
-    const tokens: number[] = []
-    for (const offset of [0, step, 0, -step, step, 0]) {
-      await stepTo(offset)
-      // What held by the clock before does not matter here: it is released before the step.
-      for (let i = 0; i < 3; i++) {
-        const lease = await within(2_000, locks.lock(key, { fair: i % 2 === 0 }))
-        tokens.push(lease.fencingToken)
-        expect(await lease.release()).toBe(true)
+  test.each(kinds.flatMap(each => [STEP, -STEP].map(step => ({ ...each, step }))))(
+    'by $step ms, and back, and again: I2, tokens increase ($kind)',
+    async ({ step, client }) => {
+      const { url, step: stepTo } = await steppedServer()
+      const key = freshKey()
+      const locks = client({ ...options, tokenMemory: 100 }, url)
+      const tokens: number[] = []
+      for (const offset of [0, step, 0, -step, step, 0]) {
+        await stepTo(offset)
+        // What held by the clock before does not matter here: it is released before the step.
+        for (let i = 0; i < 3; i++) {
+          const lease = await within(2_000, locks.lock(key, { fair: i % 2 === 0 }))
+          tokens.push(lease.fencingToken)
+          expect(await lease.release()).toBe(true)
+        }
       }
-    }
-    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
-  })
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
+    },
+  )
 
   // Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `return` in src/lease/renewal.ts: the
   // holder is not told before its own time is over. The limit of I1: the lease ends early on the server, and its holder is
   // told by its next renewal only.
-  test.each(ways)(
-    'forward, while somebody holds: I2 I4 I8, the next is granted, the holder is told (fair: %s)',
-    async fair => {
+  test.each(kindsAndWays)(
+    'forward, while somebody holds: I2 I4 I8, the next is granted, the holder is told ($kind, fair: $fair)',
+    async ({ fair, client }) => {
       const { url, redis, step } = await steppedServer()
       const key = freshKey()
       const [holder, other] = [client(options, url), client(options, url)]
@@ -97,71 +101,83 @@ describe('the time of day of Redis steps', () => {
   // Break: `'NX', unpack(joins)` to `'XX', unpack(joins)` in lua/mutex/tend.lua, and so that the reply bears a waiter without a
   // place, `redis.call('ZRANK', queue, waiters[i]) + 1` to `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in
   // lua/mutex/tend.lua: who was passed over never joins again.
-  test('forward, just before a release: I4, waiters that seem to have expired are granted within a heartbeat each', async () => {
-    const { url, redis, step } = await steppedServer()
-    const key = freshKey()
-    const [holder, ...others] = [client(options, url), client(options, url), client(options, url)]
-    const held = await holder!.lock(key)
-    const waits = []
-    for (const other of others) waits.push((await parkQuietly(other, key, { fair: true })).lease)
-    await step(STEP)
-    await held.release()
-    const served = waits.map(async wait => {
-      const lease = await wait
-      expect(await lease.release()).toBe(true)
-      return lease.fencingToken
-    })
-    const tokens = await within(options.waiterTtl / 3 + 600, Promise.all(served))
-    expect(Math.min(...tokens)).toBeGreaterThan(held.fencingToken)
-    await nothingLeft(redis, holder!, key)
-  })
+  // Break: `'NX', unpack(joins)` to `'XX', unpack(joins)` in lua/permits/tend.lua and
+  // `redis.call('ZRANK', line, claim) + 1` to `(redis.call('ZRANK', line, claim) or 0) + 1` in lua/permits/semaphore/position.lua: the same.
+  test.each(kinds)(
+    'forward, just before a release: I4, waiters that seem to have expired are granted within a heartbeat each ($kind)',
+    async ({ client }) => {
+      const { url, redis, step } = await steppedServer()
+      const key = freshKey()
+      const [holder, ...others] = [client(options, url), client(options, url), client(options, url)]
+      const held = await holder!.lock(key)
+      const waits = []
+      for (const other of others) waits.push((await parkQuietly(other, key, { fair: true })).lease)
+      await step(STEP)
+      await held.release()
+      const served = waits.map(async wait => {
+        const lease = await wait
+        expect(await lease.release()).toBe(true)
+        return lease.fencingToken
+      })
+      const tokens = await within(options.waiterTtl / 3 + 600, Promise.all(served))
+      expect(Math.min(...tokens)).toBeGreaterThan(held.fencingToken)
+      await nothingLeft(redis, holder!, key)
+    },
+  )
 
   // Break: `if clock < micros then` to `if micros then` in lua/shared/clock.lua: the later ticket is smaller.
-  test('back, while some wait: I1 I3 I4, a release hands on at once, in order of arrival', async () => {
-    const { url, redis, step } = await steppedServer()
-    const key = freshKey()
-    const [holder, first, second] = [client(options, url), client(options, url), client(options, url)]
-    const held = await holder!.lock(key)
-    const { lease: one } = await parkQuietly(first!, key, { fair: true })
-    await step(-STEP)
-    const { lease: two } = await parkQuietly(second!, key, { fair: true })
-    await sleep(options.lease)
-    expect(held.held).toBe(true)
-    expect(await held.release()).toBe(true)
-    const lease = await within(500, one)
-    expect(lease.fencingToken).toBeGreaterThan(held.fencingToken)
-    expect(await lease.release()).toBe(true)
-    const last = await within(500, two)
-    expect(last.fencingToken).toBeGreaterThan(lease.fencingToken)
-    expect(await last.release()).toBe(true)
-    await nothingLeft(redis, holder!, key)
-  })
+  test.each(kinds)(
+    'back, while some wait: I1 I3 I4, a release hands on at once, in order of arrival ($kind)',
+    async ({ client }) => {
+      const { url, redis, step } = await steppedServer()
+      const key = freshKey()
+      const [holder, first, second] = [client(options, url), client(options, url), client(options, url)]
+      const held = await holder!.lock(key)
+      const { lease: one } = await parkQuietly(first!, key, { fair: true })
+      await step(-STEP)
+      const { lease: two } = await parkQuietly(second!, key, { fair: true })
+      await sleep(options.lease)
+      expect(held.held).toBe(true)
+      expect(await held.release()).toBe(true)
+      const lease = await within(500, one)
+      expect(lease.fencingToken).toBeGreaterThan(held.fencingToken)
+      expect(await lease.release()).toBe(true)
+      const last = await within(500, two)
+      expect(last.fencingToken).toBeGreaterThan(lease.fencingToken)
+      expect(await last.release()).toBe(true)
+      await nothingLeft(redis, holder!, key)
+    },
+  )
 
   // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/mutex/tend.lua: a lapsed lease is never
   // found. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: it is found
   // a minute later. The limit: what a dead holder leaves lasts for its lease *and* the step.
-  test('back, while a dead process holds: I4, its lease is longer by the step, no more; and can be taken', async () => {
-    const { url, step } = await steppedServer()
-    const [key, taken] = [freshKey(), freshKey('taken')]
-    const peer = await Peer.start(options, url)
-    const looking = client(options, url)
-    await peer.lock(key)
-    await peer.lock(taken)
-    const { lease: wait } = await parkQuietly(looking, key, { fair: true })
-    await peer.kill()
-    await step(-STEP)
-    const { ttl = 0 } = await looking.inspect(key)
-    expect(ttl).toBeGreaterThan(STEP - 100)
-    expect(ttl).toBeLessThanOrEqual(STEP + options.lease)
-    expect(await looking.forceRelease(taken)).toBe(true)
-    expect(await (await looking.lock(taken)).release()).toBe(true)
+  // Break: `-- include: lapse` to `local more = false` in lua/permits/tend.lua: a lapsed lease is never found.
+  test.each(kinds)(
+    'back, while a dead process holds: I4, its lease is longer by the step, no more; and can be taken ($kind)',
+    async ({ kind, client, peer: start }) => {
+      const { url, step } = await steppedServer()
+      const [key, taken] = [freshKey(), freshKey('taken')]
+      const peer = await start(options, url)
+      const looking = client(options, url)
+      await peer.lock(key)
+      await peer.lock(taken)
+      const { lease: wait } = await parkQuietly(looking, key, { fair: true })
+      await peer.kill()
+      await step(-STEP)
+      const { ttl = 0 } = await looking.inspect(key)
+      expect(ttl).toBeGreaterThan(STEP - 100)
+      expect(ttl).toBeLessThanOrEqual(STEP + options.lease)
+      expect(await looking.forceRelease(taken)).toBe(true)
+      expect(await (await looking.lock(taken)).release()).toBe(true)
 
-    await sleep(options.lease)
-    expect(await looking.isLocked(key)).toBe(true)
-    // As if it had waited for so long.
-    await step(0)
-    const lease = await within(options.waiterTtl / 3 + 500, wait)
-    expect(lease.via).toBe('expiry')
-    expect(await lease.release()).toBe(true)
-  })
+      await sleep(options.lease)
+      expect(await looking.isLocked(key)).toBe(true)
+      // As if it had waited for so long.
+      await step(0)
+      const lease = await within(options.waiterTtl / 3 + 500, wait)
+      expect(lease.via).toBe(kind === 'mutex' ? 'expiry' : 'handoff')
+      expect(await lease.release()).toBe(true)
+    },
+  )
 })

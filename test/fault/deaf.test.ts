@@ -1,10 +1,10 @@
 /** A client that can ask, and hears nothing: waiting does without messages, and each call has its own patience. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
+import { kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
-import { ways } from '../kit/parking.ts'
 import { clientBehindProxy, type FrameProxy } from '../kit/proxies.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const outages: Record<string, (proxy: FrameProxy) => unknown> = {
@@ -19,17 +19,20 @@ const outages: Record<string, (proxy: FrameProxy) => unknown> = {
 describe.each(Object.entries(outages))('the connection for messages %s', (_, begin) => {
   // Break: `const timer = this.#clock.after(limit, resolve)` to `const timer = this.#clock.after(60_000, resolve)` in
   // src/wait/ears.ts: it does not ask again, or not even once, before it hears.
-  test.each(ways)('I4: new waiters are granted by what they ask (fair: %s)', async fair => {
-    // Far less than until the client gives up a connection that says nothing.
-    const { locks, proxy } = await clientBehindProxy({ outageTimeout: 15_000, waiterTtl: 900 })
-    const [free, key] = [freshKey('free'), freshKey()]
-    const held = await client().lock(key)
-    await begin(proxy)
-    const waits = [locks.lock(free, { fair }), locks.lock(key, { fair })]
-    await sleep(100)
-    await held.release()
-    for (const lease of await within(3_000, Promise.all(waits))) expect(lease.held).toBe(true)
-  })
+  test.each(kindsAndWays)(
+    'I4: new waiters are granted by what they ask ($kind, fair: $fair)',
+    async ({ fair, client, clientBehindProxy }) => {
+      // Far less than until the client gives up a connection that says nothing.
+      const { locks, proxy } = await clientBehindProxy({ outageTimeout: 15_000, waiterTtl: 900 })
+      const [free, key] = [freshKey('free'), freshKey()]
+      const held = await client().lock(key)
+      await begin(proxy)
+      const waits = [locks.lock(free, { fair }), locks.lock(key, { fair })]
+      await sleep(100)
+      await held.release()
+      for (const lease of await within(3_000, Promise.all(waits))) expect(lease.held).toBe(true)
+    },
+  )
 })
 
 // Break: `if (error.cause === undefined || error.cause.name === 'ReplyError') reject(error)` to `reject(error)` in

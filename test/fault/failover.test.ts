@@ -1,16 +1,17 @@
 /** A master dies before its replica has its last writes; the replica becomes the master. */
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { kinds } from '../kit/kinds.ts'
 import { within } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
-import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
+import { bluntRedis, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { Replication } from '../kit/replication.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const patient = { lease: 60_000, waiterTtl: 3_000 }
 
 /** Two clients that find the master each by a name of its own, and a replica behind a link that can be cut. */
-async function scene() {
+async function scene({ client } = kinds[0]!) {
   const master = await ownServer()
   const replica = await ownServer()
   const redis = plainRedis(replica.url)
@@ -69,32 +70,36 @@ describe('failover to a replica that missed the grant', () => {
 
   // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/mutex/tend.lua: places
   // follow the heartbeats.
-  test('I3 I4: waiters that the replica never heard of join again, with the places they had', async () => {
-    const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()
-    const held = await holder.lock(key)
-    await loseWrites()
-    const waits = []
-    for (const locks of [holder, other, holder, other])
-      waits.push((await parkQuietly(locks, key, { fair: true })).lease)
-    await promote()
-    await master.kill()
-    // A waiter whose client does not hear yet is passed over and joins again: that is another test's business.
-    const back = [holder, other].map(locks => new Promise(resolve => locks.once('reconnected', resolve)))
-    mine.switchTo(replica.url)
-    await sleep(200)
-    theirs.switchTo(replica.url)
-    await within(4_000, Promise.all(back))
-    await eventually(async () => (await holder.inspect(key).catch(() => undefined))?.waiters.length === 4)
-    const newcomer = (await parkQuietly(other, key, { fair: true })).lease
-    const order: number[] = []
-    const served = [...waits, newcomer].map(async (wait, place) => {
-      const lease = await wait
-      order.push(place)
-      expect(await lease.release()).toBe(true)
-    })
-    expect(await held.release()).toBe(true)
-    await within(4_000, Promise.all(served))
-    expect(order).toEqual([0, 1, 2, 3, 4])
-    await nothingLeft(redis, other, key)
-  })
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
+  test.each(kinds)(
+    'I3 I4: waiters that the replica never heard of join again, with the places they had ($kind)',
+    async kind => {
+      const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene(kind)
+      const held = await holder.lock(key)
+      await loseWrites()
+      const waits = []
+      for (const locks of [holder, other, holder, other])
+        waits.push((await parkQuietly(locks, key, { fair: true })).lease)
+      await promote()
+      await master.kill()
+      // A waiter whose client does not hear yet is passed over and joins again: that is another test's business.
+      const back = [holder, other].map(locks => new Promise(resolve => locks.once('reconnected', resolve)))
+      mine.switchTo(replica.url)
+      await sleep(200)
+      theirs.switchTo(replica.url)
+      await within(4_000, Promise.all(back))
+      await eventually(async () => (await holder.inspect(key).catch(() => undefined))?.waiters.length === 4)
+      const newcomer = (await parkQuietly(other, key, { fair: true })).lease
+      const order: number[] = []
+      const served = [...waits, newcomer].map(async (wait, place) => {
+        const lease = await wait
+        order.push(place)
+        expect(await lease.release()).toBe(true)
+      })
+      expect(await held.release()).toBe(true)
+      await within(4_000, Promise.all(served))
+      expect(order).toEqual([0, 1, 2, 3, 4])
+      await nothingLeft(redis, other, key)
+    },
+  )
 })

@@ -3,10 +3,10 @@
  * the next connection, when nobody waits for it any more.
  */
 import { describe, expect, test } from 'vitest'
+import { kinds } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { clientBehindProxy } from '../kit/proxies.ts'
-import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const patient = { waiterTtl: 60_000, lease: 60_000 }
@@ -15,83 +15,98 @@ const gone = new Error('no longer')
 describe('a request arrives after its client has gone on', () => {
   // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and
   // `tonumber(token) > known` to `false` in lua/mutex/renew.lua: whoever holds is prolonged.
-  test('a renewal, after another has taken the lock: I5, it changes nothing', async () => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy(patient)
-    const lease = await locks.lock(key)
-    const late = proxy.rule({ direction: 'up', name: 'renew', times: 1 }, 'sever')
-    await within(3_000, lease.renew(120_000))
-    expect(late.count).toBe(1)
-    expect(await lease.release()).toBe(true)
-    const next = await client().lock(key, { lease: 5_000 })
-    late.lift()
-    await sleep(100)
-    const { fencingToken, ttl = 0 } = await client().inspect(key)
-    expect(fencingToken).toBe(next.fencingToken)
-    expect(ttl).toBeLessThanOrEqual(5_000)
-    expect(await next.release()).toBe(true)
-  })
+  test.each(kinds)(
+    'a renewal, after another has taken the lock: I5, it changes nothing ($kind)',
+    async ({ client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(patient)
+      const lease = await locks.lock(key)
+      const late = proxy.rule({ direction: 'up', name: 'renew', times: 1 }, 'sever')
+      await within(3_000, lease.renew(120_000))
+      expect(late.count).toBe(1)
+      expect(await lease.release()).toBe(true)
+      const next = await client().lock(key, { lease: 5_000 })
+      late.lift()
+      await sleep(100)
+      const { fencingToken, ttl = 0 } = await client().inspect(key)
+      expect(fencingToken).toBe(next.fencingToken)
+      expect(ttl).toBeLessThanOrEqual(5_000)
+      expect(await next.release()).toBe(true)
+    },
+  )
 
   // Break: `and holder:sub(HELD_ID_AT, HELD_ID_END) == id` away in lua/mutex/release.lua: the hold of another is ended.
   // Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/shared/drop.lua: the same.
-  test('a release, after another has taken the lock: I5, it changes nothing', async () => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy(patient)
-    const lease = await locks.lock(key)
-    const late = proxy.rule({ direction: 'up', name: 'release', times: 1 }, 'sever')
-    expect(await within(3_000, lease.release())).toBe(true)
-    const next = await locks.lock(key)
-    late.lift()
-    await sleep(100)
-    expect(await client().inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
-    expect(await next.release()).toBe(true)
-  })
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the same.
+  test.each(kinds)(
+    'a release, after another has taken the lock: I5, it changes nothing ($kind)',
+    async ({ client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(patient)
+      const lease = await locks.lock(key)
+      const late = proxy.rule({ direction: 'up', name: 'release', times: 1 }, 'sever')
+      expect(await within(3_000, lease.release())).toBe(true)
+      const next = await locks.lock(key)
+      late.lift()
+      await sleep(100)
+      expect(await client().inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
+      expect(await client().tryLock(key)).toBeNull()
+      expect(await next.release()).toBe(true)
+    },
+  )
 
   // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts: the grant is not given back.
-  test('a queued acquire, after its caller has left: I4 I7, its grant is given back at once', async () => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy(patient)
-    const [holder, next] = [client(patient), client(patient)]
-    const held = await holder.lock(key)
-    const late = proxy.rule({ direction: 'up', name: 'acquire', times: 1 }, 'sever')
-    const controller = new AbortController()
-    const call = outcomeOf(locks.lock(key, { fair: true, signal: controller.signal }))
-    await late.happened
-    controller.abort(gone)
-    expect((await call).error).toBe(gone)
-    // It has been sent again by then, and taken back.
-    await sleep(200)
-    expect(await holder.inspect(key)).toMatchObject({ waiters: [], holds: 1 })
-    late.lift()
-    await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
-    const { lease: wait } = await park(next, key, { fair: true })
-    await held.release()
-    expect(await (await within(1_000, wait)).release()).toBe(true)
-    await nothingLeft(plainRedis(), next, key)
-  })
+  test.each(kinds)(
+    'a queued acquire, after its caller has left: I4 I7, its grant is given back at once ($kind)',
+    async ({ client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(patient)
+      const [holder, next] = [client(patient), client(patient)]
+      const held = await holder.lock(key)
+      const late = proxy.rule({ direction: 'up', name: 'acquire', times: 1 }, 'sever')
+      const controller = new AbortController()
+      const call = outcomeOf(locks.lock(key, { fair: true, signal: controller.signal }))
+      await late.happened
+      controller.abort(gone)
+      expect((await call).error).toBe(gone)
+      // It has been sent again by then, and taken back.
+      await sleep(200)
+      expect(await holder.inspect(key)).toMatchObject({ waiters: [], holds: 1 })
+      late.lift()
+      await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
+      const { lease: wait } = await park(next, key, { fair: true })
+      await held.release()
+      expect(await (await within(1_000, wait)).release()).toBe(true)
+      await nothingLeft(plainRedis(), next, key)
+    },
+  )
 
   // Break: `stamp .. ' ' .. claim` to `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in lua/shared/grant.lua:
   // it lasts for longer than its lease. A limit: until its lease has run out, nobody can tell such a hold from a live one. (The time that it cannot exceed is what is
   // tested.)
-  test('an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease', async () => {
-    const key = freshKey()
-    const lease = 800
-    const { locks, proxy } = await clientBehindProxy()
-    const looking = client()
-    const late = proxy.rule({ direction: 'up', name: 'acquire', times: 1 }, 'sever')
-    const controller = new AbortController()
-    const call = outcomeOf(locks.lock(key, { lease, signal: controller.signal }))
-    await late.happened
-    controller.abort(gone)
-    expect((await call).error).toBe(gone)
-    // It has been sent again by then, and taken back.
-    await sleep(200)
-    expect(await looking.inspect(key)).toMatchObject({ waiters: [], holds: 0 })
-    late.lift()
-    await eventually(async () => (await looking.inspect(key)).locked)
-    const next = await within(lease + 500, looking.lock(key))
-    expect(next.via).toBe('expiry')
-    expect(await next.release()).toBe(true)
-    expect(locks.stats()).toMatchObject({ holding: 0, waiting: 0 })
-  })
+  // Break: `now + claim:match(LEASE, TERMS_AT)` to `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua: the same.
+  test.each(kinds)(
+    'an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease ($kind)',
+    async ({ kind, client, clientBehindProxy }) => {
+      const key = freshKey()
+      const lease = 800
+      const { locks, proxy } = await clientBehindProxy()
+      const looking = client()
+      const late = proxy.rule({ direction: 'up', name: 'acquire', times: 1 }, 'sever')
+      const controller = new AbortController()
+      const call = outcomeOf(locks.lock(key, { lease, signal: controller.signal }))
+      await late.happened
+      controller.abort(gone)
+      expect((await call).error).toBe(gone)
+      // It has been sent again by then, and taken back.
+      await sleep(200)
+      expect(await looking.inspect(key)).toMatchObject({ waiters: [], holds: 0 })
+      late.lift()
+      await eventually(async () => (await looking.inspect(key)).locked)
+      const next = await within(lease + 500, looking.lock(key))
+      expect(next.via).toBe(kind === 'mutex' ? 'expiry' : 'wakeup')
+      expect(await next.release()).toBe(true)
+      expect(locks.stats()).toMatchObject({ holding: 0, waiting: 0 })
+    },
+  )
 })

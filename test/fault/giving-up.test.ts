@@ -1,10 +1,11 @@
 /** A waiter gives up around the moment of its grant, also while what tells it of the grant is late. In steps of 0.25 ms. */
 import { describe, expect, test } from 'vitest'
 import { type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
+import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
-import { park, parkMany, ways } from '../kit/parking.ts'
-import { clientBehindProxy, type Where } from '../kit/proxies.ts'
-import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { park, parkMany } from '../kit/parking.ts'
+import type { Where } from '../kit/proxies.ts'
+import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { at } from '../kit/time.ts'
 
 /** No heartbeat and no lapse can help: whoever gives up has to pass the lock on. */
@@ -35,8 +36,13 @@ const delays: Record<string, Where | undefined> = {
 }
 
 const races = Object.keys(giveUps).flatMap(way =>
-  ['another client', 'the same client'].flatMap(to => ways.map(fair => ({ way, to, fair }))),
+  ['another client', 'the same client'].flatMap(to => kindsAndWays.map(each => ({ ...each, way, to }))),
 )
+/** Why a waiter gives up, and how late replies and requests are, makes no difference to what the scripts of a kind do. */
+const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
+  kind === 'mutex'
+    ? !where || to === 'another client'
+    : kind === 'semaphore' && way === 'is aborted' && (!where || where.kind === 'messages')
 
 describe.each(Object.entries(delays))('%s', (_, where) => {
   // Either of two lines suffices: what the first leaves behind, the second takes back a little later. Without both, the
@@ -45,10 +51,10 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
   // `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
   // Fair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
   // `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts: a grant by a message is kept.
-  test.each(races.filter(({ to }) => !where || to === 'another client'))(
-    'a waiter that $way: I4 I6 I7, the lock goes on to $to, nothing stays (fair: $fair)',
+  test.each(races.filter(race => hasRace(race, where)))(
+    'a waiter that $way: I4 I6 I7, the lock goes on to $to, nothing stays ($kind, fair: $fair)',
     { timeout: 30_000 },
-    async ({ way, fair, to }) => {
+    async ({ way, fair, to, client, clientBehindProxy }) => {
       const { locks: quitter, proxy } = await clientBehindProxy(patient)
       if (where) proxy.rule(where, { delay: late })
       const [holder, redis] = [client(patient), plainRedis()]
@@ -97,22 +103,25 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
 // Either of two lines suffices, as above.
 // Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
 // `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts: the grant stays with one that has gone.
-test('a hundred waiters give up at once: I4 I7, the lock goes on to the one that does not', async () => {
-  const key = freshKey()
-  const [locks, next] = [client(patient), client(patient)]
-  const held = await locks.lock(key)
-  const controller = new AbortController()
-  const { signal } = controller
-  const quitting = await parkMany(locks, key, 50, { fair: true, signal })
-  const { lease: wait } = await park(next, key, { fair: true })
-  quitting.push(...(await parkMany(locks, key, 50, { signal })))
-  const outcomes = quitting.map(outcomeOf)
-  const released = held.release()
-  controller.abort(cancelled)
-  const lease = await within(1_000, wait)
-  expect(new Set((await Promise.all(outcomes)).map(({ error }) => error))).toEqual(new Set([cancelled]))
-  expect(await released).toBe(true)
-  expect(await lease.release()).toBe(true)
-  await nothingLeft(plainRedis(), locks, key)
-  expect(locks.stats().waiting).toBe(0)
-})
+test.each(kinds)(
+  'a hundred waiters give up at once: I4 I7, the lock goes on to the one that does not ($kind)',
+  async ({ client }) => {
+    const key = freshKey()
+    const [locks, next] = [client(patient), client(patient)]
+    const held = await locks.lock(key)
+    const controller = new AbortController()
+    const { signal } = controller
+    const quitting = await parkMany(locks, key, 50, { fair: true, signal })
+    const { lease: wait } = await park(next, key, { fair: true })
+    quitting.push(...(await parkMany(locks, key, 50, { signal })))
+    const outcomes = quitting.map(outcomeOf)
+    const released = held.release()
+    controller.abort(cancelled)
+    const lease = await within(1_000, wait)
+    expect(new Set((await Promise.all(outcomes)).map(({ error }) => error))).toEqual(new Set([cancelled]))
+    expect(await released).toBe(true)
+    expect(await lease.release()).toBe(true)
+    await nothingLeft(plainRedis(), locks, key)
+    expect(locks.stats().waiting).toBe(0)
+  },
+)

@@ -3,10 +3,11 @@ import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { type Kinds, kinds, kindsAndWays } from '../kit/kinds.ts'
 import { within } from '../kit/outcomes.ts'
-import { park, parkQuietly, ways } from '../kit/parking.ts'
+import { park, parkQuietly } from '../kit/parking.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
-import { client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
+import { freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** No heartbeat can help in the time of a test. */
@@ -22,6 +23,12 @@ const killings: Killing[] = [
     redis => [redis.client('KILL', 'TYPE', 'PUBSUB'), redis.call('CLIENT', 'KILL', 'TYPE', 'NORMAL', 'SKIPME', 'YES')],
   ],
 ]
+
+const fairnesses: Record<string, (client: number) => boolean> = {
+  fair: () => true,
+  unfair: () => false,
+  'half of them fair': i => i % 2 === 0,
+}
 
 describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, kill) => {
   /** Kills while they work. Each third time all are let back in first: nobody gets on where cuts are quicker than greetings. */
@@ -56,78 +63,82 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   // alone; where those for commands come back, everybody looks for that reason.)
   // Break: `call.error = this.#torn ?? error` to
   // `return this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
-  test.each([
-    ['fair', () => true],
-    ['unfair', () => false],
-    ['half of them fair', (i: number) => i % 2 === 0],
-  ])('I1 I2 I4: under load, everybody gets on (%s)', { timeout: 40_000 }, async (__, fairness) => {
-    const { url } = await ownServer()
-    const key = freshKey()
-    const clients = Array.from({ length: 4 }, () => client(patient, url))
-    const history = new Memory()
-    await killing(url, clients, () =>
-      Promise.all(
-        clients.map(async (locks, i) => {
-          const calls = new RecordedClient(`client ${i}`, locks, history)
-          for (let round = 0; round < 25; round++) {
-            const lease = await within(8_000, calls.lock(key, { fair: fairness(i) }))
-            await sleep(2)
-            expect(await calls.release(lease)).toBe(true)
-          }
-        }),
-      ),
-    )
-    expect(violationsIn(history.events)).toEqual([])
-    await nothingLeft(plainRedis(url), client({}, url), key)
-  })
+  test.each(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
+    'I1 I2 I4: under load, everybody gets on ($kind, $how)',
+    { timeout: 40_000 },
+    async ({ how, client }) => {
+      const { url } = await ownServer()
+      const key = freshKey()
+      const clients = Array.from({ length: 4 }, () => client(patient, url))
+      const history = new Memory()
+      await killing(url, clients, () =>
+        Promise.all(
+          clients.map(async (locks, i) => {
+            const calls = new RecordedClient(`client ${i}`, locks, history)
+            for (let round = 0; round < 25; round++) {
+              const lease = await within(8_000, calls.lock(key, { fair: fairnesses[how]!(i) }))
+              await sleep(2)
+              expect(await calls.release(lease)).toBe(true)
+            }
+          }),
+        ),
+      )
+      expect(violationsIn(history.events)).toEqual([])
+      await nothingLeft(plainRedis(url), client({}, url), key)
+    },
+  )
 
   // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/mutex/tend.lua: places
   // follow the heartbeats. (Not seen with commands alone: then nobody is passed over.)
-  test('I3: fair waiters are granted in the order of their tickets, but for those that were cut off at the time', async () => {
-    const { url } = await ownServer()
-    const key = freshKey()
-    const holder = client(patient, url)
-    const parties = Array.from({ length: 4 }, () => client(patient, url))
-    const held = await holder.lock(key)
-    const redis = plainRedis(url)
-    let killed: Promise<unknown> | undefined
-    /** Waits until so many are queued, and all their clients hear their inboxes, for good. */
-    const settled = async (waiters: number) => {
-      await killed
-      await eventually(async () => (await redis.pubsub('CHANNELS', 'lock:inbox:*')).length === parties.length + 1)
-      await eventually(async () => (await holder.inspect(key)).waiters.length === waiters)
-    }
-    const order: number[] = []
-    const served: Promise<void>[] = []
-    for (let place = 0; place < 12; place++) {
-      const { lease: wait } = await park(parties[place % 4] as LockClient, key, { fair: true })
-      served.push(
-        wait.then(async (lease: Lease) => {
-          order.push(place)
-          await settled(12 - order.length)
-          expect(await lease.release()).toBe(true)
-        }),
-      )
-    }
-    for (let i = 0; i < 10; i++) {
-      await Promise.all(kill(redis))
-      await sleep(20)
-    }
-    await settled(12)
-    // Those without an inbox at the moment of the release are passed over, and join again.
-    killed = Promise.all(kill(redis))
-    await Promise.all([killed, held.release()])
-    await within(10_000, Promise.all(served))
-    const [, ...rest] = order
-    expect(rest).toEqual([...rest].sort((a, b) => a - b))
-  })
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
+  test.each(kinds)(
+    'I3: fair waiters are granted in the order of their tickets, but for those that were cut off at the time ($kind)',
+    async ({ client }) => {
+      const { url } = await ownServer()
+      const key = freshKey()
+      const holder = client(patient, url)
+      const parties = Array.from({ length: 4 }, () => client(patient, url))
+      const held = await holder.lock(key)
+      const redis = plainRedis(url)
+      let killed: Promise<unknown> | undefined
+      /** Waits until so many are queued, and all their clients hear their inboxes, for good. */
+      const settled = async (waiters: number) => {
+        await killed
+        await eventually(async () => (await redis.pubsub('CHANNELS', 'lock:inbox:*')).length === parties.length + 1)
+        await eventually(async () => (await holder.inspect(key)).waiters.length === waiters)
+      }
+      const order: number[] = []
+      const served: Promise<void>[] = []
+      for (let place = 0; place < 12; place++) {
+        const { lease: wait } = await park(parties[place % 4] as LockClient, key, { fair: true })
+        served.push(
+          wait.then(async (lease: Lease) => {
+            order.push(place)
+            await settled(12 - order.length)
+            expect(await lease.release()).toBe(true)
+          }),
+        )
+      }
+      for (let i = 0; i < 10; i++) {
+        await Promise.all(kill(redis))
+        await sleep(20)
+      }
+      await settled(12)
+      // Those without an inbox at the moment of the release are passed over, and join again.
+      killed = Promise.all(kill(redis))
+      await Promise.all([killed, held.release()])
+      await within(10_000, Promise.all(served))
+      const [, ...rest] = order
+      expect(rest).toEqual([...rest].sort((a, b) => a - b))
+    },
+  )
 })
 
 // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: nobody looks after the reconnect.
-test.each(ways)(
-  'CLIENT KILL of the subscriber just before the release, with it, or just after: I4, its waiter is granted (fair: %s)',
+test.each(kindsAndWays)(
+  'CLIENT KILL of the subscriber just before the release, with it, or just after: I4, its waiter is granted ($kind, fair: $fair)',
   { timeout: 30_000 },
-  async fair => {
+  async ({ fair, client }) => {
     const { url } = await ownServer()
     const redis = plainRedis(url)
     const [holder, locks] = [client(patient, url), client(patient, url)]
@@ -150,7 +161,7 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
   const limit = 8_000_000
 
   /** Behind a proxy that stops reading what comes down for messages. */
-  async function scene() {
+  async function scene({ client }: Kinds) {
     const { url } = await ownServer('--client-output-buffer-limit', `pubsub ${limit} 0 0`)
     const redis = plainRedis(url)
     const proxy = await frameProxy(url)
@@ -167,11 +178,11 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
   }
 
   // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: nobody looks after the reconnect.
-  test.each(ways)(
-    'I1 I4: what it missed, its waiter finds once it is back (fair: %s)',
+  test.each(kindsAndWays)(
+    'I1 I4: what it missed, its waiter finds once it is back ($kind, fair: $fair)',
     { timeout: 30_000 },
-    async fair => {
-      const { url, redis, proxy, holder, locks } = await scene()
+    async ({ fair, ...kind }) => {
+      const { url, redis, proxy, holder, locks } = await scene(kind)
       const key = freshKey()
       const held = await holder.lock(key)
       const { lease: wait } = await parkQuietly(locks, key, { fair })

@@ -1,22 +1,24 @@
 /** SIGKILL: a process is gone, with all it held and all it waited for, and says nothing. */
 import { expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { within } from '../kit/outcomes.ts'
-import { parkQuietly, ways } from '../kit/parking.ts'
-import { Peer } from '../kit/peer.ts'
-import { client, freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { parkQuietly } from '../kit/parking.ts'
+import { freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 /** Of the dead: long enough that waiting for one expiry of a waiter or one lease would show. */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
 // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `this.pause` in src/wait/heartbeat.ts: found too late.
-test.each(ways)(
-  'of the holder: I1 I4 I7, the next is granted as its lease ends, nothing stays (fair: %s)',
-  async fair => {
+// Break: `-- include: lapse` to `local more = false` in lua/permits/acquire.lua and
+// `-- include: lapse` to `local more = false` in lua/permits/tend.lua: what the dead has is never free.
+test.each(kindsAndWays)(
+  'of the holder: I1 I4 I7, the next is granted as its lease ends, nothing stays ($kind, fair: $fair)',
+  async ({ kind, fair, client, peer: start }) => {
     const key = freshKey()
     const lease = 1_000
-    const peer = await Peer.start({ lease, tokenMemory: 200 })
+    const peer = await start({ lease, tokenMemory: 200 })
     const [other, redis] = [client({ tokenMemory: 200 }), plainRedis()]
     const hold = await peer.lock(key)
     const { lease: wait } = await parkQuietly(other, key, { fair })
@@ -27,7 +29,7 @@ test.each(ways)(
     await peer.kill()
     const { ttl = 0 } = await other.inspect(key)
     const next = theirs.granted(await within(ttl + 300, wait))
-    expect(next.via).toBe('expiry')
+    expect(next.via).toBe(kind === 'mutex' ? 'expiry' : fair ? 'handoff' : 'wakeup')
     expect(next.fencingToken).toBeGreaterThan(hold.token)
     expect(await theirs.release(next)).toBe(true)
     expect(violationsIn([...own, ...history.events])).toEqual([])
@@ -36,11 +38,12 @@ test.each(ways)(
 )
 
 // Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
-test.each([1, 50])(
-  'of %i at the head of the queue: I3 I4 I7, passed over at the very release; the others keep their order',
-  async dead => {
+// Break: `heard = redis.pcall('PUBLISH', INBOX .. client` to `redis.pcall('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same.
+test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
+  'of $dead at the head of the queue: I3 I4 I7, passed over at the very release; the others keep their order ($kind)',
+  async ({ dead, client, peer: start }) => {
     const key = freshKey()
-    const peer = await Peer.start(long)
+    const peer = await start(long)
     const [holder, first, second] = [client(long), client(long), client(long)]
     const held = await holder.lock(key)
     await peer.queue(key, dead, { fair: true })
@@ -58,58 +61,70 @@ test.each([1, 50])(
 )
 
 // Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
-test('of all that are queued: I4, an unfair caller has the lock at once', async () => {
-  const key = freshKey()
-  const held = await client(long).lock(key)
-  const peer = await Peer.start(long)
-  await peer.queue(key, 50, { fair: true })
-  await peer.kill()
-  await held.release()
-  const lease = await within(1_000, client(long).lock(key))
-  expect(await lease.release()).toBe(true)
-})
+// Break: `heard = redis.pcall('PUBLISH', INBOX .. client` to `redis.pcall('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same.
+test.each(kinds)(
+  'of all that are queued: I4, an unfair caller has the lock at once ($kind)',
+  async ({ client, peer: start }) => {
+    const key = freshKey()
+    const held = await client(long).lock(key)
+    const peer = await start(long)
+    await peer.queue(key, 50, { fair: true })
+    await peer.kill()
+    await held.release()
+    const lease = await within(1_000, client(long).lock(key))
+    expect(await lease.release()).toBe(true)
+  },
+)
 
 // Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: each of the twenty dead costs a lease.
-test('of a process that holds, with twenty fair waiters between those of others: I1 I3 I4 I7', async () => {
-  const key = freshKey()
-  const lease = 1_200
-  const peer = await Peer.start({ ...long, lease })
-  const [others, redis] = [[client({ waiterTtl: 1_500 }), client({ waiterTtl: 1_500 })], plainRedis()]
-  await peer.lock(key, { renew: true, lease })
-  const order: number[] = []
-  const tokens: number[] = []
-  const served: Promise<void>[] = []
-  for (let place = 0; place < 4; place++) {
-    await peer.queue(key, 5, { fair: true })
-    const { lease: wait } = await parkQuietly(others[place % 2]!, key, { fair: true })
-    served.push(
-      wait.then(async granted => {
-        order.push(place)
-        tokens.push(granted.fencingToken)
-        expect(await granted.release()).toBe(true)
-      }),
-    )
-  }
-  expect((await others[0]!.inspect(key)).waiters).toHaveLength(24)
-  await peer.kill()
-  const { ttl = 0 } = await others[0]!.inspect(key)
-  await within(ttl + 1_500 / 3 + 500, Promise.all(served))
-  expect(order).toEqual([0, 1, 2, 3])
-  expect(tokens).toEqual([...tokens].sort((a, b) => a - b))
-  await nothingLeft(redis, others[0]!, key)
-})
+// Break: `heard = redis.pcall('PUBLISH', INBOX .. client` to `redis.pcall('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same.
+test.each(kinds)(
+  'of a process that holds, with twenty fair waiters between those of others: I1 I3 I4 I7 ($kind)',
+  async ({ client, peer: start }) => {
+    const key = freshKey()
+    const lease = 1_200
+    const peer = await start({ ...long, lease })
+    const [others, redis] = [[client({ waiterTtl: 1_500 }), client({ waiterTtl: 1_500 })], plainRedis()]
+    await peer.lock(key, { renew: true, lease })
+    const order: number[] = []
+    const tokens: number[] = []
+    const served: Promise<void>[] = []
+    for (let place = 0; place < 4; place++) {
+      await peer.queue(key, 5, { fair: true })
+      const { lease: wait } = await parkQuietly(others[place % 2]!, key, { fair: true })
+      served.push(
+        wait.then(async granted => {
+          order.push(place)
+          tokens.push(granted.fencingToken)
+          expect(await granted.release()).toBe(true)
+        }),
+      )
+    }
+    expect((await others[0]!.inspect(key)).waiters).toHaveLength(24)
+    await peer.kill()
+    const { ttl = 0 } = await others[0]!.inspect(key)
+    await within(ttl + 1_500 / 3 + 500, Promise.all(served))
+    expect(order).toEqual([0, 1, 2, 3])
+    expect(tokens).toEqual([...tokens].sort((a, b) => a - b))
+    await nothingLeft(redis, others[0]!, key)
+  },
+)
 
 // Break: `redis.call('PEXPIREAT', queue, queued)` to `redis.call('EXISTS', queue)` in lua/shared/enqueue.lua: the queue of the
 // dead stays for ever.
-test('of everybody: I7, nothing at all is left in Redis after what they had has expired', async () => {
-  const key = freshKey()
-  const terms = { lease: 600, waiterTtl: 500, tokenMemory: 200 }
-  const peers = [await Peer.start(terms), await Peer.start(terms)]
-  await peers[0]!.lock(key)
-  await peers[0]!.queue(key, 5, { fair: true })
-  await peers[1]!.queue(key, 5, { fair: true })
-  const redis = plainRedis()
-  expect((await keysWith(redis, key)).length).toBeGreaterThan(1)
-  await Promise.all(peers.map(peer => peer.kill()))
-  await eventually(async () => (await keysWith(redis, key)).length === 0, 5_000)
-})
+// Break: `redis.call('PEXPIREAT', deadlines, keep)` to `redis.call('EXISTS', deadlines)` in lua/shared/hold.lua: so do the deadlines.
+test.each(kinds)(
+  'of everybody: I7, nothing at all is left in Redis after what they had has expired ($kind)',
+  async ({ peer: start }) => {
+    const key = freshKey()
+    const terms = { lease: 600, waiterTtl: 500, tokenMemory: 200 }
+    const peers = [await start(terms), await start(terms)]
+    await peers[0]!.lock(key)
+    await peers[0]!.queue(key, 5, { fair: true })
+    await peers[1]!.queue(key, 5, { fair: true })
+    const redis = plainRedis()
+    expect((await keysWith(redis, key)).length).toBeGreaterThan(1)
+    await Promise.all(peers.map(peer => peer.kill()))
+    await eventually(async () => (await keysWith(redis, key)).length === 0, 5_000)
+  },
+)

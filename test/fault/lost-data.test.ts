@@ -2,10 +2,10 @@
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
+import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
-import { parkQuietly, ways } from '../kit/parking.ts'
-import { Peer } from '../kit/peer.ts'
-import { client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
+import { parkQuietly } from '../kit/parking.ts'
+import { freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const options = { lease: 1_800, waiterTtl: 1_500 }
@@ -15,12 +15,15 @@ type Loss = (redis: Redis, lock: string) => Promise<unknown>
 async function evict(redis: Redis, lock: string): Promise<void> {
   const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
   await redis.config('SET', 'maxmemory-policy', 'allkeys-lru', 'maxmemory', used + 2_000_000)
-  for (let batch = 0; (await redis.exists(lock)) > 0 && batch < 400; batch++) {
+  // Of a lock that has several keys: the first that goes. What is granted anew must not go as well.
+  const names = [lock, `${lock}:deadlines`]
+  const before = await redis.exists(names)
+  for (let batch = 0; (await redis.exists(names)) === before && batch < 400; batch++) {
     const filling = redis.pipeline()
     for (let i = 0; i < 20; i++) filling.set(`filler ${batch} ${i}`, 'x'.repeat(5_000))
     await filling.exec()
   }
-  expect(await redis.exists(lock)).toBe(0)
+  expect(await redis.exists(names)).toBeLessThan(before)
   await redis.config('SET', 'maxmemory', 0)
 }
 
@@ -29,9 +32,13 @@ const losses: Record<string, Loss> = {
   'DEL of the lock': (redis, lock) => redis.del(lock),
   'DEL of the lock and its queue': (redis, lock) => redis.del(lock, `${lock}:queue`, `${lock}:expiry`),
   'eviction by allkeys-lru': evict,
+  'DEL of the deadlines': (redis, lock) => redis.del(`${lock}:deadlines`),
 }
+/** A mutex has none. */
+const losing = (name: string) =>
+  name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 
-describe.each(Object.entries(losses))('%s', (_, lose) => {
+describe.each(Object.entries(losses))('%s', (name, lose) => {
   // I2. Break: `clock, tick = micros, stamp` to
   // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: they are
   // counted, and begin anew (with unfair ones: a fair one brings a ticket that is larger than the token before it).
@@ -39,9 +46,11 @@ describe.each(Object.entries(losses))('%s', (_, lose) => {
   // before the lease would have ended.
   // I8. Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() +
   // question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
-  test.each(ways)(
-    'I2 I4 I5 I8: the next is granted with a larger token, the holder is told and harms nobody (fair: %s)',
-    async fair => {
+  // The deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in lua/shared/lapse.lua: what nobody
+  // can tell the end of is never over.
+  test.each(losing(name))(
+    'I2 I4 I5 I8: the next is granted with a larger token, the holder is told and harms nobody ($kind, fair: $fair)',
+    async ({ fair, client, nameOf }) => {
       const { url } = await ownServer()
       const redis = plainRedis(url)
       const [holder, other, later] = [client(options, url), client(options, url), client(options, url)]
@@ -50,7 +59,7 @@ describe.each(Object.entries(losses))('%s', (_, lose) => {
       const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
       const { lease: wait } = await parkQuietly(other, key, { fair })
       const { lease: second } = await parkQuietly(later, key, { fair })
-      await lose(redis, `lock:{${key}}`)
+      await lose(redis, nameOf(key))
 
       const first = await within(options.waiterTtl / 3 + 600, Promise.race([wait, second]))
       expect(first.fencingToken).toBeGreaterThan(held.fencingToken)
@@ -71,90 +80,103 @@ describe.each(Object.entries(losses))('%s', (_, lose) => {
 
 // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/mutex/tend.lua:
 // places follow the heartbeats.
-test('only the queue is lost: I3 I4, waiters join again with the places they had', async () => {
-  const { url } = await ownServer()
-  const redis = plainRedis(url)
-  const key = freshKey()
-  const [holder, slow, quick] = [client({}, url), client({ waiterTtl: 3_000 }, url), client({ waiterTtl: 900 }, url)]
-  const held = await holder.lock(key)
-  const { lease: first } = await parkQuietly(slow, key, { fair: true })
-  const { lease: second } = await parkQuietly(quick, key, { fair: true })
-  await redis.del(`lock:{${key}}:queue`, `lock:{${key}}:expiry`)
-  await eventually(async () => (await holder.inspect(key)).waiters.length === 2)
-  await held.release()
-  expect(await Promise.race([first.then(() => 1), second.then(() => 2)])).toBe(1)
-  expect(await (await first).release()).toBe(true)
-  expect(await (await second).release()).toBe(true)
-})
-
-// Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() + question.ms`
-// in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
-test('a restart without data: I2 I4 I8, processes are told, and go on', async () => {
-  const server = await ownServer()
-  const key = freshKey()
-  const terms = { ...options, lease: 12_000 }
-  const [first, second] = [await Peer.start(terms, server.url), await Peer.start(terms, server.url)]
-  const held = await first.lock(key)
-  const waiting = second.lock(key, { fair: true })
-  await eventually(async () => (await client({}, server.url).inspect(key)).waiters.length === 1)
-  await server.kill()
-  await server.restart()
-  const next = await within(4_000, waiting)
-  expect(next.token).toBeGreaterThan(held.token)
-  await eventually(async () => (await first.state(held.id)).aborted, 5_000)
-  expect(await first.release(held.id)).toBe(false)
-  expect(await second.state(next.id)).toMatchObject({ held: true })
-  expect(await second.release(next.id)).toBe(true)
-})
-
-describe.each(['', ':queue'])('a key of the wrong type is in the place of <lock>%s', suffix => {
-  // Break: `silence >= this.#patience` to `false` in src/wait/requests.ts: the fair waiter is never told.
-  test('I6 I8: holder and waiters settle, with a clear error; nothing of it is touched; it works when it is gone', async () => {
+// Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
+test.each(kinds)(
+  'only the queue is lost: I3 I4, waiters join again with the places they had ($kind)',
+  async ({ client, nameOf }) => {
     const { url } = await ownServer()
     const redis = plainRedis(url)
-    const terms = { ...options, outageTimeout: 1_000 }
-    const [holder, other] = [client(terms, url), client(terms, url)]
     const key = freshKey()
-    const name = `lock:{${key}}${suffix}`
+    const [holder, slow, quick] = [client({}, url), client({ waiterTtl: 3_000 }, url), client({ waiterTtl: 900 }, url)]
     const held = await holder.lock(key)
-    const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
-    const { lease: wait } = await parkQuietly(other, key, { fair: true })
-    await redis.set(name, 'mine')
-    const newcomer = await within(1_000, outcomeOf(other.lock(key, { fair: true })))
-    expect(newcomer.error).toBeInstanceOf(LockConnectionError)
-    expect(newcomer.error?.message).toMatch(/WRONGTYPE/)
-    const waited = await within(terms.outageTimeout + terms.waiterTtl, outcomeOf(wait))
-    expect(waited.error).toBeInstanceOf(LockConnectionError)
-    expect(waited.error?.message).toMatch(/WRONGTYPE/)
-    if (suffix === '') {
-      await within(terms.lease + 300, told)
-      expect(await held.release()).toBe(false)
-    } else {
-      expect(held.held).toBe(true)
-      expect((await outcomeOf(held.release())).error?.message ?? 'released').toMatch(/WRONGTYPE|released/)
-    }
-    expect(await redis.get(name)).toBe('mine')
-    await redis.del(name)
-    const lease = await within(terms.lease + 1_000, client({}, url).lock(key))
-    expect(lease.fencingToken).toBeGreaterThan(held.fencingToken)
-    expect(await lease.release()).toBe(true)
-  })
+    const { lease: first } = await parkQuietly(slow, key, { fair: true })
+    const { lease: second } = await parkQuietly(quick, key, { fair: true })
+    await redis.del(`${nameOf(key)}:queue`, `${nameOf(key)}:expiry`)
+    await eventually(async () => (await holder.inspect(key)).waiters.length === 2)
+    await held.release()
+    expect(await Promise.race([first.then(() => 1), second.then(() => 2)])).toBe(1)
+    expect(await (await first).release()).toBe(true)
+    expect(await (await second).release()).toBe(true)
+  },
+)
+
+// Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() + question.ms`
+// in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
+test.each(kinds)(
+  'a restart without data: I2 I4 I8, processes are told, and go on ($kind)',
+  async ({ client, peer }) => {
+    const server = await ownServer()
+    const key = freshKey()
+    const terms = { ...options, lease: 12_000 }
+    const [first, second] = [await peer(terms, server.url), await peer(terms, server.url)]
+    const held = await first.lock(key)
+    const waiting = second.lock(key, { fair: true })
+    await eventually(async () => (await client({}, server.url).inspect(key)).waiters.length === 1)
+    await server.kill()
+    await server.restart()
+    const next = await within(4_000, waiting)
+    expect(next.token).toBeGreaterThan(held.token)
+    await eventually(async () => (await first.state(held.id)).aborted, 5_000)
+    expect(await first.release(held.id)).toBe(false)
+    expect(await second.state(next.id)).toMatchObject({ held: true })
+    expect(await second.release(next.id)).toBe(true)
+  },
+)
+
+describe.each(['', ':queue', ':deadlines'])('a key of the wrong type is in the place of <lock>%s', suffix => {
+  // Break: `silence >= this.#patience` to `false` in src/wait/requests.ts: the fair waiter is never told.
+  test.each(kinds.filter(({ kind }) => kind !== 'mutex' || suffix !== ':deadlines'))(
+    'I6 I8: holder and waiters settle, with a clear error; nothing of it is touched; it works when it is gone ($kind)',
+    async ({ client, nameOf }) => {
+      const { url } = await ownServer()
+      const redis = plainRedis(url)
+      const terms = { ...options, outageTimeout: 1_000 }
+      const [holder, other] = [client(terms, url), client(terms, url)]
+      const key = freshKey()
+      const name = nameOf(key) + suffix
+      const held = await holder.lock(key)
+      const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+      const { lease: wait } = await parkQuietly(other, key, { fair: true })
+      await redis.set(name, 'mine')
+      const newcomer = await within(1_000, outcomeOf(other.lock(key, { fair: true })))
+      expect(newcomer.error).toBeInstanceOf(LockConnectionError)
+      expect(newcomer.error?.message).toMatch(/WRONGTYPE/)
+      const waited = await within(terms.outageTimeout + terms.waiterTtl, outcomeOf(wait))
+      expect(waited.error).toBeInstanceOf(LockConnectionError)
+      expect(waited.error?.message).toMatch(/WRONGTYPE/)
+      if (suffix === '') {
+        await within(terms.lease + 300, told)
+        expect(await held.release()).toBe(false)
+      } else {
+        expect(held.held).toBe(true)
+        expect((await outcomeOf(held.release())).error?.message ?? 'released').toMatch(/WRONGTYPE|released/)
+      }
+      expect(await redis.get(name)).toBe('mine')
+      await redis.del(name)
+      const lease = await within(terms.lease + 1_000, client({}, url).lock(key))
+      expect(lease.fencingToken).toBeGreaterThan(held.fencingToken)
+      expect(await lease.release()).toBe(true)
+    },
+  )
 })
 
 // Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() + question.ms`
 // in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
-test('a key expires by hand (PEXPIRE): I4 I8, as if it were deleted', async () => {
-  const key = freshKey()
-  const redis = plainRedis()
-  const terms = { ...options, lease: 4_500 }
-  const [holder, other] = [client(terms), client(terms)]
-  const held = await holder.lock(key)
-  const { lease: wait } = await parkQuietly(other, key)
-  await redis.pexpire(`lock:{${key}}`, 1)
-  const next = await within(options.waiterTtl / 3 + 600, wait)
-  expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
-  await eventually(() => held.signal.aborted, 2_000)
-  await sleep(50)
-  expect(next.held).toBe(true)
-  expect(await next.release()).toBe(true)
-})
+test.each(kinds)(
+  'a key expires by hand (PEXPIRE): I4 I8, as if it were deleted ($kind)',
+  async ({ client, nameOf }) => {
+    const key = freshKey()
+    const redis = plainRedis()
+    const terms = { ...options, lease: 4_500 }
+    const [holder, other] = [client(terms), client(terms)]
+    const held = await holder.lock(key)
+    const { lease: wait } = await parkQuietly(other, key)
+    await redis.pexpire(nameOf(key), 1)
+    const next = await within(options.waiterTtl / 3 + 600, wait)
+    expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
+    await eventually(() => held.signal.aborted, 2_000)
+    await sleep(50)
+    expect(next.held).toBe(true)
+    expect(await next.release()).toBe(true)
+  },
+)

@@ -1,10 +1,11 @@
 /** A request is executed, its reply is lost, the connection is cut: it is sent again, and what it did is done once. */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
 import { park, parkQuietly, ways } from '../kit/parking.ts'
-import { clientBehindProxy, hasty, warm } from '../kit/proxies.ts'
-import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { hasty, warm } from '../kit/proxies.ts'
+import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** No heartbeat and no lapse can repair anything in the time of a test. */
@@ -13,45 +14,56 @@ const patient = { waiterTtl: 60_000, lease: 60_000 }
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
   // Break: `if lives and lives >= now then` to `if false then` in lua/mutex/acquire.lua: the second execution is refused,
   // because of the first.
-  test.each(ways)('of an acquire: I1 I5, one hold, and nothing of it after one release (fair: %s)', async fair => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy(patient)
-    const lost = proxy.rule({ direction: 'down', name: 'acquire', times }, 'cut')
-    const lease = await within(3_000, locks.lock(key, { fair }))
-    expect(lost.count).toBe(times)
-    expect(await client().inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1, waiters: [] })
-    expect(await lease.release()).toBe(true)
-    expect(await lease.release()).toBe(false)
-    await nothingLeft(plainRedis(), client(), key)
-  })
+  // Break: `if lives then` to `if false then` in lua/permits/acquire.lua: the same.
+  test.each(kindsAndWays)(
+    'of an acquire: I1 I5, one hold, and nothing of it after one release ($kind, fair: $fair)',
+    async ({ fair, client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(patient)
+      const lost = proxy.rule({ direction: 'down', name: 'acquire', times }, 'cut')
+      const lease = await within(3_000, locks.lock(key, { fair }))
+      expect(lost.count).toBe(times)
+      expect(await client().inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1, waiters: [] })
+      expect(await lease.release()).toBe(true)
+      expect(await lease.release()).toBe(false)
+      await nothingLeft(plainRedis(), client(), key)
+    },
+  )
 
   // Break: `redis.call('ZADD', queue, 'NX', ticket, claim)` to `redis.call('ZADD', queue, ticket, claim)` in
   // lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, behind the later one.
-  test('of an acquire that was queued: I3, one place, the old one', async () => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy(patient)
-    const [looking, later] = [client(patient), client(patient)]
-    const held = await looking.lock(key)
-    const lost = proxy.rule({ direction: 'down', name: 'acquire', times }, 'cut')
-    void lost.happened.then(() => proxy.refuse())
-    const first = locks.lock(key, { fair: true })
-    await lost.happened
-    const { lease: second } = await park(later, key, { fair: true })
-    proxy.refuse(false)
-    await eventually(() => lost.count === times && proxy.connections('commands') === 1)
-    expect((await looking.inspect(key)).waiters).toHaveLength(2)
+  // Break: `redis.call('ZADD', line, 'NX', ticket, claim)` to `redis.call('ZADD', line, ticket, claim)` in
+  // lua/permits/acquire.lua: the same.
+  test.each(kinds)(
+    'of an acquire that was queued: I3, one place, the old one ($kind)',
+    async ({ client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(patient)
+      const [looking, later] = [client(patient), client(patient)]
+      const held = await looking.lock(key)
+      const lost = proxy.rule({ direction: 'down', name: 'acquire', times }, 'cut')
+      void lost.happened.then(() => proxy.refuse())
+      const first = locks.lock(key, { fair: true })
+      await lost.happened
+      const { lease: second } = await park(later, key, { fair: true })
+      proxy.refuse(false)
+      await eventually(() => lost.count === times && proxy.connections('commands') === 1)
+      expect((await looking.inspect(key)).waiters).toHaveLength(2)
 
-    expect(await held.release()).toBe(true)
-    expect(await (await within(3_000, first)).release()).toBe(true)
-    expect(await (await within(3_000, second)).release()).toBe(true)
-    await nothingLeft(plainRedis(), looking, key)
-  })
+      expect(await held.release()).toBe(true)
+      expect(await (await within(3_000, first)).release()).toBe(true)
+      expect(await (await within(3_000, second)).release()).toBe(true)
+      await nothingLeft(plainRedis(), looking, key)
+    },
+  )
 
   // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that did
   // end the hold says that it did not.
-  test.each(['another', 'the same'].flatMap(where => ways.map(fair => ({ where, fair }))))(
-    'of a release: I5, "true" exactly once, and the next, of $where client, keeps the lock (fair: $fair)',
-    async ({ where, fair }) => {
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution ends the hold once more, and
+  // what the next one has is free.
+  test.each(['another', 'the same'].flatMap(where => kindsAndWays.map(each => ({ ...each, where }))))(
+    'of a release: I5, "true" exactly once, and the next, of $where client, keeps the lock ($kind, fair: $fair)',
+    async ({ where, fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
       const next = where === 'the same' ? locks : client(patient)
@@ -67,6 +79,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
       const successor = await within(3_000, wait)
       expect(await next.inspect(key)).toMatchObject({ fencingToken: successor.fencingToken, holds: 1 })
+      expect(await client().tryLock(key)).toBeNull()
       expect(await successor.release()).toBe(true)
       await nothingLeft(plainRedis(), next, key)
     },
@@ -74,131 +87,149 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
   // `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the hold of the next. Either check suffices.
-  test('of a leave that gave a grant back: I5 I7, the lock goes on once', async () => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy(patient)
-    const next = client(patient)
-    const held = await next.lock(key)
-    const { wait } = await parkAborted()
-    const { lease: waitOfNext } = await park(next, key, { fair: true })
-    proxy.rule({ direction: 'down', name: 'handoff' }, 'hold')
-    const lost = proxy.rule({ direction: 'down', name: 'leave', times }, 'cut')
-    await held.release()
-    wait.controller.abort(new Error('no longer'))
-    expect((await outcomeOf(wait.lease)).error?.message).toBe('no longer')
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution gives back what the next one has.
+  test.each(kinds)(
+    'of a leave that gave a grant back: I5 I7, the lock goes on once ($kind)',
+    async ({ client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(patient)
+      const next = client(patient)
+      const held = await next.lock(key)
+      const { wait } = await parkAborted()
+      const { lease: waitOfNext } = await park(next, key, { fair: true })
+      proxy.rule({ direction: 'down', name: 'handoff' }, 'hold')
+      const lost = proxy.rule({ direction: 'down', name: 'leave', times }, 'cut')
+      await held.release()
+      wait.controller.abort(new Error('no longer'))
+      expect((await outcomeOf(wait.lease)).error?.message).toBe('no longer')
 
-    const successor = await within(3_000, waitOfNext)
-    await eventually(() => lost.count === times && proxy.connections() === 2)
-    proxy.heal()
-    await sleep(100)
-    expect(await next.inspect(key)).toMatchObject({ fencingToken: successor.fencingToken, holds: 1, waiters: [] })
-    expect(successor.held).toBe(true)
-    expect(await successor.release()).toBe(true)
-    await nothingLeft(plainRedis(), next, key)
+      const successor = await within(3_000, waitOfNext)
+      await eventually(() => lost.count === times && proxy.connections() === 2)
+      proxy.heal()
+      await sleep(100)
+      expect(await next.inspect(key)).toMatchObject({ fencingToken: successor.fencingToken, holds: 1, waiters: [] })
+      expect(successor.held).toBe(true)
+      expect(await client().tryLock(key)).toBeNull()
+      expect(await successor.release()).toBe(true)
+      await nothingLeft(plainRedis(), next, key)
 
-    async function parkAborted() {
-      const controller = new AbortController()
-      const parked = await park(locks, key, { fair: true, signal: controller.signal })
-      return { wait: { lease: parked.lease, controller } }
-    }
-  })
+      async function parkAborted() {
+        const controller = new AbortController()
+        const parked = await park(locks, key, { fair: true, signal: controller.signal })
+        return { wait: { lease: parked.lease, controller } }
+      }
+    },
+  )
 
   // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
   // src/redis/connection.ts: what is unknown is not asked again.
-  test('of a renewal: the lease stays held, and its deadline is not later than that of Redis', async () => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy(patient)
-    const lease = await locks.lock(key, { lease: 2_000 })
-    const lost = proxy.rule({ direction: 'down', name: 'renew', times }, 'cut')
-    await within(1_900, lease.renew(10_000))
-    expect(lost.count).toBe(times)
-    expect(lease.remaining()).toBeGreaterThan(8_000)
-    const before = lease.remaining()
-    const { ttl = 0 } = await client().inspect(key)
-    expect(before).toBeLessThanOrEqual(ttl + (before - lease.remaining()) + 1)
-    expect(await lease.release()).toBe(true)
-    expect(locks.stats().lost).toBe(0)
-  })
+  test.each(kinds)(
+    'of a renewal: the lease stays held, and its deadline is not later than that of Redis ($kind)',
+    async ({ client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(patient)
+      const lease = await locks.lock(key, { lease: 2_000 })
+      const lost = proxy.rule({ direction: 'down', name: 'renew', times }, 'cut')
+      await within(1_900, lease.renew(10_000))
+      expect(lost.count).toBe(times)
+      expect(lease.remaining()).toBeGreaterThan(8_000)
+      const before = lease.remaining()
+      const { ttl = 0 } = await client().inspect(key)
+      expect(before).toBeLessThanOrEqual(ttl + (before - lease.remaining()) + 1)
+      expect(await lease.release()).toBe(true)
+      expect(locks.stats().lost).toBe(0)
+    },
+  )
 })
 
 // Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts: the
 // grant that it was woken for stays with nobody.
-test('of the attempt of a woken waiter, which gives up: I4 I6 I7, the lock goes on at once', async () => {
-  const key = freshKey()
-  const { locks, proxy } = await clientBehindProxy(patient)
-  const other = client(patient)
-  const held = await client().lock(key)
-  const controller = new AbortController()
-  const { lease: wait } = await parkQuietly(locks, key, { signal: controller.signal })
-  const { lease: behind } = await parkQuietly(locks, key)
-  const reply = proxy.rule({ direction: 'down', kind: 'commands' }, 'drop')
-  await held.release()
-  await reply.happened
-  controller.abort(new Error('no longer'))
-  expect((await outcomeOf(wait)).error?.message).toBe('no longer')
+test.each(kinds)(
+  'of the attempt of a woken waiter, which gives up: I4 I6 I7, the lock goes on at once ($kind)',
+  async ({ client, clientBehindProxy }) => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const other = client(patient)
+    const held = await client().lock(key)
+    const controller = new AbortController()
+    const { lease: wait } = await parkQuietly(locks, key, { signal: controller.signal })
+    const { lease: behind } = await parkQuietly(locks, key)
+    const reply = proxy.rule({ direction: 'down', kind: 'commands' }, 'drop')
+    await held.release()
+    await reply.happened
+    controller.abort(new Error('no longer'))
+    expect((await outcomeOf(wait)).error?.message).toBe('no longer')
 
-  const lease = await within(1_000, other.lock(key))
-  proxy.cut('commands')
-  reply.lift()
-  expect(await lease.release()).toBe(true)
-  expect(await (await within(1_000, behind)).release()).toBe(true)
-  await nothingLeft(plainRedis(), other, key)
-  expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
-})
+    const lease = await within(1_000, other.lock(key))
+    proxy.cut('commands')
+    reply.lift()
+    expect(await lease.release()).toBe(true)
+    expect(await (await within(1_000, behind)).release()).toBe(true)
+    await nothingLeft(plainRedis(), other, key)
+    expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
+  },
+)
 
 // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
 // src/redis/connection.ts: nobody sends the request again at once.
-test('a leave that is lost itself is sent again: I7, no place in the queue stays taken', async () => {
-  const key = freshKey()
-  const { locks, proxy } = await clientBehindProxy(patient)
-  const looking = client()
-  await looking.lock(key)
-  const controller = new AbortController()
-  const { lease: wait } = await park(locks, key, { fair: true, signal: controller.signal })
-  const lost = proxy.rule({ direction: 'up', name: 'leave', times: 2 }, 'cut')
-  controller.abort(new Error('no longer'))
-  expect((await outcomeOf(wait)).error?.message).toBe('no longer')
-  await eventually(async () => (await looking.inspect(key)).waiters.length === 0, 800)
-  expect(lost.count).toBe(2)
-})
+test.each(kinds)(
+  'a leave that is lost itself is sent again: I7, no place in the queue stays taken ($kind)',
+  async ({ client, clientBehindProxy }) => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const looking = client()
+    await looking.lock(key)
+    const controller = new AbortController()
+    const { lease: wait } = await park(locks, key, { fair: true, signal: controller.signal })
+    const lost = proxy.rule({ direction: 'up', name: 'leave', times: 2 }, 'cut')
+    controller.abort(new Error('no longer'))
+    expect((await outcomeOf(wait)).error?.message).toBe('no longer')
+    await eventually(async () => (await looking.inspect(key)).waiters.length === 0, 800)
+    expect(lost.count).toBe(2)
+  },
+)
 
 // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
 // src/redis/connection.ts: calls are rejected.
 // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: "false" appears.
-test('I1 I2 I5: replies of all kinds are lost all the time; every release says "true" once', async () => {
-  const keys = [freshKey('a'), freshKey('b')]
-  const parties = await Promise.all(Array.from({ length: 3 }, () => clientBehindProxy()))
-  const history = new Memory()
-  const recorded = parties.map(({ locks }, i) => new RecordedClient(`client ${i}`, locks, history))
-  const looking = client()
-  await warm(looking)
-  const names = ['acquire', 'release', 'renew', 'tend', 'leave']
-  let breaking = true
-  let broken = 0
-  const breaker = (async () => {
-    for (let i = 0; breaking; i++) {
-      const rule = parties[i % 3]!.proxy.rule({ direction: 'down', name: names[((i / 3) % 5) | 0]!, times: 1 }, 'cut')
-      await sleep(12)
-      broken += rule.count
-      rule.lift()
+test.each(kinds)(
+  'I1 I2 I5: replies of all scripts are lost all the time; every release says "true" once ($kind)',
+  async ({ client, clientBehindProxy }) => {
+    const keys = [freshKey('a'), freshKey('b')]
+    const parties = await Promise.all(Array.from({ length: 3 }, () => clientBehindProxy()))
+    const history = new Memory()
+    const recorded = parties.map(({ locks }, i) => new RecordedClient(`client ${i}`, locks, history))
+    const looking = client()
+    await warm(looking)
+    const names = ['acquire', 'release', 'renew', 'tend', 'leave']
+    let breaking = true
+    let broken = 0
+    const breaker = (async () => {
+      for (let i = 0; breaking; i++) {
+        const rule = parties[i % 3]!.proxy.rule({ direction: 'down', name: names[((i / 3) % 5) | 0]!, times: 1 }, 'cut')
+        await sleep(12)
+        broken += rule.count
+        rule.lift()
+      }
+    })()
+    const work = async (party: number, key: string, fair: boolean) => {
+      const { locks } = parties[party]!
+      const mine = recorded[party]!
+      for (let i = 0; i < 40; i++) {
+        const lease = await mine.lock(key, { fair })
+        if (i % 3 === 0) await lease.renew()
+        else await sleep(1)
+        expect(await mine.release(lease)).toBe(true)
+        // One that gives up, on the way.
+        if (i % 4 === 0) expect(await hasty(locks, key, fair).then(each => each?.release())).not.toBe(false)
+      }
     }
-  })()
-  const work = async (party: number, key: string, fair: boolean) => {
-    const { locks } = parties[party]!
-    const mine = recorded[party]!
-    for (let i = 0; i < 40; i++) {
-      const lease = await mine.lock(key, { fair })
-      if (i % 3 === 0) await lease.renew()
-      else await sleep(1)
-      expect(await mine.release(lease)).toBe(true)
-      // One that gives up, on the way.
-      if (i % 4 === 0) expect(await hasty(locks, key, fair).then(each => each?.release())).not.toBe(false)
-    }
-  }
-  await Promise.all(parties.flatMap((_, party) => keys.flatMap(key => ways.map(fair => work(party, key, fair)))))
-  breaking = false
-  await breaker
-  expect(broken).toBeGreaterThan(20)
-  expect(violationsIn(history.events)).toEqual([])
-  for (const key of keys) await nothingLeft(plainRedis(), looking, key)
-}, 40_000)
+    await Promise.all(parties.flatMap((_, party) => keys.flatMap(key => ways.map(fair => work(party, key, fair)))))
+    breaking = false
+    await breaker
+    expect(broken).toBeGreaterThan(20)
+    expect(violationsIn(history.events)).toEqual([])
+    for (const key of keys) await nothingLeft(plainRedis(), looking, key)
+  },
+  40_000,
+)

@@ -1,10 +1,11 @@
 /** Messages are hints: lost, doubled, early, late or forged, they cost time or a request, never a lock. */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { type Kinds, kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
-import { park, parkQuietly, ways } from '../kit/parking.ts'
+import { park, parkQuietly } from '../kit/parking.ts'
 import { clientBehindProxy, type FrameProxy } from '../kit/proxies.ts'
-import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** No heartbeat and no lapse can help in the time of a test. */
@@ -21,38 +22,44 @@ describe('messages are lost', () => {
 
   // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
   // before the lease ends.
-  test.each(ways)('that of a release: I4, its waiter finds it within a heartbeat (fair: %s)', async fair => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy({ waiterTtl })
-    const lost = allMessages(proxy, 'drop')
-    const held = await client().lock(key)
-    const { lease: wait } = await parkQuietly(locks, key, { fair })
-    await held.release()
-    const lease = await within(waiterTtl / 3 + 300, wait)
-    expect(lost.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThan(0)
-    expect(lease.fencingToken).toBeGreaterThan(held.fencingToken)
-    expect(await lease.release()).toBe(true)
-    await nothingLeft(plainRedis(), locks, key)
-  })
+  test.each(kindsAndWays)(
+    'that of a release: I4, its waiter finds it within a heartbeat ($kind, fair: $fair)',
+    async ({ fair, client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy({ waiterTtl })
+      const lost = allMessages(proxy, 'drop')
+      const held = await client().lock(key)
+      const { lease: wait } = await parkQuietly(locks, key, { fair })
+      await held.release()
+      const lease = await within(waiterTtl / 3 + 300, wait)
+      expect(lost.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThan(0)
+      expect(lease.fencingToken).toBeGreaterThan(held.fencingToken)
+      expect(await lease.release()).toBe(true)
+      await nothingLeft(plainRedis(), locks, key)
+    },
+  )
 
   // Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() +
   // question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
-  test('that of a forced release: I8, the holder learns it by its next renewal', async () => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy({ lease: 1_500 })
-    const lost = proxy.rule({ direction: 'down', name: 'lost' }, 'drop')
-    const { signal } = await locks.lock(key)
-    expect(await client().forceRelease(key)).toBe(true)
-    const told = new Promise(resolve => signal.addEventListener('abort', resolve))
-    await within(1_500 / 3 + 300, told)
-    expect(lost.count).toBe(1)
-  })
+  test.each(kinds)(
+    'that of a forced release: I8, the holder learns it by its next renewal ($kind)',
+    async ({ client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy({ lease: 1_500 })
+      const lost = proxy.rule({ direction: 'down', name: 'lost' }, 'drop')
+      const { signal } = await locks.lock(key)
+      expect(await client().forceRelease(key)).toBe(true)
+      const told = new Promise(resolve => signal.addEventListener('abort', resolve))
+      await within(1_500 / 3 + 300, told)
+      expect(lost.count).toBe(1)
+    },
+  )
 })
 
 describe('every message comes twice', () => {
   // Break: `const held = this.local.hold(id) !== undefined` to `const held = false` in src/locks.ts: the second telling gives back what
   // is held. (Unfair: each message may be doubled and only costs a request.)
-  test.each(ways)('I1 I5: it is one grant (fair: %s)', async fair => {
+  test.each(kindsAndWays)('I1 I5: it is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
     const doubled = parties.flatMap(({ proxy }) => allMessages(proxy, 'twice'))
@@ -76,109 +83,123 @@ describe('every message comes twice', () => {
 
 // Break: `if (!waiter) return false` to `if (!waiter?.refusal) return false` in src/wait/acquire.ts: the grant is given
 // back.
-test('a grant comes before the reply that its waiter is queued: I4, it is a grant at once', async () => {
-  const key = freshKey()
-  const { locks, proxy } = await clientBehindProxy(patient)
-  const holder = client(patient)
-  const held = await holder.lock(key)
-  const reply = proxy.rule({ direction: 'down', name: 'acquire', times: 1 }, 'hold')
-  const wait = locks.lock(key, { fair: true })
-  await reply.happened
-  await held.release()
-  const lease = await within(1_000, wait)
-  expect(lease.via).toBe('handoff')
-  reply.lift()
-  await sleep(50)
-  expect(lease.held).toBe(true)
-  expect(await holder.inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1, waiters: [] })
-  expect(await lease.release()).toBe(true)
-  await nothingLeft(plainRedis(), locks, key)
-})
+test.each(kinds)(
+  'a grant comes before the reply that its waiter is queued: I4, it is a grant at once ($kind)',
+  async ({ client, clientBehindProxy }) => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const holder = client(patient)
+    const held = await holder.lock(key)
+    const reply = proxy.rule({ direction: 'down', name: 'acquire', times: 1 }, 'hold')
+    const wait = locks.lock(key, { fair: true })
+    await reply.happened
+    await held.release()
+    const lease = await within(1_000, wait)
+    expect(lease.via).toBe('handoff')
+    reply.lift()
+    await sleep(50)
+    expect(lease.held).toBe(true)
+    expect(await holder.inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1, waiters: [] })
+    expect(await lease.release()).toBe(true)
+    await nothingLeft(plainRedis(), locks, key)
+  },
+)
 
 describe('a grant comes late', () => {
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
   // `dropped = hold ~= nil` in lua/shared/drop.lua: what is given back is the hold of another. Either check suffices.
-  test('after its waiter has given up and the next holds: I1 I5, the next keeps the lock', async () => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy(patient)
-    const [holder, next] = [client(patient), client(patient)]
-    const held = await holder.lock(key)
-    const late = proxy.rule({ direction: 'down', name: 'handoff' }, 'hold')
-    const controller = new AbortController()
-    const { lease: wait } = await park(locks, key, { fair: true, signal: controller.signal })
-    const { lease: second } = await park(next, key, { fair: true })
-    await held.release()
-    await late.happened
-    controller.abort(new Error('no longer'))
-    expect((await outcomeOf(wait)).error?.message).toBe('no longer')
-    const lease = await within(1_000, second)
-    late.lift()
-    await sleep(100)
-    expect(await holder.inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1 })
-    expect(await lease.release()).toBe(true)
-    await nothingLeft(plainRedis(), next, key)
-  })
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: it is given back twice, the second time from the next.
+  test.each(kinds)(
+    'after its waiter has given up and the next holds: I1 I5, the next keeps the lock ($kind)',
+    async ({ client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(patient)
+      const [holder, next] = [client(patient), client(patient)]
+      const held = await holder.lock(key)
+      const late = proxy.rule({ direction: 'down', name: 'handoff' }, 'hold')
+      const controller = new AbortController()
+      const { lease: wait } = await park(locks, key, { fair: true, signal: controller.signal })
+      const { lease: second } = await park(next, key, { fair: true })
+      await held.release()
+      await late.happened
+      controller.abort(new Error('no longer'))
+      expect((await outcomeOf(wait)).error?.message).toBe('no longer')
+      const lease = await within(1_000, second)
+      late.lift()
+      await sleep(100)
+      expect(await holder.inspect(key)).toMatchObject({ fencingToken: lease.fencingToken, holds: 1 })
+      expect(await holder.tryLock(key)).toBeNull()
+      expect(await lease.release()).toBe(true)
+      await nothingLeft(plainRedis(), next, key)
+    },
+  )
 
   // Break: `token > (this.refusal?.clock ?? 0)` to `true` in src/local/waiter.ts: two hold.
-  test('after it has lapsed, another holds, and its waiter has joined again: I1, it is not believed', async () => {
-    const key = freshKey()
-    const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
-    const [holder, other] = [client(patient), client(patient)]
-    const held = await holder.lock(key)
-    const { lease: wait } = await park(locks, key, { fair: true, lease: 700 })
-    const [{ id = '' } = {}] = (await holder.inspect(key)).waiters
-    const message = proxy.rule({ direction: 'down', name: 'handoff', times: 1 }, 'drop')
-    const heartbeat = proxy.rule({ direction: 'up', name: 'tend' }, 'hold')
-    await held.release()
-    await message.happened
-    const { fencingToken } = await holder.inspect(key)
-    const lease = await within(3_000, other.lock(key))
-    expect(lease.via).toBe('expiry')
+  test.each(kinds)(
+    'after it has lapsed, another holds, and its waiter has joined again: I1, it is not believed ($kind)',
+    async ({ kind, client, clientBehindProxy, nameOf }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
+      const [holder, other] = [client(patient), client(patient)]
+      const held = await holder.lock(key)
+      const { lease: wait } = await park(locks, key, { fair: true, lease: 700 })
+      const [{ id = '' } = {}] = (await holder.inspect(key)).waiters
+      const message = proxy.rule({ direction: 'down', name: 'handoff', times: 1 }, 'drop')
+      const heartbeat = proxy.rule({ direction: 'up', name: 'tend' }, 'hold')
+      await held.release()
+      await message.happened
+      const { fencingToken } = await holder.inspect(key)
+      const lease = await within(3_000, other.lock(key))
+      expect(lease.via).toBe(kind === 'mutex' ? 'expiry' : 'wakeup')
 
-    heartbeat.lift()
-    await eventually(async () => (await other.inspect(key)).waiters.length === 1)
-    // The second look after it joined again proves that a grant, if it were newer, would have its whole lease.
-    for (let looks = 0; looks < 2; looks++) {
-      await proxy.rule({ direction: 'down', name: 'tend', times: 1 }, { delay: 0 }).happened
-    }
-    await sleep(20)
-    let granted = false
-    void wait.then(() => {
-      granted = true
-    })
-    // It was not lost after all.
-    await plainRedis().publish(root + id.slice(0, 12), `handoff ${id} ${fencingToken} lock:{${key}}`)
-    await sleep(100)
-    expect(granted).toBe(false)
-    expect(lease.held).toBe(true)
-    await lease.release()
-    const successor = await within(1_000, wait)
-    expect(successor.fencingToken).toBeGreaterThan(lease.fencingToken)
-    expect(await successor.release()).toBe(true)
-  })
+      heartbeat.lift()
+      await eventually(async () => (await other.inspect(key)).waiters.length === 1)
+      // The second look after it joined again proves that a grant, if it were newer, would have its whole lease.
+      for (let looks = 0; looks < 2; looks++) {
+        await proxy.rule({ direction: 'down', name: 'tend', times: 1 }, { delay: 0 }).happened
+      }
+      await sleep(20)
+      let granted = false
+      void wait.then(() => {
+        granted = true
+      })
+      // It was not lost after all.
+      await plainRedis().publish(root + id.slice(0, 12), `handoff ${id} ${fencingToken} ${nameOf(key)}`)
+      await sleep(100)
+      expect(granted).toBe(false)
+      expect(lease.held).toBe(true)
+      await lease.release()
+      const successor = await within(1_000, wait)
+      expect(successor.fencingToken).toBeGreaterThan(lease.fencingToken)
+      expect(await successor.release()).toBe(true)
+    },
+  )
 })
 
 describe('messages are forged', () => {
-  async function scene() {
+  async function scene({ client, nameOf }: Kinds = kinds[0]!) {
     const key = freshKey()
     const locks = client(patient)
     const redis = plainRedis()
     const held = await locks.lock(key)
-    const lock = `lock:{${key}}`
+    const lock = nameOf(key)
     return { key, locks, redis, held, lock, inbox: root + held.id.slice(0, 12) }
   }
 
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
   // `dropped = hold ~= nil` in lua/shared/drop.lua: a message that names nobody ends a live hold. Either check suffices.
-  test('in the inbox, naming nobody: I1 I5, nothing is granted, ended or broken', async () => {
-    const { key, locks, redis, held, lock, inbox } = await scene()
-    const { lease: wait } = await park(client(patient), key, { fair: true })
+  test.each(kinds)('in the inbox, naming nobody: I1 I5, nothing is granted, ended or broken ($kind)', async kind => {
+    const { key, locks, redis, held, lock, inbox } = await scene(kind)
+    const { lease: wait } = await park(kind.client(patient), key, { fair: true })
     const guess = inbox.slice(root.length) + 'A'.repeat(16)
     const texts = [
       `handoff ${guess} 1 ${lock}`,
       `expiry ${guess} 99999999999999999999 ${lock}`,
       `handoff ${guess} -5 ${lock}`,
-      `handoff ${guess} 1 lock:{another}`,
+      `handoff ${guess} 1 ${kind.nameOf('another')}`,
+      `handoff ${guess},${guess} 1,2 ${lock}`,
+      `handoff ${guess},${guess} 1 ${lock}`,
+      `handoff ,,, ,,, ${lock}`,
       `handoff ${guess} 1 somebody:else's:key`,
       `handoff ${guess} 1`,
       `lost ${guess} 1 ${lock}`,
@@ -233,8 +254,8 @@ describe('messages are forged', () => {
   })
 
   // Break: `hold.doubt(now)` to `this.#lose(hold, '')` in src/lease/renewal.ts: the message alone is believed.
-  test('saying that a live hold is lost: I5, it is asked about, and goes on', async () => {
-    const { key, locks, redis, held, lock, inbox } = await scene()
+  test.each(kinds)('saying that a live hold is lost: I5, it is asked about, and goes on ($kind)', async kind => {
+    const { key, locks, redis, held, lock, inbox } = await scene(kind)
     const { signal } = held
     for (let i = 0; i < 20; i++) await redis.publish(inbox, `lost ${held.id} ${held.fencingToken} ${lock}`)
     await sleep(100)
@@ -249,45 +270,51 @@ describe('messages are forged', () => {
   // true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the message alone is believed.
   // Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/local/line.ts: each message costs
   // a request.
-  test('saying that the lock is free: I1, nobody takes it, and a storm of them costs a few requests', async () => {
-    const { key, redis, held, lock } = await scene()
-    const { locks, proxy } = await clientBehindProxy(patient)
-    const { lease: wait } = await parkQuietly(locks, key)
-    const asked = proxy.rule({ direction: 'up', name: 'acquire' }, { delay: 0 })
-    let granted = false
-    void wait.then(() => {
-      granted = true
-    })
-    for (let round = 0; round < 10; round++) {
-      const forged = redis.pipeline()
-      for (let i = 0; i < 50; i++) forged.publish(`${lock}:unlock`, 'free')
-      await forged.exec()
-    }
-    await sleep(50)
-    expect(granted).toBe(false)
-    expect(held.held).toBe(true)
-    expect(asked.count).toBeGreaterThan(0)
-    expect(asked.count).toBeLessThan(250)
-    expect(await held.release()).toBe(true)
-    expect(await (await within(1_000, wait)).release()).toBe(true)
-  })
+  test.each(kinds)(
+    'saying that the lock is free: I1, nobody takes it, and a storm of them costs a few requests ($kind)',
+    async kind => {
+      const { key, redis, held, lock } = await scene(kind)
+      const { locks, proxy } = await kind.clientBehindProxy(patient)
+      const { lease: wait } = await parkQuietly(locks, key)
+      const asked = proxy.rule({ direction: 'up', name: 'acquire' }, { delay: 0 })
+      let granted = false
+      void wait.then(() => {
+        granted = true
+      })
+      for (let round = 0; round < 10; round++) {
+        const forged = redis.pipeline()
+        for (let i = 0; i < 50; i++) forged.publish(`${lock}:unlock`, 'free')
+        await forged.exec()
+      }
+      await sleep(50)
+      expect(granted).toBe(false)
+      expect(held.held).toBe(true)
+      expect(asked.count).toBeGreaterThan(0)
+      expect(asked.count).toBeLessThan(250)
+      expect(await held.release()).toBe(true)
+      expect(await (await within(1_000, wait)).release()).toBe(true)
+    },
+  )
 
   // Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() +
   // question.ms` in src/lease/renewal.ts: it counts as a renewal, and stays. A limit: `inspect` shows the ids of waiters, so who may
   // read the queue *and* publish can make a waiter believe in a grant.
-  test('with the true id of a waiter: I8, the forged hold is noticed by its first renewal', async () => {
-    const { key, locks, redis, held, lock } = await scene()
-    const lease = 1_500
-    const waiter = client()
-    const { lease: wait } = await park(waiter, key, { fair: true, lease, renew: true })
-    const [{ id = '' } = {}] = (await locks.inspect(key)).waiters
-    await redis.publish(root + id.slice(0, 12), `handoff ${id} ${Date.now() * 2_000} ${lock}`)
-    const forged = await within(1_000, wait)
-    const told = new Promise(resolve => forged.signal.addEventListener('abort', resolve))
-    await within(lease / 3 + 300, told)
-    expect(held.held).toBe(true)
-    expect(await locks.inspect(key)).toMatchObject({ fencingToken: held.fencingToken })
-    expect(await forged.release()).toBe(false)
-    expect(await held.release()).toBe(true)
-  })
+  test.each(kinds)(
+    'with the true id of a waiter: I8, the forged hold is noticed by its first renewal ($kind)',
+    async kind => {
+      const { key, locks, redis, held, lock } = await scene(kind)
+      const lease = 1_500
+      const waiter = kind.client()
+      const { lease: wait } = await park(waiter, key, { fair: true, lease, renew: true })
+      const [{ id = '' } = {}] = (await locks.inspect(key)).waiters
+      await redis.publish(root + id.slice(0, 12), `handoff ${id} ${Date.now() * 2_000} ${lock}`)
+      const forged = await within(1_000, wait)
+      const told = new Promise(resolve => forged.signal.addEventListener('abort', resolve))
+      await within(lease / 3 + 300, told)
+      expect(held.held).toBe(true)
+      expect(await locks.inspect(key)).toMatchObject({ fencingToken: held.fencingToken })
+      expect(await forged.release()).toBe(false)
+      expect(await held.release()).toBe(true)
+    },
+  )
 })

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
 import { clientBehindProxy, type Direction, type FrameProxy } from '../kit/proxies.ts'
@@ -22,9 +23,10 @@ describe('a holder is cut off for longer than its lease', () => {
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 300` in src/clock.ts: the holder believes for too long. Break:
   // `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: what arrives later ends the hold of the
   // next.
-  test.each(ways)(
-    'I1 I5 I8: it is told before the next has it; what arrives later changes nothing (fair: %s)',
-    async fair => {
+  // Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: what arrives later ends the hold a second time.
+  test.each(kindsAndWays)(
+    'I1 I5 I8: it is told before the next has it; what arrives later changes nothing ($kind, fair: $fair)',
+    async ({ fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ lease })
       const other = client()
@@ -50,6 +52,7 @@ describe('a holder is cut off for longer than its lease', () => {
       network.heal()
       await sleep(200)
       expect(await other.inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
+      expect(await other.tryLock(key)).toBeNull()
       expect(next.held).toBe(true)
       expect(locks.stats().lost).toBe(1)
       expect(await theirs.release(next)).toBe(true)
@@ -79,35 +82,38 @@ test('a holder is cut off for less than its lease: I8, it keeps it, and nobody e
 describe('a waiter is cut off when its turn comes', () => {
   // Break: `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message makes a
   // second holder.
-  test('I1 I4: the next has the lock after its lease; when it is back it waits on, and is granted', async () => {
-    const key = freshKey()
-    const lease = 900
-    const { locks, proxy } = await clientBehindProxy()
-    const waiterTtl = 1_500
-    const [holder, other] = [client(), client({ waiterTtl })]
-    const held = await holder.lock(key)
-    const history = new Memory()
-    const [mine, theirs] = [new RecordedClient('mine', locks, history), new RecordedClient('theirs', other, history)]
-    const { lease: first } = await parkQuietly(locks, key, { fair: true, lease })
-    const { lease: second } = await parkQuietly(other, key, { fair: true })
-    const network = partition(proxy)
-    await held.release()
-    const next = theirs.granted(await within(lease + waiterTtl / 3 + 500, second))
-    expect(next.via).toBe('expiry')
-    let early = false
-    void first.then(each => {
-      early = mine.granted(each) && next.held
-    })
-    network.heal()
-    await sleep(300)
-    expect(early).toBe(false)
-    expect(await theirs.release(next)).toBe(true)
-    const last = await within(5_000, first)
-    expect(last.fencingToken).toBeGreaterThan(next.fencingToken)
-    expect(await mine.release(last)).toBe(true)
-    expect(violationsIn(history.events)).toEqual([])
-    await nothingLeft(plainRedis(), other, key)
-  })
+  test.each(kinds)(
+    'I1 I4: the next has the lock after its lease; when it is back it waits on, and is granted ($kind)',
+    async ({ kind, client, clientBehindProxy }) => {
+      const key = freshKey()
+      const lease = 900
+      const { locks, proxy } = await clientBehindProxy()
+      const waiterTtl = 1_500
+      const [holder, other] = [client(), client({ waiterTtl })]
+      const held = await holder.lock(key)
+      const history = new Memory()
+      const [mine, theirs] = [new RecordedClient('mine', locks, history), new RecordedClient('theirs', other, history)]
+      const { lease: first } = await parkQuietly(locks, key, { fair: true, lease })
+      const { lease: second } = await parkQuietly(other, key, { fair: true })
+      const network = partition(proxy)
+      await held.release()
+      const next = theirs.granted(await within(lease + waiterTtl / 3 + 500, second))
+      expect(next.via).toBe(kind === 'mutex' ? 'expiry' : 'handoff')
+      let early = false
+      void first.then(each => {
+        early = mine.granted(each) && next.held
+      })
+      network.heal()
+      await sleep(300)
+      expect(early).toBe(false)
+      expect(await theirs.release(next)).toBe(true)
+      const last = await within(5_000, first)
+      expect(last.fencingToken).toBeGreaterThan(next.fencingToken)
+      expect(await mine.release(last)).toBe(true)
+      expect(violationsIn(history.events)).toEqual([])
+      await nothingLeft(plainRedis(), other, key)
+    },
+  )
 })
 
 describe.each(directions)('a connection is half-open: what goes %s is lost', direction => {

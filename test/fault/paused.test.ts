@@ -1,8 +1,9 @@
 /** A process does not run for longer than its lease: stopped by SIGSTOP, or its event loop blocked; then it goes on. */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
-import { parkQuietly, ways } from '../kit/parking.ts'
+import { parkQuietly } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
 import { client, freshKey, nothingLeft, plainRedis, redisUrl } from '../kit/redis.ts'
@@ -15,11 +16,11 @@ describe.each([
   ['fixed', { lease }],
 ])('the holder of a %s lease is stopped', (_, terms) => {
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: it does not know that it is over.
-  test.each(ways)(
-    'by SIGSTOP: I1 I2 I8, replaced when its lease is over; late operations change nothing (fair: %s)',
-    async fair => {
+  test.each(kindsAndWays)(
+    'by SIGSTOP: I1 I2 I8, replaced when its lease is over; late operations change nothing ($kind, fair: $fair)',
+    async ({ fair, client, peer: start }) => {
       const key = freshKey()
-      const peer = await Peer.start()
+      const peer = await start()
       const other = client({ waiterTtl: 900 })
       const history = new Memory()
       const theirs = new RecordedClient('theirs', other, history)
@@ -72,51 +73,59 @@ describe.each([
 // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and
 // `tonumber(token) > known` to `false` in lua/mutex/renew.lua: the lease of another is prolonged. Break:
 // `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: the hold of another is ended.
-test('requests of a stopped holder were on their way, and arrive when another holds: I5, they change nothing', async () => {
-  const key = freshKey()
-  const proxy = await frameProxy(redisUrl())
-  const [peer, other] = [await Peer.start({}, proxy.url), client()]
-  // Or the request that arrives would only be answered with NOSCRIPT.
-  await warm(other)
-  const hold = await peer.lock(key, { lease })
-  const sent = (['renew', 'release'] as const).map(name => proxy.rule({ direction: 'up', name }, 'hold'))
-  const outcomes = [outcomeOf(peer.renew(hold.id, 60_000)), outcomeOf(peer.release(hold.id))]
-  await Promise.all(sent.map(({ happened }) => happened))
-  peer.signal('SIGSTOP')
-  const next = await within(lease + 600, other.lock(key, { lease: 5_000 }))
-  for (const rule of sent) rule.lift()
-  await sleep(100)
-  const { fencingToken, ttl = 0 } = await other.inspect(key)
-  expect(fencingToken).toBe(next.fencingToken)
-  expect(ttl).toBeLessThanOrEqual(5_000)
-  peer.signal('SIGCONT')
-  for (const { error, value } of await Promise.all(outcomes))
-    expect(`${error?.message ?? value}`).toMatch(/LockLostError|false/)
-  expect(await next.release()).toBe(true)
-})
+// Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the hold that has lapsed is ended once more.
+test.each(kinds)(
+  'requests of a stopped holder were on their way, and arrive when another holds: I5, they change nothing ($kind)',
+  async ({ client, peer: start }) => {
+    const key = freshKey()
+    const proxy = await frameProxy(redisUrl())
+    const [peer, other] = [await start({}, proxy.url), client()]
+    // Or the request that arrives would only be answered with NOSCRIPT.
+    await warm(other)
+    const hold = await peer.lock(key, { lease })
+    const sent = (['renew', 'release'] as const).map(name => proxy.rule({ direction: 'up', name }, 'hold'))
+    const outcomes = [outcomeOf(peer.renew(hold.id, 60_000)), outcomeOf(peer.release(hold.id))]
+    await Promise.all(sent.map(({ happened }) => happened))
+    peer.signal('SIGSTOP')
+    const next = await within(lease + 600, other.lock(key, { lease: 5_000 }))
+    for (const rule of sent) rule.lift()
+    await sleep(100)
+    const { fencingToken, ttl = 0 } = await other.inspect(key)
+    expect(fencingToken).toBe(next.fencingToken)
+    expect(ttl).toBeLessThanOrEqual(5_000)
+    expect(await other.tryLock(key)).toBeNull()
+    peer.signal('SIGCONT')
+    for (const { error, value } of await Promise.all(outcomes))
+      expect(`${error?.message ?? value}`).toMatch(/LockLostError|false/)
+    expect(await next.release()).toBe(true)
+  },
+)
 
 // Break: `redis.call('ZADD', queue, 'NX', unpack(joins))` away in lua/mutex/tend.lua and
 // `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/mutex/tend.lua: it never comes back into the queue. Break:
 // `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends its wait.
-test('a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and goes on waiting when it runs', async () => {
-  const key = freshKey()
-  const [peer, holder, next] = [await Peer.start({ waiterTtl: 900 }), client(), client({ waiterTtl: 900 })]
-  const held = await holder.lock(key)
-  const waiting = peer.lock(key, { fair: true, lease })
-  await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
-  const { lease: wait } = await parkQuietly(next, key, { fair: true })
-  peer.signal('SIGSTOP')
-  await sleep(20)
-  const history = new Memory()
-  const theirs = new RecordedClient('theirs', next, history)
-  await held.release()
-  const second = theirs.granted(await within(lease + 900 / 3 + 500, wait))
-  peer.signal('SIGCONT')
-  await sleep(600)
-  expect(await holder.inspect(key)).toMatchObject({ fencingToken: second.fencingToken, waiters: [{}] })
-  expect(await theirs.release(second)).toBe(true)
-  const hold = await within(1_000, waiting)
-  expect(hold.token).toBeGreaterThan(second.fencingToken)
-  expect(await peer.release(hold.id)).toBe(true)
-  expect(violationsIn([...(await peer.history()), ...history.events])).toEqual([])
-})
+test.each(kinds)(
+  'a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and goes on waiting when it runs ($kind)',
+  async ({ client, peer: start }) => {
+    const key = freshKey()
+    const [peer, holder, next] = [await start({ waiterTtl: 900 }), client(), client({ waiterTtl: 900 })]
+    const held = await holder.lock(key)
+    const waiting = peer.lock(key, { fair: true, lease })
+    await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
+    const { lease: wait } = await parkQuietly(next, key, { fair: true })
+    peer.signal('SIGSTOP')
+    await sleep(20)
+    const history = new Memory()
+    const theirs = new RecordedClient('theirs', next, history)
+    await held.release()
+    const second = theirs.granted(await within(lease + 900 / 3 + 500, wait))
+    peer.signal('SIGCONT')
+    await sleep(600)
+    expect(await holder.inspect(key)).toMatchObject({ fencingToken: second.fencingToken, waiters: [{}] })
+    expect(await theirs.release(second)).toBe(true)
+    const hold = await within(1_000, waiting)
+    expect(hold.token).toBeGreaterThan(second.fencingToken)
+    expect(await peer.release(hold.id)).toBe(true)
+    expect(violationsIn([...(await peer.history()), ...history.events])).toEqual([])
+  },
+)

@@ -4,9 +4,10 @@ import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { kinds } from '../kit/kinds.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
-import { client, freshKey, nothingLeft, plainRedis, serverIn } from '../kit/redis.ts'
+import { freshKey, nothingLeft, plainRedis, serverIn } from '../kit/redis.ts'
 import { emptyFolder } from '../kit/temp.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
@@ -42,7 +43,7 @@ const refusals: Record<string, Refusal> = {
 /** Short, so that a row shows what happens at the end of a lease and after a heartbeat. */
 const options = { waiterTtl: 900, lease: 2_400 }
 
-async function scene() {
+async function scene({ client } = kinds[0]!) {
   const dir = await emptyFolder()
   const server = await serverIn(dir)
   const redis = plainRedis(server.url)
@@ -128,12 +129,13 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
   })
 })
 
-describe('maxmemory is reached', () => {
+describe.each(kinds)('maxmemory is reached ($kind)', kind => {
   const full = (redis: Redis) => redis.config('SET', 'maxmemory', 1)
 
   // Break: `redis.call('PEXPIREAT', lock, keep)` away in lua/mutex/renew.lua: the first write is HSET, which is refused.
+  // Break: `redis.call('PEXPIREAT', lock, keep)` to `redis.call('HSET', lock, 'keep', keep)` in lua/permits/renew.lua: the same.
   test('I1 I8: a lease goes on being renewed', async () => {
-    const { redis, key, holder, queuing } = await scene()
+    const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
     await full(redis)
     await sleep(options.lease * 1.5)
@@ -144,8 +146,10 @@ describe('maxmemory is reached', () => {
 
   // Break: `dropped = hold == id` to
   // `dropped = hold == id; redis.call('HSET', lock, 'keep', keep)` in lua/shared/drop.lua: the first write is HSET, so the release is refused as a whole.
+  // Break: `redis.call('ZREM', deadlines, id)` to `redis.call('HSET', lock, 'taken', taken); redis.call('ZREM', deadlines, id)` in
+  // lua/shared/give-up.lua: the same.
   test('I4: a release works, hands on to fair waiters in order, and wakes unfair ones', async () => {
-    const { redis, key, holder, queuing, parking } = await scene()
+    const { redis, key, holder, queuing, parking } = await scene(kind)
     const held = await holder.lock(key)
     const { lease: first } = await parkQuietly(queuing, key, { fair: true })
     const { lease: second } = await parkQuietly(holder, key, { fair: true })
@@ -162,8 +166,9 @@ describe('maxmemory is reached', () => {
 
   // Break: `-- include: trim { timetable = expiry }` away in lua/mutex/tend.lua: heartbeats are refused, and
   // the waiter is passed over.
+  // Break: `-- include: trim { timetable = expiry }` away in lua/permits/tend.lua: the same.
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
-    const { redis, key, holder, queuing } = await scene()
+    const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
     const { lease: wait } = await parkQuietly(queuing, key, { fair: true })
     await full(redis)
@@ -177,8 +182,10 @@ describe('maxmemory is reached', () => {
 
   // Break: `local outcome = 'absent'` to `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
   // lua/mutex/leave.lua: the first write is HSET, so the leave is refused, again and again.
+  // Break: `local outcome = 'absent'` to `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
+  // lua/permits/leave.lua: the same.
   test('I7: a waiter can leave', async () => {
-    const { redis, key, holder, queuing } = await scene()
+    const { redis, key, holder, queuing } = await scene(kind)
     await holder.lock(key)
     const controller = new AbortController()
     const { lease: wait } = await parkQuietly(queuing, key, { fair: true, signal: controller.signal })

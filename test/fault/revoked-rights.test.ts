@@ -1,6 +1,7 @@
 /** Rights are taken away by ACL while a client holds and waits. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
+import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
@@ -21,7 +22,7 @@ function watchRejections(): void {
   })
 }
 
-async function scene() {
+async function scene({ client } = kinds[0]!) {
   watchRejections()
   const { port, url } = await ownServer()
   const redis = plainRedis(url)
@@ -119,14 +120,22 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   })
 })
 
+/** How a client is kept from hearing. */
+const deafened = kinds.flatMap(each => [
+  { ...each, what: 'the command', rules: ['-subscribe'] },
+  { ...each, what: 'the channels', rules: ['resetchannels'] },
+])
+
 describe('a right that only speed depends on is revoked', () => {
   // Break: `redis.pcall('PUBLISH', INBOX .. client` to `redis.call('PUBLISH', INBOX .. client` in
   // lua/shared/promote.lua: the release breaks off half-way (fair). Break: `redis.pcall('PUBLISH'` to
   // `redis.call('PUBLISH'` in lua/mutex/release.lua: the same (unfair).
-  test.each([true, false])(
-    'to publish: I4 I6, releases are whole, waiters find them by heartbeat (fair: %s)',
-    async fair => {
-      const { redis, limited, other, key } = await scene()
+  // Break: `redis.pcall('PUBLISH', INBOX .. client` to `redis.call('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same (fair).
+  // Break: `redis.pcall('PUBLISH'` to `redis.call('PUBLISH'` in lua/permits/semaphore/opened.lua: the same (unfair).
+  test.each(kindsAndWays)(
+    'to publish: I4 I6, releases are whole, waiters find them by heartbeat ($kind, fair: $fair)',
+    async ({ fair, ...kind }) => {
+      const { redis, limited, other, key } = await scene(kind)
       const held = await limited.lock(key)
       const { lease: wait } = await parkQuietly(other, key, { fair })
       await redis.acl('SETUSER', 'limited', '-publish')
@@ -139,26 +148,27 @@ describe('a right that only speed depends on is revoked', () => {
 
   // Break: `mine = waiters[1]:sub(1, CLIENT_END)` to `mine = nil` in lua/mutex/tend.lua: a waiter whose inbox is
   // not heard is passed over each time.
-  test.each([
-    ['the command', ['-subscribe']],
-    ['the channels', ['resetchannels']],
-  ])('to subscribe (%s): I4 I6, a waiter that is queued is granted by its heartbeat', async (_, rules) => {
-    const { redis, limited, other, key } = await scene()
-    const held = await other.lock(key)
-    const { lease: wait } = await parkQuietly(limited, key, { fair: true })
-    await redis.acl('SETUSER', 'limited', ...rules)
-    await redis.client('KILL', 'TYPE', 'PUBSUB')
-    await sleep(200)
-    expect(await held.release()).toBe(true)
-    const { value, error } = await within(options.waiterTtl / 3 + 1_000, outcomeOf(wait))
-    if (error) expect(wordsOf(error)).toMatch(/NOPERM/)
-    else expect(await value.release()).toBe(true)
-    // Who comes now and has to wait is told why it cannot.
-    const again = await other.lock(freshKey('again'))
-    const refused = await within(1_500, outcomeOf(limited.lock(again.key, { fair: true })))
-    expect(wordsOf(refused.error)).toMatch(/^NOPERM .*(subscribe|channel)/)
-    await nothingLeft(redis, other, key)
-  })
+  // Break: `admit { by = nil, mine = client, asks = line }` to `admit { by = nil, mine = nil, asks = nil }` in lua/permits/tend.lua: the same.
+  test.each(deafened)(
+    'to subscribe ($what): I4 I6, a waiter that is queued is granted by its heartbeat ($kind)',
+    async ({ rules, ...kind }) => {
+      const { redis, limited, other, key } = await scene(kind)
+      const held = await other.lock(key)
+      const { lease: wait } = await parkQuietly(limited, key, { fair: true })
+      await redis.acl('SETUSER', 'limited', ...rules)
+      await redis.client('KILL', 'TYPE', 'PUBSUB')
+      await sleep(200)
+      expect(await held.release()).toBe(true)
+      const { value, error } = await within(options.waiterTtl / 3 + 1_000, outcomeOf(wait))
+      if (error) expect(wordsOf(error)).toMatch(/NOPERM/)
+      else expect(await value.release()).toBe(true)
+      // Who comes now and has to wait is told why it cannot.
+      const again = await other.lock(freshKey('again'))
+      const refused = await within(1_500, outcomeOf(limited.lock(again.key, { fair: true })))
+      expect(wordsOf(refused.error)).toMatch(/^NOPERM .*(subscribe|channel)/)
+      await nothingLeft(redis, other, key)
+    },
+  )
 
   // Break: `channel.pending = undefined` away in src/redis/subscriber.ts: once refused, never asked for again.
   test('it comes back when it is given back: I4, waiters hear again', async () => {

@@ -4,19 +4,22 @@
  */
 import { expect, test } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
+import { kinds } from '../kit/kinds.ts'
 import { within } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
-import { clientBehindProxy } from '../kit/proxies.ts'
-import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { freshKey, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 /** How a grant is taken away: the client is told, behind the message of the grant, or nobody is. */
-const takings: Record<string, (other: LockClient, key: string) => Promise<unknown>> = {
+const takings: Record<string, (other: LockClient, key: string, lock: string) => Promise<unknown>> = {
   'by forceRelease': (other, key) => other.forceRelease(key),
-  'with the data of the lock': (_, key) => plainRedis().del(`lock:{${key}}`),
+  'with the data of the lock': (_, __, lock) => plainRedis().del(lock),
 }
 /** How its waiter is told of the next one. */
 const tellings = ['reply', 'message'] as const
+const stories = kinds.flatMap(each =>
+  Object.keys(takings).flatMap(taking => tellings.map(telling => ({ ...each, taking, telling }))),
+)
 
 // Break: `tonumber(token) > known` to `false` in lua/mutex/renew.lua: the lease with the old token is confirmed,
 // and renewed, by the grant that came after it.
@@ -24,9 +27,11 @@ const tellings = ['reply', 'message'] as const
 // By reply, with the data. Break: `else if (token !== undefined) this.#listener.doubt(id, token)` away in
 // src/wait/acquire.ts: the lease lives until its renewal.
 // By message, with the data. Break: `if (held) this.holding.doubt(id, token)` away in src/locks.ts: the same.
-test.each(Object.keys(takings).flatMap(taking => tellings.map(telling => ({ taking, telling }))))(
-  'taken away $taking, granted anew by $telling: I2 I8, the lease is lost, and the new grant goes back',
-  async ({ taking, telling }) => {
+// Break: `if tonumber(record:sub(1, TOKEN_END)) > known then return GRANTED_ANEW end` away in lua/permits/renew.lua: the lease with
+// the old token is confirmed.
+test.each(stories)(
+  'taken away $taking, granted anew by $telling: I2 I8, the lease is lost, and the new grant goes back ($kind)',
+  async ({ taking, telling, client, clientBehindProxy, nameOf }) => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ waiterTtl: 900 })
     const other = client()
@@ -38,7 +43,7 @@ test.each(Object.keys(takings).flatMap(taking => tellings.map(telling => ({ taki
     await held.release()
     await late.happened
     const { fencingToken: granted } = await other.inspect(key)
-    await takings[taking]?.(other, key)
+    await takings[taking]?.(other, key, nameOf(key))
     const between = await other.lock(key)
     // Asks before the release, and is queued, or after it, and is granted the lock.
     if (telling === 'reply') await between.release()

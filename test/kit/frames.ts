@@ -1,8 +1,8 @@
 /** Redis's frames, found in a stream of bytes: commands on the way up, replies and messages on the way down. */
 import { createHash } from 'node:crypto'
-import { scripts as mutex } from '../../src/kinds/mutex/scripts.generated.ts'
-import { scripts as readWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
-import { scripts as semaphore } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
+import { scripts as ofMutexes } from '../../src/kinds/mutex/scripts.generated.ts'
+import { scripts as ofReadWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
+import { scripts as ofSemaphores } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
 import { settingsOf } from '../../src/options.ts'
 import { textOf } from '../../src/redis/scripts.ts'
 import { TOKEN_MEMORY as SOAK_MEMORY } from '../history/soak/terms.ts'
@@ -55,15 +55,15 @@ export class Frames {
   }
 }
 
-/** The names of the scripts by their hashes, of each kind: as clients with the default `prefix` send them, and either `tokenMemory`. */
+const scripts = [ofMutexes, ofSemaphores, ofReadWrite].flatMap(each => Object.entries(each))
+
+/** The names of the scripts by their hashes: as clients with the default `prefix` send them, and either `tokenMemory`. */
 const bySha = new Map(
   [settingsOf({}).tokenMemory, SOAK_MEMORY].flatMap(tokenMemory =>
-    [...Object.entries(mutex), ...Object.entries(semaphore), ...Object.entries(readWrite)].map(
-      ([name, script]): [string, string] => {
-        const text = textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory })
-        return [createHash('sha1').update(text).digest('hex'), name]
-      },
-    ),
+    scripts.map(([name, script]): [string, string] => {
+      const text = textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory })
+      return [createHash('sha1').update(text).digest('hex'), name]
+    }),
   ),
 )
 

@@ -1,19 +1,21 @@
-/** A client in a process of its own, which the test drives by messages (peer.ts). Arguments: URL, client options as JSON. */
+/** A client in a process of its own, which the test drives by messages (peer.ts). Arguments: URL, client options as JSON, kind of its locks. */
 
 import type { ClientOptions, Lease, LockOptions } from '../../src/index.ts'
+import type { SemaphoreOptions } from '../../src/options.ts'
+import type { KindName } from './kind-clients.ts'
 import { parkMany } from './parking.ts'
 import { jump } from './time-of-day.ts'
 
-const [url = '', options = '{}'] = process.argv.slice(2)
+const [url = '', options = '{}', kind = 'mutex'] = process.argv.slice(2)
 
 const tell = (message: object) => process.send?.(message)
 for (const event of ['unhandledRejection', 'uncaughtException']) {
   process.on(event, reason => tell({ crash: `${event}: ${reason instanceof Error ? reason.stack : String(reason)}` }))
 }
 
-const { LockClient } = await import('../../src/index.ts')
+const { kindClients } = await import('./kind-clients.ts')
 const { Memory, RecordedClient } = await import('../history/recorded.ts')
-const locks = new LockClient(url, JSON.parse(options) as ClientOptions)
+const locks = new kindClients[kind as KindName](url, JSON.parse(options) as ClientOptions)
 const memory = new Memory()
 const recorded = new RecordedClient('peer', locks, memory)
 const leases = new Map<string, Lease>()
@@ -40,6 +42,9 @@ function leaseOf(id: string): Lease {
 
 const deeds = {
   lock,
+  async permits(key: string, of: number, options: SemaphoreOptions): Promise<void> {
+    await locks.semaphore(key, of).lock(options)
+  },
   /** Parks so many waiters that never release. */
   async queue(key: string, count: number, lockOptions: LockOptions): Promise<void> {
     await parkMany(locks, key, count, lockOptions)

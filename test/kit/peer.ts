@@ -1,6 +1,8 @@
 /** A client in a process of its own. An unhandled rejection or an uncaught error in it fails the test. */
 import { expect, onTestFinished } from 'vitest'
 import type { ClientOptions, LockOptions } from '../../src/index.ts'
+import type { SemaphoreOptions } from '../../src/options.ts'
+import type { KindName } from './kind-clients.ts'
 import type { Deeds, Demand, Response } from './peer-program.ts'
 import { Child } from './process.ts'
 import { redisUrl } from './redis.ts'
@@ -9,22 +11,27 @@ export class Peer {
   readonly child: Child
   #asked = 0
 
-  private constructor(url: string, options: ClientOptions) {
-    this.child = new Child(new URL('peer-program.ts', import.meta.url), [url, JSON.stringify(options)])
+  private constructor(url: string, options: ClientOptions, kind: KindName) {
+    this.child = new Child(new URL('peer-program.ts', import.meta.url), [url, JSON.stringify(options), kind])
     onTestFinished(() => {
       expect((this.child.messages as Response[]).filter(message => 'crash' in message)).toEqual([])
     })
   }
 
   /** Ready when this resolves. */
-  static async start(options: ClientOptions = {}, url = redisUrl()): Promise<Peer> {
-    const peer = new Peer(url, options)
+  static async start(options: ClientOptions = {}, url = redisUrl(), kind: KindName = 'mutex'): Promise<Peer> {
+    const peer = new Peer(url, options, kind)
     await peer.#answer(0)
     return peer
   }
 
   lock(key: string, options: LockOptions = {}) {
     return this.#ask('lock', key, options)
+  }
+
+  /** Takes some permits of a semaphore that has so many. */
+  permits(key: string, of: number, options: SemaphoreOptions) {
+    return this.#ask('permits', key, of, options)
   }
 
   queue(key: string, count: number, options: LockOptions = {}) {

@@ -28,9 +28,10 @@ async function closed<P extends Relay>(opening: Promise<P>): Promise<P> {
 export async function clientBehindProxy(
   options: ClientOptions = {},
   url = redisUrl(),
+  Client?: Parameters<typeof client>[2],
 ): Promise<{ locks: LockClient; proxy: FrameProxy }> {
   const proxy = await frameProxy(url)
-  const locks = client(options, proxy.url)
+  const locks = client(options, proxy.url, Client)
   await warm(locks)
   await eventually(() => proxy.connections('messages') === 1)
   return { locks, proxy }

@@ -21,8 +21,9 @@ export function redisUrl(): string {
 export function client(
   options: ClientOptions = {},
   redis: ConstructorParameters<typeof LockClient>[0] = place().source(options),
+  Client: new (...args: ConstructorParameters<typeof LockClient>) => LockClient = LockClient,
 ): LockClient {
-  const locks = new LockClient(redis, options)
+  const locks = new Client(redis, options)
   onTestFinished(() => locks.close())
   return locks
 }

@@ -57,6 +57,27 @@ describe('acquire', () => {
     expect(await semaphore.renew(ada!, token!, 1_000)).toBeNull()
   })
 
+  test('I8 where the deadlines were lost, nobody holds any more, also where there was something left', async () => {
+    const semaphore = await TestSemaphore.on()
+    const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/2'))
+    const { token } = await semaphore.acquire(ada!)
+    await semaphore.redis.del(semaphore.names.deadlines)
+    for (const who of [ben!, cyd!]) expect((await semaphore.acquire(who)).token).toBeGreaterThan(token!)
+    expect(await semaphore.state()).toMatchObject({ taken: 2, holders: [ben!.id, cyd!.id].sort() })
+    expect(await semaphore.renew(ada!, token!, 1_000)).toBeNull()
+  })
+
+  test('I8 where the lock was lost, its deadlines are nobody’s', async () => {
+    const semaphore = await TestSemaphore.on()
+    const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/1'))
+    await semaphore.acquire(ada!)
+    await semaphore.redis.del(semaphore.names.lock)
+    await semaphore.acquire({ ...ben!, lease: 60_000 })
+    const { status, ttl } = await semaphore.acquire(cyd!)
+    expect(status).toBe('refused')
+    expect(ttl).toBeGreaterThan(50_000)
+  })
+
   test('I3 where the lock was lost, its queue is served first', async () => {
     const semaphore = await TestSemaphore.on()
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/1'))
@@ -97,6 +118,20 @@ test('I4 who asks lives, also where its client is not heard, and is told its pla
   await semaphore.redis.zadd(semaphore.names.queue, 1, claimOf({ ...deaf, headStart: Date.now() * 1_000 }))
   expect(await semaphore.acquire(large, 'queue')).toMatchObject({ status: 'refused', position: 1 })
   expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ada.id], queue: [large.id] })
+})
+
+test('I4 who asks is granted, also where nobody hears of what its client was to have besides', async () => {
+  const semaphore = await TestSemaphore.on()
+  const ada = asker(caller('ada'), '2/2')
+  const deaf = asker(caller('deaf'), '1/2')
+  const ben = asker(caller('ben'), '2/2')
+  await semaphore.acquire(ada)
+  for (const who of [deaf, ben]) await semaphore.acquire(who, 'queue')
+  await listening(semaphore, ben)
+  await semaphore.lapse(ada)
+  const first = { ...another(deaf), headStart: 60_000_000 }
+  expect(await semaphore.acquire(first, 'queue')).toMatchObject({ status: 'granted' })
+  expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [first.id], queue: [ben.id] })
 })
 
 describe('a release', () => {

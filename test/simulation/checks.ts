@@ -5,12 +5,13 @@
  * owners can. Exempt are holds that were taken away on the server (force-release, lost data), until they are granted anew.
  */
 
+import type { DecodedClaim } from '../../src/kinds/claim.ts'
 import type { Lease } from '../../src/lease/lease.ts'
 import type { Hold } from '../../src/local/hold.ts'
 import type { Loss } from '../../src/local/states.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
-import { isHeld, liveHolds } from './lock-state.ts'
-import type { Plan } from './plan.ts'
+import { isHeld, isReadWrite, isShared, liveHolds, takenOf, writes } from './lock-state.ts'
+import { type Plan, READS } from './plan.ts'
 import { Runs } from './runs.ts'
 import type { Server } from './server.ts'
 import type { Grant, Watcher } from './witness.ts'
@@ -39,6 +40,10 @@ export class Checks implements Watcher, ClientWatcher {
   /** For each lock the waiters that have joined and are not yet served, with the ticket they had first. */
   readonly #queued = new Map<string, Map<string, number>>()
   readonly #abandoned = new Set<string>()
+  /** Writers that were granted a lock while a reader was queued for it, by the reader's id. */
+  readonly #turns = new Map<string, number>()
+  /** The largest number that somebody who was granted permits has given, by lock. */
+  readonly #largest = new Map<string, number>()
   /** Since when the server keeps something for nobody, by id. */
   #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
@@ -79,8 +84,11 @@ export class Checks implements Watcher, ClientWatcher {
     this.#follows(lock, token)
     this.#issued(id, token)
     this.#runs.granted(id, lock, token, lastToken)
-    for (const open of this.#open.values()) {
-      if (open.lock === lock && open.hold.owner !== owner) this.#mayEnd(open, id)
+    if (isShared(lock)) this.#fits(lock, grant)
+    else {
+      for (const open of this.#open.values()) {
+        if (open.lock === lock && open.hold.owner !== owner) this.#mayEnd(open, id)
+      }
     }
     this.#inOrder(lock, grant)
     this.#queued.get(lock)?.delete(id)
@@ -207,19 +215,43 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
+  /** What the server records is all that clients believe in (`look`), so this bounds what they hold. */
+  #fits(lock: string, { claim, state, now }: Grant): void {
+    const largest = Math.max(claim.wants![1], this.#largest.get(lock) ?? 0)
+    this.#largest.set(lock, largest)
+    const taken = takenOf(state, now)
+    if (taken > largest) this.#failed('I1', `with ${claim.id}, ${taken} of ${largest} are taken`)
+  }
+
   #inOrder(lock: string, { claim, state, now }: Grant): void {
     const { id } = claim
     const queued = this.#queued.get(lock)
     const own = queued?.get(id) ?? Number.POSITIVE_INFINITY
+    // Of readers and writers only writers have an order, and whoever has not queued is behind all of them.
+    const ordered = (waiter: DecodedClaim) =>
+      own === Number.POSITIVE_INFINITY || !isReadWrite(lock) || (writes(claim) && writes(waiter))
+    if (isReadWrite(lock) && writes(claim)) this.#writersTurn(lock)
     for (const { claim: waiter, ticket, liveUntil } of state.queue) {
-      if (ticket < own && liveUntil >= now && waiter.id !== id) {
+      if (ordered(waiter) && ticket < own && liveUntil >= now && waiter.id !== id) {
         this.#failed('I3', `${id} is granted before ${waiter.id}, which is ahead in the queue`)
       }
     }
-    if (!this.#plan.orderly) return
+    if (!this.#plan.orderly || isReadWrite(lock)) return
     for (const [other, ticket] of queued ?? []) {
       if (ticket < own && this.#clientOf(other)?.open)
         this.#failed('I3', `${id} is granted before ${other}, which waits longer`)
+    }
+  }
+
+  /** A reader that is queued waits for one writer's turn at most. */
+  #writersTurn(lock: string): void {
+    if (!this.#plan.orderly) return
+    for (const id of this.#queued.get(lock)?.keys() ?? []) {
+      const client = this.#clientOf(id)
+      if (!client?.open || client.calling.get(id)?.wants !== READS) continue
+      const turns = (this.#turns.get(id) ?? 0) + 1
+      this.#turns.set(id, turns)
+      if (turns > 1) this.#failed('I3', `${id} waits to read for ${turns} writers`)
     }
   }
 

@@ -5,16 +5,19 @@
 import type { Redis } from 'ioredis'
 import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
 import { Mutex, mutex } from '../../src/kinds/mutex/mutex.ts'
+import { reading, writing } from '../../src/kinds/permits/read-write.ts'
+import { semaphore } from '../../src/kinds/permits/semaphore.ts'
 import type { Lease } from '../../src/lease/lease.ts'
 import type { Hold } from '../../src/local/hold.ts'
 import type { Loss } from '../../src/local/states.ts'
 import type { Happenings, Locks, Observer, Without } from '../../src/locks.ts'
 import { Stats } from '../../src/observe/stats.ts'
 import type { CallTerms, Settings } from '../../src/options.ts'
-import { Keys } from '../../src/redis/keys.ts'
+import type { Keys } from '../../src/redis/keys.ts'
 import { Link, type LinkListener } from '../../src/redis/link.ts'
 import { Session } from '../../src/session.ts'
 import { type Net, SimulatedRedis } from './network.ts'
+import { READS, type SimulatedKind } from './plan.ts'
 import type { Process } from './timeline.ts'
 
 export interface ClientWatcher {
@@ -103,7 +106,8 @@ export class SimulatedClient implements Observer {
   readonly #ids: Ids
   readonly #link: WatchedLink
   readonly #session: Session
-  readonly #locks: Locks
+  /** Of a read-write lock those who read, and those who write. */
+  readonly #all: readonly Locks[]
   readonly #keys: Keys
   readonly #watcher: ClientWatcher
   readonly #hears: { readonly [H in keyof Happenings]?: (...about: Happenings[H]) => void } = {
@@ -128,7 +132,7 @@ export class SimulatedClient implements Observer {
   /** The latest of those that Redis knows by one id. */
   readonly #holders = new Map<string, Hold>()
 
-  constructor(net: Net, process: Process, settings: Settings, watcher: ClientWatcher) {
+  constructor(net: Net, process: Process, settings: Settings, kind: SimulatedKind, watcher: ClientWatcher) {
     this.process = process
     this.#net = net
     this.#watcher = watcher
@@ -149,16 +153,20 @@ export class SimulatedClient implements Observer {
     }
     this.#session = new Session(connect, settings, process, this, stats)
     this.#link = link
-    this.#keys = new Keys(link.names, mutex)
     ;[this.commands, this.messages] = made as [SimulatedRedis, SimulatedRedis]
-    this.#locks = this.#session.locks({
+    const watchedMutex: typeof mutex = {
       ...mutex,
       make(parts) {
         const watched = new WatchedMutex(parts)
         watched.queued = hold => watcher.told(hold)
         return watched
       },
-    })
+    }
+    const session = this.#session
+    if (kind === 'mutex') this.#all = [session.locks(watchedMutex)]
+    else if (kind === 'semaphore') this.#all = [session.locks(semaphore)]
+    else this.#all = [session.locks(reading), session.locks(writing)]
+    this.#keys = this.#all[0]!.keys
   }
 
   /** The key of a lock in Redis. */
@@ -169,7 +177,9 @@ export class SimulatedClient implements Observer {
   /** As `LockClient.lock`: the lease, or undefined where that throws LockTimeoutError. */
   async lock(key: string, request: CallTerms): Promise<Lease | undefined> {
     const { last } = this.#ids
-    const outcome = this.#locks.acquire(key, request.owner, request, request.timeout === 0, goesWithout)
+    const locks = request.wants === READS || this.#all.length === 1 ? this.#all[0]! : this.#all[1]!
+    const terms = this.#all.length > 1 ? { ...request, wants: undefined } : request
+    const outcome = locks.acquire(key, request.owner, terms, request.timeout === 0, goesWithout)
     const id = this.#ids.last
     if (id !== last) this.calling.set(id, request)
     try {
@@ -180,7 +190,7 @@ export class SimulatedClient implements Observer {
   }
 
   forceRelease(key: string): Promise<boolean> {
-    return this.#locks.kind.inspection.forceRelease(key)
+    return this.#all[0]!.kind.inspection.forceRelease(key)
   }
 
   close(): Promise<void> {
@@ -203,9 +213,10 @@ export class SimulatedClient implements Observer {
 
   /** What a client that does nothing keeps all the same; undefined: nothing. One timer is in order while it is open: that of the beat. */
   get residue(): string | undefined {
-    const { local } = this.#locks
     const channels = this.#link.heard.size
-    const residue = { waiting: local.waiting, leases: local.holding, channels, timers: this.process.armed - 1 }
+    const waiting = this.#all.reduce((sum, { local }) => sum + local.waiting, 0)
+    const leases = this.#all.reduce((sum, { local }) => sum + local.holding, 0)
+    const residue = { waiting, leases, channels, timers: this.process.armed - 1 }
     const nothing = Object.values(residue).every(count => count <= 0)
     return nothing ? undefined : `${this.process.name} ${JSON.stringify(residue)}`
   }

@@ -51,8 +51,9 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     stage.timeline.at(stage.timeline.now, () => stage.close(client), client.process)
   },
 
-  dataLoss(stage) {
-    stage.server.loseData()
+  dataLoss({ server, random }, { key, variant }, client) {
+    if (variant < 3) server.loseData()
+    else server.loseKey(client.lockOf(key), random.int(0, 3))
   },
 
   serverDown(stage, { ms }) {

@@ -2,13 +2,23 @@
  * Reads the state of a lock from its keys, for the checks. Only this file of the simulation knows how lua/ lays a lock out;
  * src/kinds/claim.ts knows the forms of a claim and a holder.
  */
-import { type DecodedClaim, decodeClaim, decodeHolder } from '../../src/kinds/claim.ts'
-import { namesOf } from '../../src/kinds/mutex/names.ts'
+import { type DecodedClaim, decodeClaim, decodeHolder, decodePermitsClaim } from '../../src/kinds/claim.ts'
+import { namesOf as namesOfMutex } from '../../src/kinds/mutex/names.ts'
+import { namesOf as namesOfSemaphore, readWriteNamesOf } from '../../src/kinds/permits/names.ts'
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 
 /** So many tokens after its own are the holder's (lua/shared/unreported.lua). */
 const BLOCK = 1_000
+
+/** Names in Redis of other kinds than the mutex have this. */
+const SEMAPHORE = '%semaphore/'
+const READ_WRITE = '%readWrite/'
+/** So much does a writer want of a read-write lock (src/kinds/permits/read-write.ts). */
+const ALL = 1_000_000_000
+/** A holder of a semaphore is a field of the lock, by its id: its token and its claim. */
+const ID_LENGTH = 28
+const TOKEN_LENGTH = 16
 
 /** Who holds the lock, or held it until its lease lapsed. */
 export interface Holder {
@@ -28,10 +38,13 @@ export interface Place {
 
 /** A lock at one moment. */
 export interface LockState {
+  /** Of a mutex. */
   readonly holder: Holder | undefined
+  /** Of a semaphore, by their ids. */
+  readonly holders: ReadonlyMap<string, Holder>
   /** The ids of all recorded holds, also of lapsed ones, with the ms by the server's clock until which each lives. */
   readonly holds: ReadonlyMap<string, number>
-  /** In the order of the tickets. */
+  /** In the order of the tickets; of a read-write lock first those who wait to write. */
   readonly queue: readonly Place[]
   /** ms by the server's clock; until then none of the lock's keys expires. */
   readonly keptUntil: number
@@ -39,26 +52,57 @@ export interface LockState {
 
 export const nothing: LockState = {
   holder: undefined,
+  holders: new Map(),
   holds: new Map(),
   queue: [],
   keptUntil: Number.POSITIVE_INFINITY,
 }
 
-/** The key of a lock's fair queue: its members are claims, and their scores are tickets. */
-export function queueOf(lock: string): string {
-  return namesOf(lock).queue
+/** The keys of a lock's fair queue: their members are claims, and their scores are tickets. */
+export function queuesOf(lock: string): string[] {
+  return lock.includes(READ_WRITE) ? [namesOf(lock).queue, readWriteNamesOf(lock).readers] : [namesOf(lock).queue]
+}
+
+/** All keys of a lock, its own first. */
+export function keysOf(lock: string): string[] {
+  return Object.values(namesOf(lock))
+}
+
+/** Whether a key is of the queue: who holds does not depend on it. */
+export function isQueue(key: string): boolean {
+  return /:(queue|readers|expiry)$/.test(key)
+}
+
+export function isShared(lock: string): boolean {
+  return lock.includes(SEMAPHORE) || isReadWrite(lock)
+}
+
+export function isReadWrite(lock: string): boolean {
+  return lock.includes(READ_WRITE)
+}
+
+/** Whether a claim of a read-write lock is a writer's. */
+export function writes({ wants }: DecodedClaim): boolean {
+  return wants?.[0] === ALL
+}
+
+function namesOf(lock: string) {
+  if (isReadWrite(lock)) return readWriteNamesOf(lock)
+  return isShared(lock) ? namesOfSemaphore(lock) : namesOfMutex(lock)
 }
 
 export function readLock(keys: Keyspace, lock: string): LockState {
   const names = namesOf(lock)
   const deadlines = keys.sortedSet(names.expiry)
-  const places = keys.sortedSet(names.queue)?.members.map(({ member, score: ticket }): Place => {
-    const claim = claimOf(member)
+  const members = queuesOf(lock).flatMap(name => keys.sortedSet(name)?.members ?? [])
+  const places = members.map(({ member, score: ticket }): Place => {
+    const claim = claimOf(lock, member)
     const own = (ticket + claim.headStart) / 1000 + claim.waiterTtl
     return { claim, ticket, liveUntil: Math.max(own, deadlines?.score(claim.id) ?? own) }
   })
   const lives = Object.values(names).map(name => keys.livesUntil(name) ?? Number.POSITIVE_INFINITY)
-  return { ...readHolder(keys, lock), queue: places ?? [], keptUntil: Math.min(...lives) }
+  const held = isShared(lock) ? readHolders(keys, lock) : readHolder(keys, lock)
+  return { ...nothing, ...held, queue: places, keptUntil: Math.min(...lives) }
 }
 
 /** Ids of the holds whose lease has not lapsed. */
@@ -70,8 +114,14 @@ export function isHeld(holds: ReadonlyMap<string, number>, id: string, now: numb
   return (holds.get(id) ?? Number.NEGATIVE_INFINITY) >= now
 }
 
-export function claimOf(bytes: string): DecodedClaim {
-  const claim = decodeClaim(textOf(bytes))
+/** How many permits live holds have together. */
+export function takenOf({ holders, holds }: LockState, now: number): number {
+  return [...holders].reduce((sum, [id, { claim }]) => sum + (isHeld(holds, id, now) ? claim.wants![0] : 0), 0)
+}
+
+/** `lock`: whose claim it is. */
+export function claimOf(lock: string, bytes: string): DecodedClaim {
+  const claim = isShared(lock) ? decodePermitsClaim(textOf(bytes)) : decodeClaim(textOf(bytes))
   if (!claim) throw new Error(`not a claim: ${bytes}`)
   return claim
 }
@@ -85,6 +135,29 @@ function readHolder(keys: Keyspace, lock: string): Pick<LockState, 'holder' | 'h
   const { token, until, claim } = known
   const holder = { token, lastToken: token + BLOCK, claim }
   if (!hash.has('holds')) return { holder, holds: new Map([[claim.id, until]]) }
-  const all = keys.sortedSet(namesOf(lock).holds)?.members ?? []
+  const all = keys.sortedSet(namesOfMutex(lock).holds)?.members ?? []
   return { holder, holds: new Map(all.map(({ member, score }) => [member, score])) }
+}
+
+function readHolders(keys: Keyspace, lock: string): Pick<LockState, 'holders' | 'holds'> {
+  const hash = keys.hash(lock) ?? new Map<string, string>()
+  const holders = new Map<string, Holder>()
+  let taken = 0
+  for (const [id, record] of hash) {
+    if (id.length !== ID_LENGTH) continue
+    const token = Number(record.slice(0, TOKEN_LENGTH))
+    const claim = claimOf(lock, record.slice(TOKEN_LENGTH + 1))
+    taken += claim.wants![0]
+    holders.set(id, { token, lastToken: token, claim })
+  }
+  if (taken !== Number(hash.get('taken') ?? 0)) throw new Error(`${taken} permits are held, not ${hash.get('taken')}`)
+  const deadlines = keys.sortedSet(namesOfSemaphore(lock).deadlines)
+  const holds = new Map<string, number>()
+  for (const id of holders.keys()) {
+    const end = deadlines?.score(id)
+    // Where they were lost, all holds were.
+    if (deadlines && end === undefined) throw new Error(`${id} holds without end`)
+    if (end !== undefined) holds.set(id, end)
+  }
+  return { holders, holds }
 }

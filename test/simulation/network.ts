@@ -245,9 +245,9 @@ export class SimulatedRedis extends EventEmitter {
     const { server, weather, trace } = this.#net
     if (weather.refusal) throw new ErrorReply(weather.refusal)
     const [keys, argv] = [parameters.slice(0, count), parameters.slice(count)]
-    const name = server.nameOf(script)
-    const reply = server.run(name, keys, argv)
-    trace.note('server', () => `${name} of ${this.process.name} (${argv.join(' ')}) → ${JSON.stringify(reply)}`)
+    const known = server.scriptOf(script)
+    const reply = server.run(known, keys, argv)
+    trace.note('server', () => `${known.name} of ${this.process.name} (${argv.join(' ')}) → ${JSON.stringify(reply)}`)
     return reply
   }
 

@@ -27,6 +27,9 @@ export const faultKinds = [
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
+/** Whose locks a history is about. */
+export type SimulatedKind = 'mutex' | 'semaphore' | 'readWrite'
+
 /** These leave the connections and the server as they are. */
 const harmless: readonly FaultKind[] = ['close', 'crash', 'force', 'noise', 'noScript', 'refusal']
 
@@ -42,6 +45,13 @@ const disorderly: readonly FaultKind[] = [
   'refusal',
   'messages',
 ]
+
+/** What a writer wants, and a reader (src/kinds/permits/read-write.ts). */
+export const WRITES = '1000000000/1000000000'
+export const READS = '1/999999999'
+
+/** Of random numbers, behind those of the world and of its processes (world.ts). */
+const LAST_STREAM = 100
 
 export interface Call {
   readonly at: number
@@ -71,6 +81,7 @@ export interface Fault {
 }
 
 export interface Plan {
+  readonly kind: SimulatedKind
   readonly clients: number
   readonly keys: readonly string[]
   readonly settings: Settings
@@ -94,7 +105,37 @@ export interface Plan {
   readonly orderly: boolean
 }
 
-export function planOf(seed: number): Plan {
+export function planOf(seed: number, kind: SimulatedKind): Plan {
+  const plan = planOfMutex(seed)
+  if (kind === 'mutex') return plan
+  const random = new Random(seed, LAST_STREAM)
+  return kind === 'semaphore' ? withPermits(plan, random) : withModes(plan, random)
+}
+
+/** The same history of read-write locks, whose callers have no names. */
+function withModes(plan: Plan, random: Random): Plan {
+  const writers = random.pick([0.1, 0.3, 0.7])
+  const calls = plan.calls.map(call => {
+    const wants = random.chance(writers) ? WRITES : READS
+    return { ...call, request: { ...call.request, owner: undefined, wants }, nested: undefined }
+  })
+  return { ...plan, kind: 'readWrite', calls }
+}
+
+/** The same history of semaphores: each call wants some permits, and now and then two numbers are in use. */
+function withPermits(plan: Plan, random: Random): Plan {
+  const of = random.int(1, 5)
+  const numbers = random.chance(0.2) ? [of, of + 1] : [of]
+  const small = random.chance(0.5)
+  const calls = plan.calls.map(call => {
+    const number = random.pick(numbers)
+    const permits = small && random.chance(0.7) ? 1 : random.int(1, number)
+    return { ...call, request: { ...call.request, wants: `${permits}/${number}` }, nested: undefined }
+  })
+  return { ...plan, kind: 'semaphore', calls }
+}
+
+function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
   // Calls of one owner meet seldom, unless most calls have a name. What they are promised is promised without faults.
   const family = random.chance(0.1)
@@ -127,6 +168,7 @@ export function planOf(seed: number): Plan {
   const grace = quiet ? 0 : 2 * answerLimit + 2_500 + 2 * Math.max(500, settings.waiterTtl / 3)
   const faultCount = kinds.size === 0 ? 0 : random.int(1, 10)
   return {
+    kind: 'mutex',
     clients,
     keys,
     settings,

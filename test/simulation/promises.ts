@@ -1,6 +1,6 @@
 /** I6 and I4: every promise that a caller was given, until when it has to settle, and who waits for which lock. */
 import type { SimulatedClient } from './client.ts'
-import { liveHolds } from './lock-state.ts'
+import { isReadWrite, isShared, type LockState, liveHolds, takenOf, writes } from './lock-state.ts'
 import type { Plan } from './plan.ts'
 import type { Server } from './server.ts'
 
@@ -26,6 +26,8 @@ interface Open {
   readonly isLock: boolean
   /** The lock it waits for, by its key. */
   readonly waitsFor: string | undefined
+  /** Of a semaphore: how many permits, and of how many. */
+  readonly wants: string | undefined
   /** Its owner, if that has a name. */
   readonly owner: string | undefined
   /** How long it may go on after the process was stopped, ms. */
@@ -36,6 +38,7 @@ interface Terms {
   readonly limit?: number
   readonly patience?: number
   readonly waitsFor?: string | undefined
+  readonly wants?: string | undefined
   readonly owner?: string | undefined
   readonly again?: number
 }
@@ -47,7 +50,7 @@ export class Promises {
   readonly #failed: (invariant: string, what: string) => void
   readonly #open = new Set<Open>()
   /** Since when each lock is free although somebody waits. */
-  readonly #idleSince = new Map<string, number>()
+  readonly #idleSince = new Map<string, { readonly time: number; readonly mark: number }>()
   /** Since when each call waits for a lock that its owner holds. */
   readonly #outsideSince = new Map<Open, number>()
 
@@ -67,7 +70,7 @@ export class Promises {
     what: string,
     client: SimulatedClient,
     now: number,
-    { limit = NEVER, patience = NEVER, waitsFor, owner, again = 0 }: Terms = {},
+    { limit = NEVER, patience = NEVER, waitsFor, wants, owner, again = 0 }: Terms = {},
   ): Open {
     const { stops, stopped } = client.process
     const open = {
@@ -80,6 +83,7 @@ export class Promises {
       stopped,
       isLock: what.startsWith('lock'),
       waitsFor,
+      wants,
       owner,
       again,
     }
@@ -128,15 +132,21 @@ export class Promises {
       }
       const held = liveHolds(state, server.now).length > 0
       this.#lookForOutsiders(now, waiting, held ? state.holder?.claim.owner : undefined)
-      if (held) {
+      const lock = first.client.lockOf(key)
+      const shared = isShared(lock)
+      if (shared ? !isEnabled(state, waiting, server.now, isReadWrite(lock)) : held) {
         this.#idleSince.delete(key)
         continue
       }
       // A release is told to whoever waits; a lease that lapses is not.
-      const bound = state.holder === undefined ? Math.min(this.#plan.bound, this.#plan.prompt) : this.#plan.bound
+      const lapsed = shared ? state.holders.size > liveHolds(state, server.now).length : state.holder !== undefined
+      const bound = lapsed ? this.#plan.bound : Math.min(this.#plan.bound, this.#plan.prompt)
       const longest = Math.min(...waiting.map(({ begun }) => begun))
-      const since = Math.max(this.#idleSince.get(key) ?? now, longest, this.#plan.calm)
-      this.#idleSince.set(key, since)
+      // Of a semaphore, each grant is progress, though there may be more to have.
+      const mark = Math.max(0, ...[...state.holders.values()].map(({ token }) => token)) + state.holders.size
+      const known = this.#idleSince.get(key)
+      const since = Math.max(known?.mark === mark ? known.time : now, longest, this.#plan.calm)
+      this.#idleSince.set(key, { time: since, mark })
       if (now - since > bound) {
         this.#failed(
           'I4',
@@ -165,4 +175,18 @@ export class Promises {
       }
     }
   }
+}
+
+/**
+ * Whether somebody has to be granted it: the head of the queue fits, or nobody is queued and each of those who wait does. Readers behind
+ * a writer have to wait.
+ */
+function isEnabled(state: LockState, waiting: readonly Open[], now: number, readWrite: boolean): boolean {
+  const taken = takenOf(state, now)
+  const fits = (permits: number, of: number) => taken + permits <= of
+  const live = state.queue.filter(({ liveUntil }) => liveUntil >= now)
+  const [head] = live
+  if (head && readWrite && taken > 0 && live.some(({ claim }) => writes(claim))) return false
+  if (head) return fits(...head.claim.wants!)
+  return waiting.every(({ wants }) => fits(...(wants!.split('/').map(Number) as [number, number])))
 }

@@ -3,6 +3,7 @@
  * event loop sees to that, whatever their number, and one turn serves an event of each history of the batch. They share
  * nothing, so what one does is the same in any company.
  */
+import type { SimulatedKind } from './plan.ts'
 import { World } from './world.ts'
 
 const BATCH = 32
@@ -18,7 +19,11 @@ export interface Result {
 }
 
 /** Runs the histories of the seeds until they end, `seconds` are over, or one fails. */
-export async function runAll(seeds: Iterator<number>, seconds = Number.POSITIVE_INFINITY): Promise<Result> {
+export async function runAll(
+  kind: SimulatedKind,
+  seeds: Iterator<number>,
+  seconds = Number.POSITIVE_INFINITY,
+): Promise<Result> {
   const begun = performance.now()
   const passed = () => (performance.now() - begun) / 1000
   let [histories, events, handedOn] = [0, 0, 0]
@@ -29,7 +34,7 @@ export async function runAll(seeds: Iterator<number>, seconds = Number.POSITIVE_
       while (worlds.length < BATCH && !failed && passed() < seconds) {
         const { value, done } = seeds.next()
         if (done) break
-        worlds.push(new World(value))
+        worlds.push(new World(value, kind))
       }
       if (worlds.length === 0) return
       const running = await turn(worlds)
@@ -49,8 +54,11 @@ export async function runAll(seeds: Iterator<number>, seconds = Number.POSITIVE_
 }
 
 /** The same history once more, with its trace. */
-export async function traceOf(seed: number): Promise<{ lines: readonly string[]; failure: string | undefined }> {
-  const world = new World(seed, true)
+export async function traceOf(
+  kind: SimulatedKind,
+  seed: number,
+): Promise<{ lines: readonly string[]; failure: string | undefined }> {
+  const world = new World(seed, kind, true)
   await quietly(async () => {
     for (let worlds = [world]; worlds.length > 0; ) worlds = await turn(worlds)
   })

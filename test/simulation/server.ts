@@ -3,10 +3,13 @@
  * tells a watcher what the scripts decide (witness.ts).
  */
 import { createHash } from 'node:crypto'
-import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import type { ScriptSet } from '../../src/kind.ts'
+import { scripts as ofMutexes } from '../../src/kinds/mutex/scripts.generated.ts'
+import { scripts as ofReadWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
+import { scripts as ofSemaphores } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
 import { Namespace } from '../../src/redis/keys.ts'
 import { textOf } from '../../src/redis/scripts.ts'
-import { type LockState, liveHolds, nothing, queueOf, readLock } from './lock-state.ts'
+import { isQueue, keysOf, type LockState, liveHolds, nothing, queuesOf, readLock } from './lock-state.ts'
 import type { Reply } from './redis/lua.ts'
 import { FakeRedis } from './redis/redis.ts'
 import { textOf as utf8 } from './redis/values.ts'
@@ -16,19 +19,26 @@ import { type Joined, type ScriptName, type Watcher, witness } from './witness.t
 /** The time of day at virtual time 0, ms. */
 const EPOCH = 1_750_000_000_000
 
-type Texts = { readonly [N in ScriptName]: string }
+/** A script of one kind, and the text of it that clients send. */
+export interface KnownScript {
+  readonly name: ScriptName
+  readonly text: string
+  readonly keys: readonly string[]
+}
 
-/** The texts that clients with these settings send, and the names of the scripts by their texts and by the hashes of these. */
+/** The scripts of all kinds as clients with these settings send them, by their texts and by the hashes of these. */
 function known(tokenMemory: number) {
   const { cluster, inboxes } = new Namespace('lock:', false)
-  const all = Object.entries(scripts).map(([name, script]) => {
-    return [name as ScriptName, textOf(script, { cluster, inboxes, tokenMemory })] as const
-  })
-  const names = all.flatMap(([name, text]): [string, ScriptName][] => [
-    [text, name],
-    [createHash('sha1').update(text).digest('hex'), name],
-  ])
-  return { texts: Object.fromEntries(all) as Texts, names: new Map(names) }
+  const ofKind = (scripts: ScriptSet) =>
+    Object.entries(scripts).flatMap(([name, script]): [string, KnownScript][] => {
+      const text = textOf(script, { cluster, inboxes, tokenMemory })
+      const known = { name: name as ScriptName, text, keys: script.keys }
+      return [
+        [text, known],
+        [createHash('sha1').update(text).digest('hex'), known],
+      ]
+    })
+  return new Map([ofMutexes, ofSemaphores, ofReadWrite].flatMap(ofKind))
 }
 
 /** What the server knows of a connection that has subscribed. */
@@ -79,21 +89,20 @@ export class Server {
     return present
   }
 
-  /** The name of a script; `script`: what a client sends instead, its text or the hash of that. */
-  nameOf(script: string): ScriptName {
-    return this.#known.names.get(script)!
+  /** `script`: what a client sends, the text of a script or the hash of that. */
+  scriptOf(script: string): KnownScript {
+    return this.#known.get(script)!
   }
 
   /** Runs a script with its KEYS and ARGV as the client sends them. */
-  run(name: ScriptName, keys: readonly string[], argv: readonly string[]): Reply {
-    const script = scripts[name]
-    const locks: readonly string[] = script.keys[0] === 'locks' ? keys : keys.slice(0, 1)
+  run({ name, text, keys: takes }: KnownScript, keys: readonly string[], argv: readonly string[]): Reply {
+    const locks: readonly string[] = takes[0] === 'locks' ? keys : keys.slice(0, 1)
     const before = locks.map(lock => this.lock(lock))
     const joined: Joined[] = []
     this.#redis.keys.joined = (key, claim, ticket) => {
-      if (key === queueOf(locks[0]!)) joined.push({ claim: utf8(claim), ticket })
+      if (queuesOf(locks[0]!).includes(key)) joined.push({ claim: utf8(claim), ticket })
     }
-    const reply = this.#redis.eval(this.#known.texts[name], keys, argv)
+    const reply = this.#redis.eval(text, keys, argv)
     for (const [i, lock] of locks.entries()) {
       const after = readLock(this.#redis.keys, lock)
       this.#locks.set(lock, after)
@@ -130,5 +139,14 @@ export class Server {
     for (const state of this.locks) this.#watcher.taken(liveHolds(state, this.now))
     this.#redis.keys.clear()
     for (const lock of this.#locks.keys()) this.#locks.set(lock, nothing)
+  }
+
+  /** DEL, eviction: one key of a lock is gone, and the others are not. `which`: a number, that chooses one. */
+  loseKey(lock: string, which: number): void {
+    const names = keysOf(lock)
+    const name = names[which % names.length]!
+    if (!isQueue(name)) this.#watcher.taken(liveHolds(this.lock(lock), this.now))
+    this.#redis.keys.delete(name)
+    if (this.#locks.has(lock)) this.#locks.set(lock, readLock(this.#redis.keys, lock))
   }
 }

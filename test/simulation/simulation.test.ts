@@ -5,6 +5,7 @@
  *   npx vitest run test/simulation                     the seeds that are always run, then new ones
  *   BATON_SEED=123 npx vitest run test/simulation      one history, with its whole trace in case of a failure
  *   BATON_SECONDS=600 npx vitest run test/simulation   new seeds for longer
+ *   BATON_KIND=semaphore with BATON_SEED               the history of that seed, of semaphores
  *
  * Broken on purpose, each of these was seen to fail, most within a second, the rarest within half a minute:
  *   src/wait/acquire.ts    a grant message believed without `newer` (I1); asking before the inbox is heard (I3); no
@@ -38,12 +39,14 @@
  *   lua/mutex/pass.lua           a token that nobody has (I2)
  */
 import { expect, test } from 'vitest'
+import type { SimulatedKind } from './plan.ts'
 import { type Result, runAll, traceOf } from './run.ts'
 
-const { BATON_SEED, BATON_SECONDS } = process.env
+const { BATON_SEED, BATON_SECONDS, BATON_KIND } = process.env
 const one = BATON_SEED === undefined ? undefined : Number(BATON_SEED)
 const SECONDS = Number(BATON_SECONDS ?? 15)
 const ALWAYS = 500
+const ALWAYS_PERMITS = 150
 /** How much of a trace is shown. */
 const SHOWN = 60
 
@@ -51,50 +54,61 @@ function* from(first: number, last = Number.POSITIVE_INFINITY): Generator<number
   for (let seed = first; seed <= last; seed++) yield seed
 }
 
-function report({ histories, events, handedOn, seconds }: Result): void {
+function report(kind: SimulatedKind, { histories, events, handedOn, seconds }: Result): void {
   const rate = (count: number) => `${count} (${Math.round(count / seconds)} per second)`
   console.log(
-    `simulation: ${rate(histories)} histories, ${rate(events)} interleaved events, in ${seconds.toFixed(1)} s; ` +
+    `simulation, ${kind}: ${rate(histories)} histories, ${rate(events)} interleaved events, in ${seconds.toFixed(1)} s; ` +
       `${handedOn} leases were handed on within a client`,
   )
 }
 
-async function explain(seed: number, shown = SHOWN): Promise<string> {
-  const { lines, failure } = await traceOf(seed)
-  return `${failure}\n\nBATON_SEED=${seed} npx vitest run test/simulation\n\n${lines.slice(-shown).join('\n')}\n`
+async function explain(kind: SimulatedKind, seed: number, shown = SHOWN): Promise<string> {
+  const { lines, failure } = await traceOf(kind, seed)
+  return `${failure}\n\nBATON_KIND=${kind} BATON_SEED=${seed} npx vitest run test/simulation\n\n${lines.slice(-shown).join('\n')}\n`
 }
 
-async function expectNoFailure(result: Result): Promise<void> {
-  report(result)
-  if (result.failed) throw new Error(await explain(result.failed.seed))
+async function expectNoFailure(kind: SimulatedKind, result: Result): Promise<void> {
+  report(kind, result)
+  if (result.failed) throw new Error(await explain(kind, result.failed.seed))
   expect(result.histories).toBeGreaterThan(0)
 }
 
 // With BATON_SEED, that history alone; without it, everything else. Neither counts as a test that was skipped.
 if (one !== undefined) {
   test('the history of BATON_SEED', async () => {
-    const { lines, failure } = await traceOf(one)
-    if (failure !== undefined) throw new Error(await explain(one, lines.length))
+    const kind = (BATON_KIND ?? 'mutex') as SimulatedKind
+    const { lines, failure } = await traceOf(kind, one)
+    if (failure !== undefined) throw new Error(await explain(kind, one, lines.length))
   })
 } else {
   test('I1 to I8 hold in the histories of the seeds that are always run', { timeout: 120_000 }, async () => {
-    const result = await runAll(from(1, ALWAYS))
-    await expectNoFailure(result)
+    const result = await runAll('mutex', from(1, ALWAYS))
+    await expectNoFailure('mutex', result)
     // It would be easy to check nothing of this by accident.
     expect(result.handedOn).toBeGreaterThan(ALWAYS / 2)
   })
 
   test('I1 to I8 hold in the histories of new seeds', { timeout: (SECONDS + 60) * 1_000 }, async () => {
     const first = 1_000_000 + (Date.now() % 1_000_000_000)
-    await expectNoFailure(await runAll(from(first), SECONDS))
+    await expectNoFailure('mutex', await runAll('mutex', from(first), SECONDS))
   })
+
+  test.each(['semaphore', 'readWrite'] as const)(
+    'I1 to I8 hold of a %s, too',
+    { timeout: (SECONDS + 120) * 1_000 },
+    async kind => {
+      await expectNoFailure(kind, await runAll(kind, from(1, ALWAYS_PERMITS)))
+      const first = 1_000_000 + (Date.now() % 1_000_000_000)
+      await expectNoFailure(kind, await runAll(kind, from(first), SECONDS / 3))
+    },
+  )
 
   test('the same seed is the same history, in any company', { timeout: 60_000 }, async () => {
     for (const seed of from(1, 20)) {
-      const { lines } = await traceOf(seed)
-      expect((await traceOf(seed)).lines).toEqual(lines)
+      const { lines } = await traceOf('mutex', seed)
+      expect((await traceOf('mutex', seed)).lines).toEqual(lines)
     }
-    const [alone, together] = [await eventsOf(7), await runAll(from(1, 40))]
+    const [alone, together] = [await eventsOf(7), await runAll('mutex', from(1, 40))]
     let sum = 0
     for (const seed of from(1, 40)) sum += seed === 7 ? alone : await eventsOf(seed)
     expect(together.events).toBe(sum)
@@ -102,5 +116,5 @@ if (one !== undefined) {
 }
 
 async function eventsOf(seed: number): Promise<number> {
-  return (await runAll(from(seed, seed))).events
+  return (await runAll('mutex', from(seed, seed))).events
 }

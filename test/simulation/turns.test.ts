@@ -52,7 +52,7 @@ async function order({ distances, callers, hold, listeners = 0 }: Asked): Promis
       trace,
       weather: { ...weather, refusal: undefined, unreachable: new Map() },
     }
-    return new SimulatedClient(net, new Process(`c${i}`, timeline, random), settings, nobody as ClientWatcher)
+    return new SimulatedClient(net, new Process(`c${i}`, timeline, random), settings, 'mutex', nobody as ClientWatcher)
   })
   for (let i = 0; i < listeners; i++) {
     timeline.at(1, () => server.subscribe(`${clients[0]!.lockOf(KEY)}:unlock`, { receive() {} }))

@@ -4,7 +4,7 @@
  */
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
-import { claimOf, isHeld, type LockState } from './lock-state.ts'
+import { claimOf, isHeld, isShared, type LockState } from './lock-state.ts'
 
 export type ScriptName = keyof typeof scripts
 
@@ -56,8 +56,28 @@ export interface Run {
 }
 
 export function witness(watcher: Watcher, run: Run): void {
-  const { name, lock, before, after, now } = run
   tellOfQueue(watcher, run)
+  if (isShared(run.lock)) tellOfHolders(watcher, run)
+  else tellOfHolder(watcher, run)
+}
+
+/** Of a semaphore: in the order of their tokens. */
+function tellOfHolders(watcher: Watcher, run: Run): void {
+  const { name, lock, before, after, now } = run
+  const isNew = (id: string) => before.holders.get(id)?.token !== after.holders.get(id)?.token
+  const ended = (id: string) => before.holders.has(id) && isNew(id)
+  if (name === 'release' || name === 'leave') {
+    const id = argument(run, 'id')!
+    if (ended(id)) watcher.dropped(id)
+  } else if (name === 'forceRelease') watcher.taken([...before.holders.keys()].filter(ended))
+  const granted = [...after.holders].filter(([id]) => isNew(id)).map(([, holder]) => holder)
+  for (const holder of granted.sort((a, b) => a.token - b.token)) {
+    watcher.granted(lock, { ...holder, state: after, now })
+  }
+}
+
+function tellOfHolder(watcher: Watcher, run: Run): void {
+  const { name, lock, before, after, now } = run
   const { holder } = after
   const moved = holder !== undefined && isAnother(before, after)
   const ended = (id: string) => before.holds.has(id) && (moved || !after.holds.has(id))
@@ -74,7 +94,7 @@ export function witness(watcher: Watcher, run: Run): void {
     const { claim, token, lastToken } = holder
     watcher.granted(lock, { claim, token, lastToken, state: after, now })
   } else if (name === 'acquire' && holder) {
-    const { id } = claimOf(argument(run, 'claim')!)
+    const { id } = claimOf(lock, argument(run, 'claim')!)
     if (isHeld(after.holds, id, now) && !isHeld(before.holds, id, now)) watcher.reentered(lock, id, holder.token)
   }
 }
@@ -87,10 +107,10 @@ function tellOfQueue(watcher: Watcher, run: Run): void {
   const { name, argv, lock, before, joined, now } = run
   if (name === 'leave' && argument(run, 'entry') !== undefined) watcher.left(argument(run, 'id')!)
   const again = name === 'tend'
-  for (const { claim, ticket } of joined) watcher.joined(claimOf(claim).id, ticket, lock, again)
+  for (const { claim, ticket } of joined) watcher.joined(claimOf(lock, claim).id, ticket, lock, again)
   if (!again) return
   for (let i = scripts.tend.args.length - 1; i < argv.length; i += 2) {
-    const { id } = claimOf(argv[i]!)
+    const { id } = claimOf(lock, argv[i]!)
     if (!isHeld(before.holds, id, now)) watcher.joined(id, Number(argv[i + 1]), lock, true)
   }
 }

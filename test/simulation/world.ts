@@ -29,7 +29,7 @@ import { Checks } from './checks.ts'
 import { SimulatedClient } from './client.ts'
 import { heal, type Stage, strike } from './faults.ts'
 import type { Weather } from './network.ts'
-import { type Call, type Plan, planOf } from './plan.ts'
+import { type Call, type Plan, planOf, type SimulatedKind } from './plan.ts'
 import { Promises } from './promises.ts'
 import { Server } from './server.ts'
 import { Process, Timeline } from './timeline.ts'
@@ -58,12 +58,12 @@ export class World implements Stage {
   readonly #promises: Promises
   readonly #jitter: Random
 
-  constructor(seed: number, traced = false) {
+  constructor(seed: number, kind: SimulatedKind, traced = false) {
     this.seed = seed
     this.random = new Random(seed, 1)
     this.#jitter = new Random(seed, 2)
     this.trace = new Trace(this.timeline, traced)
-    this.#plan = planOf(seed)
+    this.#plan = planOf(seed, kind)
     this.weather = this.#plan.weather
     const failed = (invariant: string, what: string) => this.#fail(`${invariant}: ${what}`)
     this.#checks = new Checks(this.#plan, () => this.timeline.now, failed)
@@ -72,7 +72,7 @@ export class World implements Stage {
     const { settings, clients, calls, faults, healed } = this.#plan
     this.clients = Array.from({ length: clients }, (_, i) => {
       const process = new Process(`c${i}`, this.timeline, new Random(seed, 3 + i))
-      const client = new SimulatedClient(this, process, settings, this.#checks)
+      const client = new SimulatedClient(this, process, settings, kind, this.#checks)
       this.#checks.know(client)
       return client
     })
@@ -136,7 +136,12 @@ export class World implements Stage {
     const terms = once
       ? // That second one begins when a process has been stopped for longer than all its patience, too.
         { patience: 2 * outageTimeout, again: outageTimeout }
-      : { waitsFor: key, owner: request.owner, ...(request.timeout !== undefined && { limit: request.timeout }) }
+      : {
+          waitsFor: key,
+          wants: request.wants,
+          owner: request.owner,
+          ...(request.timeout !== undefined && { limit: request.timeout }),
+        }
     const open = this.#promises.begin(`lock ${key}`, client, this.timeline.now, terms)
     this.trace.note(client.process.name, () => `asks ${JSON.stringify({ ...call, at: undefined })}`)
     const timer =

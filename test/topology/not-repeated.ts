@@ -7,8 +7,16 @@ export interface Exception {
 }
 
 const single = ['standalone', 'tls', 'acl']
+/** Where scripts and messages differ. */
+const byScripts = ['standalone', 'cluster']
+const aboveConnections =
+  'It is about what the client does with its options, its timers and answers, whichever connection these came over; it waits most of ' +
+  'its time. How connections are made, lost and refused, all topologies have in other files, renewal and options on the way.'
 
 export const notRepeated: readonly Exception[] = [
+  { file: 'test/contract/client-options.test.ts', on: byScripts, because: aboveConnections },
+  { file: 'test/contract/putting-off.test.ts', on: byScripts, because: aboveConnections },
+  { file: 'test/contract/renewal.test.ts', on: byScripts, because: aboveConnections },
   {
     file: 'test/contract/kinds.test.ts',
     on: ['standalone', 'cluster', 'sentinel', 'tls'],

@@ -1,0 +1,223 @@
+/** Semaphores of several permits: one release lets several in, one message tells of several grants, one key has all deadlines. */
+import { describe, expect, test } from 'vitest'
+import type { Lease, Lock, LockClient } from '../../src/index.ts'
+import type { KeyedLock } from '../../src/lock.ts'
+import type { SemaphoreOptions } from '../../src/options.ts'
+import { outcomeOf, within } from '../kit/outcomes.ts'
+import { Peer } from '../kit/peer.ts'
+import { clientBehindProxy } from '../kit/proxies.ts'
+import { client, freshKey, plainRedis, redisUrl } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
+
+/** No heartbeat and no lapse can repair anything in the time of a test. */
+const patient = { waiterTtl: 60_000, lease: 60_000 }
+
+/** Calls of `lock` that are queued one after the other. */
+async function queued(
+  semaphore: Lock<SemaphoreOptions>,
+  calls: readonly SemaphoreOptions[],
+): Promise<Promise<Lease>[]> {
+  const waits: Promise<Lease>[] = []
+  const before = (await semaphore.inspect()).waiters.length
+  for (const options of calls) {
+    waits.push(semaphore.lock({ fair: true, ...options }))
+    await eventually(async () => (await semaphore.inspect()).waiters.length === before + waits.length)
+  }
+  return waits
+}
+
+/** Nobody holds or waits, as the scripts see it: everything can be had at once. */
+async function allFree(locks: LockClient, key: string, permits: number): Promise<void> {
+  const semaphore = locks.semaphore(key, permits)
+  const all = await eventually(() => semaphore.tryLock({ permits }))
+  expect(await semaphore.inspect()).toMatchObject({ taken: permits, holds: 1, waiters: [] })
+  expect(await all?.release()).toBe(true)
+}
+
+/** A holder of everything, and a client with a proxy of which so many wait, one after the other. */
+async function scene(permits: number, waiters: readonly SemaphoreOptions[]) {
+  const key = freshKey()
+  const { locks, proxy } = await clientBehindProxy(patient)
+  const holder = client(patient)
+  const held = await holder.semaphore(key, permits).lock({ permits })
+  const waits = await queued(locks.semaphore(key, permits), waiters)
+  return { key, locks, proxy, holder, held, waits }
+}
+
+const tokensOf = (leases: readonly Lease[]) => leases.map(({ fencingToken }) => fencingToken)
+const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b) => a - b)
+
+describe('one release lets several waiters of another client in, by one message', () => {
+  // Break: `const held = this.local.hold(id) !== undefined` to `const held = false` in src/locks.ts: the second telling gives back what
+  // is held.
+  test('that comes twice: I1 I2 I5, each is granted once, in the order of the queue', async () => {
+    const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, {}, {}])
+    const message = proxy.rule({ direction: 'down', name: 'handoff' }, 'twice')
+    await held.release()
+    const leases = await within(1_000, Promise.all(waits))
+    expect(message.count).toBe(1)
+    expect(tokensOf(leases)).toEqual(rising(tokensOf(leases)))
+    await sleep(50)
+    expect(await holder.semaphore(key, 3).inspect()).toMatchObject({ taken: 3, holds: 3 })
+    for (const lease of leases) expect(await lease.release()).toBe(true)
+    expect(locks.stats()).toMatchObject({ acquired: 4, lost: 0 })
+    await allFree(holder, key, 3)
+  })
+
+  // Break: `if records[at] then` to `if records[at] and at == 1 then` in lua/permits/tend.lua: the heartbeat finds the first one only.
+  test('that is lost: I4, one heartbeat finds all of them', async () => {
+    const key = freshKey()
+    const waiterTtl = 1_800
+    const { locks, proxy } = await clientBehindProxy({ waiterTtl })
+    const held = await client().semaphore(key, 3).lock({ permits: 3 })
+    const waits = await queued(locks.semaphore(key, 3), [{}, {}, {}])
+    const lost = proxy.rule({ direction: 'down', name: 'handoff' }, 'drop')
+    await held.release()
+    const leases = await within(waiterTtl / 3 + 300, Promise.all(waits))
+    expect(lost.count).toBe(1)
+    for (const lease of leases) expect(await lease.release()).toBe(true)
+    await allFree(client(), key, 3)
+  })
+
+  // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts and
+  // `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts: what the
+  // one that is gone was to have stays with nobody.
+  test('that comes when one of them has given up: I4 I7, its permit goes on, the others have theirs', async () => {
+    const controller = new AbortController()
+    const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { signal: controller.signal }, {}])
+    const [first, gone, third] = waits as [Promise<Lease>, Promise<Lease>, Promise<Lease>]
+    const [next] = await queued(holder.semaphore(key, 3), [{}])
+    const message = proxy.rule({ direction: 'down', name: 'handoff' }, 'hold')
+    await held.release()
+    await message.happened
+    controller.abort(new Error('no longer'))
+    expect((await outcomeOf(gone)).error?.message).toBe('no longer')
+    const granted = await within(1_000, next!)
+    message.lift()
+    const leases = await within(1_000, Promise.all([first, third]))
+    await sleep(50)
+    expect(await holder.semaphore(key, 3).inspect()).toMatchObject({ taken: 3, holds: 3 })
+    for (const lease of [...leases, granted]) expect(await lease.release()).toBe(true)
+    expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0, lost: 0 })
+    await allFree(holder, key, 3)
+  })
+
+  // Break: `taken = taken - claim:match(WANTS, TERMS_AT)` away in lua/shared/admit.lua: nobody has what the deaf ones were to have.
+  test('that nobody hears: I3 I4, they are passed over, join again with their tickets, and are served first', async () => {
+    const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { permits: 2 }])
+    const [large, last] = await queued(holder.semaphore(key, 3), [{ permits: 3 }, { permits: 3 }])
+    const reconnect = proxy.rule({ direction: 'up', name: 'subscribe' }, 'hold')
+    proxy.cut('messages')
+    await eventually(async () => {
+      const counts = (await plainRedis().pubsub('NUMSUB', `lock:inbox:${held.id.slice(0, 12)}`)) as unknown[]
+      return counts.length === 2
+    })
+    await eventually(async () => {
+      const inboxes = (await plainRedis().pubsub('CHANNELS', 'lock:inbox:*')) as string[]
+      const ids = (await holder.semaphore(key, 3).inspect()).waiters.map(({ id }) => id.slice(0, 12))
+      return !inboxes.includes(`lock:inbox:${ids[0]}`)
+    })
+    await held.release()
+    const lease = await within(1_000, large!)
+    reconnect.lift()
+    await eventually(async () => (await holder.semaphore(key, 3).inspect()).waiters.length === 3)
+    expect(await lease.release()).toBe(true)
+    const leases = await within(1_000, Promise.all(waits))
+    for (const each of leases) expect(await each.release()).toBe(true)
+    expect(await (await within(1_000, last!)).release()).toBe(true)
+    expect(locks.stats().lost).toBe(0)
+    await allFree(holder, key, 3)
+  })
+})
+
+// Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that did end the
+// hold says that it did not.
+test('the reply of a release that lets several of its own client in is lost: I4 I5, all are granted', async () => {
+  const key = freshKey()
+  const { locks, proxy } = await clientBehindProxy(patient)
+  const semaphore = locks.semaphore(key, 3)
+  const held = await semaphore.lock({ permits: 3 })
+  const waits = await queued(semaphore, [{}, {}, {}])
+  const lost = proxy.rule({ direction: 'down', name: 'release', times: 1 }, 'cut')
+  expect(await within(3_000, held.release())).toBe(true)
+  const leases = await within(3_000, Promise.all(waits))
+  expect(lost.count).toBe(1)
+  expect(tokensOf(leases)).toEqual(rising(tokensOf(leases)))
+  for (const lease of leases) expect(await lease.release()).toBe(true)
+  await allFree(client(), key, 3)
+})
+
+// Break: `if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end` away in lua/permits/force-release.lua: the
+// second execution takes them from the next ones as well.
+test('the reply of a forced release is lost: I5 I8, it takes the permits from those who held them, and from nobody else', async () => {
+  const key = freshKey()
+  const { locks, proxy } = await clientBehindProxy(patient)
+  const [holder, other] = [client(patient), client(patient)]
+  const held = [await holder.semaphore(key, 3).lock(), await holder.semaphore(key, 3).lock({ permits: 2 })]
+  const waits = await queued(other.semaphore(key, 3), [{}, { permits: 2 }])
+  const lost = proxy.rule({ direction: 'down', name: 'forceRelease', times: 2 }, 'cut')
+  const { calls } = locks.semaphore(key, 3) as KeyedLock
+  expect(await within(3_000, calls.inspection(key).forceRelease(key))).toBe(true)
+  expect(lost.count).toBe(2)
+  const leases = await within(1_000, Promise.all(waits))
+  await eventually(() => held.every(({ signal }) => signal.aborted))
+  await sleep(50)
+  expect(await other.semaphore(key, 3).inspect()).toMatchObject({ taken: 3, holds: 2 })
+  for (const lease of leases) expect(await lease.release()).toBe(true)
+  await allFree(other, key, 3)
+})
+
+// Break: `taken = taken - record:match(WANTS, RECORD_TERMS_AT)` to `taken = taken - 1` in lua/shared/lapse.lua: the rest of
+// what the dead had is never free.
+test('SIGKILL of a process that holds several, and stands in the queue for more: I1 I3 I4, they are free when its lease ends', async () => {
+  const key = freshKey()
+  const lease = 1_200
+  const peer = await Peer.start({ ...patient, lease }, redisUrl(), 'semaphore')
+  const other = client({ ...patient, waiterTtl: 1_500 })
+  const semaphore = other.semaphore(key, 5)
+  const held = await semaphore.lock({ permits: 2 })
+  await peer.permits(key, 5, { permits: 2, lease })
+  await peer.permits(key, 5, { permits: 1, lease })
+  const waits = await queued(semaphore, [{ permits: 4 }, { permits: 1 }])
+  await peer.kill()
+  expect(await held.release()).toBe(true)
+  await sleep(100)
+  expect((await semaphore.inspect()).waiters).toHaveLength(2)
+  const leases = await within(lease + 1_500 / 3 + 500, Promise.all(waits))
+  expect(tokensOf(leases)).toEqual(rising(tokensOf(leases)))
+  for (const each of leases) expect(await each.release()).toBe(true)
+  await allFree(other, key, 5)
+})
+
+// Break: `if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then` to `if usual then` in lua/permits/acquire.lua: what
+// the dead had stays taken for as long as anybody holds.
+test('the deadlines are lost, and who held is dead: I4, its permits come back while others come and go', async () => {
+  const key = freshKey()
+  const other = client(patient)
+  const semaphore = other.semaphore(key, 3)
+  const peer = await Peer.start(patient)
+  await peer.permits(key, 3, { permits: 2 })
+  await peer.kill()
+  await plainRedis().del(`lock:%semaphore/{${key}}:deadlines`)
+  const busy = await semaphore.lock()
+  const rest = await within(1_000, semaphore.lock({ permits: 2 }))
+  for (const lease of [busy, rest]) expect(await lease.release()).toBe(true)
+  await allFree(other, key, 3)
+})
+
+// Break: `redis.call('UNLINK', deadlines)` to `local kept = 1` in lua/shared/lapse.lua: those who wait are told that a lease is over that is
+// nobody's, and ask every few ms.
+test('the lock is lost, and its deadlines are not: I9, who waits then asks no more often than otherwise', async () => {
+  const key = freshKey()
+  const { locks, proxy } = await clientBehindProxy(patient)
+  const other = client(patient)
+  await other.semaphore(key, 1).lock({ lease: 20_000 })
+  await plainRedis().del(`lock:%semaphore/{${key}}`)
+  const held = await other.semaphore(key, 1).lock()
+  const asked = proxy.rule({ direction: 'up', name: 'tend' }, { delay: 0 })
+  const [wait] = await queued(locks.semaphore(key, 1), [{}])
+  await sleep(300)
+  expect(asked.count).toBeLessThan(5)
+  expect(await held.release()).toBe(true)
+  expect(await (await within(1_000, wait!)).release()).toBe(true)
+})

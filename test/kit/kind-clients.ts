@@ -1,0 +1,56 @@
+/**
+ * Clients whose calls by key are those on locks of another kind, of which each behaves as a mutex. There is no
+ * other way to make one, in this process or in a child; so nothing here knows of the test runner.
+ */
+
+import { about } from '../../src/errors.ts'
+import { type Lease, LockClient, type LockOptions, type LockState } from '../../src/index.ts'
+import type { KeyedLock } from '../../src/lock.ts'
+
+type Fn<T> = (lease: Lease) => T | PromiseLike<T>
+
+abstract class KindClient extends LockClient {
+  abstract lockOf(key: string): KeyedLock
+
+  override lock(key: string, options?: LockOptions): Promise<Lease> {
+    return this.lockOf(key).lock(options)
+  }
+
+  override tryLock(key: string, options?: LockOptions): Promise<Lease | null> {
+    return this.lockOf(key).tryLock(options)
+  }
+
+  override using<T>(key: string, ...args: [Fn<T>] | [LockOptions, Fn<T>]): Promise<T> {
+    return this.lockOf(key).using(...args)
+  }
+
+  override inspect(key: string): Promise<LockState> {
+    return this.lockOf(key).inspect()
+  }
+
+  override async isLocked(key: string): Promise<boolean> {
+    return about(key, this.lockOf(key).calls.inspection(key).isLocked(key))
+  }
+
+  override async forceRelease(key: string): Promise<boolean> {
+    return about(key, this.lockOf(key).calls.inspection(key).forceRelease(key))
+  }
+}
+
+/** Semaphores of one permit. */
+class SemaphoreClient extends KindClient {
+  lockOf(key: string): KeyedLock {
+    return this.semaphore(key, 1) as KeyedLock
+  }
+}
+
+/** Those who write. */
+class WriterClient extends KindClient {
+  lockOf(key: string): KeyedLock {
+    return this.readWrite(key).write as KeyedLock
+  }
+}
+
+/** By what stands in the names of their keys. */
+export const kindClients = { mutex: LockClient, semaphore: SemaphoreClient, readWrite: WriterClient }
+export type KindName = keyof typeof kindClients
