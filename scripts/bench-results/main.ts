@@ -6,7 +6,7 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Results } from '../../benchmarks/contract.ts'
-import { section, summary } from './section.ts'
+import { section, sectionOfKind, summary } from './section.ts'
 
 const root = new URL('../../', import.meta.url)
 const begin = '<!-- from benchmarks/results by scripts/bench-results -->\n'
@@ -14,7 +14,13 @@ const end = '<!-- end of results -->\n'
 
 /** What stands between the marks of each page. */
 const pages = {
-  'docs/benchmarks.md': () => section(read('all.json'), read('rtt-1.json'), repetitions()),
+  'docs/benchmarks.md': () =>
+    [
+      section(read('all.json'), read('rtt-1.json'), repetitions()),
+      sectionOfKind('Semaphores', 'semaphores.json', read('semaphores.json')),
+      sectionOfKind('Semaphore and mutex, seven rounds', 'semaphore-and-mutex.json', read('semaphore-and-mutex.json')),
+      sectionOfKind('Read-write locks', 'read-write.json', read('read-write.json')),
+    ].join('\n'),
   'README.md': () => summary(read('all.json')),
 } as const
 

@@ -101,19 +101,12 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
   ].join('\n')
 }
 
-/** A run of semaphores and read-write locks by itself. */
-export function otherKindsSection(file: string, results: Results): string {
-  return [
-    '### Semaphores and read-write locks',
-    '',
-    run(file, results),
-    '',
-    reach(otherKinds, results, []),
-    '',
-    ...ordered(results)
-      .filter(scenario => lockOf(scenario) !== 'mutex')
-      .flatMap(scenario => table(results, scenario).map(line => line.replace(/^###/, '####'))),
-  ].join('\n')
+/** A run about another kind of lock. */
+export function sectionOfKind(title: string, file: string, results: Results): string {
+  const goals = otherKinds.filter(goal => verdict(goal, results, []) !== 'not measured')
+  const own = ordered(results).filter(scenario => lockOf(scenario) !== 'mutex')
+  const tables = own.flatMap(scenario => table(results, scenario)).map(line => line.replace(/^###/, '####'))
+  return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')
 }
 
 /** For those who read a few tables. */
