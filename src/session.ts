@@ -34,6 +34,8 @@ export class Session {
   /** The kinds in use, and the locks of each. */
   readonly #kinds: Calling[] = []
   readonly #all: Locks[] = []
+  /** How the names of locks begin that two of them are sides of; undefined: there are none. */
+  #sides: string | undefined
   /** From the call of `close` on. */
   readonly #drain: Drain
   /** Why there is no connection; undefined: it has not been made yet. */
@@ -66,10 +68,12 @@ export class Session {
         }
       },
       unlocked: (lock, by) => {
-        // Of our own releases the reply tells; but only that kind whose lock it was, and not the other side of a lock that has two.
-        const sides = this.#all.filter(({ keys }) => keys.keyOf(lock) !== undefined)
-        if (by === link.ids.client && sides.length < 2) return
-        for (const { acquirer, keys } of sides) acquirer.unlocked(keys.keyOf(lock) as string, by)
+        // Of our own releases the reply tells, but only that side of a lock which has released.
+        const own = by === link.ids.client
+        if (own && !this.#sides) return
+        this.#about(lock, ({ acquirer, keys }, key) => {
+          if (!own || keys.root === this.#sides) acquirer.unlocked(key, by)
+        })
       },
       entered: (lock, owner) => this.#about(lock, ({ acquirer }, key) => acquirer.entered(key, owner)),
       down: error => {
@@ -115,6 +119,7 @@ export class Session {
     const survey = this.#survey
     const made = this.#make(kind)
     const locks = new Locks(this.#host, made.kind, made.keys)
+    if (this.#all.some(({ keys }) => keys.root === made.keys.root)) this.#sides = made.keys.root
     this.#kinds.push(kind)
     this.#all.push(locks)
     survey.need(this.#kinds)

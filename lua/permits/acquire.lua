@@ -14,6 +14,7 @@
 --   mode?       string  'queue': join the queue if refused
 -- Replies
 --   granted     token: so much was free. Token, ttl ms: an earlier call with this id has got it
+--   succeeded   token: the end of a lease has made room
 --   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), bytes of a holder's owner (and "/", of how many permits it wanted some, where the claim says another number), its owner and label
 --   unfinished  neither yet: so many waiters or lapsed holds were passed over that the server had to do something else first; ask again
 -- Invariants: I1 I2 I3 I4 I5
@@ -52,6 +53,7 @@ if record then
   end
 end
 
+local granted = word == 'expiry' and 'succeeded ' or 'granted '
 local leftBehind = false
 if clock == NO_CLOCK then
   -- include: remains
@@ -78,7 +80,7 @@ end
 if queued then
   -- include: admit { by = nil, mine = id, asks = line }
   for i = 1, #admitted, 2 do
-    if admitted[i] == claim then return 'granted ' .. admitted[i + 1] end
+    if admitted[i] == claim then return granted .. admitted[i + 1] end
   end
   if unfinished then return 'unfinished' end
 end
@@ -86,7 +88,7 @@ if not queued and taken + wants <= of + 0 then
   taken = taken + wants
   -- include: clock
   -- include: hold { token = tick }
-  return 'granted ' .. tick
+  return granted .. tick
 end
 if leftBehind and queued and mode ~= 'queue' then redis.call('HSET', lock, 'queued', queued) end
 

@@ -41,6 +41,6 @@ if found then
   redis.call('HSET', lock, 'forced', request)
 end
 -- Also where nobody is left to lose anything: what has lapsed is for those who wait.
--- include: admit { by = nil, mine = nil, asks = nil }
+-- include: admit { word = found and 'handoff' or word, by = nil, mine = nil, asks = nil }
 if not found then return 'free' end
 return (unfinished or more) and 'unfinished' or 'released'

@@ -51,6 +51,10 @@ if #joins > 0 then
 end
 -- include: admit { by = nil, mine = client, asks = line }
 if unfinished then return { 'unfinished' } end
+local ways = {}
+for i = 1, #admitted, 2 do
+  ways[admitted[i]] = word
+end
 if #admitted > 0 then records = redis.call('HMGET', lock, unpack(ids)) end
 
 local known = string.format('%.0f', math.max(clock, micros))
@@ -60,7 +64,7 @@ for i = 1, #waiters, 2 do
   local at = (i + 1) / 2
   if records[at] then
     local lives = tonumber(redis.call('ZSCORE', deadlines, ids[at]))
-    reply[#reply + 1] = { records[at]:sub(1, TOKEN_END), lives - now, 'handoff' }
+    reply[#reply + 1] = { records[at]:sub(1, TOKEN_END), lives - now, ways[waiters[i]] or 'handoff' }
   else
     -- include: position { claim = waiters[i] }
     reply[#reply + 1] = position

@@ -7,6 +7,7 @@
 -- Where nobody is left, the unfair waiters are told that there may be room.
 --
 -- Takes
+--   word        string   the first of the message
 --   by?         string   the client that has released, and needs no telling; absent: all do
 --   mine?       string   lua/shared/told.lua
 --   asks?       ZSET     the same
@@ -52,7 +53,7 @@ while again do
     local grant = grants[client]
     local heard = 1
     if client ~= TOLD then
-      local words = 'handoff ' .. table.concat(grant.ids, ',') .. ' ' .. table.concat(grant.tokens, ',')
+      local words = word .. ' ' .. table.concat(grant.ids, ',') .. ' ' .. table.concat(grant.tokens, ',')
       heard = redis.pcall('PUBLISH', INBOX .. client, words .. ' ' .. lock)
       --[[cluster
       if heard == 0 then

@@ -14,13 +14,15 @@
 --   taken      number  without them
 -- Gives
 --   more       boolean  as many as one call may end have been; there may be others
+--   word       string   how those who are admitted now come by it: after the end of a lease, or not
 -- Constants
 --   MOST_LAPSED = 250  holds, by one call
-more = false
+more, word = false, 'handoff'
 if clock == NO_CLOCK and redis.call('EXISTS', deadlines) == 1 then redis.call('UNLINK', deadlines) end
 if taken > 0 then
   local many = redis.call('ZCOUNT', deadlines, '-inf', '(' .. now)
   if many > 0 then
+    word = 'expiry'
     local over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)
     local records = redis.call('HMGET', lock, unpack(over))
     for i = 1, #over do

@@ -21,5 +21,6 @@
 --   unfinished  boolean  the next call has to go on
 --   heard       number   lua/shared/admit.lua
 -- include: lapse
--- include: admit
+-- A release is what makes room, whatever has lapsed besides.
+-- include: admit { word = by and 'handoff' or word }
 unfinished = unfinished or more

@@ -87,7 +87,7 @@ describe('a request arrives after its client has gone on', () => {
   // Break: `now + claim:match(LEASE, TERMS_AT)` to `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua: the same.
   test.each(kinds)(
     'an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease ($kind)',
-    async ({ kind, client, clientBehindProxy }) => {
+    async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const lease = 800
       const { locks, proxy } = await clientBehindProxy()
@@ -104,7 +104,7 @@ describe('a request arrives after its client has gone on', () => {
       late.lift()
       await eventually(async () => (await looking.inspect(key)).locked)
       const next = await within(lease + 500, looking.lock(key))
-      expect(next.via).toBe(kind === 'mutex' ? 'expiry' : 'wakeup')
+      expect(next.via).toBe('expiry')
       expect(await next.release()).toBe(true)
       expect(locks.stats()).toMatchObject({ holding: 0, waiting: 0 })
     },

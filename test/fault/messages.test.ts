@@ -137,7 +137,7 @@ describe('a grant comes late', () => {
   // Break: `token > (this.refusal?.clock ?? 0)` to `true` in src/local/waiter.ts: two hold.
   test.each(kinds)(
     'after it has lapsed, another holds, and its waiter has joined again: I1, it is not believed ($kind)',
-    async ({ kind, client, clientBehindProxy, nameOf }) => {
+    async ({ client, clientBehindProxy, nameOf }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
       const [holder, other] = [client(patient), client(patient)]
@@ -150,7 +150,7 @@ describe('a grant comes late', () => {
       await message.happened
       const { fencingToken } = await holder.inspect(key)
       const lease = await within(3_000, other.lock(key))
-      expect(lease.via).toBe(kind === 'mutex' ? 'expiry' : 'wakeup')
+      expect(lease.via).toBe('expiry')
 
       heartbeat.lift()
       await eventually(async () => (await other.inspect(key)).waiters.length === 1)

@@ -84,7 +84,7 @@ describe('a waiter is cut off when its turn comes', () => {
   // second holder.
   test.each(kinds)(
     'I1 I4: the next has the lock after its lease; when it is back it waits on, and is granted ($kind)',
-    async ({ kind, client, clientBehindProxy }) => {
+    async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const lease = 900
       const { locks, proxy } = await clientBehindProxy()
@@ -98,7 +98,7 @@ describe('a waiter is cut off when its turn comes', () => {
       const network = partition(proxy)
       await held.release()
       const next = theirs.granted(await within(lease + waiterTtl / 3 + 500, second))
-      expect(next.via).toBe(kind === 'mutex' ? 'expiry' : 'handoff')
+      expect(next.via).toBe('expiry')
       let early = false
       void first.then(each => {
         early = mine.granted(each) && next.held

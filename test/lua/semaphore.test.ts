@@ -42,7 +42,7 @@ describe('acquire', () => {
     await semaphore.lapse(ada!)
     expect(await semaphore.acquire(cyd!)).toMatchObject({ status: 'refused' })
     expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ben!.id], queue: [] })
-    expect(heard.map(text => text.split(' ', 2))).toEqual([['handoff', ben!.id]])
+    expect(heard.map(text => text.split(' ', 2))).toEqual([['expiry', ben!.id]])
     expect(await semaphore.release(ada!)).toEqual(['ended'])
   })
 
@@ -130,7 +130,7 @@ test('I4 who asks is granted, also where nobody hears of what its client was to 
   await listening(semaphore, ben)
   await semaphore.lapse(ada)
   const first = { ...another(deaf), headStart: 60_000_000 }
-  expect(await semaphore.acquire(first, 'queue')).toMatchObject({ status: 'granted' })
+  expect(await semaphore.acquire(first, 'queue')).toMatchObject({ status: 'succeeded' })
   expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [first.id], queue: [ben.id] })
 })
 
@@ -212,7 +212,7 @@ test('tend: a missing waiter joins again with its ticket, a missed grant is foun
   expect(await semaphore.tend([ben, ticket!])).toEqual([1])
   await semaphore.lapse(ada)
   const found = await semaphore.tend([ben, ticket!])
-  expect(found).toEqual([[expect.stringMatching(/^\d{16}$/), 10_000, 'handoff']])
+  expect(found).toEqual([[expect.stringMatching(/^\d{16}$/), 10_000, 'expiry']])
   const again = await semaphore.tend([ben, ticket!])
   expect((again[0] as unknown[])[0]).toBe((found[0] as unknown[])[0])
   expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ben.id], queue: [] })
@@ -283,7 +283,7 @@ test('more lapsed holds than one call may end: who asks goes on', async () => {
   await Promise.all(holders.map(who => semaphore.lapse(who)))
   const large = asker(caller('large'), '600/600')
   const answers = [await semaphore.acquire(large), await semaphore.acquire(large), await semaphore.acquire(large)]
-  expect(answers.map(({ status }) => status)).toEqual(['unfinished', 'unfinished', 'granted'])
+  expect(answers.map(({ status }) => status)).toEqual(['unfinished', 'unfinished', 'succeeded'])
 })
 
 test('the server has the same to do for the first holder and for the ten thousandth', async () => {

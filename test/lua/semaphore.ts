@@ -57,7 +57,8 @@ export class TestSemaphore {
   async acquire(who: Asker, mode?: 'queue') {
     const { status, values } = await this.#scripts.run('acquire', this.names, { claim: claimOf(who), mode })
     const [first, second, ticket] = values.map(Number)
-    if (status === 'granted' || status === 'reentered') return { status, token: first!, ttl: second }
+    if (status === 'granted' || status === 'succeeded' || status === 'reentered')
+      return { status, token: first!, ttl: second }
     return status === 'refused' ? { status, ttl: first!, position: second!, ticket: ticket! } : { status }
   }
 

@@ -10,7 +10,7 @@ import type { Lease } from '../../src/lease/lease.ts'
 import type { Hold } from '../../src/local/hold.ts'
 import type { Loss } from '../../src/local/states.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
-import { isHeld, isReadWrite, isShared, liveHolds, takenOf, writes } from './lock-state.ts'
+import { isHeld, isReadWrite, isShared, largestOf, liveHolds, takenOf, writes } from './lock-state.ts'
 import { type Plan, READS } from './plan.ts'
 import { Runs } from './runs.ts'
 import type { Server } from './server.ts'
@@ -217,7 +217,8 @@ export class Checks implements Watcher, ClientWatcher {
 
   /** What the server records is all that clients believe in (`look`), so this bounds what they hold. */
   #fits(lock: string, { claim, state, now }: Grant): void {
-    const largest = Math.max(claim.wants![1], this.#largest.get(lock) ?? 0)
+    // One call may let in several, and writes them together.
+    const largest = Math.max(claim.wants![1], largestOf(state), this.#largest.get(lock) ?? 0)
     this.#largest.set(lock, largest)
     const taken = takenOf(state, now)
     if (taken > largest) this.#failed('I1', `with ${claim.id}, ${taken} of ${largest} are taken`)

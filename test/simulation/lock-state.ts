@@ -119,6 +119,11 @@ export function takenOf({ holders, holds }: LockState, now: number): number {
   return [...holders].reduce((sum, [id, { claim }]) => sum + (isHeld(holds, id, now) ? claim.wants![0] : 0), 0)
 }
 
+/** Of how many permits its holders have some: the largest number that one of them gave. */
+export function largestOf({ holders }: LockState): number {
+  return Math.max(...[...holders.values()].map(({ claim }) => claim.wants![1]))
+}
+
 /** `lock`: whose claim it is. */
 export function claimOf(lock: string, bytes: string): DecodedClaim {
   const claim = isShared(lock) ? decodePermitsClaim(textOf(bytes)) : decodeClaim(textOf(bytes))

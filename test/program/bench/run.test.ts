@@ -192,7 +192,8 @@ test('a scenario is only for rivals with its kind of lock, and the results say w
   const one = scenarios.find(({ name }) => name === 'semaphore-one')!
   const few = { ...one, waiters: 2, hold: 1 }
   const rivals = [batonFair, batonFairMutex, floorSet]
-  const results = await run({ ...plan, scenarios: [few], rivals, rounds: 1, url: redisUrl() }, quietly, forever)
+  const { url } = await ownServer()
+  const results = await run({ ...plan, scenarios: [few], rivals, rounds: 1, url }, quietly, forever)
   expect(results.trials.map(({ rival, outcome }) => `${rival} ${outcome}`)).toEqual([
     'baton-fair measured',
     'baton-fair-mutex measured',
@@ -213,7 +214,8 @@ test('a scenario is only for rivals with its kind of lock, and the results say w
 test('all readers run when the writer ends, by one message to each client', { timeout: slow }, async () => {
   const some = { ...scenarios.find(({ name }) => name === 'read-write-admit-1000')!, waiters: 3 }
   const rivals = [batonFair, batonUnfair, floorBroadcast]
-  const results = await run({ ...plan, scenarios: [some], rivals, rounds: 1, url: redisUrl() }, quietly, forever)
+  const { url } = await ownServer()
+  const results = await run({ ...plan, scenarios: [some], rivals, rounds: 1, url }, quietly, forever)
   for (const { figures, rival } of results.trials) {
     // Six readers, eleven times.
     expect(figures, rival).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, acquisitions: 66, messages: 2 })
