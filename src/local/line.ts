@@ -147,7 +147,11 @@ export class Line {
   }
 
   leave(waiter: WaiterRecord): void {
+    const led = this.#shared && this.head === waiter
     this.#waiters?.delete(waiter)
+    const next = led ? this.head : undefined
+    // The head may have been refused because it wanted more than was free: that says nothing of one that wants less.
+    if (next && next.claim.wants !== waiter.claim.wants) this.tryNow()
   }
 
   /** The lock may be free: the head tries as soon as it is the turn of this client. */

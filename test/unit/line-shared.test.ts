@@ -72,3 +72,17 @@ test('a wake-up during a round is used when the round is over', async () => {
   await at.kind.attempts.next.answer(at.refused())
   expect(at.kind.attempts.open.length).toBe(1)
 })
+
+test('I4 I9 where the head has given up that wanted more than was free, the next one asks; one that wants the same need not', async () => {
+  const at = new Waiting(new Shared())
+  const large = await at.parkedHead({ id: 'large', wants: '2/2' })
+  const small = await at.start({ id: 'small', wants: '1/2' })
+  await at.start({ id: 'another', wants: '1/2' })
+  at.acquirer.quit(large)
+  await settled()
+  expect(at.asking).toEqual(['small'])
+  await at.kind.attempts.next.answer(at.refused())
+  at.acquirer.quit(small)
+  await settled()
+  expect(at.asking).toEqual([])
+})

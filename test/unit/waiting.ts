@@ -31,6 +31,7 @@ interface Ask {
   owner?: string
   fairAfter?: number
   mayReenter?: boolean
+  wants?: string
 }
 
 export function localLocks(clock: Clock, channels?: FakeChannels, shared = false): LocalLocks {
@@ -75,8 +76,8 @@ export class Waiting {
 
   /** Begins to wait, and runs until it stands still. */
   async start(ask: Ask): Promise<Started> {
-    const { id, key = KEY, mode = 'line', lease = LEASE, owner = id, fairAfter, mayReenter = false } = ask
-    const claim = { key, id, owner, label: '', lease, headStart: 0 }
+    const { id, key = KEY, mode = 'line', lease = LEASE, owner = id, fairAfter, mayReenter = false, wants } = ask
+    const claim = { key, id, owner, label: '', lease, headStart: 0, wants }
     let waiter!: Waiter
     const outcome = new Promise<Granted | undefined>((resolve, reject) => {
       waiter = this.acquirer.start({ claim, mode, fairAfter, mayReenter }, end => {
