@@ -81,7 +81,7 @@ describe('all or none', () => {
     expect(error.key).toBe(c)
     expect(error.waited).toBeGreaterThanOrEqual(599)
     expect(error.holder).toBeDefined()
-    expect(await locks!.all([b, c]).tryLock({ timeout: 30 })).toBeNull()
+    expect(await locks!.all([b, c]).tryLock({ timeout: 300 })).toBeNull()
     await allFree(other!, [a, b])
     await last.release()
   })
