@@ -173,14 +173,18 @@ export class Locks<State = unknown> {
   }
 
   /**
-   * A grant by message. False: neither a waiter nor a lease has that id. A message must not end a live hold; but if its
-   * token is newer, Redis is asked.
+   * A grant by message. False: nobody wants it, so it has to go back. A message must not end a live hold; but if its token is
+   * newer, Redis is asked.
+   *
+   * An acquire whose answer was lost is sent again. Where the first sending of it reaches Redis after the hold was released, the
+   * lock is granted anew to that hold, whose client may still wait for the answer to its release, and will not release again.
    */
   granted(id: string, token: number, via: Via): boolean {
     if (this.acquirer.grantedByMessage(id, token, via)) return true
-    const held = this.local.hold(id) !== undefined
-    if (held) this.holding.doubt(id, token)
-    return held
+    const hold = this.local.hold(id)
+    if (!hold || (hold.state.is === 'releasing' && token > hold.token)) return false
+    this.holding.doubt(id, token)
+    return true
   }
 
   /** Messages may have been missed, about one key or about all. */

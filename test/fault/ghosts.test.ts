@@ -81,6 +81,38 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
+  // Break: `hold.state.is === 'releasing' && token > hold.token` to `false` in src/locks.ts: the grant is doubted, which a hold
+  // that is being released takes no notice of, and lasts until the end of its lease.
+  test.each(kinds)(
+    'a queued acquire, granted once more before the release of its first grant is answered: I4, that goes back at once ($kind)',
+    async ({ client, clientBehindProxy }) => {
+      const key = freshKey()
+      const { locks, proxy } = await clientBehindProxy(patient)
+      const [holder, next] = [client(patient), client(patient)]
+      const first = await holder.lock(key)
+      const late = proxy.rule({ direction: 'up', name: 'acquire', times: 1 }, 'sever')
+      const { lease: wait } = await park(locks, key, { fair: true })
+      expect(late.count).toBe(1)
+      await first.release()
+      const lease = await within(1_000, wait)
+      const { lease: again } = await park(holder, key, { fair: true })
+      const unanswered = proxy.rule({ direction: 'down', kind: 'commands', name: 'release' }, 'hold')
+      const released = lease.release()
+      const second = await within(1_000, again)
+      await unanswered.happened
+      late.lift()
+      await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
+      const promoted = proxy.rule({ direction: 'down', kind: 'messages', name: 'handoff' }, { delay: 0 })
+      await second.release()
+      await promoted.happened
+      await sleep(50)
+      unanswered.lift()
+      expect(await released).toBe(true)
+      expect(await (await within(1_000, next.lock(key))).release()).toBe(true)
+      await nothingLeft(plainRedis(), next, key)
+    },
+  )
+
   // Break: `stamp .. ' ' .. claim` to `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in lua/shared/grant.lua:
   // it lasts for longer than its lease. A limit: until its lease has run out, nobody can tell such a hold from a live one. (The time that it cannot exceed is what is
   // tested.)
