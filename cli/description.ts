@@ -53,15 +53,19 @@ export function namesOf({ holders }: LockState): string {
   return nameOf(first) + (others.length > 0 ? ` and ${count(others.length)} ${plural(others.length, 'other')}` : '')
 }
 
+/** What stands before a name, the name, and what stands behind it. Where there is little room, it is the name that is cut. */
+export type NamedCell = readonly [before: string, name: string, behind: string]
+
 /** Who holds it, in a cell of a table: "host:1"; of a semaphore "4/5 host:1 +2"; of a read-write lock "read host:1 +2", "write host:1". */
-export function holderCell(state: LockState): string {
+export function holderCell(state: LockState): NamedCell {
   const { kind, holders } = state
   const [first, ...others] = holders
-  const who = (first ? nameOf(first) : '–') + (others.length > 0 ? ` +${count(others.length)}` : '')
-  if (kind === 'semaphore') return `${permitsOf(state)} ${who}`
-  if (kind === 'mutex' || !first) return who
+  const name = first ? nameOf(first) : '–'
+  const behind = others.length > 0 ? ` +${count(others.length)}` : ''
+  if (kind === 'semaphore') return [`${permitsOf(state)} `, name, behind]
+  if (kind === 'mutex' || !first) return ['', name, behind]
   const writer = writerOf(state)
-  return writer ? `write ${nameOf(writer)}` : `read ${who}`
+  return writer ? ['write ', nameOf(writer), ''] : ['read ', name, behind]
 }
 
 /**

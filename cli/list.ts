@@ -38,7 +38,7 @@ function tableOf(states: readonly LockState[]): string {
   const kinds = states.some(({ kind }) => kind !== 'mutex')
   const rows = states.map(state => [
     ...(kinds ? [state.key, kindNames[state.kind]] : [state.key]),
-    holderCell(state),
+    holderCell(state).join(''),
     timeOf(heldFor(state)),
     timeOf(timeLeft(state)),
     String(state.waiters.length),

@@ -4,9 +4,9 @@
  */
 import { createLogUpdate } from 'log-update'
 import stringWidth from 'string-width'
-import type { ClientEvents, LockState } from '../src/index.ts'
+import type { ClientEvents, LockState, WaiterState } from '../src/index.ts'
 import type { Connected } from './connection.ts'
-import { heldFor, namesOf, reasonOf } from './description.ts'
+import { heldFor, nameOf, namesOf, reasonOf } from './description.ts'
 import { warn } from './failure.ts'
 import { printable } from './printable.ts'
 import { showTime, showTimeBriefly } from './times.ts'
@@ -95,18 +95,26 @@ interface Onlooker {
 
 /** In at most so many columns. Names are cut first, because a cut name still says who it is. */
 export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, columns: number): string {
-  const { position } = state.waiters.find(waiter => waiter.owner === owner) ?? {}
+  const own = state.waiters.find(waiter => waiter.owner === owner)
+  const { position } = own ?? {}
+  const writer = own && writerAhead(state, own)
   const place = position === undefined ? '' : ` (${position} of ${state.waiters.length})`
-  const held = heldFor(state)
-  const names = [printable(state.key), printable(namesOf(state))] as const
+  const held = writer ? undefined : heldFor(state)
+  const names = [printable(state.key), printable(writer ? nameOf(writer) : namesOf(state))] as const
   const around = [
     `waiting ${showTimeBriefly(waited)}${place} for `,
-    ', held by ',
+    writer ? ', behind the writer ' : ', held by ',
     held === undefined ? '' : ` for ${showTimeBriefly(held + age)}`,
   ] as const
   const room = columns - stringWidth(around.join(''))
   const [key, holder] = shared(names, Math.max(room, 2 * LEAST_NAME))
   return cut(around[0] + key + around[1] + holder + around[2], columns)
+}
+
+/** A reader does not wait for those that read, but for whoever waits to write before it. */
+function writerAhead({ holders, waiters }: LockState, { mode, position }: WaiterState): WaiterState | undefined {
+  if (mode !== 'read' || holders.some(holder => holder.mode === 'write')) return undefined
+  return waiters.find(waiter => waiter.mode === 'write' && waiter.position < position)
 }
 
 /** Both names in so many columns: the shorter one gets what it needs, up to half of them. */

@@ -32,7 +32,7 @@ export function withAsked(command: Command): Command {
   const take = new Option('--take <n>', 'how many of its permits to take (default: 1)').argParser(parseCount)
   const read = new Option('--read', 'take a read-write lock for reading: beside others that read')
   const write = new Option('--write', 'take a read-write lock for writing: alone')
-  const and = new Option('--and <key>', 'take this lock, too, and so on: all of them or none').argParser(collect)
+  const and = new Option('--and <key>', 'take this mutex, too, and so on: all of them or none').argParser(collect)
   return command
     .addOption(permits.conflicts(['read', 'write', 'and']))
     .addOption(take)

@@ -1,11 +1,11 @@
 /** A lock, its holders and its waiters as cells of a table. `time`: how times are written there. */
-import { count, holderCell, nameOf, shareOf } from '../description.ts'
+import { count, holderCell, type NamedCell, nameOf, shareOf } from '../description.ts'
 import type { SeenLock } from '../live/picture.ts'
 
 type Time = (ms: number) => string
 
 /** Name, who holds it, held for, left of the lease, length of the queue, longest wait. What is not is empty. */
-export function lockCells(lock: SeenLock, time: Time): [string, string, string, string, string, string] {
+export function lockCells(lock: SeenLock, time: Time): [string, NamedCell, string, string, string, string] {
   const { key, heldFor, timeLeft, waiters, longestWait } = lock
   return [
     key,

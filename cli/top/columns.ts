@@ -5,6 +5,7 @@
 import ansiEscapes from 'ansi-escapes'
 import cliTruncate from 'cli-truncate'
 import stringWidth from 'string-width'
+import type { NamedCell } from '../description.ts'
 import { printable } from '../printable.ts'
 
 export interface Column {
@@ -41,17 +42,23 @@ export function lay(columns: readonly Column[], width: number): Laid[] {
 }
 
 /** One row of cells, which may be anybody's text. */
-export function row(columns: readonly Laid[], cells: readonly string[]): string {
+export function row(columns: readonly Laid[], cells: readonly (string | NamedCell)[]): string {
   return columns
     .map((column, i) => ansiEscapes.cursorTo(column.at) + filled(cells[i] ?? '', column.width, column.right))
     .join(' '.repeat(GAP))
 }
 
 /** In exactly so many columns. What is long is cut in its middle: names often differ at their end. */
-function filled(text: string, width: number, right = false): string {
-  const fitting = cut(text, width, 'middle')
+function filled(cell: string | NamedCell, width: number, right = false): string {
+  const fitting = cut(typeof cell === 'string' ? cell : shortened(cell, width), width, 'middle')
   const blank = ' '.repeat(Math.max(0, width - stringWidth(fitting)))
   return right ? blank + fitting : fitting + blank
+}
+
+/** As wide as it may be, unless what is around the name is wider. */
+function shortened([before, name, behind]: NamedCell, width: number): string {
+  const room = width - stringWidth(before + behind)
+  return before + cut(name, Math.max(1, room), 'middle') + behind
 }
 
 /** Somebody's text in at most so many columns. */

@@ -49,7 +49,7 @@ export function queue(
   const table = lines.length > 0 ? [colours.bold(row(laid, titles)), ...lines] : ['  nobody is in its queue']
   return [
     colours.bold(cut(key, width, 'middle')),
-    ...factsOf(name, lock).map(line => cut(line, width, 'middle')),
+    ...factsOf(name, lock).map(line => cut(line, width, kind === 'mutex' ? 'middle' : 'end')),
     ...table,
   ]
 }
@@ -76,8 +76,8 @@ function factsOf({ kind }: LockName, lock: SeenLock | undefined): string[] {
   if (!lock) return ['  it is free', '', '']
   const { label, owner = '', locked, holds, holders, heldFor = 0, timeLeft = 0, fencingToken } = lock
   if (kind !== 'mutex') {
-    const [most, least] = holders.length > 1 ? [' at the longest', ' at the least'] : ['', '']
-    const times = `  held for ${time(heldFor)}${most}, ${time(timeLeft)} left${least}`
+    const [most, least] = holders.length > 1 ? ['up to ', 'at least '] : ['', '']
+    const times = `  held for ${most}${time(heldFor)}, ${least}${time(timeLeft)} left`
     const token = `  latest fencing token ${holders.at(-1)?.fencingToken}`
     return [`  ${sharedBy(lock)}`, ...(locked ? [times, token] : ['', ''])]
   }

@@ -24,11 +24,15 @@ export async function snapshot(at: Connected, pattern: string, order: Order, jso
     const rows = some.flatMap(lock => rowsOf(lock).map(cells => [...named(lock), ...cells]))
     return rows.length === 0 ? [] : [plainTable(['lock', ...(mixed ? ['kind'] : []), ...titles], rows)]
   }
+  const cellsOf = (lock: SeenLock) => {
+    const [, holder, ...cells] = lockCells(lock, showTime)
+    return [holder.join(''), ...cells]
+  }
   // What a waiter wants of a mutex goes without saying.
   const queued = (cells: readonly string[]) => (mixed ? [...cells] : cells.toSpliced(2, 1))
   return [
     summary(picture),
-    ...table(lockTitles, locks, lock => [lockCells(lock, showTime).slice(1)]),
+    ...table(lockTitles, locks, lock => [cellsOf(lock)]),
     ...table(holderTitles, shared, ({ holders }) => holders.map(holder => holderCells(holder, showTime))),
     ...table(queued(queueTitles), locks, ({ waiters }) => waiters.map(waiter => queued(waiterCells(waiter, showTime)))),
   ].join('\n\n')

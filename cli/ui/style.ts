@@ -79,6 +79,8 @@ main:not(.open) #locks thead th:nth-child(1) { width: 38%; }
 .named { display: flex; align-items: baseline; gap: 8px; }
 .named button { width: auto; }
 .kind { flex: none; color: var(--faint); font-size: 13px; }
+.several { display: flex; } .several bdi { min-width: 0; }
+.several span { flex: none; white-space: pre; }
 .left { display: flex; align-items: center; justify-content: flex-end; gap: 8px; }
 .bar { flex: 0 1 72px; display: inline-block; height: 6px; min-width: 24px; border-radius: 3px; background: var(--grid); overflow: hidden; }
 .bar span { display: block; height: 100%; border-radius: 3px; background: var(--rival); transform: scaleX(var(--share, 0)); transform-origin: left; }

@@ -69,11 +69,13 @@ export function openOf(picture: Picture, view: View, memory: Memory): OpenLock |
 function rowOf(lock: SeenLock, memory: Memory): Row {
   const { key, kind, heldFor, timeLeft, waiters, longestWait } = lock
   const name = shown(key)
+  const [before, holder, behind] = holderCell(lock)
   return {
     key,
     ...(kind !== 'mutex' && { kind, kindName: kindNames[kind] }),
     ...(name !== key && { name }),
-    holder: shown(holderCell(lock)),
+    holder: shown(before + holder),
+    ...(behind !== '' && { behind }),
     heldFor: heldFor === undefined ? '' : showTimeBriefly(heldFor),
     left: timeLeft === undefined ? '' : showTimeBriefly(timeLeft),
     share: memory.shareLeft(lock) ?? null,

@@ -150,6 +150,17 @@ describe('re-entry', () => {
     expect(await other!.readWrite(key).inspect()).toMatchObject({ locked: false })
   })
 
+  test('what an owner holds stands in one order for all that look, first what it writes', async () => {
+    const key = freshKey()
+    const locks = client().readWrite(key)
+    await locks.write.using({ lease: 60_000 }, async () => {
+      // Its lease ends first, and Redis has them by the ends of their leases.
+      const reading = await locks.read.lock({ lease: 30_000 })
+      expect((await locks.inspect()).holders.map(({ mode }) => mode)).toEqual(['write', 'read'])
+      await reading.release()
+    })
+  })
+
   test('a downgrade lets other readers in, and no writer', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()

@@ -10,11 +10,12 @@ import type { Lease } from '../../src/lease/lease.ts'
 import type { Hold } from '../../src/local/hold.ts'
 import type { Loss } from '../../src/local/states.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
-import { isHeld, isReadWrite, isShared, largestOf, liveHolds, takenOf, writes } from './lock-state.ts'
+import { isHeld, isReadWrite, isShared, largestOf, liveHolders, liveHolds, takenOf, writes } from './lock-state.ts'
 import { type Plan, READS } from './plan.ts'
+import { Reentries } from './reentries.ts'
 import { Runs } from './runs.ts'
 import type { Server } from './server.ts'
-import type { Grant, Watcher } from './witness.ts'
+import type { Answer, Grant, Watcher } from './witness.ts'
 
 interface Open {
   readonly hold: Hold
@@ -42,12 +43,15 @@ export class Checks implements Watcher, ClientWatcher {
   readonly #abandoned = new Set<string>()
   /** Writers that were granted a lock while a reader was queued for it, by the reader's id. */
   readonly #turns = new Map<string, number>()
+  /** Of read-write locks: the ids that write. */
+  readonly #writing = new Set<string>()
   /** The largest number that somebody who was granted permits has given, by lock. */
   readonly #largest = new Map<string, number>()
   /** Since when the server keeps something for nobody, by id. */
   #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
   readonly #runs: Runs
+  readonly reentries: Reentries
   readonly #now: () => number
 
   /** `now`: virtual ms. */
@@ -56,6 +60,7 @@ export class Checks implements Watcher, ClientWatcher {
     this.#now = now
     this.#failed = failed
     this.#runs = new Runs(failed)
+    this.reentries = new Reentries(failed)
   }
 
   get openLeases(): number {
@@ -79,16 +84,16 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   granted(lock: string, grant: Grant): void {
-    const { token, lastToken } = grant
-    const { id, owner } = grant.claim
+    const { token, lastToken, claim, state, now } = grant
+    const { id, owner } = claim
     this.#follows(lock, token)
     this.#issued(id, token)
     this.#runs.granted(id, lock, token, lastToken)
-    if (isShared(lock)) this.#fits(lock, grant)
-    else {
-      for (const open of this.#open.values()) {
-        if (open.lock === lock && open.hold.owner !== owner) this.#mayEnd(open, id)
-      }
+    if (isReadWrite(lock)) this.reentries.exclude(lock, state, now)
+    else if (isShared(lock)) this.#fits(lock, grant)
+    for (const open of this.#open.values()) {
+      if (open.lock !== lock || open.hold.owner === owner) continue
+      if (!isShared(lock) || writes(claim) || this.#writing.has(open.hold.name.id)) this.#mayEnd(open, id)
     }
     this.#inOrder(lock, grant)
     this.#queued.get(lock)?.delete(id)
@@ -97,6 +102,12 @@ export class Checks implements Watcher, ClientWatcher {
   reentered(lock: string, id: string, token: number): void {
     this.#issued(id, token)
     this.#queued.get(lock)?.delete(id)
+  }
+
+  asked(lock: string, answer: Answer): void {
+    this.reentries.asked(answer)
+    this.reentries.exclude(lock, answer.after, answer.now)
+    if (writes(answer.claim)) this.#writing.add(answer.claim.id)
   }
 
   /** Tells the server no more than it needs. */
@@ -224,7 +235,8 @@ export class Checks implements Watcher, ClientWatcher {
     if (taken > largest) this.#failed('I1', `with ${claim.id}, ${taken} of ${largest} are taken`)
   }
 
-  #inOrder(lock: string, { claim, state, now }: Grant): void {
+  #inOrder(lock: string, grant: Grant): void {
+    const { claim, state, now } = grant
     const { id } = claim
     const queued = this.#queued.get(lock)
     const own = queued?.get(id) ?? Number.POSITIVE_INFINITY
@@ -232,6 +244,7 @@ export class Checks implements Watcher, ClientWatcher {
     const ordered = (waiter: DecodedClaim) =>
       own === Number.POSITIVE_INFINITY || !isReadWrite(lock) || (writes(claim) && writes(waiter))
     if (isReadWrite(lock) && writes(claim)) this.#writersTurn(lock)
+    else if (isReadWrite(lock)) this.#readersTurn(grant, own)
     for (const { claim: waiter, ticket, liveUntil } of state.queue) {
       if (ordered(waiter) && ticket < own && liveUntil >= now && waiter.id !== id) {
         this.#failed('I3', `${id} is granted before ${waiter.id}, which is ahead in the queue`)
@@ -242,6 +255,15 @@ export class Checks implements Watcher, ClientWatcher {
       if (ticket < own && this.#clientOf(other)?.open)
         this.#failed('I3', `${id} is granted before ${other}, which waits longer`)
     }
+  }
+
+  /** A reader that has queued behind a writer is not let in beside those that read, unless a writer's turn ends with that. */
+  #readersTurn({ claim: { id }, before, state, now }: Grant, own: number): void {
+    if ([...before.holders.values()].some(({ claim }) => writes(claim))) return
+    const reads = liveHolders(before, now).find(({ claim }) => state.holders.has(claim.id))
+    const passed = state.queue.find(({ claim, ticket, liveUntil }) => writes(claim) && ticket < own && liveUntil >= now)
+    if (reads && passed)
+      this.#failed('I3', `${id} is let in beside ${reads.claim.id}, past ${passed.claim.id}, which waits to write`)
   }
 
   /** A reader that is queued waits for one writer's turn at most. */

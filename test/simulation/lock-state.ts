@@ -114,9 +114,14 @@ export function isHeld(holds: ReadonlyMap<string, number>, id: string, now: numb
   return (holds.get(id) ?? Number.NEGATIVE_INFINITY) >= now
 }
 
+/** Of a semaphore or a read-write lock: those whose lease has not lapsed. */
+export function liveHolders({ holders, holds }: LockState, now: number): Holder[] {
+  return [...holders.values()].filter(({ claim }) => isHeld(holds, claim.id, now))
+}
+
 /** How many permits live holds have together. */
-export function takenOf({ holders, holds }: LockState, now: number): number {
-  return [...holders].reduce((sum, [id, { claim }]) => sum + (isHeld(holds, id, now) ? claim.wants![0] : 0), 0)
+export function takenOf(state: LockState, now: number): number {
+  return liveHolders(state, now).reduce((sum, { claim }) => sum + claim.wants![0], 0)
 }
 
 /** Of how many permits its holders have some: the largest number that one of them gave. */

@@ -66,7 +66,15 @@ export interface Call {
   /** ms for which `lease.renew` asks in the middle of the hold. */
   readonly renew: number | undefined
   /** How the owner calls for the same lock while it holds it. */
-  readonly nested: 'once' | 'line' | 'queue' | undefined
+  readonly nested: Nested | undefined
+}
+
+export interface Nested {
+  readonly how: 'once' | 'line' | 'queue'
+  /** As of a request. */
+  readonly wants: string | undefined
+  /** ms for which it is held, which may be longer than the hold around it; undefined: it is released at once. */
+  readonly hold: number | undefined
 }
 
 export interface Fault {
@@ -112,12 +120,15 @@ export function planOf(seed: number, kind: SimulatedKind): Plan {
   return kind === 'semaphore' ? withPermits(plan, random) : withModes(plan, random)
 }
 
-/** The same history of read-write locks, whose callers have no names. */
+/** The same history of read-write locks: a hold may be inside another one of its owner, and outlive it. */
 function withModes(plan: Plan, random: Random): Plan {
   const writers = random.pick([0.1, 0.3, 0.7])
+  const mode = () => (random.chance(writers) ? WRITES : READS)
   const calls = plan.calls.map(call => {
-    const wants = random.chance(writers) ? WRITES : READS
-    return { ...call, request: { ...call.request, owner: undefined, wants }, nested: undefined }
+    const nests = random.chance(0.2)
+    const how = call.nested?.how ?? random.pick(['once', 'line', 'queue'] as const)
+    const nested: Nested = { how, wants: mode(), hold: random.pick([undefined, 0, 1, 10, 100]) }
+    return { ...call, request: { ...call.request, wants: mode() }, nested: nests ? nested : undefined }
   })
   return { ...plan, kind: 'readWrite', calls }
 }
@@ -246,6 +257,8 @@ function callOf(
       : random.pick([0, 0, 1, 10, 50, random.int(1, 400), random.int(1, 2 * settings.lease)]),
     ending: short && random.chance(0.8) ? 'release' : ending,
     renew: random.chance(0.15) ? random.pick([20, 500, 2_000]) : undefined,
-    nested: random.chance(0.1) ? random.pick(['once', 'line', 'queue'] as const) : undefined,
+    nested: random.chance(0.1)
+      ? { how: random.pick(['once', 'line', 'queue'] as const), wants: undefined, hold: undefined }
+      : undefined,
   }
 }

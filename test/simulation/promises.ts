@@ -1,7 +1,8 @@
 /** I6 and I4: every promise that a caller was given, until when it has to settle, and who waits for which lock. */
 import type { SimulatedClient } from './client.ts'
 import { isReadWrite, isShared, type LockState, liveHolds, takenOf, writes } from './lock-state.ts'
-import type { Plan } from './plan.ts'
+import { type Plan, WRITES } from './plan.ts'
+import { mayEnter } from './reentries.ts'
 import type { Server } from './server.ts'
 
 /** Timers are late by up to 1 ms, and some ends are two timers away; a clock may run slow by 0.1 %. */
@@ -131,8 +132,12 @@ export class Promises {
         continue
       }
       const held = liveHolds(state, server.now).length > 0
-      this.#lookForOutsiders(now, waiting, held ? state.holder?.claim.owner : undefined)
       const lock = first.client.lockOf(key)
+      this.#lookForOutsiders(now, waiting, ({ owner, wants }) => {
+        if (owner === undefined) return false
+        if (isReadWrite(lock)) return mayEnter(state, owner, wants === WRITES, server.now)
+        return held && state.holder?.claim.owner === owner
+      })
       const shared = isShared(lock)
       if (shared ? !isEnabled(state, waiting, server.now, isReadWrite(lock)) : held) {
         this.#idleSince.delete(key)
@@ -157,20 +162,20 @@ export class Promises {
   }
 
   /** An owner with a name holds the lock, and its other calls have to enter as soon as its next holder would after a release. */
-  #lookForOutsiders(now: number, waiting: readonly Open[], holder: string | undefined): void {
+  #lookForOutsiders(now: number, waiting: readonly Open[], enters: (open: Open) => boolean): void {
     const bound = Math.min(this.#plan.bound, this.#plan.prompt)
     for (const open of waiting) {
-      if (holder === undefined || open.owner !== holder) {
+      if (!enters(open)) {
         this.#outsideSince.delete(open)
         continue
       }
       const since = Math.max(this.#outsideSince.get(open) ?? now, this.#plan.calm)
       this.#outsideSince.set(open, since)
       if (now - since > bound) {
-        const { what, client } = open
+        const { what, client, owner } = open
         this.#failed(
           'I4',
-          `${holder} holds since ${since.toFixed(3)}, and ${what} of ${client.process.name} by it waits`,
+          `${owner} holds since ${since.toFixed(3)}, and ${what} of ${client.process.name} by it waits`,
         )
       }
     }

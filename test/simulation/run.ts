@@ -13,6 +13,9 @@ export interface Result {
   readonly events: number
   /** Leases that had their lock from another one of their client. */
   readonly handedOn: number
+  /** Of read-write locks: how often an owner that held entered again, and was told that it would wait for itself. */
+  readonly reentered: number
+  readonly deadlocks: number
   readonly seconds: number
   /** The first seed that failed, and how. */
   readonly failed: { readonly seed: number; readonly failure: string } | undefined
@@ -26,7 +29,7 @@ export async function runAll(
 ): Promise<Result> {
   const begun = performance.now()
   const passed = () => (performance.now() - begun) / 1000
-  let [histories, events, handedOn] = [0, 0, 0]
+  const sums = { histories: 0, events: 0, handedOn: 0, reentered: 0, deadlocks: 0 }
   let worlds: World[] = []
   let failed: Result['failed']
   await quietly(async () => {
@@ -40,9 +43,11 @@ export async function runAll(
       const running = await turn(worlds)
       for (const world of worlds) {
         if (running.includes(world)) continue
-        histories += 1
-        events += world.timeline.count
-        handedOn += world.handedOn
+        sums.histories += 1
+        sums.events += world.timeline.count
+        sums.handedOn += world.handedOn
+        sums.reentered += world.reentered
+        sums.deadlocks += world.deadlocks
         if (world.failure !== undefined && (!failed || world.seed < failed.seed)) {
           failed = { seed: world.seed, failure: world.failure }
         }
@@ -50,7 +55,7 @@ export async function runAll(
       worlds = running
     }
   })
-  return { histories, events, handedOn, seconds: passed(), failed }
+  return { ...sums, seconds: passed(), failed }
 }
 
 /** The same history once more, with its trace. */

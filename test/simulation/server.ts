@@ -106,7 +106,7 @@ export class Server {
     for (const [i, lock] of locks.entries()) {
       const after = readLock(this.#redis.keys, lock)
       this.#locks.set(lock, after)
-      witness(this.#watcher, { name, argv, lock, before: before[i]!, after, joined, now: this.now })
+      witness(this.#watcher, { name, argv, lock, before: before[i]!, after, joined, reply, now: this.now })
     }
     return reply
   }

@@ -4,7 +4,8 @@
  */
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
-import { claimOf, isHeld, isShared, type LockState } from './lock-state.ts'
+import { claimOf, isHeld, isReadWrite, isShared, type LockState } from './lock-state.ts'
+import type { Reply } from './redis/lua.ts'
 
 export type ScriptName = keyof typeof scripts
 
@@ -14,6 +15,8 @@ export interface Watcher {
   granted(lock: string, grant: Grant): void
   /** The owner has re-entered with the hold `id`, under the holder's token. */
   reentered(lock: string, id: string, token: number): void
+  /** Somebody has asked for a read-write lock, and was answered. */
+  asked(lock: string, answer: Answer): void
   /** The hold was ended by its own id. */
   dropped(id: string): void
   /** A client has recorded a hand-off: under this hold, another of its leases holds now, with this token. */
@@ -31,8 +34,20 @@ export interface Grant {
   readonly token: number
   /** The tokens after `token`, up to this one, belong to the holder's client. */
   readonly lastToken: number
-  /** The lock right after the grant. */
+  /** The lock right before and right after the grant. */
+  readonly before: LockState
   readonly state: LockState
+  /** ms by the server's clock. */
+  readonly now: number
+}
+
+/** What a request has led to. */
+export interface Answer {
+  readonly claim: DecodedClaim
+  readonly before: LockState
+  readonly after: LockState
+  /** Whether it was refused for good, because it would wait for itself. */
+  readonly deadlock: boolean
   /** ms by the server's clock. */
   readonly now: number
 }
@@ -51,6 +66,7 @@ export interface Run {
   readonly before: LockState
   readonly after: LockState
   readonly joined: readonly Joined[]
+  readonly reply: Reply
   /** ms by the server's clock. */
   readonly now: number
 }
@@ -61,18 +77,25 @@ export function witness(watcher: Watcher, run: Run): void {
   else tellOfHolder(watcher, run)
 }
 
-/** Of a semaphore: in the order of their tokens. */
+/** Of a semaphore or a read-write lock: in the order of their tokens. */
 function tellOfHolders(watcher: Watcher, run: Run): void {
   const { name, lock, before, after, now } = run
+  if (name === 'acquire' && isReadWrite(lock)) {
+    const claim = claimOf(lock, argument(run, 'claim')!)
+    watcher.asked(lock, { claim, before, after, deadlock: run.reply === 'deadlock', now })
+  }
   const isNew = (id: string) => before.holders.get(id)?.token !== after.holders.get(id)?.token
   const ended = (id: string) => before.holders.has(id) && isNew(id)
   if (name === 'release' || name === 'leave') {
     const id = argument(run, 'id')!
     if (ended(id)) watcher.dropped(id)
   } else if (name === 'forceRelease') watcher.taken([...before.holders.keys()].filter(ended))
+  // Whoever re-enters has the token of its owner's other holds.
+  const known = new Set([...before.holders.values()].map(({ token }) => token))
   const granted = [...after.holders].filter(([id]) => isNew(id)).map(([, holder]) => holder)
   for (const holder of granted.sort((a, b) => a.token - b.token)) {
-    watcher.granted(lock, { ...holder, state: after, now })
+    if (known.has(holder.token)) watcher.reentered(lock, holder.claim.id, holder.token)
+    else watcher.granted(lock, { ...holder, before, state: after, now })
   }
 }
 
@@ -92,7 +115,7 @@ function tellOfHolder(watcher: Watcher, run: Run): void {
   }
   if (moved) {
     const { claim, token, lastToken } = holder
-    watcher.granted(lock, { claim, token, lastToken, state: after, now })
+    watcher.granted(lock, { claim, token, lastToken, before, state: after, now })
   } else if (name === 'acquire' && holder) {
     const { id } = claimOf(lock, argument(run, 'claim')!)
     if (isHeld(after.holds, id, now) && !isHeld(before.holds, id, now)) watcher.reentered(lock, id, holder.token)

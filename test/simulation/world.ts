@@ -29,7 +29,7 @@ import { Checks } from './checks.ts'
 import { SimulatedClient } from './client.ts'
 import { heal, type Stage, strike } from './faults.ts'
 import type { Weather } from './network.ts'
-import { type Call, type Plan, planOf, type SimulatedKind } from './plan.ts'
+import { type Call, type Nested, type Plan, planOf, READS, type SimulatedKind } from './plan.ts'
 import { Promises } from './promises.ts'
 import { Server } from './server.ts'
 import { Process, Timeline } from './timeline.ts'
@@ -89,6 +89,14 @@ export class World implements Stage {
 
   get handedOn(): number {
     return this.#checks.handedOn
+  }
+
+  get reentered(): number {
+    return this.#checks.reentries.granted
+  }
+
+  get deadlocks(): number {
+    return this.#checks.reentries.deadlocks
   }
 
   /** For Math.random, while an event of this history runs. */
@@ -165,7 +173,7 @@ export class World implements Stage {
   #use(client: SimulatedClient, lease: Lease, call: Call): void {
     const { process } = client
     const { hold, ending, renew, nested } = call
-    if (nested) this.#nest(client, lease, call)
+    if (nested) this.#nest(client, lease, call, nested)
     if (hold === undefined) return this.#release(client, lease, false)
     const use = this.#promises.begin(`use of ${lease.id}`, client, this.timeline.now)
     if (renew !== undefined) {
@@ -180,20 +188,23 @@ export class World implements Stage {
   }
 
   /** What a function called under the lock may do: it takes the same lock, as `using` would have it. */
-  #nest(client: SimulatedClient, lease: Lease, { key, request, nested }: Call): void {
+  #nest(client: SimulatedClient, lease: Lease, call: Call, { how, wants, hold }: Nested): void {
+    const { key, request } = call
     const { owner, fencingToken } = lease
-    const timeout = nested === 'once' ? 0 : undefined
-    const inner = { ...request, owner, fair: nested === 'queue', fairAfter: undefined, timeout, signal: undefined }
-    this.trace.note(client.process.name, () => `nests in ${lease.id}, ${nested}`)
-    const call = client.lock(key, inner).then(async nestedLease => {
-      if (lease.held && !this.#checks.tookAway(lease) && nestedLease?.fencingToken !== fencingToken) {
+    const timeout = how === 'once' ? 0 : undefined
+    const inner = { ...request, owner, wants, fair: how === 'queue', fairAfter: undefined, timeout, signal: undefined }
+    this.trace.note(client.process.name, () => `nests in ${lease.id}, ${how}, ${wants}`)
+    const nesting = client.lock(key, inner).then(nestedLease => {
+      // Calls of one name that wait to read may be let in together, each with a token; inside them it is the first one's.
+      const oneOfSeveral = request.owner !== undefined && request.wants === READS && nestedLease
+      const inside = oneOfSeveral || nestedLease?.fencingToken === fencingToken
+      if (lease.held && !this.#checks.tookAway(lease) && !inside) {
         this.#fail(`re-entry: ${nestedLease ? nestedLease.id : 'nobody'} is nested in ${lease.id}, which is held`)
       }
       if (!nestedLease) return
-      const told = nestedLease.release()
-      await told.catch(() => this.#checks.abandoned(nestedLease))
+      this.#use(client, nestedLease, { ...call, hold, ending: 'release', renew: undefined, nested: undefined })
     })
-    this.#watch(`nested in ${lease.id}`, client, Number.POSITIVE_INFINITY, call)
+    this.#watch(`nested in ${lease.id}`, client, Number.POSITIVE_INFINITY, nesting)
   }
 
   #release(client: SimulatedClient, lease: Lease, twice: boolean): void {

@@ -81,6 +81,7 @@ export class List {
     const lock = lockName(key, kind)
     const cells = {
       holder: made('bdi', { dir: 'ltr' }),
+      behind: made('span'),
       held: cell('held figure'),
       text: made('span'),
       bar: made('span', { class: 'bar', 'aria-hidden': 'true' }, made('span')),
@@ -95,7 +96,7 @@ export class List {
         { role: 'rowheader', scope: 'row', class: 'key' },
         kind ? made('div', { class: 'named' }, name, kindOf) : name,
       ),
-      cell('holder', cells.holder),
+      cell('holder', kind ? made('div', { class: 'several' }, cells.holder, cells.behind) : cells.holder),
       cells.held,
       cell('time figure', made('div', { class: 'left' }, cells.bar, cells.text)),
       cells.waiters,
@@ -106,10 +107,11 @@ export class List {
     mark(row, textOf(lock) === this.#open)
     return {
       element: row,
-      update({ name: shown = key, holder, heldFor, left, share, waiters, longestWait }) {
+      update({ name: shown = key, holder, behind = '', heldFor, left, share, waiters, longestWait }) {
         say(name, shown)
         name.title = shown
         say(cells.holder, holder)
+        say(cells.behind, behind)
         say(cells.held, heldFor)
         say(cells.text, left)
         drawShare(cells.bar, share)

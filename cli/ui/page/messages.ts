@@ -57,6 +57,8 @@ export interface Row extends LockName {
   /** The key for the eye. Absent: it is the key itself. */
   readonly name?: string
   readonly holder: string
+  /** What stands behind the holder, and is not cut: how many others there are. */
+  readonly behind?: string
   readonly heldFor: string
   /** Of the lease that ends first. */
   readonly left: string

@@ -60,8 +60,7 @@ export class PermitsInspection extends QueuedInspection {
       for (const waiter of page.waiters) if (!waiters.has(waiter.id)) waiters.set(waiter.id, waiter)
       for (const number of page.numbers) if (!latest || number[0] > latest[0]) latest = number
     } while (page.full || ends.length > 0)
-    // By their grants: the order of their deadlines changes with each renewal.
-    const byGrant = [...holders.values()].sort((a, b) => a.fencingToken - b.fencingToken)
+    const byGrant = [...holders.values()].sort(inOrder)
     return this.#stateOf(key, { holders: byGrant, waiters: [...waiters.values()], permits: latest?.[1] })
   }
 
@@ -110,6 +109,15 @@ export class PermitsInspection extends QueuedInspection {
     const last = deadline === undefined ? after : `${deadline} ${lastId}`
     return { holders, last, full: live.length === 2 * most, waiters, ends, numbers }
   }
+}
+
+/**
+ * By their grants, because the order of their deadlines changes with each renewal. Those of one grant, an owner's that has re-entered:
+ * first what it writes.
+ */
+function inOrder(a: HolderState, b: HolderState): number {
+  const byGrant = a.fencingToken - b.fencingToken || (b.permits ?? 0) - (a.permits ?? 0)
+  return byGrant || (a.id < b.id ? -1 : 1)
 }
 
 export function stateOfSemaphore(key: string, { holders, waiters, permits }: Found): LockState {

@@ -130,6 +130,23 @@ describe('one lock', () => {
     expect(complaints).toEqual([])
   })
 
+  test('cuts the name of the first of several holders, and not how many others there are', async () => {
+    const key = freshKey('readers')
+    const names = ['a-reader-whose-name-is-longer-than-its-column-is-wide.example.internal:31234', 'web-2']
+    for (const label of names) await client({ label }).readWrite(key).read.lock()
+    const { address } = await openSite([`${key}*`])
+    for (const width of [1_400, 420]) {
+      const { page } = await openPage(browser, address, { width })
+      await expectTexts(page, '#rows .holder', [`read ${names[0]} +1`])
+      const [cell, others] = await Promise.all(
+        ['#rows .holder', '#rows .holder span'].map(part =>
+          page.$eval(part, each => each.getBoundingClientRect().right),
+        ),
+      )
+      expect(others, `at ${width}`).toBeLessThanOrEqual(cell!)
+    }
+  })
+
   test('with several holders has all of them, and more on request, and the queue behind', async () => {
     const key = freshKey('quota')
     const semaphores = [1, 2, 3, 4, 5].map(i => client({ label: `web-${i}` }).semaphore(key, 5))

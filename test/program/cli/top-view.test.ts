@@ -179,7 +179,7 @@ describe('the screen', () => {
     const [name, facts, times, token, titles, ...rows] = lines.map(line => line.trimEnd())
     expect(name).toBe('quota')
     expect(facts).toBe('  semaphore: 3 of 5 permits taken by 2 holders, 1 waiting')
-    expect(times).toBe('  held for 1m 30s at the longest, 7s left at the least')
+    expect(times).toBe('  held for up to 1m 30s, at least 7s left')
     expect(token).toBe('  latest fencing token 995000000')
     expect(titles).toMatch(/^ +# HOLDER, WAITER +PERMITS +FOR +ENDS OWNER$/)
     expect(rows[0]).toMatch(/^ holds web-1 +2 +1m 30s +20s an owner$/)
@@ -198,6 +198,24 @@ describe('the screen', () => {
     expect(lines[6]).toMatch(/ MODE +FOR /)
     expect(lines[7]).toMatch(/^ holds someone +read +1s /)
     expect(lines[9]).toMatch(/^ +1 waiter-1 +write +4s /)
+  })
+
+  test('where it is narrow, names are cut, and neither the mode nor how many others hold it', () => {
+    const importer = 'importer.example.internal:31234'
+    const shown = picture(
+      readWriteSeen('a', [{ mode: 'write', label: importer }]),
+      readWriteSeen('b', [{ mode: 'read', label: importer }, { mode: 'read' }, { mode: 'read' }], [4_000]),
+      semaphoreSeen('c', [{ label: importer }, {}]),
+    )
+    const narrow = { columns: 40, rows: 24 }
+    const rows = shownBy({ ...firstView, order: 'key' }, shown, {}, narrow).slice(3, 6)
+    const cells = [/^> a +write im…4 +1s +20s$/, /^ {2}b +read i… \+2 +1s +20s$/, /^ {2}c +2\/5 i…4 \+1 +1s +20s$/]
+    for (const [i, cell] of cells.entries()) expect(rows[i]).toMatch(cell)
+    const open = shownBy(pressed(shown, ['down', 'return'], { ...firstView, order: 'key' }), shown, {}, narrow)
+    expect(open.slice(3, 5)).toEqual([
+      '  read-write lock: held by 3 readers, 1…',
+      '  held for up to 1s, at least 20s left',
+    ])
   })
 
   test('more holders than lines are scrolled through, and the queue behind them', () => {

@@ -32,6 +32,27 @@ test.each(Object.entries(names))('%s names, in every width', (_, [key, label]) =
   }
 })
 
+test('a reader waits for those that read only where no writer waits before it', () => {
+  const holder = {
+    id: 'h',
+    owner: 'o',
+    label: 'web-1',
+    mode: 'read',
+    fencingToken: 1_000_000,
+    ttl: 1,
+    heldFor: 40,
+  } as const
+  const waiter = (label: string, mode: 'read' | 'write', position: number) =>
+    ({ id: label, owner: label, label, mode, position, waited: 1_000, expiresIn: 1 }) as const
+  const waiters = [waiter('importer', 'write', 1), waiter('web-2', 'read', 2)]
+  const state: LockState = { key: 'prices', kind: 'readWrite', locked: true, holds: 1, holders: [holder], waiters }
+  const shown = (owner: string, of = state) => waitingLine(of, { owner, waited: 1_000, age: 0 }, 100)
+  expect(shown('web-2')).toBe('waiting 1s (2 of 2) for prices, behind the writer importer')
+  expect(shown('importer')).toBe('waiting 1s (1 of 2) for prices, held by web-1 for 40ms')
+  const writing: LockState = { ...state, holders: [{ ...holder, mode: 'write' }] }
+  expect(shown('web-2', writing)).toBe('waiting 1s (2 of 2) for prices, held by web-1 for 40ms')
+})
+
 test('all of it, where there is room', () => {
   expect(line('nightly-report', 'web-1', 83_000, 100)).toBe(
     'waiting 1m 23s (1 of 2) for nightly-report, held by web-1 for 1m 23s',
