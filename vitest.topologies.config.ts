@@ -1,4 +1,4 @@
-/** What breaks clusters and sentinels; then the contract suite over every topology, one project each with servers of its own. */
+/** The contract suite over every topology, one project each with servers of its own. */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { topologies } from './test/kit/topologies/index.ts'
@@ -7,7 +7,14 @@ import { notRepeated, withIoredis5 } from './test/topology/not-repeated.ts'
 /** For what asks for ioredis in the tests of a project, and in the programs that they start. */
 const ioredis5 = fileURLToPath(new URL('test/kit/ioredis-5.mjs', import.meta.url))
 
-const common = { globalSetup: 'test/kit/global-setup.ts', testTimeout: 30_000, hookTimeout: 60_000, retry: 0 }
+const common = {
+  globalSetup: 'test/kit/global-setup.ts',
+  // These tests wait nearly all of their time, for leases to end and for servers to begin: a file computes for a second of twenty.
+  maxWorkers: 8,
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+  retry: 0,
+}
 
 export default defineConfig({
   test: {
@@ -20,9 +27,6 @@ export default defineConfig({
           exclude: notRepeated.filter(({ on }) => !on.includes(name)).map(({ file }) => file),
           // A worker loads everything once for many files, which is half of what there is to compute.
           isolate: false,
-          // Most of the time these tests wait: for leases to end, for servers to begin. So more files than cores.
-          maxWorkers: 6,
-          sequence: { groupOrder: 1 },
         },
       })),
       ...Object.entries(withIoredis5).map(([name, include]) => ({
@@ -33,19 +37,8 @@ export default defineConfig({
           execArgv: ['--import', ioredis5],
           env: { NODE_OPTIONS: `--import ${ioredis5}` },
           isolate: false,
-          maxWorkers: 6,
-          sequence: { groupOrder: 1 },
         },
       })),
-      {
-        test: {
-          ...common,
-          name: 'faults',
-          include: ['test/topology/faults/*.test.ts'],
-          maxWorkers: 2,
-          sequence: { groupOrder: 0 },
-        },
-      },
     ],
     allowOnly: false,
     reporters: process.env['CI'] ? ['default', 'json'] : ['default'],

@@ -4,12 +4,13 @@
  *   npm run test:matrix
  *   npm run test:matrix -- --only 'Valkey 9' --only 'Redis 8'
  *   npm run test:matrix -- --nodes      each row on another supported Node, and the unit suite with it
+ *   npm run test:matrix -- --beside .cache/reports/test.json
+ *                                       without the server that this run of the tests had: it has run the same there
  *   npm run test:matrix -- --prepare    no tests: what they need is fetched, and kept in the cache as far as it can be
  *
  * Images and a container engine are found or made (matrix/images.ts, matrix/engine.ts). The table at the end says which
  * version each server itself gave, and the exit code is 1 unless every row passed whole.
  */
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import Table from 'cli-table3'
@@ -20,11 +21,8 @@ import { type Image, Images } from './matrix/images.ts'
 import { label, removeLeftovers } from './matrix/leftovers.ts'
 import { nodes, onNode } from './matrix/nodes.ts'
 import { type ServerRow, servers } from './matrix/servers.ts'
-import { complaintsOf, endSuites, type Outcome, runSuites, type Suite } from './suites.ts'
+import { complaintsOf, endSuites, isVersionOf, notedIn, type Outcome, runSuites, type Suite } from './suites.ts'
 import { testFilesIn } from './test-files.ts'
-
-/** Most of the time the tests wait: for leases to end, for servers to start. */
-const sideBySide = availableParallelism() + 1
 
 function suiteOf(row: ServerRow, image: Image): Suite {
   return {
@@ -76,17 +74,29 @@ function tableOf(rows: readonly ServerRow[], images: readonly Image[], outcomes:
   return `${table}`
 }
 
+/** Those with the names, all if there are none, but for the one whose version this report has. */
+async function rowsOf(only: readonly string[] | undefined, beside: string | undefined): Promise<ServerRow[]> {
+  const named = servers.filter(({ name }) => only?.includes(name) ?? true)
+  if (named.length < (only?.length ?? 1)) throw new Error(`there are ${servers.map(({ name }) => name).join(', ')}`)
+  if (beside === undefined) return named
+  const { server } = await notedIn(beside)
+  const rows = named.filter(({ name }) => !isVersionOf(name, server))
+  if (rows.length === 0) throw new Error(`${beside} is of ${server}, and no other server is left`)
+  if (rows.length < named.length) console.log(`${server} is left out: it is the server of ${beside}`)
+  return rows
+}
+
 const options = {
   only: { type: 'string', multiple: true },
+  beside: { type: 'string' },
   nodes: { type: 'boolean', default: false },
   prepare: { type: 'boolean', default: false },
   reports: { type: 'string' },
 } as const
 
 async function main(): Promise<boolean> {
-  const { only, reports, prepare, nodes: spread } = parseArgs({ options }).values
-  const rows = servers.filter(({ name }) => only?.includes(name) ?? true)
-  if (rows.length < (only?.length ?? 1)) throw new Error(`there are ${servers.map(({ name }) => name).join(', ')}`)
+  const { only, beside, reports, prepare, nodes: spread } = parseArgs({ options }).values
+  const rows = await rowsOf(only, beside)
   const begin = performance.now()
 
   const engine = await findEngine()
@@ -106,7 +116,8 @@ async function main(): Promise<boolean> {
     const plain = rows.map((row, i) => suiteOf(row, images[i]!))
     const suites = spread ? await onNodes(plain) : plain
     if (prepare) return true
-    const outcomes = await runSuites(suites, reports ?? join(await cacheFolder(process.env), 'matrix'), sideBySide)
+    // All at once: most of the time the tests wait, for leases to end and for servers to start.
+    const outcomes = await runSuites(suites, reports ?? join(await cacheFolder(process.env), 'matrix'), suites.length)
 
     const complaints = complaintsOf(
       rows.map(({ name }) => name),

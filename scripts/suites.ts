@@ -33,6 +33,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
 const suiteWithinMs = 900_000
 const tailLines = 120
+/** Test files side by side: of all suites together, and of one. What these suites do most of the time is to wait. */
+const [filesTogether, filesOfOne] = [12, 6]
 
 const running = new Set<ChildProcess>()
 
@@ -46,9 +48,10 @@ export async function runSuites(suites: readonly Suite[], folder: string, width:
   await mkdir(folder, { recursive: true })
   const outcomes: Outcome[] = []
   const pending = suites.entries()
+  const files = Math.min(filesOfOne, Math.max(1, Math.floor(filesTogether / width)))
   const worker = async () => {
     for (const [i, suite] of pending) {
-      const outcome = await runSuite(suite, folder)
+      const outcome = await runSuite(suite, folder, files)
       outcomes[i] = outcome
       const verdict = outcome.trouble ? 'FAILED' : `${outcome.passed} passed`
       console.log(`${outcome.name}: ${verdict}, ${outcome.seconds.toFixed(0)} s`)
@@ -58,7 +61,7 @@ export async function runSuites(suites: readonly Suite[], folder: string, width:
   return outcomes
 }
 
-async function runSuite(suite: Suite, folder: string): Promise<Outcome> {
+async function runSuite(suite: Suite, folder: string, files: number): Promise<Outcome> {
   const file = join(folder, fileName(suite.name))
   const [report, logFile] = [`${file}.json`, `${file}.log`]
   await rm(report, { force: true })
@@ -68,7 +71,7 @@ async function runSuite(suite: Suite, folder: string): Promise<Outcome> {
     cwd: root,
     stdio: ['ignore', log, log],
     timeout: suiteWithinMs,
-    env: { ...process.env, ...suite.env, CI: 'true', BATON_TEST_REPORT: report },
+    env: { ...process.env, ...suite.env, CI: 'true', BATON_TEST_REPORT: report, VITEST_MAX_WORKERS: `${files}` },
   })
   closeSync(log)
   running.add(child)
@@ -83,6 +86,11 @@ async function runSuite(suite: Suite, folder: string): Promise<Outcome> {
     .trimEnd()
     .split('\n')
   return { ...outcome, trouble: `${trouble}\n${told.slice(-tailLines).join('\n')}` }
+}
+
+/** What the tests of a report have noted. */
+export async function notedIn(report: string): Promise<TaskMeta> {
+  return countsOf(await readFile(report, 'utf8')).noted
 }
 
 type Counts = Pick<Outcome, 'passed' | 'failed' | 'skipped' | 'noted'>
@@ -116,10 +124,12 @@ function troubleOf({ passed, failed, skipped }: Counts, code: unknown): string |
   return code === 0 ? undefined : `the run ended with ${String(code)}`
 }
 
-/**
- * Why the wanted versions have not all passed; nothing where they have. Each has to say by itself that it is the one:
- * `Redis 7.0` says `Redis 7.0.15`.
- */
+/** `Redis 7.0.15` is a version of `Redis 7.0`. */
+export function isVersionOf(name: string, said: string | undefined): boolean {
+  return said?.startsWith(`${name}.`) ?? false
+}
+
+/** Why the wanted versions have not all passed; nothing where they have. Each has to say by itself that it is the one. */
 export function complaintsOf(
   wanted: readonly string[],
   outcomes: readonly Outcome[],
@@ -130,7 +140,7 @@ export function complaintsOf(
     if (!outcome) return [`${name}: was not run`]
     if (outcome.trouble !== undefined) return [`${name}: ${outcome.trouble}`]
     const version = said(outcome.noted)
-    return version?.startsWith(`${name}.`) ? [] : [`${name}: it was ${version ?? 'one that did not say what it is'}`]
+    return isVersionOf(name, version) ? [] : [`${name}: it was ${version ?? 'one that did not say what it is'}`]
   })
 }
 

@@ -5,13 +5,12 @@ import { type Break, breaksIn, root } from './comments.ts'
 
 /** Folders of tests, and how the test runner is told to run them. */
 const guarded = {
-  'test/fault': ['--config', 'vitest.config.ts'],
-  'test/topology/faults': ['--config', 'vitest.topologies.config.ts', '--project', 'faults'],
+  'test/fault': ['--project', 'faults'],
+  'test/topology/faults': ['--project', 'failovers'],
 }
 
 export type Folder = keyof typeof guarded
 export const folders = Object.keys(guarded) as Folder[]
-export const configs = folders.map(folder => guarded[folder][1]!)
 
 export interface Guarded {
   readonly file: string

@@ -66,13 +66,16 @@ async function redissonQueue(namespace: string, waiters: number): Promise<number
   })
 }
 
+/** For a program that ends before its fastest code would be ready, which takes a third of its processor time. */
+const briefly = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']
+
 async function open(
-  command: Command,
+  { command, args }: Command,
   setting: Pick<Setting, 'rival' | 'waiters'> & Sharing,
   processes = 1,
   namespace = `redisson-test-${randomUUID()}`,
 ): Promise<Worker[]> {
-  const workers = Array.from({ length: processes }, () => new Worker(command))
+  const workers = Array.from({ length: processes }, () => new Worker({ command, args: [...briefly, ...args] }))
   onTestFinished(async () => void (await Promise.all(workers.map(worker => worker.kill()))))
   const common = { ...setting, url: redisUrl(), namespace, processes, lease: undefined }
   await Promise.all(
