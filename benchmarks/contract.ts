@@ -9,7 +9,10 @@
  * `System.nanoTime` in Java), so those of several processes can be compared. A worker sees only its own rival's library.
  */
 
-export type LockKind = 'mutex' | 'semaphore' | 'readWrite'
+import type { Tally } from './harness/tally.ts'
+
+/** A quorum is a mutex over several independent servers. */
+export type LockKind = 'mutex' | 'semaphore' | 'readWrite' | 'quorum'
 
 /** What is asked for under a key. Without any of these, a mutex. */
 export interface Sharing {
@@ -36,6 +39,8 @@ export interface RivalClient {
    * shares one client, all waiters share it. `reading`: of a read-write lock it wants the read lock.
    */
   contender(index: number, reading: boolean): Contender | Promise<Contender>
+  /** Of a lock over several servers, where its library tells. */
+  tally?(): Tally
   close(): Promise<void>
 }
 
@@ -65,6 +70,8 @@ export interface Rival {
   readonly skips?: Readonly<Partial<Record<string, string>>>
   /** Its callers of one key may be fair and unfair: those of `asksFair` ask so, in a scenario that is mixed. */
   readonly mixes?: boolean
+  /** It does not count a server that has been up for less than this, ms: until then it is not measured on several. */
+  readonly countsServersAfter?: number
   /** Why it cannot run here (not installed, no Java); undefined: it can. */
   missing(): Promise<string | undefined>
   /** In the worker only: imports the library and connects. */
@@ -80,6 +87,10 @@ export function takesPart({ locks = ['mutex'] }: Pick<Rival, 'locks'>, scenario:
 export interface Setting extends Sharing {
   readonly rival: string
   readonly url: string
+  /** Of a quorum: the URLs of all its servers, of which `url` is the first. */
+  readonly servers?: readonly string[]
+  /** Each waiter has a client of its own. */
+  readonly apart?: boolean
   /** First part of every key of this trial: nothing of an earlier one is in the way. */
   readonly namespace: string
   readonly process: number
@@ -143,6 +154,8 @@ export interface Drained {
   /** Calls that rejected, and the text of the first of them. */
   readonly errors: number
   readonly error?: string
+  /** Of all clients of the process, since they were opened. */
+  readonly tally?: Tally
   /** User and system time of the process between start and end, in µs. */
   readonly cpu: number
 }
@@ -169,6 +182,12 @@ export interface Scenario extends Sharing {
   readonly mixed?: boolean
   /** Permits of the semaphore that another process holds meanwhile, beside those that the waiters share. */
   readonly inUse?: number
+  /** Servers of the quorum. */
+  readonly servers?: number
+  /** How many of them are frozen from the warm-up on. */
+  readonly frozen?: number
+  /** Each waiter has a client of its own, as if it were in a process of its own. */
+  readonly apart?: boolean
 }
 
 /** Which waiters of a process ask fair in a mixed scenario: every other one. */
@@ -190,12 +209,15 @@ export const measures = [
   'crossShare', // share of hand-offs that went to another process, 0..1
   'backToReleaser', // share of acquisitions that went to the waiter that released last, 0..1
   'cycleP50', // µs from asking to the return of release
+  'cycleP99',
   'waitP50', // ms
   'waitMax', // ms
   'waitMaxFair', // ms, of the fair half of a mixed crowd
   'waitMaxUnfair', // ms, of its other half
   'waitMaxReaders', // ms, of those who read
   'waitMaxWriters', // ms, of those who write
+  'attempts', // an acquisition: times that the servers of a quorum were asked
+  'secondRounds', // share of grants that took a second round trip, 0..1
   'commands', // Redis commands an acquisition, as clients sent them
   'bytes', // network bytes an acquisition, both ways, as the server counts
   'serverCpu', // µs an acquisition, of the server's process

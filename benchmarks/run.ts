@@ -1,7 +1,7 @@
 /**
  * A run: everything that is measured, in this order.
  *
- *   1. a server, the proxy where a delay is wanted, and the busy loops that keep the cores awake
+ *   1. a server, or as many as a scenario takes, the proxy where a delay is wanted, and the busy loops that keep the cores awake
  *   2. the census: each rival runs a short contended loop by itself with each kind of lock that is to be measured, which
  *      shows whether it works here at all and which commands are its own (census.ts)
  *   3. for each scenario, for each round, each rival has one trial:   A B C   A B C   A B C
@@ -12,6 +12,7 @@
  * and a server that was started for this is emptied in between.
  */
 import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../local-redis/error-message.ts'
 import {
   type LockKind,
@@ -24,11 +25,12 @@ import {
   takesPart,
 } from './contract.ts'
 import { type Census, watchCommands } from './harness/census.ts'
+import { now } from './harness/clock.ts'
 import { usage, usedByOthers } from './harness/machine.ts'
 import { type Plan, type Turn, turnsOf } from './harness/plan.ts'
 import { resultsOf } from './harness/results.ts'
 import { prepare, type Surroundings } from './harness/surroundings.ts'
-import { expected, givenUp, runTrial, skipped } from './harness/trial.ts'
+import { expected, givenUp, runTrial, skipped, unfit } from './harness/trial.ts'
 import { workerOf } from './rivals/index.ts'
 import type { ScenarioName } from './scenarios.ts'
 import { type Terms, usualLimits } from './trials/stage.ts'
@@ -51,17 +53,19 @@ const firstLooks: Readonly<Record<LockKind, Scenario>> = {
   mutex: firstLook({ lock: 'mutex' }),
   semaphore: firstLook({ lock: 'semaphore', permits: 2 }),
   readWrite: firstLook({ lock: 'readWrite', writerEvery: 4 }),
+  quorum: firstLook({ lock: 'quorum', servers: 3 }),
 }
 /** Who skips one of these skips contention altogether: it sends no more in a script than what it sends when it is alone. */
 const contended: Readonly<Record<LockKind, ScenarioName>> = {
   mutex: '2x8',
   semaphore: 'semaphore-one',
   readWrite: 'read-write-2x10',
+  quorum: 'quorum-2x8-hold5',
 }
 const censusSeconds = 0.3
 const censusWarmUp = 50
 
-function firstLook(sharing: Sharing): Scenario {
+function firstLook(sharing: Sharing & Pick<Scenario, 'servers'>): Scenario {
   return { name: 'census', title: '', kind: 'loop', processes: 2, waiters: 4, keys: 1, hold: 0, ...sharing }
 }
 
@@ -124,7 +128,9 @@ class Run {
         continue
       }
       this.listener.look(rival.name)
-      const own = this.#turns.filter(turn => turn.rival === rival)
+      const own = this.#turns.filter(
+        turn => turn.rival === rival && unfit(turn.scenario, this.around.servers) === undefined,
+      )
       for (const kind of new Set(own.map(({ scenario }) => lockOf(scenario)))) await this.#takeCensus(rival, kind)
     }
   }
@@ -132,7 +138,9 @@ class Run {
   async #takeCensus(rival: Rival, kind: LockKind): Promise<void> {
     const alone = rival.skips?.[contended[kind]] !== undefined && !rival.mixes
     const scenario: Scenario = alone ? { ...firstLooks[kind], processes: 1, waiters: 1 } : firstLooks[kind]
-    const sighting = await watchCommands(this.around.server.url)
+    if (kind === 'quorum') await this.#untilCounted(rival)
+    // Of a quorum only the first: all its servers are sent the same.
+    const sighting = await watchCommands(this.around.servers[0].url)
     try {
       const usual = await this.#terms(rival, scenario, new Map())
       const limits = { ...usual.limits, warmUp: censusWarmUp }
@@ -142,6 +150,14 @@ class Run {
     } finally {
       sighting.stop()
     }
+  }
+
+  /** Servers that were started for this have been up since a moment ago. */
+  async #untilCounted({ countsServersAfter = 0 }: Rival): Promise<void> {
+    const youngest = Math.max(...this.around.servers.map(({ since }) => since))
+    const { signal } = this
+    const left = Math.max(0, youngest + countsServersAfter - now())
+    await sleep(left, undefined, { signal }).catch(() => signal.throwIfAborted())
   }
 
   #censusOf({ rival, scenario }: Pick<Turn, 'rival' | 'scenario'>): Census | undefined {
@@ -157,6 +173,7 @@ class Run {
     return (
       this.#absent.get(rival) ??
       skipped(rival, scenario) ??
+      unfit(scenario, this.around.servers) ??
       (elsewhere ? 'it has a server of its own, which the delay does not reach' : undefined) ??
       givenUp(earlier)
     )
@@ -190,13 +207,15 @@ class Run {
   }
 
   async #terms(rival: Rival, scenario: Scenario, known: Census | undefined): Promise<Terms> {
-    const { server, proxy } = this.around
+    const { servers, urls } = this.around
+    const { servers: count = 1 } = scenario
     return {
       rival,
       scenario,
       worker: await workerOf(rival, this.plan.further),
-      server,
-      url: proxy?.url ?? server.url,
+      server: servers[0],
+      servers: servers.slice(0, count),
+      urls: urls.slice(0, count),
       namespace: `${this.#name}-${++this.#count}`,
       census: known,
       seconds: this.plan.seconds,

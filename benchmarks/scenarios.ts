@@ -113,6 +113,56 @@ const readWriteLocks = [
   },
 ] as const satisfies readonly Scenario[]
 
+const quorum = { lock: 'quorum', kind: 'loop', servers: 3, keys: 1 } as const
+/** Each waiter is a client of its own: servers then disagree about who was first, as they do where each is another process. */
+const apart = { ...quorum, processes: 2, hold: 5, apart: true } as const
+
+const quorums = [
+  {
+    ...quorum,
+    name: 'quorum-uncontended-3',
+    title: 'quorum: one caller locks and releases, 3 servers',
+    processes: 1,
+    waiters: 1,
+    hold: 0,
+  },
+  {
+    ...quorum,
+    name: 'quorum-uncontended-5',
+    title: 'quorum: one caller locks and releases, 5 servers',
+    processes: 1,
+    waiters: 1,
+    hold: 0,
+    servers: 5,
+  },
+  {
+    ...quorum,
+    name: 'quorum-frozen',
+    title: 'quorum: one caller locks and releases, 1 of 5 servers is frozen',
+    processes: 1,
+    waiters: 1,
+    hold: 0,
+    servers: 5,
+    frozen: 1,
+  },
+  {
+    ...quorum,
+    name: 'quorum-2x8-hold5',
+    title: 'quorum: 2 processes × 8 waiters, hold 5 ms, 3 servers',
+    processes: 2,
+    waiters: 8,
+    hold: 5,
+  },
+  { ...apart, name: 'quorum-split-2', title: 'quorum: 2 clients with a waiter each, hold 5 ms, 3 servers', waiters: 1 },
+  { ...apart, name: 'quorum-split-8', title: 'quorum: 8 clients with a waiter each, hold 5 ms, 3 servers', waiters: 4 },
+  {
+    ...apart,
+    name: 'quorum-split-32',
+    title: 'quorum: 32 clients with a waiter each, hold 5 ms, 3 servers',
+    waiters: 16,
+  },
+] as const satisfies readonly Scenario[]
+
 /**
  * In the order of the reports: first locks with work inside, which is what users have, and last the loops that do nothing
  * but lock; then the other kinds of lock. Every further number that a trial needs is in the file of its kind, in trials/.
@@ -214,6 +264,7 @@ export const scenarios = [
   { name: '2x1000', title: '2 × 1,000 waiters, hold 0', kind: 'loop', processes: 2, waiters: 1000, keys: 1, hold: 0 },
   ...semaphores,
   ...readWriteLocks,
+  ...quorums,
 ] as const satisfies readonly Scenario[]
 
 export type ScenarioName = (typeof scenarios)[number]['name']

@@ -45,6 +45,7 @@ Examples:
   baton bench --rtt 1 --json results.json --html results.html
 
 A lock of somebody else is measured if its package is installed in the current folder: what is missing is told at the end.
+Scenarios on several servers (quorum-…) are for a run without --url, which starts them.
 A server that you name keeps its data; what a trial has left in it is removed by the name of the trial.
 A lock that fails in a scenario, or leaves calls that never return, is not tried there again in further rounds.
 Interrupted once (Ctrl-C), it shows and writes what it has measured until then; twice, it ends at once.

@@ -1,12 +1,13 @@
 /**
- *   node main.js <host> <port> <ms each way>      says its port by IPC, and ends when the channel does
+ *   node main.js <ms each way> <host:port>…      says its ports by IPC, one a server, and ends when the channel does
  *
- * Each chunk is passed on `delay` after it came, in order. Timers of Node fire on whole milliseconds, which is as long
+ * One process for all servers, because it takes a core while anything is under way. Each chunk is passed on `delay` after it
+ * came, in order. Timers of Node fire on whole milliseconds, which is as long
  * as the delays of a local network, so while anything is under way that is due within two of them, this process spins
  * through its event loop: each turn looks at the clock and takes in what has come. While nothing is under way it
  * sleeps.
  */
-import { connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 interface Parcel {
   readonly due: number
@@ -15,7 +16,7 @@ interface Parcel {
   readonly chunk: Buffer | undefined
 }
 
-const [host = '127.0.0.1', port = '6379', each = '0'] = process.argv.slice(2)
+const [each = '0', ...servers] = process.argv.slice(2)
 const delay = Number(each)
 /** What is due sooner than this is waited for by spinning. */
 const spinning = 2
@@ -56,20 +57,24 @@ function deliver(): void {
   else setImmediate(deliver)
 }
 
-const server = createServer({ noDelay: true }, client => {
-  const upstream = connect({ host, port: Number(port), noDelay: true })
-  for (const [from, to] of [
-    [client, upstream],
-    [upstream, client],
-  ] as const) {
-    from.on('data', chunk => post(to, chunk))
-    from.on('error', () => {}) // its close follows
-    from.on('close', () => post(to, undefined))
-  }
-})
+/** Resolves with the port at which the server is reached through here. */
+function proxyOf(server: string): Promise<number> {
+  const { hostname: host, port } = new URL(`tcp://${server}`)
+  const proxy = createServer({ noDelay: true }, client => {
+    const upstream = connect({ host, port: Number(port), noDelay: true })
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      from.on('data', chunk => post(to, chunk))
+      from.on('error', () => {}) // its close follows
+      from.on('close', () => post(to, undefined))
+    }
+  })
+  return new Promise(resolve => {
+    proxy.listen(0, '127.0.0.1', 4_096, () => resolve((proxy.address() as AddressInfo).port))
+  })
+}
 
-server.listen(0, '127.0.0.1', 4_096, () => {
-  const address = server.address()
-  if (address !== null && typeof address === 'object') process.send?.(address.port)
-})
 process.on('disconnect', () => process.exit())
+process.send?.(await Promise.all(servers.map(proxyOf)))

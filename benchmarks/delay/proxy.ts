@@ -1,11 +1,11 @@
-/** The network between clients and server, as a process of its own: each way takes half of the round trip longer. */
+/** The network between clients and servers, as a process of its own: each way takes half of the round trip longer. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { loader, programFile } from '../../local-redis/package-root.ts'
 
 export interface DelayProxy {
-  /** The server's URL, by way of the proxy. */
-  readonly url: string
+  /** Of each server its URL, by way of the proxy. */
+  readonly urls: readonly string[]
   stop(): void
 }
 
@@ -13,14 +13,17 @@ const program = programFile('benchmarks/delay/main')
 const startWithin = 10_000
 
 /** `rtt` in ms, there and back. */
-export async function startDelayProxy(serverUrl: string, rtt: number): Promise<DelayProxy> {
-  const url = new URL(serverUrl)
-  const child: ChildProcess = fork(program, [url.hostname, url.port || '6379', String(rtt / 2)], {
+export async function startDelayProxy(serverUrls: readonly string[], rtt: number): Promise<DelayProxy> {
+  const urls = serverUrls.map(url => new URL(url))
+  const servers = urls.map(({ hostname, port }) => `${hostname}:${port || '6379'}`)
+  const child: ChildProcess = fork(program, [String(rtt / 2), ...servers], {
     execArgv: [...loader],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
-  const [port] = await once(child, 'message', { signal: AbortSignal.timeout(startWithin) })
-  url.hostname = '127.0.0.1'
-  url.port = String(port)
-  return { url: url.href, stop: () => void child.kill('SIGKILL') }
+  const [ports] = (await once(child, 'message', { signal: AbortSignal.timeout(startWithin) })) as [number[]]
+  for (const [i, url] of urls.entries()) {
+    url.hostname = '127.0.0.1'
+    url.port = String(ports[i])
+  }
+  return { urls: urls.map(({ href }) => href), stop: () => void child.kill('SIGKILL') }
 }

@@ -153,6 +153,14 @@ export function differences(samples: Samples, later: Float64Array, earlier: Floa
   return values.subarray(0, count)
 }
 
+/** Of all that were under way in the window: one that is longer than the window would otherwise be in none. */
+function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float64Array {
+  const values = new Float64Array(length)
+  let count = 0
+  for (let i = 0; i < length; i++) if (asked[i]! <= to && done[i]! >= from) values[count++] = done[i]! - asked[i]!
+  return values.subarray(0, count)
+}
+
 /** By nearest rank; NaN of nothing. Sorts in place. */
 export function quantile(values: Float64Array, share: number): number {
   values.sort()
@@ -197,6 +205,7 @@ export function ordinary(samples: Samples, waiters: number, window: Window, open
     crossShare: found.cross.length / found.all.length,
     backToReleaser: found.backToReleaser,
     cycleP50: quantile(differences(samples, samples.done, samples.asked, window), 0.5) * 1_000,
+    cycleP99: quantile(cyclesIn(samples, window), 0.99) * 1_000,
     waitP50: quantile(waits, 0.5),
     waitMax: quantile(everyWait, 1),
     overtaken: overtaking(samples).most,

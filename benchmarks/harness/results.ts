@@ -17,7 +17,10 @@ export async function resultsOf(
   notes: readonly string[],
 ): Promise<Results> {
   const { scenarios, rounds, seconds, rtt } = plan
-  const { server, warm } = around
+  const {
+    servers: [server],
+    warm,
+  } = around
   const rivals = await Promise.all(
     plan.rivals.map(async rival => {
       const { name, kind, fair, locks, note } = rival
@@ -46,7 +49,7 @@ export async function resultsOf(
 /** How the run was made, where that bears on its figures. */
 function remarks(
   { rivals, rounds, rtt }: Plan,
-  { warm, proxy, server }: Surroundings,
+  { warm, proxy, servers: [server] }: Surroundings,
   trials: readonly Trial[],
 ): string[] {
   const notes: string[] = []

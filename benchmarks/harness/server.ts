@@ -19,17 +19,40 @@ export interface Snapshot {
   readonly usec: ReadonlyMap<string, number>
 }
 
+/** Several servers as if they were one. */
+export function together(snapshots: readonly Snapshot[]): Snapshot {
+  const total = (of: (snapshot: Snapshot) => number) => snapshots.reduce((sum, snapshot) => sum + of(snapshot), 0)
+  const each = (of: (snapshot: Snapshot) => ReadonlyMap<string, number>) => {
+    const names = new Set(snapshots.flatMap(snapshot => [...of(snapshot).keys()]))
+    return new Map([...names].map(name => [name, total(snapshot => of(snapshot).get(name) ?? 0)]))
+  }
+  return {
+    at: total(({ at }) => at) / snapshots.length,
+    cpu: total(({ cpu }) => cpu),
+    bytes: total(({ bytes }) => bytes),
+    memory: total(({ memory }) => memory),
+    calls: each(({ calls }) => calls),
+    usec: each(({ usec }) => usec),
+  }
+}
+
 export class Server {
+  /** Monotonic ms: it has been up since then at least. */
+  readonly since = now()
+  #frozen = false
+
   private constructor(
     readonly url: string,
     readonly redis: Redis,
     readonly version: string,
     /** Started for this run: it may be emptied. */
     readonly own: boolean,
+    /** Where it was started for this run and is a process of this machine. */
+    private readonly pid: number | undefined,
   ) {}
 
   /** Rejects when it cannot be reached. */
-  static async reach(url: string, own: boolean): Promise<Server> {
+  static async reach(url: string, own: boolean, pid?: number): Promise<Server> {
     const redis = new Redis(url, { lazyConnect: true, connectTimeout: 5_000, maxRetriesPerRequest: 2 })
     let reason: Error | undefined
     redis.on('error', error => {
@@ -40,7 +63,7 @@ export class Server {
       const info = await redis.info('server')
       const [, version = '?'] = /^redis_version:(\S+)/m.exec(info) ?? []
       const [, valkey] = /^valkey_version:(\S+)/m.exec(info) ?? []
-      return new Server(url, redis, valkey ? `Valkey ${valkey}` : `Redis ${version}`, own)
+      return new Server(url, redis, valkey ? `Valkey ${valkey}` : `Redis ${version}`, own, pid)
     } catch (error) {
       redis.disconnect()
       throw reason ?? error
@@ -66,6 +89,22 @@ export class Server {
       calls,
       usec,
     }
+  }
+
+  get canFreeze(): boolean {
+    return this.pid !== undefined
+  }
+
+  /** Stops the process: connections stay, and nothing is answered until it is thawed. */
+  freeze(): void {
+    if (this.pid === undefined) throw new Error('this server is no process that can be stopped')
+    process.kill(this.pid, 'SIGSTOP')
+    this.#frozen = true
+  }
+
+  thaw(): void {
+    if (this.#frozen) process.kill(this.pid!, 'SIGCONT')
+    this.#frozen = false
   }
 
   /** Removes what a trial has left. A server that is not ours keeps everything that is not named like the trial. */

@@ -1,4 +1,4 @@
-/** What a run has around it: the server, the proxy where a delay is wanted, and the loops that keep the cores awake. */
+/** What a run has around it: servers, the proxy where a delay is wanted, and the loops that keep the cores awake. */
 import { findServerSource } from '../../local-redis/index.ts'
 import { type DelayProxy, startDelayProxy } from '../delay/proxy.ts'
 import type { Plan } from './plan.ts'
@@ -6,7 +6,10 @@ import { Server } from './server.ts'
 import { type WarmCores, warmCores } from './warm-cores.ts'
 
 export interface Surroundings {
-  readonly server: Server
+  /** As many as any scenario takes; only the first where the user has named it. */
+  readonly servers: readonly [Server, ...Server[]]
+  /** Of each server its URL for workers, which may be that of the proxy. */
+  readonly urls: readonly string[]
   readonly proxy: DelayProxy | undefined
   readonly warm: WarmCores | undefined
   stop(): Promise<void>
@@ -19,23 +22,31 @@ export async function prepare(plan: Plan, announce: (line: string) => void): Pro
     for (const end of ends.reverse()) await end()
   }
   try {
-    let { url } = plan
-    if (url === undefined) {
-      const source = await findServerSource()
-      const started = await source.start({ args: ['--maxclients', '20000'] })
-      ends.push(() => started.stop())
-      url = started.url
-      announce(`Redis: ${source.description}, started for this`)
-    } else {
-      announce(`Redis: ${new URL(url).host}, as it is`)
+    const servers: Server[] = []
+    const reach = async (...args: Parameters<typeof Server.reach>) => {
+      const server = await Server.reach(...args)
+      ends.push(() => server.close())
+      servers.push(server)
     }
-    const server = await Server.reach(url, plan.url === undefined)
-    ends.push(() => server.close())
-    const proxy = plan.rtt > 0 ? await startDelayProxy(url, plan.rtt) : undefined
+    if (plan.url === undefined) {
+      const source = await findServerSource()
+      const count = Math.max(1, ...plan.scenarios.map(({ servers = 1 }) => servers))
+      for (let i = 0; i < count; i++) {
+        const started = await source.start({ args: ['--maxclients', '20000'] })
+        ends.push(() => started.stop())
+        await reach(started.url, true, started.pid)
+      }
+      announce(`Redis: ${source.description}, ${count === 1 ? 'started' : `${count} of them started`} for this`)
+    } else {
+      announce(`Redis: ${new URL(plan.url).host}, as it is`)
+      await reach(plan.url, false)
+    }
+    const own = servers.map(({ url }) => url)
+    const proxy = plan.rtt > 0 ? await startDelayProxy(own, plan.rtt) : undefined
     ends.push(() => proxy?.stop())
     const warm = plan.warmCores ? await warmCores() : undefined
     ends.push(() => warm?.stop())
-    return { server, proxy, warm, stop }
+    return { servers: servers as [Server, ...Server[]], urls: proxy?.urls ?? own, proxy, warm, stop }
   } catch (error) {
     await stop()
     throw error

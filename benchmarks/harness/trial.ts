@@ -6,6 +6,7 @@ import { idle } from '../trials/idle.ts'
 import { loop, patience, queueUp } from '../trials/loop.ts'
 import { queue } from '../trials/queue.ts'
 import { type Findings, Stage, type Terms } from '../trials/stage.ts'
+import type { Server } from './server.ts'
 
 const kinds: Record<Scenario['kind'], (stage: Stage) => Promise<Findings>> = {
   loop,
@@ -19,7 +20,7 @@ const kinds: Record<Scenario['kind'], (stage: Stage) => Promise<Findings>> = {
 
 /** Never rejects, unless the run is interrupted. Nothing of the trial is left afterwards. */
 export async function runTrial(round: number, terms: Terms): Promise<Trial> {
-  const { rival, scenario, signal, server, namespace } = terms
+  const { rival, scenario, signal, servers, namespace } = terms
   const about = { rival: rival.name, scenario: scenario.name, round }
   const stage = await Stage.set(terms)
   try {
@@ -30,7 +31,7 @@ export async function runTrial(round: number, terms: Terms): Promise<Trial> {
     return { ...about, outcome: 'failed', reason: error instanceof Error ? error.message : String(error), figures: {} }
   } finally {
     await stage.clear()
-    await server.clear(namespace)
+    await Promise.all(servers.map(server => server.clear(namespace)))
   }
 }
 
@@ -38,6 +39,13 @@ export async function runTrial(round: number, terms: Terms): Promise<Trial> {
 export function skipped(rival: Rival, scenario: Scenario): string | undefined {
   const oneKind = scenario.mixed && !rival.mixes ? 'its callers of a key cannot be of both kinds' : undefined
   return rival.skips?.[scenario.name] ?? oneKind
+}
+
+/** Why the scenario cannot be measured on these servers. */
+export function unfit({ servers: wanted = 1, frozen = 0 }: Scenario, servers: readonly Server[]): string | undefined {
+  if (wanted > servers.length) return `it takes ${wanted} servers, which are started for a run without --url`
+  const able = servers.slice(0, wanted).every(server => server.canFreeze)
+  return frozen > 0 && !able ? 'its servers cannot be frozen: they are no processes of this machine' : undefined
 }
 
 /**

@@ -189,6 +189,44 @@ export const otherKinds: readonly Goal[] = [
   ),
 ]
 
+const modes = ['fair', 'unfair'] as const
+const single = 'baton-fair-single'
+
+/** Of a mutex over several servers, held against the fair mode of one of them. */
+export const quorum: readonly Goal[] = [
+  faults('overlaps, calls that never return, errors: quorum', ['quorum'], /^baton/, broken),
+  ...modes.flatMap(mode =>
+    ([3, 5] as const).map(servers =>
+      ratio(
+        `uncontended lock + release, p50, ${mode}, ${servers} servers`,
+        'cycleP50',
+        `quorum-uncontended-${servers}`,
+        `baton-${mode}-quorum`,
+        `baton-${mode}-single`,
+        atMost(1.35),
+      ),
+    ),
+  ),
+  ...modes.flatMap(mode => {
+    const [what, scenario, rival] = [`${mode}, 2 × 8, hold 5 ms, 3 servers`, 'quorum-2x8-hold5', `baton-${mode}-quorum`]
+    return [
+      figure(`starved waiters, ${what}`, 'starved', scenario, rival, atMost(0), 0),
+      ratio(`longest wait, ${what}`, 'waitMax', scenario, rival, single, atMost(2)),
+      ratio(`throughput, ${what}`, 'throughput', scenario, rival, single, atLeast(0.8)),
+    ]
+  }),
+  ...modes.map(mode =>
+    across(
+      `uncontended lock + release, p99, ${mode}, 1 of 5 servers frozen ÷ none`,
+      'cycleP99',
+      'quorum-frozen',
+      'quorum-uncontended-5',
+      `baton-${mode}-quorum`,
+      atMost(2),
+    ),
+  ),
+]
+
 export const delayed: readonly Goal[] = [
   handoff('fair hand-off p50, 2 × 8, hold 5 ms', '2x8-hold5', 'baton-fair', 'floor-publish', atMost(1.05)),
   handoff('fair hand-off p50, 2 × 8, hold 0', '2x8', 'baton-fair', 'floor-publish', atMost(1.05)),

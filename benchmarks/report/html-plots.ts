@@ -25,7 +25,7 @@ export function plotsOf(scenario: Scenario, entries: readonly Entry[]): Markup {
     dotPlot(entries, measure, description, second),
   )
   // Where nobody waits, nothing is shared out; and the two parts of a mixed crowd are not to have the same.
-  const shared = !['uncontended', 'mixed', 'phases'].includes(subject)
+  const shared = !['uncontended', 'mixed', 'phases', 'quorumAlone'].includes(subject)
   return markup`${handoffPlot(entries)}<div class="pair">${small}${shared && fairnessPlot(entries)}</div>`
 }
 
@@ -60,6 +60,17 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
     ['throughput', 'Of readers and writers together. More is better.'],
     ['waitMaxReaders', 'A turn of a writer, and what is left of the readers’ own. Less is better.'],
     ['waitMaxWriters', 'The turns of the writers before, and of the readers between. Less is better.'],
+    commands,
+  ],
+  quorumAlone: [
+    ['cycleP50', 'From asking to the return of release. Less is better. The short stroke: p99.', 'cycleP99'],
+    ['throughput', 'More is better.'],
+    commands,
+  ],
+  quorum: [
+    ['throughput', 'More is better, but worth little where a few waiters got most of it: see fairness.'],
+    ['waitMax', 'Less is better. The short stroke: the median wait.', 'waitP50'],
+    ['attempts', 'How often the servers were asked for each acquisition. Polls and split votes ask in vain.'],
     commands,
   ],
   admission: [

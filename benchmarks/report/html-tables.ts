@@ -67,6 +67,15 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
     ['waitMaxReaders', false],
     ['waitMaxWriters', false],
   ],
+  quorumAlone: [
+    ['cycleP50', false],
+    ['cycleP99', false],
+  ],
+  quorum: [
+    ['throughput', true],
+    ['waitMax', false],
+    ['attempts', false],
+  ],
   admission: [['admission', false]],
   burst: [['drain', false]],
   drain: [['drain', false]],

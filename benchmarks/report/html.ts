@@ -63,7 +63,7 @@ ${notMeasured(results)}</section>
 function scenarioSection(results: Results, i: number): Markup {
   const scenario = results.scenarios[i]!
   const entries = entriesOf(results, scenario)
-  const { processes, waiters, keys, hold, mixed, permits, inUse, writerEvery } = scenario
+  const { processes, waiters, keys, hold, mixed, permits, inUse, writerEvery, servers, frozen, apart } = scenario
   const many = [
     plural(processes, 'process', 'processes'),
     `${plural(waiters, 'waiter')} in each`,
@@ -73,6 +73,9 @@ function scenarioSection(results: Results, i: number): Markup {
     ...(permits ? [plural(permits, 'permit')] : []),
     ...(inUse ? [`${plural(inUse, 'permit')} in use by others`] : []),
     ...(writerEvery ? [`1 waiter in ${writerEvery} writes`] : []),
+    ...(servers ? [plural(servers, 'server')] : []),
+    ...(frozen ? [`${number(frozen)} of them frozen`] : []),
+    ...(apart ? ['a client for each waiter'] : []),
   ]
   // What takes part in a crash or an idle hour is a story, which the title tells.
   const about = ['loop', 'burst', 'drain', 'admission'].includes(scenario.kind) ? many : []

@@ -1,6 +1,7 @@
 /** The results as tables for a terminal: one a scenario, a row a rival, medians with min–max over the rounds. */
 import Table from 'cli-table3'
 import type { Measure, Results, Scenario, Trial } from '../contract.ts'
+import { batonFairSingle } from '../rivals/baton.ts'
 import { floorBroadcast, floorPublish, floorSet } from '../rivals/floors.ts'
 import { roundsOf } from './rounds.ts'
 import { type Subject, subjectOf } from './subject.ts'
@@ -33,6 +34,7 @@ const cost: Column[] = [
   { measure: 'serverCpu', head: 'server\nCPU µs' },
   { measure: 'clientCpu', head: 'client\nCPU µs' },
 ]
+const secondRounds: Column = { measure: 'secondRounds', head: 'second\nrounds', unit: 'share' }
 const fairness: Column[] = [
   { measure: 'backToReleaser', head: 'back to\nreleaser', unit: 'share' },
   { measure: 'jain', head: "Jain's\nindex" },
@@ -63,6 +65,25 @@ const columnsOf: Record<Subject, readonly Column[]> = {
     { measure: 'waitMaxWriters', head: 'longest wait\nwriters, ms', unit: 'whole' },
     { measure: 'crossP50', head: 'p50 to other\nprocess µs' },
     ...cost,
+  ],
+  quorumAlone: [
+    { measure: 'cycleP50', head: 'lock + release\np50 µs' },
+    { measure: 'cycleP50', head: '× one\nserver', over: batonFairSingle.name },
+    { measure: 'cycleP99', head: 'p99 µs' },
+    { measure: 'throughput', head: 'cycles/s', unit: 'whole' },
+    { measure: 'waitMax', head: 'longest\nwait ms' },
+    ...cost,
+    secondRounds,
+  ],
+  quorum: [
+    { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
+    { measure: 'waitMax', head: 'longest\nwait ms' },
+    { measure: 'crossP50', head: 'p50 to other\nprocess µs' },
+    { measure: 'attempts', head: 'attempts' },
+    ...cost,
+    secondRounds,
+    { measure: 'jain', head: "Jain's\nindex" },
+    { measure: 'overtaken', head: 'over-\ntaken', unit: 'whole' },
   ],
   admission: [
     { measure: 'admission', head: 'until all\nrun, ms' },

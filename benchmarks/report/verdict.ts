@@ -1,7 +1,7 @@
 /** What may be said of a goal. */
 import type { Attainment, Results } from '../contract.ts'
 import { type Goal, measured, median } from './goal.ts'
-import { delayed, otherKinds, unthrottled } from './goals.ts'
+import { delayed, otherKinds, quorum, unthrottled } from './goals.ts'
 
 /** Not steady: the run reached it, and another one on the same machine did not. */
 export type Verdict = 'reached' | 'not steady' | 'missed' | 'not measured'
@@ -16,7 +16,7 @@ export function verdict(goal: Goal, run: Results, others: readonly Results[]): V
 /** The goals that a run tells of. They are for loopback, or for a round trip of 1 ms. */
 export function attainments(run: Results): Attainment[] {
   const { rtt } = run.machine
-  const goals = rtt === 0 ? [...unthrottled, ...otherKinds] : rtt === 1 ? delayed : []
+  const goals = rtt === 0 ? [...unthrottled, ...otherKinds, ...quorum] : rtt === 1 ? [...delayed, ...quorum] : []
   return goals.flatMap(goal => {
     const found = within(goal, run)
     if (found === 'not measured') return []

@@ -2,6 +2,7 @@ import { type ClientOptions, type Lease, type Lock, LockClient, type LockOptions
 import { asksFair, type Contender, type Rival, type RivalClient, type Setting } from '../contract.ts'
 import { allBut } from '../scenarios.ts'
 
+const oneServer = 'it has one server, and that is not frozen'
 const ours = { kind: 'baton', package: undefined, runtime: 'node', missing: async () => undefined } as const
 
 export const batonFair: Rival = {
@@ -53,6 +54,25 @@ export const batonUnfairMutex: Rival = {
   fair: false,
   note: "redis-baton's mutex, unfair for ever, beside its semaphore of one permit. In place of other permits, other mutexes are held.",
   open: async setting => openMutex(setting, { fairAfter: Number.POSITIVE_INFINITY }),
+}
+
+/** What a quorum is held against, in the same round: the same lock on one of the servers. */
+export const batonFairSingle: Rival = {
+  ...ours,
+  name: 'baton-fair-single',
+  fair: true,
+  locks: ['quorum'],
+  note: "redis-baton's mutex on the first server only, fair, beside locks over several.",
+  skips: { 'quorum-frozen': oneServer },
+  open: async setting => open(setting, { fair: true }),
+}
+
+export const batonUnfairSingle: Rival = {
+  ...batonFairSingle,
+  name: 'baton-unfair-single',
+  fair: false,
+  note: "redis-baton's mutex on the first server only, unfair for ever, beside locks over several.",
+  open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
 /** Whoever is none of the waiters holds a mutex of his own. */

@@ -2,7 +2,15 @@
 import { packageRoot } from '../../local-redis/package-root.ts'
 import type { Rival } from '../contract.ts'
 import { type Command, nodeWorker } from '../harness/crew.ts'
-import { batonFair, batonFairMutex, batonMixed, batonUnfair, batonUnfairMutex } from './baton.ts'
+import {
+  batonFair,
+  batonFairMutex,
+  batonFairSingle,
+  batonMixed,
+  batonUnfair,
+  batonUnfairMutex,
+  batonUnfairSingle,
+} from './baton.ts'
 import { floorBlpop, floorBroadcast, floorPublish, floorSet } from './floors.ts'
 import { versionIn, versionOf as versionOfPackage } from './installed.ts'
 import { ioredfour } from './ioredfour.ts'
@@ -19,7 +27,18 @@ import {
   redissonVersion,
 } from './redisson.ts'
 import { redlock, redlock10ms } from './redlock.ts'
-import { redlockUniversal, redlockUniversal10ms } from './redlock-universal.ts'
+import {
+  redlockQuorum,
+  redlockQuorum10ms,
+  sesamecareRedlockQuorum,
+  sesamecareRedlockQuorum10ms,
+} from './redlock-quorum.ts'
+import {
+  redlockUniversal,
+  redlockUniversal10ms,
+  redlockUniversalQuorum,
+  redlockUniversalQuorum10ms,
+} from './redlock-universal.ts'
 import { sesamecareRedlock, sesamecareRedlock10ms } from './sesamecare-redlock.ts'
 import { simpleRedisMutex } from './simple-redis-mutex.ts'
 
@@ -30,6 +49,8 @@ export const rivals: readonly Rival[] = [
   batonMixed,
   batonFairMutex,
   batonUnfairMutex,
+  batonFairSingle,
+  batonUnfairSingle,
   floorPublish,
   floorBlpop,
   floorBroadcast,
@@ -42,6 +63,12 @@ export const rivals: readonly Rival[] = [
   sesamecareRedlock10ms,
   redlockUniversal,
   redlockUniversal10ms,
+  redlockQuorum,
+  redlockQuorum10ms,
+  sesamecareRedlockQuorum,
+  sesamecareRedlockQuorum10ms,
+  redlockUniversalQuorum,
+  redlockUniversalQuorum10ms,
   simpleRedisMutex,
   ioredfour,
   nodeRedisson,

@@ -7,32 +7,35 @@ interface Choice {
   retryDelay?: number
 }
 
-function universalWith(name: string, note: string, choice: Choice): Rival {
+type Library = typeof import('redlock-universal')
+type Lock = ReturnType<Library['createLock']>
+type Adapter = InstanceType<Library['IoredisAdapter']>
+
+/** It knows no "without end". */
+const retryAttempts = Number.MAX_SAFE_INTEGER
+
+function universalWith(
+  about: Pick<Rival, 'name' | 'note' | 'locks'>,
+  create: (library: Library, adapters: readonly Adapter[], key: string, ttl: { ttl?: number }) => Lock,
+): Rival {
   return {
-    name,
+    ...about,
     kind: 'rival',
     fair: false,
     package: 'redlock-universal',
-    note,
     runtime: 'node',
     missing: () => notInstalled('redlock-universal'),
-    async open({ url, lease }) {
-      const { createLock, IoredisAdapter } = await load<typeof import('redlock-universal')>('redlock-universal')
-      type Lock = ReturnType<typeof createLock>
-      const redis = new Redis(url)
-      const adapter = new IoredisAdapter(redis)
+    async open({ url, servers = [url], lease }) {
+      const library = await load<Library>('redlock-universal')
+      const clients = servers.map(server => new Redis(server))
+      const adapters = clients.map(client => new library.IoredisAdapter(client))
       const locks = new Map<string, Lock>()
+      let attempts = 0
       // One object a key for the whole process, as it is meant: a new one begins with a PING to look after the server.
       const lockOf = (key: string): Lock => {
         const known = locks.get(key)
         if (known) return known
-        const lock = createLock({
-          adapter,
-          key,
-          retryAttempts: Number.MAX_SAFE_INTEGER, // it knows no "without end"
-          ...(lease !== undefined && { ttl: lease }),
-          ...choice,
-        })
+        const lock = create(library, adapters, key, lease === undefined ? {} : { ttl: lease })
         locks.set(key, lock)
         return lock
       }
@@ -41,24 +44,50 @@ function universalWith(name: string, note: string, choice: Choice): Rival {
           async acquire(key) {
             const lock = lockOf(key)
             const handle = await lock.acquire()
+            attempts += handle.metadata?.attempts ?? 1
             return () => lock.release(handle)
           },
         }),
-        close: async () => void (await redis.quit()),
+        tally: () => ({ attempts, secondRounds: 0 }),
+        close: async () => void (await Promise.all(clients.map(client => client.quit()))),
       }
     },
   }
 }
 
-export const redlockUniversal = universalWith(
+function onOneServer(name: string, note: string, choice: Choice): Rival {
+  return universalWith({ name, note }, ({ createLock }, [adapter], key, ttl) =>
+    createLock({ adapter: adapter!, key, retryAttempts, ...ttl, ...choice }),
+  )
+}
+
+function overServers(name: string, note: string, choice: Pick<Choice, 'retryDelay'>): Rival {
+  return universalWith({ name, note, locks: ['quorum'] }, ({ createRedlock }, adapters, key, ttl) =>
+    createRedlock({ adapters, key, retryAttempts, ...ttl, ...choice }),
+  )
+}
+
+export const redlockUniversal = onOneServer(
   'redlock-universal',
   'createLock on one server through ioredis, its defaults: polls every 100 ms; retryAttempts without end.',
   {},
 )
 
 /** Its defaults leave a free lock unused most of the time, so it is measured with redis-semaphore's delay, too. */
-export const redlockUniversal10ms = universalWith(
+export const redlockUniversal10ms = onOneServer(
   'redlock-universal-10ms',
   'createLock on one server through ioredis, polls every 10 ms (our setting) in its "lean" mode; retryAttempts without end.',
   { retryDelay: 10, performance: 'lean' },
+)
+
+export const redlockUniversalQuorum = overServers(
+  'redlock-universal-quorum',
+  'createRedlock through ioredis, its defaults: polls every 200 ms; awaits all servers, each for up to 5 s; retryAttempts without end.',
+  {},
+)
+
+export const redlockUniversalQuorum10ms = overServers(
+  'redlock-universal-quorum-10ms',
+  'createRedlock through ioredis, polls every 10 ms (our setting); awaits all servers, each for up to 5 s; retryAttempts without end.',
+  { retryDelay: 10 },
 )

@@ -7,11 +7,12 @@ interface Library {
   default: new (clients: Redis[], settings?: Partial<Timing>) => Redlock
 }
 export interface Redlock {
-  acquire(
-    resources: string[],
-    duration: number,
-    settings: { retryCount: number },
-  ): Promise<{ release(): Promise<unknown> }>
+  acquire(resources: string[], duration: number, settings: { retryCount: number }): Promise<RedlockLease>
+}
+export interface RedlockLease {
+  /** One for each time that all servers were asked. */
+  readonly attempts: { readonly length: number }
+  release(): Promise<unknown>
 }
 export interface Timing {
   retryDelay: number
@@ -19,12 +20,12 @@ export interface Timing {
 }
 
 /** There is no default lease; this is the one of the READMEs. */
-const leaseOfReadme = 5_000
+export const leaseOfReadme = 5_000
 
 /** A variant of Redlock with its settings, on one server. @sesamecare-oss/redlock is a fork and is used in the same way. */
 export function redlockRival(
   { name, note, package: from }: Pick<Rival, 'name' | 'note'> & { readonly package: string },
-  connect: (redis: Redis) => Promise<Redlock>,
+  connect: (clients: Redis[]) => Promise<Redlock>,
 ): Rival {
   return {
     name,
@@ -36,7 +37,7 @@ export function redlockRival(
     missing: () => notInstalled(from),
     async open({ url, lease = leaseOfReadme }) {
       const redis = new Redis(url)
-      const redlock = await connect(redis)
+      const redlock = await connect([redis])
       return {
         contender: () => ({
           async acquire(key) {
@@ -60,13 +61,15 @@ export const quicker = {
   timing: { retryDelay: 10, retryJitter: 5 },
 }
 
-async function connect(redis: Redis, timing?: Timing): Promise<Redlock> {
+export async function connectRedlock(clients: Redis[], timing?: Timing): Promise<Redlock> {
   const { default: Redlock } = await load<Library>('redlock')
-  return new Redlock([redis], timing)
+  return new Redlock(clients, timing)
 }
 
-export const redlock = redlockRival({ name: 'redlock', note: defaults, package: 'redlock' }, redis => connect(redis))
+export const redlock = redlockRival({ name: 'redlock', note: defaults, package: 'redlock' }, clients =>
+  connectRedlock(clients),
+)
 
-export const redlock10ms = redlockRival({ name: 'redlock-10ms', note: quicker.note, package: 'redlock' }, redis =>
-  connect(redis, quicker.timing),
+export const redlock10ms = redlockRival({ name: 'redlock-10ms', note: quicker.note, package: 'redlock' }, clients =>
+  connectRedlock(clients, quicker.timing),
 )

@@ -4,17 +4,17 @@ import { defaults, quicker, type Redlock, redlockRival, type Timing } from './re
 
 const from = '@sesamecare-oss/redlock'
 
-async function connect(redis: Redis, timing?: Timing): Promise<Redlock> {
+export async function connectSesamecare(clients: Redis[], timing?: Timing): Promise<Redlock> {
   const { Redlock } = await load<typeof import('@sesamecare-oss/redlock')>(from)
   // Each of its scripts selects a database, 0 unless told: the one of the URL is meant.
-  return new Redlock([redis], { db: redis.options.db ?? 0, ...timing })
+  return new Redlock(clients, { db: clients[0]?.options.db ?? 0, ...timing })
 }
 
-export const sesamecareRedlock = redlockRival({ name: 'sesamecare-redlock', note: defaults, package: from }, redis =>
-  connect(redis),
+export const sesamecareRedlock = redlockRival({ name: 'sesamecare-redlock', note: defaults, package: from }, clients =>
+  connectSesamecare(clients),
 )
 
 export const sesamecareRedlock10ms = redlockRival(
   { name: 'sesamecare-redlock-10ms', note: quicker.note, package: from },
-  redis => connect(redis, quicker.timing),
+  clients => connectSesamecare(clients, quicker.timing),
 )

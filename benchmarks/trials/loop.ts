@@ -27,7 +27,7 @@ import {
   withoutGaps,
 } from '../harness/measures.ts'
 import { merge, type Samples } from '../harness/samples.ts'
-import type { Snapshot } from '../harness/server.ts'
+import { type Snapshot, together } from '../harness/server.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
 /** Added to the warm-up for each waiter of a process, ms: the first turn of many takes longest, and all have to have had one. */
@@ -45,8 +45,8 @@ const leaseInUse = 120_000
 const lead = 50
 
 export async function loop(stage: Stage): Promise<Findings> {
-  const { scenario, server, seconds, limits, census } = stage.terms
-  const { processes, waiters, keys, hold, lock, mixed, inUse } = scenario
+  const { scenario, seconds, limits, census } = stage.terms
+  const { processes, waiters, keys, hold, lock, mixed, inUse, frozen } = scenario
   // All have the same lease: by that of who asks, some rivals judge whether the others have lapsed.
   const [crew] = await Promise.all(inUse ? [stage.hireAll(leaseInUse), holdOthers(stage, inUse)] : [stage.hireAll()])
   const files = crew.map(() => stage.file())
@@ -75,13 +75,20 @@ export async function loop(stage: Stage): Promise<Findings> {
     ),
   )
   // Raced, so that a worker that fails is not waited for.
-  await Promise.race([finished, until(from)])
-  const before = await server.snapshot()
-  await Promise.race([finished, until(endAt)])
-  const after = await server.snapshot()
+  const reach = (moment: number) => Promise.race([finished, until(moment)])
+  const snapshot = async () => together(await Promise.all(stage.answering.map(server => server.snapshot())))
+  if (frozen) {
+    // By then all are connected, and what freezing costs at first is over when the window begins.
+    await reach((openAt + from) / 2)
+    stage.freeze()
+  }
+  await reach(from)
+  const before = await snapshot()
+  await reach(endAt)
+  const after = await snapshot()
   const answers = await finished
 
-  const { figures, cpu } = ending(answers)
+  const { figures, cpu, tally } = ending(answers)
   const samples = merge(await stage.read(files), scenario)
   const window = { from, to: endAt }
   const all = processes * waiters
@@ -93,6 +100,10 @@ export async function loop(stage: Stage): Promise<Findings> {
       ...figures,
       ...ordinary(samples, all, window, openAt),
       ...serverFigures(samples, before, after, census ?? new Map()),
+      ...(tally && {
+        attempts: tally.attempts / samples.length,
+        secondRounds: tally.secondRounds / samples.length,
+      }),
       clientCpu: cpu / acquired,
       jain: jain(shares(samples, all, window)),
       starved: inWhole.filter(count => count === 0).length,

@@ -7,6 +7,7 @@ import type { Census } from '../harness/census.ts'
 import { type Command, Worker } from '../harness/crew.ts'
 import { type Part, readPart } from '../harness/samples.ts'
 import type { Server } from '../harness/server.ts'
+import { type Tally, tallyOf } from '../harness/tally.ts'
 
 /** In ms. No trial can take longer than these together and its window. */
 export interface Limits {
@@ -37,9 +38,11 @@ export interface Terms {
   readonly rival: Rival
   readonly scenario: Scenario
   readonly worker: Command
+  /** The first of `servers`, and the only one unless the scenario is about a quorum. */
   readonly server: Server
-  /** The server as the workers reach it, which may be through the proxy. */
-  readonly url: string
+  readonly servers: readonly Server[]
+  /** The servers as the workers reach them, which may be through the proxy. */
+  readonly urls: readonly string[]
   readonly namespace: string
   readonly census: Census | undefined
   readonly seconds: number
@@ -68,16 +71,19 @@ export class Stage {
 
   /** A worker of its own, ready. */
   async hire(process: number, waiters: number, lease?: number): Promise<Worker> {
-    const { rival, scenario, worker: command, url, namespace, limits, signal } = this.terms
+    const { rival, scenario, worker: command, urls, namespace, limits, signal } = this.terms
     signal.throwIfAborted()
     const worker = new Worker(command)
     this.#crew.add(worker)
-    const { processes, lock, permits, inUse = 0, writerEvery } = scenario
+    const { processes, lock, permits, inUse = 0, writerEvery, servers, apart } = scenario
     const sharing = {
+      ...(servers && { servers: urls }),
+      ...(apart && { apart }),
       ...(lock && { lock }),
       ...(permits && { permits: permits + inUse }),
       ...(writerEvery && { writerEvery }),
     }
+    const url = urls[0]!
     const setting: Setting = { rival: rival.name, url, namespace, process, processes, waiters, lease, ...sharing }
     await worker.ask({ op: 'open', setting }, limits.open)
     return worker
@@ -98,9 +104,23 @@ export class Stage {
     return Promise.all(files.map((file, process) => readPart(process, file)))
   }
 
+  /** The servers that are not frozen in this scenario. */
+  get answering(): readonly Server[] {
+    const { servers, scenario } = this.terms
+    return servers.slice(0, servers.length - (scenario.frozen ?? 0))
+  }
+
+  /** The last servers, so that those who have only the first lose nothing. */
+  freeze(): void {
+    const { servers } = this.terms
+    for (const server of servers.slice(this.answering.length)) server.freeze()
+  }
+
   async clear(): Promise<void> {
-    this.terms.signal.removeEventListener('abort', this.#kill)
+    const { signal, servers } = this.terms
+    signal.removeEventListener('abort', this.#kill)
     await this.#killAll()
+    for (const server of servers) server.thaw()
     await rm(this.folder, { recursive: true, force: true })
   }
 
@@ -110,7 +130,7 @@ export class Stage {
 }
 
 /** Of all workers together; throws when nothing was acquired at all, with the reason they give. */
-export function ending(answers: readonly Drained[]): { figures: Figures; cpu: number; samples: number } {
+export function ending(answers: readonly Drained[]): { figures: Figures; cpu: number; tally: Tally | undefined } {
   const total = (of: (answer: Drained) => number) => answers.reduce((sum, answer) => sum + of(answer), 0)
   const samples = total(({ samples }) => samples)
   const unfinished = total(({ unfinished }) => unfinished)
@@ -121,5 +141,9 @@ export function ending(answers: readonly Drained[]): { figures: Figures; cpu: nu
       `nothing was acquired: ${unfinished} calls did not return, ${errors} rejected${error ? `: ${error}` : ''}`,
     )
   }
-  return { figures: { unfinished, errors }, cpu: total(({ cpu }) => cpu), samples }
+  return {
+    figures: { unfinished, errors },
+    cpu: total(({ cpu }) => cpu),
+    tally: tallyOf(answers.map(({ tally }) => tally)),
+  }
 }

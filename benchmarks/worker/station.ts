@@ -18,6 +18,7 @@ import {
   type Setting,
 } from '../contract.ts'
 import { now, until } from '../harness/clock.ts'
+import { tallyOf } from '../harness/tally.ts'
 import { SampleStore } from './samples.ts'
 
 type Of<Op extends Order['op']> = Extract<Order, { op: Op }>
@@ -34,17 +35,21 @@ export class Station {
 
   private constructor(
     private readonly setting: Setting,
-    private readonly client: RivalClient,
+    /** One, or one for each waiter. */
+    private readonly clients: readonly RivalClient[],
     private readonly contenders: readonly Contender[],
   ) {}
 
   static async open(rival: Rival, setting: Setting): Promise<Station> {
     if (!rival.open) throw new Error(`${rival.name} is not run by this kind of worker`)
-    const client = await rival.open(setting)
+    const clients = []
+    for (let i = 0; i < (setting.apart ? setting.waiters : 1); i++) clients.push(await rival.open(setting))
     const contenders = []
-    for (let waiter = 0; waiter < setting.waiters; waiter++)
+    for (let waiter = 0; waiter < setting.waiters; waiter++) {
+      const client = clients[waiter % clients.length]!
       contenders.push(await client.contender(waiter, reads(setting, waiter)))
-    return new Station(setting, client, contenders)
+    }
+    return new Station(setting, clients, contenders)
   }
 
   async loop({ startAt, gap, openAt, endAt, giveUpAt, hold, keys, file }: Of<'loop'>): Promise<Drained> {
@@ -78,7 +83,8 @@ export class Station {
   }
 
   async hold({ count = 1 }: Of<'hold'>): Promise<Report> {
-    const extra = Array.from({ length: count }, (_, i) => this.client.contender(this.contenders.length + i, false))
+    const [client] = this.clients as [RivalClient]
+    const extra = Array.from({ length: count }, (_, i) => client.contender(this.contenders.length + i, false))
     const contenders = await Promise.all(extra)
     this.#kept = await Promise.all(contenders.map(contender => contender.acquire(this.#key(0))))
     return { op: 'hold', at: now() }
@@ -139,7 +145,7 @@ export class Station {
   }
 
   async close(): Promise<Report> {
-    await this.client.close()
+    await Promise.all(this.clients.map(client => client.close()))
     return { op: 'close' }
   }
 
@@ -193,8 +199,9 @@ export class Station {
     const used = cpu()
     const unfinished = this.#underWay.size
     const samples = await this.#samples.write(file)
+    const tally = tallyOf(this.clients.map(client => client.tally?.()))
     const error = this.#error === undefined ? {} : { error: this.#error }
-    return { op, samples, unfinished, errors: this.#errors, cpu: used, ...error }
+    return { op, samples, unfinished, errors: this.#errors, cpu: used, ...(tally && { tally }), ...error }
   }
 }
 

@@ -2,7 +2,7 @@
 import { markdownTable } from 'markdown-table'
 import { lockOf, type Measure, type Results, type Scenario, type Trial } from '../../benchmarks/contract.ts'
 import { type Goal, measured, ranged } from '../../benchmarks/report/goal.ts'
-import { delayed, otherKinds, unthrottled } from '../../benchmarks/report/goals.ts'
+import { delayed, otherKinds, quorum, unthrottled } from '../../benchmarks/report/goals.ts'
 import { capital } from '../../benchmarks/report/html-measures.ts'
 import { roundsOf } from '../../benchmarks/report/rounds.ts'
 import { type Subject, subjectOf } from '../../benchmarks/report/subject.ts'
@@ -20,6 +20,7 @@ const commands: Column = ['commands', 'commands', 2]
 const overtaken: Column = ['overtaken by', 'overtaken', 0]
 const cycle: Column = ['lock + release p50, µs', 'cycleP50', 1]
 const cycles: Column = ['cycles/s', 'throughput', 0]
+const secondRounds: Column = ['second rounds', 'secondRounds', 3]
 
 const columns: Readonly<Record<Subject, readonly Column[]>> = {
   loop: [
@@ -39,6 +40,8 @@ const columns: Readonly<Record<Subject, readonly Column[]>> = {
     ['of writers, ms', 'waitMaxWriters', 0],
     ...[starved, cross, commands],
   ],
+  quorumAlone: [...[cycle], ['p99, µs', 'cycleP99', 1], ...[cycles, longest, commands, secondRounds]],
+  quorum: [...[speed, longest, starved, cross], ['attempts', 'attempts', 2], ...[commands, secondRounds, overtaken]],
   admission: [['until all run, ms', 'admission', 2], ['messages', 'messages', 0], commands],
   uncontended: [...[cycle, cycles, commands], ['server, µs', 'serverCpu', 1], ['client, µs', 'clientCpu', 1]],
   burst: [['drain, ms', 'drain', 0], ['inverted pairs', 'inversions', 3], overtaken, handoff],
@@ -103,7 +106,7 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
 
 /** A run about another kind of lock. */
 export function sectionOfKind(title: string, file: string, results: Results): string {
-  const goals = otherKinds.filter(goal => verdict(goal, results, []) !== 'not measured')
+  const goals = [...otherKinds, ...quorum].filter(goal => verdict(goal, results, []) !== 'not measured')
   const own = ordered(results).filter(scenario => lockOf(scenario) !== 'mutex')
   const tables = own.flatMap(scenario => table(results, scenario)).map(line => line.replace(/^###/, '####'))
   return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')

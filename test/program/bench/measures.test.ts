@@ -90,6 +90,15 @@ test('of a mixed crowd the longest wait of each half is taken, whatever process 
   expect([0, 39].map(openAt => ordinary(samples, 8, always, openAt).waitMax)).toEqual([37, 11])
 })
 
+test('a cycle that is longer than the window is in its p99, and one from before it is not', () => {
+  const samples = samplesOf([
+    [0, 0, 1, 2, 10, 90],
+    [0, 0, 100, 350, 360, 400],
+  ])
+  expect(ordinary(samples, 1, { from: 200, to: 300 })).toMatchObject({ acquisitions: 0, cycleP99: 300_000 })
+  expect(ordinary(samples, 1, { from: 410, to: 500 })).not.toHaveProperty('cycleP99')
+})
+
 describe('overlaps', () => {
   test('are holds that began before an earlier one had ended', () => {
     const samples = samplesOf([

@@ -1,5 +1,6 @@
 /** Rivals that misbehave. Workers load this file too. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import type { Contender, Rival } from '../../../benchmarks/contract.ts'
 
 function rival(name: string, acquire: Contender['acquire']): Rival {
@@ -37,6 +38,55 @@ export const leaving = rival('leaving', async () => {
   await sleep(1)
   return () => sleep(1)
 })
+/** Asks each server of a quorum for an answer: `attempts` are the questions, `secondRounds` those without an answer in time. */
+export const asking: Rival = {
+  ...rival('asking', granted),
+  locks: ['quorum'],
+  async open({ servers = [] }) {
+    const clients = servers.map(url => new Redis(url))
+    await Promise.all(clients.map(client => client.ping()))
+    let [questions, silent] = [0, 0]
+    const answered = (client: Redis) => Promise.race([client.ping().then(() => true), sleep(200, false)])
+    return {
+      contender: () => ({
+        async acquire() {
+          const answers = await Promise.all(clients.map(answered))
+          questions += answers.length
+          silent += answers.filter(answer => !answer).length
+          return async () => {}
+        },
+      }),
+      tally: () => ({ attempts: questions, secondRounds: silent }),
+      close: async () => {},
+    }
+  },
+}
+/** Opens no servers that have been up for less than 3 s; the rest of its 4 is for the server's own rounding. */
+export const choosy: Rival = {
+  ...noLock,
+  name: 'choosy',
+  locks: ['quorum'],
+  countsServersAfter: 4_000,
+  async open(setting) {
+    const clients = (setting.servers ?? []).map(url => new Redis(url))
+    const infos = await Promise.all(clients.map(client => client.info('server')))
+    for (const client of clients) client.disconnect()
+    const seconds = infos.map(info => Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1]))
+    if (seconds.some(uptime => uptime < 3)) throw new Error(`too young: ${seconds.join()}`)
+    return noLock.open!(setting)
+  },
+}
+/** Each of its clients tells the same, so that the clients can be counted. */
+export const counted: Rival = {
+  ...rival('counted', granted),
+  async open() {
+    const acquire = async () => {
+      await sleep(1)
+      return () => sleep(1)
+    }
+    return { contender: () => ({ acquire }), tally: () => ({ attempts: 1, secondRounds: 2 }), close: async () => {} }
+  },
+}
 export const absent: Rival = { ...rival('absent', granted), missing: async () => 'not installed' }
 
-export default [hanging, failing, stuck, noLock, leaving, absent]
+export default [hanging, failing, stuck, noLock, leaving, asking, choosy, counted, absent]

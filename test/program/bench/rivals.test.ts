@@ -8,10 +8,21 @@ import { liveMutex, liveMutexSocket } from '../../../benchmarks/rivals/live-mute
 import { nodeRedisson, nodeRedissonStreams } from '../../../benchmarks/rivals/node-redisson.ts'
 import { redisMultiSemaphore, redisSemaphore } from '../../../benchmarks/rivals/redis-semaphore.ts'
 import { redlock, redlock10ms } from '../../../benchmarks/rivals/redlock.ts'
-import { redlockUniversal, redlockUniversal10ms } from '../../../benchmarks/rivals/redlock-universal.ts'
+import {
+  redlockQuorum,
+  redlockQuorum10ms,
+  sesamecareRedlockQuorum,
+  sesamecareRedlockQuorum10ms,
+} from '../../../benchmarks/rivals/redlock-quorum.ts'
+import {
+  redlockUniversal,
+  redlockUniversal10ms,
+  redlockUniversalQuorum,
+  redlockUniversalQuorum10ms,
+} from '../../../benchmarks/rivals/redlock-universal.ts'
 import { sesamecareRedlock, sesamecareRedlock10ms } from '../../../benchmarks/rivals/sesamecare-redlock.ts'
 import { simpleRedisMutex } from '../../../benchmarks/rivals/simple-redis-mutex.ts'
-import { freshKey, redisUrl } from '../../kit/redis.ts'
+import { freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
 const withRedis = [
@@ -27,6 +38,14 @@ const withRedis = [
   nodeRedisson,
   nodeRedissonStreams,
 ]
+const overServers = [
+  redlockQuorum,
+  redlockQuorum10ms,
+  sesamecareRedlockQuorum,
+  sesamecareRedlockQuorum10ms,
+  redlockUniversalQuorum,
+  redlockUniversalQuorum10ms,
+]
 /** Not among the development dependencies: measured and tested where somebody has installed it. */
 const liveMutexIsThere = (await liveMutex.missing()) === undefined
 const installed = [...withRedis, ...(liveMutexIsThere ? [liveMutex, liveMutexSocket] : [])]
@@ -36,13 +55,26 @@ afterEach(async () => {
   await Promise.all(clients.splice(0).map(client => client.close()))
 })
 
+/** When no caller has a majority, some of them wait until the lease is over. */
+const slow = { timeout: 30_000 }
+
+async function threeServers(): Promise<string[]> {
+  const servers = await Promise.all([ownServer(), ownServer(), ownServer()])
+  return servers.map(({ url }) => url)
+}
+
 /** Two clients as two processes would have them. */
-async function twoClients(rival: Rival, sharing: Sharing = {}): Promise<[RivalClient, RivalClient]> {
+async function twoClients(
+  rival: Rival,
+  sharing: Sharing = {},
+  servers?: readonly string[],
+): Promise<[RivalClient, RivalClient]> {
   const namespace = freshKey('rival')
   const open = async (process: number): Promise<RivalClient> => {
     const setting: Setting = {
       rival: rival.name,
       url: redisUrl(),
+      ...(servers && { servers }),
       namespace,
       process,
       processes: 2,
@@ -57,9 +89,11 @@ async function twoClients(rival: Rival, sharing: Sharing = {}): Promise<[RivalCl
   return Promise.all([open(0), open(1)])
 }
 
-describe.each(installed.map(rival => ({ name: rival.name, rival })))('$name', ({ rival }) => {
-  test('a waiter of the same process and one of another get the lock only by a release', async () => {
-    const [here, there] = await twoClients(rival)
+const everyone = [...installed, ...overServers].map(rival => ({ name: rival.name, rival }))
+describe.each(everyone)('$name', ({ rival }) => {
+  test('a waiter of the same process and one of another get the lock only by a release', slow, async () => {
+    const servers = overServers.includes(rival) ? await threeServers() : undefined
+    const [here, there] = await twoClients(rival, {}, servers)
     const key = freshKey('rival')
     const holder = await here.contender(0, false)
     const waiters = [await here.contender(1, false), await there.contender(0, false)]

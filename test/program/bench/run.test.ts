@@ -274,9 +274,10 @@ test('commands are those that clients send, not those that scripts call', async 
 })
 
 test('the proxy delays each way, in order, and passes on the end', async () => {
-  const proxy = await startDelayProxy(redisUrl(), 20)
+  const other = await ownServer()
+  const proxy = await startDelayProxy([redisUrl(), other.url], 20)
   try {
-    const redis = plainRedis(proxy.url)
+    const redis = plainRedis(proxy.urls[0]!)
     await redis.ping()
     const begin = performance.now()
     await redis.ping()
@@ -285,6 +286,11 @@ test('the proxy delays each way, in order, and passes on the end', async () => {
     const appended = Array.from({ length: 50 }, (_, i) => redis.append(key, String(i % 10)))
     await Promise.all(appended)
     expect(await redis.getdel(key)).toBe('0123456789'.repeat(5))
+
+    const [, second] = proxy.urls
+    await plainRedis(second).set(key, 'of the second')
+    expect(await plainRedis(other.url).get(key)).toBe('of the second')
+    expect(await redis.get(key)).toBeNull()
   } finally {
     proxy.stop()
   }

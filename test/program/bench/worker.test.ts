@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Setting } from '../../../benchmarks/contract.ts'
 import { now } from '../../../benchmarks/harness/clock.ts'
 import { nodeWorker, Worker } from '../../../benchmarks/harness/crew.ts'
 import { merge, readPart } from '../../../benchmarks/harness/samples.ts'
@@ -10,11 +12,11 @@ import { redisUrl } from '../../kit/redis.ts'
 
 const limit = 15_000
 
-async function open(rival: string, waiters: number): Promise<Worker> {
-  const worker = new Worker(nodeWorker())
+async function open(rival: string, waiters: number, more: Partial<Setting> = {}): Promise<Worker> {
+  const worker = new Worker(nodeWorker(fileURLToPath(new URL('./rivals-for-tests.ts', import.meta.url))))
   onTestFinished(() => worker.kill())
   const namespace = `bench-test-${randomUUID()}`
-  const setting = { rival, url: redisUrl(), namespace, process: 0, processes: 1, waiters, lease: undefined }
+  const setting = { rival, url: redisUrl(), namespace, process: 0, processes: 1, waiters, lease: undefined, ...more }
   await worker.ask({ op: 'open', setting }, limit)
   return worker
 }
@@ -69,6 +71,17 @@ test('a waiter that is not served is given up', async () => {
   await worker.ask({ op: 'queue', startAt: now(), gap: 0, hold: 0 }, limit)
   const answer = await worker.ask({ op: 'collect', giveUpAt: now() + 50, file: fileName() }, limit)
   expect(answer).toMatchObject({ samples: 0, unfinished: 2 })
+})
+
+test.each([
+  [{}, 1],
+  [{ apart: true }, 3],
+])('of 3 waiters with %o there are so many clients, and what they tell is added up: %i', async (more, clients) => {
+  const worker = await open('counted', 3, more)
+  const startAt = now() + 20
+  const times = { startAt, gap: 0, openAt: startAt, endAt: startAt + 50, giveUpAt: startAt + limit }
+  const looped = await worker.ask({ op: 'loop', ...times, hold: 0, keys: 3, file: fileName() }, limit)
+  expect(looped.tally).toEqual({ attempts: clients, secondRounds: 2 * clients })
 })
 
 test('what cannot be obeyed is reported', async () => {

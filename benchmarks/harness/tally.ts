@@ -1,0 +1,17 @@
+/** How a client came to its grants, since it was opened. */
+export interface Tally {
+  /** How often it asked all servers for a lock. */
+  readonly attempts: number
+  /** How many grants took another round trip after a majority had agreed. */
+  readonly secondRounds: number
+}
+
+/** Of several clients together; undefined where none of them tells. */
+export function tallyOf(tallies: readonly (Tally | undefined)[]): Tally | undefined {
+  const told = tallies.filter(tally => tally !== undefined)
+  if (told.length === 0) return undefined
+  return {
+    attempts: told.reduce((sum, { attempts }) => sum + attempts, 0),
+    secondRounds: told.reduce((sum, { secondRounds }) => sum + secondRounds, 0),
+  }
+}
