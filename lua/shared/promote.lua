@@ -57,15 +57,9 @@ repeat
     break
   end
   local waiter, client = claim:sub(1, ID_END), claim:sub(1, CLIENT_END)
-  local lease, ttl, headStart = claim:match(LEASE_AND_WAITING, TERMS_AT)
   local told = mine and waiter:sub(1, #mine) == mine
-  local missed = client == deaf and not told
-  local live = not missed and (first[2] + headStart) / 1000 + ttl >= now
-  if not live and not missed then
-    local deadline = redis.call('ZSCORE', expiry, waiter)
-    live = deadline and tonumber(deadline) >= now
-  end
-  if live then
+  -- include: alive { ticket = first[2], missed = client == deaf and not told }
+  if alive then
     -- include: clock
     local heard = 1
     if not told then
