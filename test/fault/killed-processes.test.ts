@@ -37,8 +37,8 @@ test.each(kindsAndWays)(
   },
 )
 
-// Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
-// Break: `heard = redis.pcall('PUBLISH', INBOX .. client` to `redis.pcall('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same.
+// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
   'of $dead at the head of the queue: I3 I4 I7, passed over at the very release; the others keep their order ($kind)',
   async ({ dead, client, peer: start }) => {
@@ -60,8 +60,8 @@ test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
   },
 )
 
-// Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
-// Break: `heard = redis.pcall('PUBLISH', INBOX .. client` to `redis.pcall('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same.
+// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds)(
   'of all that are queued: I4, an unfair caller has the lock at once ($kind)',
   async ({ client, peer: start }) => {
@@ -76,8 +76,8 @@ test.each(kinds)(
   },
 )
 
-// Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: each of the twenty dead costs a lease.
-// Break: `heard = redis.pcall('PUBLISH', INBOX .. client` to `redis.pcall('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same.
+// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: each of the twenty dead costs a lease.
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds)(
   'of a process that holds, with twenty fair waiters between those of others: I1 I3 I4 I7 ($kind)',
   async ({ client, peer: start }) => {
