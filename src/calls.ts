@@ -17,7 +17,6 @@ import {
 } from './options.ts'
 import type { Reentry } from './reentry.ts'
 import type { Session } from './session.ts'
-import type { Using } from './using.ts'
 
 /** What the calls of all kinds of one client have in common. */
 export interface Caller {
@@ -39,14 +38,6 @@ export interface Spectator {
   ): Promise<T>
   /** What is to run in the place of `fn`. */
   under<T>(lease: Lease, fn: () => T): () => T
-}
-
-/** What takes a lock by its key: of mutexes the client itself, so that whatever stands before its calls sees these, too. */
-export interface Taking {
-  lock(key: string, options?: SemaphoreOptions): Promise<Lease>
-  tryLock(key: string, options?: SemaphoreOptions): Promise<Lease | null>
-  /** Undefined: nothing stands before it. */
-  using?<T>(key: string, ...args: Using<Lease, T, SemaphoreOptions>): Promise<T>
 }
 
 export class Calls<State = unknown> {
@@ -106,19 +97,6 @@ export class Calls<State = unknown> {
       return this.#locks.acquire(key, call.owner ?? reentry.ownerOf(this.kind, key), call, once, without)
     } catch (error) {
       return Promise.reject(error)
-    }
-  }
-
-  /** The calls on locks that have no number of permits. */
-  get any(): Taking {
-    return this.of(undefined)
-  }
-
-  /** The calls on semaphores that have so many permits. */
-  of(permits: number | undefined): Taking {
-    return {
-      lock: (key, options) => this.acquire(key, options, true, permits) as Promise<Lease>,
-      tryLock: (key, options) => this.acquire(key, options, false, permits),
     }
   }
 

@@ -105,7 +105,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   using<T>(key: string, options: LockOptions, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   using<T>(key: string, ...rest: Using<Lease, T>): Promise<T> {
-    return using(new KeyedLock(this.#mutexes, key, this), rest)
+    return using(new KeyedLock(this.#mutexes, key), rest)
   }
 
   /**
@@ -148,7 +148,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   mutex(key: string): Lock {
     checkKey(key)
-    return new KeyedLock(this.#mutexes, key, this)
+    return new KeyedLock(this.#mutexes, key)
   }
 
   /**
@@ -166,7 +166,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     checkPermits(permits)
     // A client that uses none has no scripts of it to ask rights for.
     this.#semaphores ??= new Calls(this.#caller, semaphore.name, this.#session.locks(semaphore))
-    return new KeyedLock(this.#semaphores, key, this.#semaphores.of(permits), permits)
+    return new KeyedLock(this.#semaphores, key, permits)
   }
 
   /**
@@ -185,8 +185,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     const { read, write } = this.#readWrites
     return {
       key,
-      read: new KeyedLock(read, key, read.any),
-      write: new KeyedLock(write, key, write.any),
+      read: new KeyedLock(read, key),
+      write: new KeyedLock(write, key),
       inspect: () => write.inspect(key),
     }
   }

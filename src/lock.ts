@@ -1,5 +1,5 @@
 /** A lock as an object: one key of one kind, with the calls that every kind has. */
-import type { Calls, Taking } from './calls.ts'
+import type { Calls } from './calls.ts'
 import type { LockState } from './kinds/state.ts'
 import type { Lease } from './lease/lease.ts'
 import { callTermsOf, type LockOptions, type SemaphoreOptions } from './options.ts'
@@ -81,27 +81,25 @@ export interface ReadWriteLock {
 export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, SemaphoreOptions> {
   readonly key: string
   readonly calls: Calls<LockState>
-  readonly #taking: Taking
   /** How many a semaphore has; undefined: it is none. */
   readonly #permits: number | undefined
 
-  constructor(calls: Calls<LockState>, key: string, taking: Taking, permits?: number) {
+  constructor(calls: Calls<LockState>, key: string, permits?: number) {
     this.calls = calls
     this.key = key
-    this.#taking = taking
     this.#permits = permits
   }
 
   lock(options?: SemaphoreOptions): Promise<Lease> {
-    return this.#taking.lock(this.key, options)
+    return this.calls.acquire(this.key, options, true, this.#permits) as Promise<Lease>
   }
 
   tryLock(options?: SemaphoreOptions): Promise<Lease | null> {
-    return this.#taking.tryLock(this.key, options)
+    return this.calls.acquire(this.key, options, false, this.#permits)
   }
 
   using<T>(...args: Using<Lease, T, SemaphoreOptions>): Promise<T> {
-    return this.#taking.using?.(this.key, ...args) ?? using(this, args)
+    return using(this, args)
   }
 
   wrap<This, Args extends unknown[], R>(

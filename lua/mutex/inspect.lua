@@ -14,21 +14,8 @@ local lockState = redis.call('HMGET', lock, 'holder', 'holds')
 local holds = lockState[2]
 -- include: keys
 local live = holds and redis.call('ZCOUNT', all, now, '+inf')
-local page, deadlines = {}, {}
+local page, times = {}, {}
 if most then
-  local from = 0
-  if behind then
-    local place = redis.call('ZRANK', queue, behind)
-    from = place and place + 1 or redis.call('ZCOUNT', queue, '-inf', '(' .. ticket)
-  end
-  page = redis.call('ZRANGE', queue, from, from + most - 1, 'WITHSCORES')
-  for i = 1, #page, 2 do
-    local waiter = page[i]:sub(1, ID_END)
-    local deadline = redis.call('ZSCORE', expiry, waiter)
-    if deadline then
-      deadlines[#deadlines + 1] = waiter
-      deadlines[#deadlines + 1] = deadline
-    end
-  end
+  -- include: page
 end
-return { 'state', string.format('%.0f', micros), lockState[1], live, page, deadlines }
+return { 'state', string.format('%.0f', micros), lockState[1], live, page, times }

@@ -29,19 +29,8 @@ if behind then
   -- include: line { claim = behind }
   lines = { line }
 end
-for _, line in ipairs(lines) do
-  local place = behind and redis.call('ZRANK', line, behind)
-  local start = place and place + 1 or behind and redis.call('ZCOUNT', line, '-inf', '(' .. ticket) or 0
-  local entries = redis.call('ZRANGE', line, start, start + most - 1, 'WITHSCORES')
-  sizes[#sizes + 1] = #entries / 2
-  for i = 1, #entries, 2 do
-    page[#page + 1], page[#page + 2] = entries[i], entries[i + 1]
-    local waiter = entries[i]:sub(1, ID_END)
-    local deadline = redis.call('ZSCORE', expiry, waiter)
-    if deadline then
-      times[#times + 1] = waiter
-      times[#times + 1] = deadline
-    end
-  end
+for _, queue in ipairs(lines) do
+  -- include: page
+  sizes[#sizes + 1] = size
 end
 return { 'state', string.format('%.0f', micros), live, records, page, times, sizes }

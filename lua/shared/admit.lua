@@ -51,19 +51,8 @@ while again do
   local fields, ends, last = {}, {}, 0
   for _, client in ipairs(groups) do
     local grant = grants[client]
-    local heard = 1
-    if client ~= TOLD then
-      local words = word .. ' ' .. table.concat(grant.ids, ',') .. ' ' .. table.concat(grant.tokens, ',')
-      heard = redis.pcall('PUBLISH', INBOX .. client, words .. ' ' .. lock)
-      --[[cluster
-      if heard == 0 then
-        local here = redis.pcall('CLUSTER', 'MYID')
-        local noted = not here.err and redis.call('ZSCORE', expiry, client .. '@' .. here)
-        if not noted or tonumber(noted) < now then heard = nil end
-      end
-      --]]
-    end
-    if heard == 0 then
+    -- include: send { message = client ~= TOLD and word .. ' ' .. table.concat(grant.ids, ',') .. ' ' .. table.concat(grant.tokens, ',') .. ' ' .. lock }
+    if reached == 0 then
       deaf[client], again = true, true
       for _, claim in ipairs(grant.claims) do
         taken = taken - claim:match(WANTS, TERMS_AT)

@@ -2,7 +2,7 @@
 --
 -- A holder is a field of the lock itself, by its id, so that no loss of data leaves permits taken that nobody holds:
 -- "<token> <claim>". Its deadline stands in a ZSET, which finds those that are over without a walk (lua/shared/lapse.lua).
--- A claim of a semaphore says behind its terms how many permits it wants, and of how many (src/kinds/permits/claim.ts).
+-- A claim of a semaphore says behind its terms how many permits it wants, and of how many (src/kinds/claim.ts).
 --
 -- Takes
 --   lock     HASH    the lock

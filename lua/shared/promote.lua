@@ -14,7 +14,7 @@
 --     A waiter that needs no message is not dropped for that: its client is asking.
 --     In a cluster nobody may be subscribed because the slot has just come to this node, and the waiter has not followed it
 --     yet. If it lost its place for that, a failover would change the order. So there it is passed over only if it has been
---     heard on this very node (lua/shared/place.lua); else it is granted the lock, and finds it by a heartbeat.
+--     heard on this very node (lua/shared/send.lua); else it is granted the lock, and finds it by a heartbeat.
 --
 -- The message stands between the end of the old hold and the write of the new one because its count decides; ZPOPMIN is
 -- the first write, and frees memory, so a server at maxmemory still lets the rest through.
@@ -57,28 +57,12 @@ repeat
     break
   end
   local waiter, client = claim:sub(1, ID_END), claim:sub(1, CLIENT_END)
-  local lease, ttl, headStart = claim:match(LEASE_AND_WAITING, TERMS_AT)
   local told = mine and waiter:sub(1, #mine) == mine
-  local missed = client == deaf and not told
-  local live = not missed and (first[2] + headStart) / 1000 + ttl >= now
-  if not live and not missed then
-    local deadline = redis.call('ZSCORE', expiry, waiter)
-    live = deadline and tonumber(deadline) >= now
-  end
-  if live then
+  -- include: alive { ticket = first[2], missed = client == deaf and not told }
+  if alive then
     -- include: clock
-    local heard = 1
-    if not told then
-      heard = redis.pcall('PUBLISH', INBOX .. client, reason .. ' ' .. waiter .. ' ' .. tick .. ' ' .. lock)
-      --[[cluster
-      if heard == 0 then
-        local here = redis.pcall('CLUSTER', 'MYID')
-        local noted = not here.err and redis.call('ZSCORE', expiry, client .. '@' .. here)
-        if not noted or tonumber(noted) < now then heard = nil end
-      end
-      --]]
-    end
-    if heard ~= 0 then
+    -- include: send { message = not told and reason .. ' ' .. waiter .. ' ' .. tick .. ' ' .. lock }
+    if reached ~= 0 then
       successor, hold, token = waiter, waiter, tick
       -- include: grant
     else

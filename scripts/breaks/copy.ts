@@ -53,14 +53,15 @@ export class Copy {
     return new Copy(folder)
   }
 
-  /** Runs the test runner with the changes made, and puts them right again. */
+  /** Runs the test runner with the changes made, and puts them right again. Undefined: there is no report. */
   async run(args: readonly string[], changes: readonly Change[]): Promise<Report | undefined> {
     const texts = new Map<string, string>()
     for (const { path } of changes) texts.set(path, await readFile(join(this.folder, path), 'utf8'))
-    await this.#write(broken(texts, changes))
     const report = join(this.folder, 'report.json')
     await rm(report, { force: true })
-    await this.#program('vitest', 'run', '--reporter=json', `--outputFile=${report}`, ...args)
+    // Scripts that cannot be built would be tested as they were.
+    if (await this.#write(broken(texts, changes)))
+      await this.#program('vitest', 'run', '--reporter=json', `--outputFile=${report}`, ...args)
     await this.#write(texts)
     const text = await readFile(report, 'utf8').catch(() => undefined)
     return text === undefined ? undefined : (JSON.parse(text) as Report)
@@ -70,17 +71,21 @@ export class Copy {
     await rm(this.folder, { recursive: true })
   }
 
-  async #write(texts: ReadonlyMap<string, string>): Promise<void> {
+  /** Whether the scripts can be built of it. */
+  async #write(texts: ReadonlyMap<string, string>): Promise<boolean> {
     for (const [path, text] of texts) await writeFile(join(this.folder, path), text)
-    if ([...texts.keys()].some(path => path.startsWith('lua/'))) await this.#program('tsx', 'scripts/build-lua.ts')
+    const scripts = [...texts.keys()].some(path => path.startsWith('lua/'))
+    return !scripts || (await this.#program('tsx', 'scripts/build-lua.ts'))
   }
 
-  async #program(name: string, ...args: string[]): Promise<void> {
+  /** Whether it has succeeded. */
+  async #program(name: string, ...args: string[]): Promise<boolean> {
     const program = spawn(join('node_modules', '.bin', name), args, {
       cwd: this.folder,
       stdio: 'ignore',
       timeout: WITHIN,
     })
-    await once(program, 'close')
+    const [code] = await once(program, 'close')
+    return code === 0
   }
 }

@@ -21,7 +21,7 @@ function sawIn({ testResults }: Report): string {
 }
 
 function verdictOf(report: Report | undefined): { found: boolean; saw: string } {
-  if (!report) return { found: false, saw: 'the test runner gave no report' }
+  if (!report) return { found: false, saw: 'the scripts cannot be built, or the test runner gave no report' }
   const { numFailedTests, numPassedTests } = report
   if (numFailedTests > 0) return { found: true, saw: sawIn(report) }
   return { found: false, saw: numPassedTests > 0 ? 'the tests passed' : 'no test ran' }

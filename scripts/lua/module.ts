@@ -64,7 +64,7 @@ function expression(list: readonly Piece[]): string {
     run = []
     if (piece) parts.push(constant(piece))
   }
-  return parts.length === 1 ? parts[0]! : `[${parts.join(', ')}].join('\\n')`
+  return parts.join(" + '\\n' + ") || "''"
 }
 
 /** Without the spaces that only people need. */

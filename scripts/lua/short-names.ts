@@ -18,8 +18,10 @@ export function shortNames(sources: readonly Source[]): Map<string, string> {
   const uses = new Map<string, number>()
   for (const source of sources) {
     const { keys, args, gives } = source.header
-    const declared = [...keys, ...args, ...gives].map(({ name }) => ({ name, isLocal: true }))
-    for (const { name, isLocal } of [...declared, ...variablesIn(source)]) {
+    const bound = source.lines.flatMap(line => (typeof line === 'string' ? [] : [...line.bound.keys()]))
+    const declared = [...[...keys, ...args, ...gives].map(({ name }) => name), ...bound]
+    const locals = declared.map(name => ({ name, isLocal: true }))
+    for (const { name, isLocal } of [...locals, ...variablesIn(source)]) {
       if (!offered.has(name)) uses.set(name, (uses.get(name) ?? 0) + 1)
       else if (isLocal) throw new Error(`${source.file}: "${name}" is a name that Redis offers`)
     }

@@ -93,19 +93,33 @@ export interface StatePage {
   readonly last: QueueEntry | undefined
 }
 
-/** Takes the claims apart, and leaves out those that would be passed over. */
-export function decodeQueue(
+/** A claim that stands in a queue. */
+interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {
+  readonly claim: Decoded
+  /** Since when, µs by the server's clock: the ticket of one with a head start is earlier. */
+  readonly joined: number
+}
+
+/** Takes the entries of a queue apart, and leaves out what is no claim. */
+export function decodeQueue<Decoded extends DecodedClaim>(
   queue: string[],
+  decode: (text: string) => Decoded | undefined,
+): QueuedClaim<Decoded>[] {
+  return pairs(queue).flatMap(([text, ticket]) => {
+    const claim = decode(text)
+    return claim ? [{ claim, joined: Number(ticket) + claim.headStart }] : []
+  })
+}
+
+/** Those of a queue that would not be passed over. */
+export function waitersOf(
+  queue: readonly QueuedClaim[],
   deadlines: Map<string, string>,
   nowMicros: number,
-  decode: (text: string) => DecodedClaim | undefined,
 ): WaiterState[] {
   const waiters: WaiterState[] = []
-  for (const [text, ticket] of pairs(queue)) {
-    const claim = decode(text)
-    if (!claim) continue
-    const { id, waiterTtl, headStart, owner, label, wants } = claim
-    const joined = Number(ticket) + headStart
+  for (const { claim, joined } of queue) {
+    const { id, waiterTtl, owner, label, wants } = claim
     const deadline = Math.max(joined / 1000 + waiterTtl, Number(deadlines.get(id) ?? 0))
     const expiresIn = Math.floor(deadline - nowMicros / 1000)
     if (expiresIn < 0) continue

@@ -1,21 +1,10 @@
 /** `readWrite(key)`: what is its own. Waiting, leases and outages are those of every kind. */
 import { describe, expect, test } from 'vitest'
-import { type Lock, LockDeadlockError, LockError, type LockOptions } from '../../src/index.ts'
-import { promptly, rejection } from '../kit/outcomes.ts'
+import { LockDeadlockError, LockError } from '../../src/index.ts'
+import { promptly, rejection, settles } from '../kit/outcomes.ts'
+import { parkAt } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
-import { eventually, sleep } from '../kit/time.ts'
-
-/** Calls `lock` fairly, and resolves once as many wait in all. */
-async function queued(lock: Lock, waiters: number, options: LockOptions = {}) {
-  const lease = lock.lock({ fair: true, ...options })
-  await eventually(async () => (await lock.inspect()).waiters.length >= waiters)
-  return { lease }
-}
-
-async function isPending(promise: Promise<unknown>): Promise<boolean> {
-  const pending = Symbol()
-  return (await Promise.race([promise, sleep(50).then(() => pending)])) === pending
-}
+import { sleep } from '../kit/time.ts'
 
 describe('I1 any number of readers, or one writer', () => {
   test('by single attempts of several clients', async () => {
@@ -86,22 +75,22 @@ describe('I3 phases', () => {
     const key = freshKey()
     const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
     const first = await one!.write.lock()
-    const second = await queued(two!.write, 1)
-    const readers = [await queued(three!.read, 2), await queued(one!.read, 3), await queued(two!.read, 4)]
+    const second = await parkAt(two!.write, 1)
+    const readers = [await parkAt(three!.read, 2), await parkAt(one!.read, 3), await parkAt(two!.read, 4)]
     expect(await one!.inspect()).toMatchObject({
       holders: [{ mode: 'write' }],
       waiters: [1, 2, 3, 4].map(position => ({ position, mode: position < 4 ? 'read' : 'write' })),
     })
     await first.release()
     const reading = await promptly(Promise.all(readers.map(({ lease }) => lease)))
-    expect(await isPending(second.lease)).toBe(true)
+    expect(await settles(second.lease, 50)).toBe(false)
     expect(await three!.read.tryLock()).toBeNull()
-    const late = await queued(three!.read, 2)
+    const late = await parkAt(three!.read, 2)
     for (const lease of reading.slice(1)) await lease.release()
-    expect(await isPending(second.lease)).toBe(true)
+    expect(await settles(second.lease, 50)).toBe(false)
     await reading[0]!.release()
     const writing = await promptly(second.lease)
-    expect(await isPending(late.lease)).toBe(true)
+    expect(await settles(late.lease, 50)).toBe(false)
     await writing.release()
     await (await promptly(late.lease)).release()
   })
@@ -110,9 +99,9 @@ describe('I3 phases', () => {
     const key = freshKey()
     const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
     const reading = await one!.read.lock()
-    const writing = await queued(two!.write, 1, { timeout: 1_000 })
-    const reader = await queued(three!.read, 2)
-    expect(await isPending(reader.lease)).toBe(true)
+    const writing = await parkAt(two!.write, 1, { timeout: 1_000 })
+    const reader = await parkAt(three!.read, 2)
+    expect(await settles(reader.lease, 50)).toBe(false)
     await rejection(writing.lease, LockError)
     for (const lease of [await promptly(reader.lease), reading]) expect(await lease.release()).toBe(true)
   })
@@ -168,11 +157,11 @@ describe('re-entry', () => {
     const waiting = await (async () => {
       const writing = await write.lock({ owner: 'me' })
       const reading = await read.lock({ owner: 'me' })
-      const writer = await queued(other!.readWrite(key).write, 1)
+      const writer = await parkAt(other!.readWrite(key).write, 1)
       await writing.release()
       return { reading, writer }
     })()
-    expect(await isPending(waiting.writer.lease)).toBe(true)
+    expect(await settles(waiting.writer.lease, 50)).toBe(false)
     await waiting.reading.release()
     await (await promptly(waiting.writer.lease)).release()
   })
@@ -202,7 +191,7 @@ describe('re-entry', () => {
     const key = freshKey()
     const { read } = locks!.readWrite(key)
     const writer = await read.using(async outer => {
-      const waiting = await queued(other!.readWrite(key).write, 1)
+      const waiting = await parkAt(other!.readWrite(key).write, 1)
       await promptly(read.using(inner => expect(inner.fencingToken).toBe(outer.fencingToken)))
       return waiting
     })
@@ -222,7 +211,7 @@ describe('re-entry', () => {
   test('calls of one owner that wait apart enter together', async () => {
     const [one, two, other] = clients(3).map(locks => locks.readWrite('of one owner, waiting'))
     const first = await other!.write.lock()
-    const [a, b] = [await queued(one!.write, 1, { owner: 'job' }), await queued(two!.write, 2, { owner: 'job' })]
+    const [a, b] = [await parkAt(one!.write, 1, { owner: 'job' }), await parkAt(two!.write, 2, { owner: 'job' })]
     await first.release()
     const leases = await promptly(Promise.all([a.lease, b.lease]))
     expect(leases[0].fencingToken).toBe(leases[1].fencingToken)

@@ -9,21 +9,10 @@ import {
   LockTimeoutError,
 } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
-import { collect, heard, promptly, rejection } from '../kit/outcomes.ts'
+import { collect, heard, promptly, rejection, settles } from '../kit/outcomes.ts'
+import { parkAt } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-
-/** Calls `lock`, and resolves once it is queued at this place. */
-async function queued(lock: Lock<SemaphoreOptions>, options: SemaphoreOptions, position: number) {
-  const lease = lock.lock({ fair: true, ...options })
-  await eventually(async () => (await lock.inspect()).waiters.length >= position)
-  return { lease }
-}
-
-async function isPending(promise: Promise<unknown>): Promise<boolean> {
-  const pending = Symbol()
-  return (await Promise.race([promise, sleep(50).then(() => pending)])) === pending
-}
 
 describe('I1 at most so many permits are taken at a time', () => {
   test('by single attempts of several clients', async () => {
@@ -144,15 +133,15 @@ describe('I3 fair: strictly first come, first served', () => {
     ]
     const a = await one.lock()
     const b = await one.lock()
-    const large = await queued(one, { permits: 3 }, 1)
-    const small = await queued(two, {}, 2)
+    const large = await parkAt(one, 1, { permits: 3 })
+    const small = await parkAt(two, 2)
     // One permit is free.
     expect(await two.tryLock()).toBeNull()
     await a.release()
-    expect(await isPending(Promise.race([large.lease, small.lease]))).toBe(true)
+    expect(await settles(Promise.race([large.lease, small.lease]), 50)).toBe(false)
     await b.release()
     const lease = await promptly(large.lease)
-    expect([lease.via, await isPending(small.lease)]).toEqual(['handoff', true])
+    expect([lease.via, await settles(small.lease, 50)]).toEqual(['handoff', false])
     await lease.release()
     await (await promptly(small.lease)).release()
   })
@@ -167,13 +156,13 @@ describe('I3 fair: strictly first come, first served', () => {
     const wants = [1, 2, 1, 1]
     const waits: Promise<Lease>[] = []
     for (const [i, permits] of wants.entries()) {
-      waits.push((await queued(i % 2 ? one : two, { permits }, i + 1)).lease)
+      waits.push((await parkAt(i % 2 ? one : two, i + 1, { permits })).lease)
     }
     await all.release()
     const granted = await promptly(Promise.all(waits.slice(0, 3)))
     const tokens = granted.map(({ fencingToken }) => fencingToken)
     expect(tokens).toEqual([...tokens].sort((a, b) => a - b))
-    expect(await isPending(waits[3]!)).toBe(true)
+    expect(await settles(waits[3]!, 50)).toBe(false)
     await granted[0]!.release()
     await (await promptly(waits[3]!)).release()
     for (const lease of granted.slice(1)) await lease.release()
@@ -187,8 +176,8 @@ describe('I3 fair: strictly first come, first served', () => {
     ]
     const held = await one.lock()
     const abort = new AbortController()
-    const large = await queued(one, { permits: 2, signal: abort.signal }, 1)
-    const small = await queued(two, {}, 2)
+    const large = await parkAt(one, 1, { permits: 2, signal: abort.signal })
+    const small = await parkAt(two, 2)
     abort.abort(new Error('enough'))
     await expect(large.lease).rejects.toThrow('enough')
     await (await promptly(small.lease)).release()
@@ -209,7 +198,7 @@ describe('I4 unfair waiters', () => {
     await all.release()
     const leases = await promptly(Promise.all(waits.slice(0, 3)))
     for (const { via } of leases) expect(via).toBe('wakeup')
-    expect(await isPending(waits[3]!)).toBe(true)
+    expect(await settles(waits[3]!, 50)).toBe(false)
     await leases[0]!.release()
     await (await promptly(waits[3]!)).release()
   })

@@ -11,8 +11,8 @@ import { eventually } from '../kit/time.ts'
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
 // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `this.pause` in src/wait/heartbeat.ts: found too late.
-// Break: `-- include: lapse` to `local more = false` in lua/permits/acquire.lua and
-// `-- include: lapse` to `local more = false` in lua/permits/tend.lua: what the dead has is never free.
+// Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/acquire.lua and
+// `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: what the dead has is never free.
 test.each(kindsAndWays)(
   'of the holder: I1 I4 I7, the next is granted as its lease ends, nothing stays ($kind, fair: $fair)',
   async ({ fair, client, peer: start }) => {
@@ -37,8 +37,8 @@ test.each(kindsAndWays)(
   },
 )
 
-// Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
-// Break: `heard = redis.pcall('PUBLISH', INBOX .. client` to `redis.pcall('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same.
+// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
   'of $dead at the head of the queue: I3 I4 I7, passed over at the very release; the others keep their order ($kind)',
   async ({ dead, client, peer: start }) => {
@@ -60,8 +60,8 @@ test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
   },
 )
 
-// Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
-// Break: `heard = redis.pcall('PUBLISH', INBOX .. client` to `redis.pcall('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same.
+// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds)(
   'of all that are queued: I4, an unfair caller has the lock at once ($kind)',
   async ({ client, peer: start }) => {
@@ -76,8 +76,8 @@ test.each(kinds)(
   },
 )
 
-// Break: `if heard ~= 0 then` to `if true then` in lua/shared/promote.lua: each of the twenty dead costs a lease.
-// Break: `heard = redis.pcall('PUBLISH', INBOX .. client` to `redis.pcall('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same.
+// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: each of the twenty dead costs a lease.
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds)(
   'of a process that holds, with twenty fair waiters between those of others: I1 I3 I4 I7 ($kind)',
   async ({ client, peer: start }) => {

@@ -128,9 +128,8 @@ const deafened = kinds.flatMap(each => [
 
 describe('a right that only speed depends on is revoked', () => {
   // Break: `redis.pcall('PUBLISH', INBOX .. client` to `redis.call('PUBLISH', INBOX .. client` in
-  // lua/shared/promote.lua: the release breaks off half-way (fair). Break: `redis.pcall('PUBLISH'` to
+  // lua/shared/send.lua: the release breaks off half-way (fair). Break: `redis.pcall('PUBLISH'` to
   // `redis.call('PUBLISH'` in lua/mutex/release.lua: the same (unfair).
-  // Break: `redis.pcall('PUBLISH', INBOX .. client` to `redis.call('PUBLISH', INBOX .. client` in lua/shared/admit.lua: the same (fair).
   // Break: `redis.pcall('PUBLISH'` to `redis.call('PUBLISH'` in lua/permits/semaphore/opened.lua: the same (unfair).
   test.each(kindsAndWays)(
     'to publish: I4 I6, releases are whole, waiters find them by heartbeat ($kind, fair: $fair)',

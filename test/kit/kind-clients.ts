@@ -10,43 +10,39 @@ import type { KeyedLock } from '../../src/lock.ts'
 type Fn<T> = (lease: Lease) => T | PromiseLike<T>
 
 abstract class KindClient extends LockClient {
-  abstract lockOf(key: string): KeyedLock
+  abstract override mutex(key: string): KeyedLock
 
   override lock(key: string, options?: LockOptions): Promise<Lease> {
-    return this.lockOf(key).lock(options)
+    return this.mutex(key).lock(options)
   }
 
   override tryLock(key: string, options?: LockOptions): Promise<Lease | null> {
-    return this.lockOf(key).tryLock(options)
+    return this.mutex(key).tryLock(options)
   }
 
   override using<T>(key: string, ...args: [Fn<T>] | [LockOptions, Fn<T>]): Promise<T> {
-    return this.lockOf(key).using(...args)
+    return this.mutex(key).using(...args)
   }
 
   override inspect(key: string): Promise<LockState> {
-    return this.lockOf(key).inspect()
+    return this.mutex(key).inspect()
   }
 
   override async isLocked(key: string): Promise<boolean> {
-    return about(key, this.lockOf(key).calls.inspection(key).isLocked(key))
-  }
-
-  override async forceRelease(key: string): Promise<boolean> {
-    return about(key, this.lockOf(key).calls.inspection(key).forceRelease(key))
+    return about(key, this.mutex(key).calls.inspection(key).isLocked(key))
   }
 }
 
 /** Semaphores of one permit. */
 class SemaphoreClient extends KindClient {
-  lockOf(key: string): KeyedLock {
+  override mutex(key: string): KeyedLock {
     return this.semaphore(key, 1) as KeyedLock
   }
 }
 
 /** Those who write. */
 class WriterClient extends KindClient {
-  lockOf(key: string): KeyedLock {
+  override mutex(key: string): KeyedLock {
     return this.readWrite(key).write as KeyedLock
   }
 }

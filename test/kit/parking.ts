@@ -1,5 +1,5 @@
 /** Waiters that are parked. There is no other way to make one, in this process or in a child; so nothing here knows of the test runner. */
-import type { Lease, LockClient, LockOptions, LockState } from '../../src/index.ts'
+import type { Lease, Lock, LockClient, LockOptions, LockState } from '../../src/index.ts'
 import { eventually, sleep } from './time.ts'
 
 /** Fair and unfair, for tables of tests. */
@@ -51,6 +51,17 @@ export async function parkQuietly(locks: LockClient, key: string, options: LockO
   const parked = await park(locks, key, options)
   if (!options.fair) await sleep(30)
   return parked
+}
+
+/** A fair call of `lock`, whichever the kind, as soon as it stands at this place of the queue. */
+export async function parkAt<Options extends LockOptions>(
+  lock: Lock<Options>,
+  position: number,
+  options?: Options,
+): Promise<{ lease: Promise<Lease> }> {
+  const lease = lock.lock({ fair: true, ...options } as Options)
+  await eventually(async () => (await lock.inspect()).waiters.length >= position)
+  return { lease }
 }
 
 /** The lock's state as soon as its fair queue has this many waiters. */

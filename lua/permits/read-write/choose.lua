@@ -15,8 +15,8 @@
 --   lock     HASH     the lock
 --   lines    list     the two queues (lua/permits/read-write/queues.lua)
 --   expiry   ZSET     waiters' deadlines
---   deaf     list     lua/shared/alive.lua
---   mine?    string   the same
+--   deaf     list     clients that nobody hears, each `true`
+--   mine?    string   lua/shared/told.lua
 --   asks?    ZSET     the same
 --   now      ms       the server's time
 -- Changes
@@ -41,7 +41,8 @@ else
   local first, writer, wanted = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'), nil, nil
   while first[1] and not writer and left > 0 do
     local claim = first[1]
-    -- include: alive { ticket = first[2] }
+    -- include: told
+    -- include: alive { ticket = first[2], missed = not told and deaf[claim:sub(1, CLIENT_END)] }
     if alive then
       writer, wanted = claim, lease
     else
@@ -55,7 +56,8 @@ else
     left = left - #popped / 2
     for i = 1, #popped, 2 do
       local claim = popped[i]
-      -- include: alive { ticket = popped[i + 1] }
+      -- include: told
+      -- include: alive { ticket = popped[i + 1], missed = not told and deaf[claim:sub(1, CLIENT_END)] }
       if alive then
         taken = taken + 1
         chosen[#chosen + 1], leases[#chosen + 1] = claim, lease

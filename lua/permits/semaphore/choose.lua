@@ -6,8 +6,8 @@
 -- Takes
 --   lines   list    the queue (lua/permits/semaphore/queues.lua)
 --   expiry  ZSET    waiters' deadlines
---   deaf    list    lua/shared/alive.lua
---   mine?   string  the same
+--   deaf    list    clients that nobody hears, each `true`
+--   mine?   string  lua/shared/told.lua
 --   asks?   ZSET    the same
 --   now     ms      the server's time
 -- Changes
@@ -24,7 +24,8 @@ local queue = lines[1]
 local first, fits = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'), true
 while first[1] and fits and left > 0 do
   local claim = first[1]
-  -- include: alive { ticket = first[2] }
+  -- include: told
+  -- include: alive { ticket = first[2], missed = not told and deaf[claim:sub(1, CLIENT_END)] }
   if alive then
     local wants, of = claim:match(WANTS, TERMS_AT)
     fits = taken + wants <= of + 0

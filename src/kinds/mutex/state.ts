@@ -1,6 +1,6 @@
 /** The state of a mutex, read from the reply of lua/mutex/inspect.lua. */
 import { decodeClaim, decodeHolder } from '../claim.ts'
-import { decodeQueue, pairs, type StatePage } from '../state.ts'
+import { decodeQueue, pairs, type StatePage, waitersOf } from '../state.ts'
 
 export function decodeState(key: string, values: unknown[]): StatePage {
   const [nowText, holder, holds, queue, deadlines] = values as [
@@ -14,7 +14,7 @@ export function decodeState(key: string, values: unknown[]): StatePage {
   const [claim, ticket] = queue.slice(-2)
   return {
     state: stateOf(key, holder ?? '', holds ?? 1, Math.floor(nowMicros / 1000)),
-    waiters: decodeQueue(queue, new Map(pairs(deadlines)), nowMicros, decodeClaim),
+    waiters: waitersOf(decodeQueue(queue, decodeClaim), new Map(pairs(deadlines)), nowMicros),
     size: queue.length / 2,
     last: claim === undefined || ticket === undefined ? undefined : { claim, ticket },
   }

@@ -2,7 +2,15 @@
 import type { Parts } from '../../kind.ts'
 import { decodePermitsClaim } from '../claim.ts'
 import { PAGE, QueuedInspection } from '../queued-inspection.ts'
-import { decodeQueue, type HolderState, type LockState, pairs, type QueueEntry, type WaiterState } from '../state.ts'
+import {
+  decodeQueue,
+  type HolderState,
+  type LockState,
+  pairs,
+  type QueueEntry,
+  type WaiterState,
+  waitersOf,
+} from '../state.ts'
 import type { PermitsNames } from './names.ts'
 import type { scripts } from './semaphore/scripts.generated.ts'
 
@@ -93,18 +101,15 @@ export class PermitsInspection extends QueuedInspection {
       const heldFor = Math.max(0, now - Math.floor(fencingToken / 1000))
       return [{ id, owner, label, permits: wants[0], fencingToken, heldFor, ttl: Number(deadline) - now }]
     })
-    const entries = pairs(queue)
-    for (const [text, ticket] of entries) {
-      const claim = decodePermitsClaim(text)
-      if (claim) numbers.push([Number(ticket) + claim.headStart, claim.wants[1]])
-    }
+    const queued = decodeQueue(queue, decodePermitsClaim)
+    for (const { claim, joined } of queued) numbers.push([joined, claim.wants[1]])
     let read = 0
     const ends = sizes.flatMap((size): QueueEntry[] => {
       read += size
-      const [claim, ticket] = entries[read - 1] ?? []
+      const [claim, ticket] = queue.slice(2 * read - 2, 2 * read)
       return size === most && claim !== undefined && ticket !== undefined ? [{ claim, ticket }] : []
     })
-    const waiters = decodeQueue(queue, new Map(pairs(deadlines)), Number(micros), decodePermitsClaim)
+    const waiters = waitersOf(queued, new Map(pairs(deadlines)), Number(micros))
     const [lastId, deadline] = live.slice(-2)
     const last = deadline === undefined ? after : `${deadline} ${lastId}`
     return { holders, last, full: live.length === 2 * most, waiters, ends, numbers }

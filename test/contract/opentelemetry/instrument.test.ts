@@ -145,8 +145,9 @@ describe('disable', () => {
     }
     instrumentation.disable()
     const key = freshKey()
-    await locks.using(key, () => {})
+    const lease = await locks.lock(key)
     expect(seen).toEqual([key])
     expect(telemetry.spans('lock.wait')).toEqual([])
+    await lease.release()
   })
 })

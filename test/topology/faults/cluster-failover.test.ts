@@ -7,7 +7,7 @@ import { type Contest, Crowd, clusterLocks, ownCluster, SOON, slotOf } from './c
 const contests: Contest[] = Array.from({ length: 6 }, (_, i) => ({ key: `job-${i}`, fair: i % 2 === 0 }))
 
 describe('CLUSTER FAILOVER', () => {
-  // Break: `if heard == 0 then` to `if false then` in lua/shared/promote.lua, `redis.on('moved'` to `redis.on('never'`
+  // Break: `if reached == 0 then` to `if false then` in lua/shared/send.lua, `redis.on('moved'` to `redis.on('never'`
   // in src/redis/shard.ts, `cluster.on('refresh', () => this.#findAll())` away in src/redis/shards.ts: nobody follows
   // the slot, and who has not followed it is passed over. As a rule they follow before the release comes, or are found
   // later.

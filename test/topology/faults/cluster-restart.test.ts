@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { type Contest, Crowd, clusterLocks, ownCluster } from './cluster-crowd.ts'
 
-// Break: `if heard == 0 then` to `if false then` in lua/shared/promote.lua, `redis.on('moved'` to `redis.on('never'` in
+// Break: `if reached == 0 then` to `if false then` in lua/shared/send.lua, `redis.on('moved'` to `redis.on('never'` in
 // src/redis/shard.ts: who has not followed its slot loses its place. (With the first alone in three runs of five: as a
 // rule they follow in time.)
 test('I1 to I8: a rolling restart loses no waiter, no place and no lease', { timeout: 120_000 }, async () => {

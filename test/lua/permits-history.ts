@@ -1,0 +1,149 @@
+/** lua/permits/: random calls, and after each of them what Redis has of the lock, which has to agree with itself. */
+import { expect } from 'vitest'
+import { decodePermitsClaim } from '../../src/kinds/claim.ts'
+import type { Random } from '../kit/random.ts'
+import { caller } from './callers.ts'
+import { type Asker, another, asker, type TestSemaphore } from './semaphore.ts'
+
+const CALLS = 400
+export const SEEDS = [1, 2, 3, 4, 5, 6]
+
+export interface Holder {
+  readonly claim: NonNullable<ReturnType<typeof decodePermitsClaim>>
+  readonly token: number
+  /** Its time is over, and no call has found that yet. */
+  readonly lapsed: boolean
+}
+
+export interface Waiter {
+  readonly claim: Holder['claim']
+  readonly ticket: number
+}
+
+/** A lock as Redis has it. */
+export interface Seen {
+  /** Those of the lock that are no holders. */
+  readonly fields: Readonly<Record<string, string>>
+  readonly holders: readonly Holder[]
+  readonly queue: readonly Waiter[]
+  /** Of a read-write lock: the other queue. */
+  readonly readers: readonly Waiter[]
+}
+
+export type Answer = Awaited<ReturnType<TestSemaphore['acquire']>>
+
+export abstract class History {
+  protected readonly random: Random
+  /** As it was before the call that has just been made. */
+  protected before: Seen = { fields: {}, holders: [], queue: [], readers: [] }
+  readonly #lock: TestSemaphore
+  /** Of three clients; nobody hears the last one. */
+  readonly #clients: readonly Asker[] = ['ada', 'ben', 'deaf'].map(name => asker(caller(name), '1/3'))
+  readonly #asked: Asker[] = []
+  readonly #tickets = new Map<string, number>()
+  #token = 0
+
+  constructor(lock: TestSemaphore, random: Random) {
+    this.#lock = lock
+    this.random = random
+  }
+
+  /** A call of this client, with an owner and wants of its own. */
+  protected abstract newcomer(call: Asker): Asker
+
+  /** After a call that asked for the lock. */
+  protected acquired(_who: Asker, _answer: Answer, _told: string): void {}
+
+  protected abstract check(now: Seen, told: string): void
+
+  async run(): Promise<void> {
+    const ear = this.#lock.redis.duplicate()
+    const [ada, ben] = this.#clients
+    await ear.subscribe(`lock:inbox:${ada!.client}`, `lock:inbox:${ben!.client}`)
+    const told: string[] = []
+    for (let i = 0; i < CALLS; i++) {
+      told.push(await this.#step())
+      const now = await this.#look(told.slice(-6).join(' · '))
+      this.check(now, told.slice(-6).join(' · '))
+      this.before = now
+    }
+  }
+
+  /** One call, told as text. */
+  async #step(): Promise<string> {
+    const lock = this.#lock
+    const random = this.random
+    const who = this.#somebody()
+    const at = `${who.name} ${this.#asked.indexOf(who)} ${who.wants}`
+    const what = random.pick(['acquire', 'queue', 'queue', 'release', 'release', 'leave', 'tend', 'lapse', 'force'])
+    if (what === 'acquire' || what === 'queue') {
+      const answer = await lock.acquire(who, what === 'queue' ? 'queue' : undefined)
+      if (answer.ticket) this.#tickets.set(who.id, answer.ticket)
+      const told = `${what} ${at}: ${answer.status}`
+      this.acquired(who, answer, told)
+      return told
+    }
+    if (what === 'release') return `${what} ${at}: ${await lock.release(who)}`
+    if (what === 'leave') return `${what} ${at}: ${await lock.leave(who)}`
+    if (what === 'lapse') {
+      if (this.before.holders.some(({ claim }) => claim.id === who.id)) await lock.lapse(who)
+    } else if (what === 'force') {
+      if (random.chance(0.2)) await lock.forceRelease(another(who).id, random.chance(0.5) ? who.id : undefined)
+    } else {
+      const ticket = this.#tickets.get(who.id)
+      if (ticket) await lock.tend([who, ticket])
+    }
+    return `${what} ${at}`
+  }
+
+  async #look(told: string): Promise<Seen> {
+    const { redis, names } = this.#lock
+    const keys = [...new Set([...Object.values(names), `${names.lock}:readers`])]
+    const [hash, deadlines, queue, readers, lives] = await Promise.all([
+      redis.hgetall(names.lock),
+      redis.zrange(names.deadlines, 0, '-1', 'WITHSCORES'),
+      this.#queue(names.queue),
+      this.#queue(`${names.lock}:readers`),
+      Promise.all(keys.map(key => redis.pttl(key))),
+    ])
+    const ends = new Map(deadlines.flatMap((id, i) => (i % 2 === 0 ? [[id, Number(deadlines[i + 1])]] : [])))
+    const holders = Object.entries(hash).flatMap(([name, record]): Holder[] => {
+      if (name.length !== 28) return []
+      const claim = decodePermitsClaim(record.slice(17))!
+      return [{ claim, token: Number(record.slice(0, 16)), lapsed: ends.get(name) === 1 }]
+    })
+    const { taken = '0', ...fields } = hash
+    expect(Number(taken), told).toBe(sumOf(holders))
+    expect([...ends.keys()].sort(), told).toEqual(holders.map(({ claim }) => claim.id).sort())
+    for (const { claim } of [...queue, ...readers]) expect([...ends.keys()], told).not.toContain(claim.id)
+    const largest = Math.max(this.#token, ...holders.map(({ token }) => token))
+    expect(Number(fields['clock'] ?? largest), `I2 ${told}`).toBeGreaterThanOrEqual(largest)
+    this.#token = largest
+    expect(lives, `I7 ${told}`).not.toContain(-1)
+    return { fields, holders, queue, readers }
+  }
+
+  async #queue(key: string): Promise<Waiter[]> {
+    const entries = await this.#lock.redis.zrange(key, 0, '-1', 'WITHSCORES')
+    return entries.flatMap((text, i): Waiter[] =>
+      i % 2 === 0 ? [{ claim: decodePermitsClaim(text)!, ticket: Number(entries[i + 1]) }] : [],
+    )
+  }
+
+  /** Mostly one who holds, or is queued; or a newcomer; or one whose call is over. */
+  #somebody(): Asker {
+    const { holders, queue, readers } = this.before
+    const ids = new Set([...holders, ...queue, ...readers].map(({ claim }) => claim.id))
+    const here = this.#asked.filter(({ id }) => ids.has(id))
+    if (here.length > 0 && this.random.chance(0.6)) return this.random.pick(here)
+    if (this.#asked.length > 0 && !this.random.chance(0.8)) return this.random.pick(this.#asked)
+    const who = this.newcomer(another(this.random.pick(this.#clients)))
+    this.#asked.push(who)
+    return who
+  }
+}
+
+/** The permits that they have taken together. */
+export function sumOf(holders: readonly Holder[]): number {
+  return holders.reduce((sum, { claim }) => sum + claim.wants[0], 0)
+}
