@@ -20,6 +20,11 @@ export interface Report {
   }[]
 }
 
+/** Why there is no report. */
+export interface Trouble {
+  readonly trouble: string
+}
+
 function broken(texts: ReadonlyMap<string, string>, changes: readonly Change[]): Map<string, string> {
   const result = new Map(texts)
   for (const { path, from, to } of changes) {
@@ -46,33 +51,45 @@ export class Copy {
   }
 
   /** Runs the test runner with the changes made, and puts them right again. */
-  async run(args: readonly string[], changes: readonly Change[]): Promise<Report | undefined> {
+  async run(args: readonly string[], changes: readonly Change[]): Promise<Report | Trouble> {
     const texts = new Map<string, string>()
     for (const { path } of changes) texts.set(path, await readFile(join(this.folder, path), 'utf8'))
-    await this.#write(broken(texts, changes))
+    try {
+      const trouble = await this.#write(broken(texts, changes))
+      return trouble ?? (await this.#test(args))
+    } finally {
+      await this.#write(texts)
+    }
+  }
+
+  async #test(args: readonly string[]): Promise<Report | Trouble> {
     const report = join(this.folder, 'report.json')
     await rm(report, { force: true })
     await this.#program('vitest', 'run', '--reporter=json', `--outputFile=${report}`, ...args)
-    await this.#write(texts)
     const text = await readFile(report, 'utf8').catch(() => undefined)
-    return text === undefined ? undefined : (JSON.parse(text) as Report)
+    return text === undefined ? { trouble: 'the test runner gave no report' } : (JSON.parse(text) as Report)
   }
 
   async remove(): Promise<void> {
     await rm(this.folder, { recursive: true })
   }
 
-  async #write(texts: ReadonlyMap<string, string>): Promise<void> {
+  /** Scripts that cannot be built stay as they were: the tests would run, and pass, with those. */
+  async #write(texts: ReadonlyMap<string, string>): Promise<Trouble | undefined> {
     for (const [path, text] of texts) await writeFile(join(this.folder, path), text)
-    if ([...texts.keys()].some(path => path.startsWith('lua/'))) await this.#program('tsx', 'scripts/build-lua.ts')
+    if (![...texts.keys()].some(path => path.startsWith('lua/'))) return undefined
+    const code = await this.#program('tsx', 'scripts/build-lua.ts')
+    return code === 0 ? undefined : { trouble: 'the scripts cannot be built from that' }
   }
 
-  async #program(name: string, ...args: string[]): Promise<void> {
+  /** Its exit code. */
+  async #program(name: string, ...args: string[]): Promise<number | null> {
     const program = spawn(join('node_modules', '.bin', name), args, {
       cwd: this.folder,
       stdio: 'ignore',
       timeout: WITHIN,
     })
-    await once(program, 'close')
+    const [code] = (await once(program, 'close')) as [number | null]
+    return code
   }
 }

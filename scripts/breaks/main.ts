@@ -11,7 +11,7 @@
  */
 import { stripVTControlCharacters } from 'node:util'
 import { type Break, troubleOf } from './comments.ts'
-import { Copy, type Report } from './copy.ts'
+import { Copy, type Report, type Trouble } from './copy.ts'
 import { argsFor, type Folder, folders, guardedIn } from './guarded.ts'
 
 /** What the first failing test said. */
@@ -20,8 +20,8 @@ function sawIn({ testResults }: Report): string {
   return stripVTControlCharacters(message).split('\n', 1)[0]!
 }
 
-function verdictOf(report: Report | undefined): { found: boolean; saw: string } {
-  if (!report) return { found: false, saw: 'the test runner gave no report' }
+function verdictOf(report: Report | Trouble): { found: boolean; saw: string } {
+  if ('trouble' in report) return { found: false, saw: report.trouble }
   const { numFailedTests, numPassedTests } = report
   if (numFailedTests > 0) return { found: true, saw: sawIn(report) }
   return { found: false, saw: numPassedTests > 0 ? 'the tests passed' : 'no test ran' }
@@ -34,8 +34,9 @@ function nameOf({ file, line }: Break): string {
 /** How many of them were missed. */
 async function breakAll(copy: Copy, folder: Folder, breaks: readonly Break[]): Promise<number> {
   const whole = await copy.run(argsFor(folder, new Set(breaks.map(nameOf))), [])
-  if (!whole || whole.numFailedTests > 0 || whole.numPassedTests === 0) {
-    throw new Error(`unbroken, the tests do not pass: ${whole ? sawIn(whole) : 'no report'}`)
+  if ('trouble' in whole) throw new Error(`unbroken, the tests do not run: ${whole.trouble}`)
+  if (whole.numFailedTests > 0 || whole.numPassedTests === 0) {
+    throw new Error(`unbroken, the tests do not pass: ${sawIn(whole)}`)
   }
   let missed = 0
   for (const each of breaks) {

@@ -152,7 +152,7 @@ describe('the time of day of Redis steps', () => {
   // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/mutex/tend.lua: a lapsed lease is never
   // found. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: it is found
   // a minute later. The limit: what a dead holder leaves lasts for its lease *and* the step.
-  // Break: `-- include: lapse` to `local more = false` in lua/permits/tend.lua: a lapsed lease is never found.
+  // Break: `-- include: lapse` to `local more, word = false, 'handoff'` in lua/permits/tend.lua: a lapsed lease is never found.
   test.each(kinds)(
     'back, while a dead process holds: I4, its lease is longer by the step, no more; and can be taken ($kind)',
     async ({ client, peer: start }) => {

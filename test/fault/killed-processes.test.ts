@@ -11,8 +11,8 @@ import { eventually } from '../kit/time.ts'
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
 // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `this.pause` in src/wait/heartbeat.ts: found too late.
-// Break: `-- include: lapse` to `local more = false` in lua/permits/acquire.lua and
-// `-- include: lapse` to `local more = false` in lua/permits/tend.lua: what the dead has is never free.
+// Break: `-- include: lapse` to `local more, word = false, 'handoff'` in lua/permits/acquire.lua and
+// `-- include: lapse` to `local more, word = false, 'handoff'` in lua/permits/tend.lua: what the dead has is never free.
 test.each(kindsAndWays)(
   'of the holder: I1 I4 I7, the next is granted as its lease ends, nothing stays ($kind, fair: $fair)',
   async ({ fair, client, peer: start }) => {

@@ -57,7 +57,8 @@ describe('messages are lost', () => {
 })
 
 describe('every message comes twice', () => {
-  // Break: `const held = this.local.hold(id) !== undefined` to `const held = false` in src/locks.ts: the second telling gives back what
+  // Break: `if (!hold || (hold.state.is === 'releasing' && token > hold.token)) return false` to
+  // `return false` in src/locks.ts: the second telling gives back what
   // is held. (Unfair: each message may be doubled and only costs a request.)
   test.each(kindsAndWays)('I1 I5: it is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()

@@ -48,7 +48,8 @@ const tokensOf = (leases: readonly Lease[]) => leases.map(({ fencingToken }) => 
 const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b) => a - b)
 
 describe('one release lets several waiters of another client in, by one message', () => {
-  // Break: `const held = this.local.hold(id) !== undefined` to `const held = false` in src/locks.ts: the second telling gives back what
+  // Break: `if (!hold || (hold.state.is === 'releasing' && token > hold.token)) return false` to
+  // `return false` in src/locks.ts: the second telling gives back what
   // is held.
   test('that comes twice: I1 I2 I5, each is granted once, in the order of the queue', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, {}, {}])

@@ -26,7 +26,8 @@ const stories = kinds.flatMap(each =>
 // Break: `this.#listener.remains(hold)` away in src/lease/renewal.ts: nobody gives the new grant back.
 // By reply, with the data. Break: `else if (token !== undefined) this.#listener.doubt(id, token)` away in
 // src/wait/acquire.ts: the lease lives until its renewal.
-// By message, with the data. Break: `if (held) this.holding.doubt(id, token)` away in src/locks.ts: the same.
+// By message, with the data. Break: `token > hold.token)) return false` to `token > hold.token)) return false; else return true` in
+// src/locks.ts: the same.
 // Break: `if tonumber(record:sub(1, TOKEN_END)) > known then return GRANTED_ANEW end` away in lua/permits/renew.lua: the lease with
 // the old token is confirmed.
 test.each(stories)(
