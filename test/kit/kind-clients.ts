@@ -4,7 +4,7 @@
  */
 
 import { about } from '../../src/errors.ts'
-import { type Lease, LockClient, type LockOptions, type LockState } from '../../src/index.ts'
+import { type Lease, type Lock, LockClient, type LockOptions, type LockState } from '../../src/index.ts'
 import type { KeyedLock } from '../../src/lock.ts'
 
 type Fn<T> = (lease: Lease) => T | PromiseLike<T>
@@ -54,3 +54,10 @@ class WriterClient extends KindClient {
 /** By what stands in the names of their keys. */
 export const kindClients = { mutex: LockClient, semaphore: SemaphoreClient, readWrite: WriterClient }
 export type KindName = keyof typeof kindClients
+export const kindNames = Object.keys(kindClients) as KindName[]
+
+/** A lock of that kind of any client, which behaves as a mutex. */
+export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
+  if (kind === 'semaphore') return locks.semaphore(key, 1)
+  return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write
+}

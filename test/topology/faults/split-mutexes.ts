@@ -59,6 +59,10 @@ class MutexStage implements Stage {
     expect(await redis.exists(...keys.map(key => this.names[key]!))).toBe(keys.length)
   }
 
+  call(name: string): Promise<unknown> {
+    return calls[name]!(this)
+  }
+
   async content(redis: Cluster): Promise<unknown> {
     const { lock, queue, expiry, holds } = this.lock.names
     const known = knownBy(this.holder, this.inner, ...this.waiters)
@@ -74,7 +78,6 @@ class MutexStage implements Stage {
   }
 }
 
-/** Every call that there is, with the first words of what it may be answered. */
 const calls: Readonly<Record<string, (stage: MutexStage) => Promise<unknown>>> = {
   async acquire({ lock }) {
     return (await lock.acquire(caller('another', terms))).status
@@ -119,10 +122,10 @@ const calls: Readonly<Record<string, (stage: MutexStage) => Promise<unknown>>> =
   },
 }
 
-export const mutexes: Play<MutexStage> = {
+export const mutexes: Play = {
   kind: 'mutex',
   scenes,
-  calls,
+  calls: Object.keys(calls),
   stage: (...args) => new MutexStage(...args),
   wholeThough: [
     // They need no other key than that of the lock, where the holder has not re-entered and nobody waits.

@@ -51,6 +51,10 @@ class PermitsStage implements Stage {
     expect(await redis.exists(...names), this.scene.name).toBe(names.length)
   }
 
+  call(name: string): Promise<unknown> {
+    return calls[name]!(this)
+  }
+
   async content(redis: Cluster): Promise<unknown> {
     const { lock, ...sets } = this.names
     const known = knownBy(...this.holders, ...this.waiters, this.newcomer)
@@ -103,7 +107,7 @@ function playOf(kind: typeof semaphore | typeof reading, scenes: readonly Permit
   return {
     kind: kind.name,
     scenes,
-    calls,
+    calls: Object.keys(calls),
     stage(node: Node, executor: Executor, key: string, scene: Scene) {
       const lock = new TestSemaphore(node.redis, new Scripts(executor, kind.scripts, settings), keys.of(key))
       return new PermitsStage(lock, scene as PermitsScene, wanted)
@@ -114,7 +118,7 @@ function playOf(kind: typeof semaphore | typeof reading, scenes: readonly Permit
 const held = ['lock', 'deadlines']
 const withQueue = [...held, 'queue', 'expiry']
 
-export const semaphores: Play<PermitsStage> = {
+export const semaphores: Play = {
   ...playOf(
     semaphore,
     [
@@ -132,7 +136,7 @@ export const semaphores: Play<PermitsStage> = {
 const [read, written] = ['1/999999999', '1000000000/1000000000']
 const withQueues = [...withQueue, 'readers']
 
-export const readWriteLocks: Play<PermitsStage> = {
+export const readWriteLocks: Play = {
   ...playOf(
     reading,
     [

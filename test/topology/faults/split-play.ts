@@ -26,16 +26,18 @@ export interface Stage {
   /** Of its keys, there or not. */
   readonly names: Readonly<Record<string, string>>
   set(node: Node): Promise<void>
+  /** One of the calls that there are; what it was answered, as far as it is the same each time. */
+  call(name: string): Promise<unknown>
   /** What is recorded: of whom, not when. */
   content(redis: Cluster): Promise<unknown>
 }
 
-export interface Play<S extends Stage = Stage> {
+export interface Play {
   readonly kind: string
   readonly scenes: readonly Scene[]
-  /** Every call that there is, with the first words of what it may be answered. */
-  readonly calls: Readonly<Record<string, (stage: S) => Promise<unknown>>>
-  stage(node: Node, executor: Executor, key: string, scene: Scene): S
+  /** Every one that there is. */
+  readonly calls: readonly string[]
+  stage(node: Node, executor: Executor, key: string, scene: Scene): Stage
   /** Scenes and calls that are served though the slot moves, where all keys are in one place. */
   readonly wholeThough: readonly string[]
   /** Scenes and calls that are put off where they are not. */
