@@ -6,6 +6,7 @@
 import { about } from '../../src/errors.ts'
 import { type Lease, type Lock, LockClient, type LockOptions, type LockState } from '../../src/index.ts'
 import type { KeyedLock } from '../../src/lock.ts'
+import type { Wants } from '../history/wants.ts'
 
 type Fn<T> = (lease: Lease) => T | PromiseLike<T>
 
@@ -60,4 +61,10 @@ export const kindNames = Object.keys(kindClients) as KindName[]
 export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
   if (kind === 'semaphore') return locks.semaphore(key, 1)
   return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write
+}
+
+/** What a holder of such a lock has of it, for a history. */
+export function wantsOf(kind: KindName): Wants | undefined {
+  if (kind === 'mutex') return undefined
+  return kind === 'semaphore' ? [1, 1] : 'write'
 }
