@@ -44,8 +44,6 @@ test('SIGKILL of some that read, while others do: I1 I4, a writer has the lock w
   expect(await living.inspect()).toMatchObject({ locked: false, waiters: [] })
 })
 
-// Break: `taken = taken - claim:match(WANTS, TERMS_AT)` away in lua/shared/admit.lua: the dead are counted among those who read, and the
-// writer waits for nobody.
 // Break: `heard = redis.pcall('PUBLISH', INBOX .. client` to `redis.pcall('PUBLISH', INBOX .. client` in lua/shared/admit.lua: they hold.
 test('SIGKILL of many that wait to read: I3 I4, at the end of a writer those who live read, and then the next one writes', async () => {
   const key = freshKey()
