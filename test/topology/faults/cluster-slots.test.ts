@@ -17,7 +17,6 @@ async function errors(cluster: RedisCluster, name: string): Promise<number> {
 describe('a slot that moves', () => {
   // While its keys lie on two nodes, scripts are put off or run where nobody is subscribed yet: places may be lost there,
   // and nothing else. On the keys of other slots nothing may.
-  // Break: `redis.call('EXISTS', lock .. ':?')` away in lua/permits/semaphore/queues.lua: grants that were told of are lost with the move.
   // Break: `|\bnon local key\b` away in src/redis/refusals.ts: calls that are put off fail, releases among them, so nobody is
   // granted these locks before their leases end.
   test('I1 I2 I4 to I8: back and forth, and to a node that is added', { timeout: 90_000 }, async () => {

@@ -57,10 +57,10 @@ async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promi
 // Break: `redis.call('EXISTS', queue, expiry)` to `if false then redis.call('EXISTS', queue, expiry) end` in lua/shared/keys.lua: where the
 // queue is still to come, its lock is opened, or given to whoever asks.
 // Break: `if holds then` to `if holds and false then` in lua/shared/all.lua: holds that are still to come are taken for gone, or counted anew.
-// Break: `redis.call('EXISTS', expiry, unpack(lines))` to `local all = lines` in lua/permits/semaphore/queues.lua: as of a mutex.
-// Break: `redis.call('EXISTS', expiry, unpack(lines))` to `local all = lines` in lua/permits/read-write/queues.lua: the same.
-// Break: `if taken > 0 then redis.call('EXISTS', lock, deadlines) else redis.call('EXISTS', deadlines) end` to `local some = taken` in
-// lua/shared/deadlines.lua: where the deadlines are still to come, what is held is taken for over.
+// Break: `redis.call('EXISTS', expiry, unpack(lines))` to `if false then redis.call('EXISTS', expiry, unpack(lines)) end` in lua/permits/semaphore/queues.lua: as of a mutex.
+// Break: `redis.call('EXISTS', expiry, unpack(lines))` to `if false then redis.call('EXISTS', expiry, unpack(lines)) end` in lua/permits/read-write/queues.lua: the same.
+// Break: `if taken > 0 then redis.call('EXISTS', lock, deadlines) else redis.call('EXISTS', deadlines) end` to
+// `if taken < 0 then redis.call('EXISTS', lock, deadlines) end` in lua/shared/deadlines.lua: where the deadlines are still to come, what is held is taken for over.
 // Break: `redis.call('EXISTS', lock .. ':?')` away in lua/permits/semaphore/queues.lua: a script that empties a key ends there. Who was told
 // of its grant then has none, and the next one is let in as well.
 // Break: `redis.call('EXISTS', lock .. ':?')` away in lua/permits/read-write/queues.lua: the same.
