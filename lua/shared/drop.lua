@@ -1,6 +1,8 @@
 -- drop: ends one hold; with the last live hold of the holder, the holder.
 --
--- ZREM and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET.
+-- ZREM, UNLINK and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET. The last of several holds
+-- stays in their key until lua/shared/forget.lua removes that: a script that empties a key does not find it again while a slot of a
+-- cluster moves, and would end there, with a holder that nobody can end any more.
 --
 -- Takes
 --   id          string   the hold that ends
@@ -31,10 +33,12 @@ heard = 0
 dropped = hold == id
 local latest
 if holds then
-  dropped = redis.call('ZREM', all, id) == 1
-  latest = tonumber(redis.call('ZRANGE', all, -1, -1, 'WITHSCORES')[2] or nil)
+  dropped = redis.call('ZSCORE', all, id) and true or false
+  local last = redis.call('ZRANGE', all, -2, -1, 'WITHSCORES')
+  latest = tonumber(last[last[#last - 1] == id and #last - 2 or #last] or nil)
 end
 if dropped and latest and latest >= now then
+  redis.call('ZREM', all, id)
   -- include: prolong { deadline = latest }
   redis.call('HSET', lock, 'holder', holder)
 elseif dropped then

@@ -1,16 +1,27 @@
-/** A process fails inside its section: the lease keeps others out as long as it lasts, the fencing token after that. */
+/**
+ * A process fails inside its section: the lease keeps others out as long as it lasts, the fencing token after that. Each kind, and each way to
+ * wait, once: all of them together are in killed-processes.test.ts and paused.test.ts.
+ */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../kit/crew.ts'
 
 const lease = 1_500
 const others = { rounds: 20, callers: 2 } as const
 
-describe.each(['always', 'never', 'alternately'] as const)('callers that are fair: %s', fair => {
+describe.each([
+  { kind: 'mutex', fair: 'alternately' },
+  { kind: 'semaphore', fair: 'always' },
+  { kind: 'readWrite', fair: 'never' },
+] as const)('callers of a $kind that are fair: $fair', how => {
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: it believes in a lease that is over.
   test('I1 I2 I3: a process killed inside keeps others out until its lease ends, and no longer', {
     timeout: 60_000,
   }, async () => {
-    const crew = await Crew.hire({ rounds: 10, fair, lease, fate: 'SIGKILL' }, { ...others, fair }, { ...others, fair })
+    const crew = await Crew.hire(
+      { rounds: 10, ...how, lease, fate: 'SIGKILL' },
+      { ...others, ...how },
+      { ...others, ...how },
+    )
     const [victim, ...rest] = crew.workers
     victim!.go()
     await victim!.fated()
@@ -26,7 +37,11 @@ describe.each(['always', 'never', 'alternately'] as const)('callers that are fai
   test('I1 I2 I8: a process stopped inside for longer than its lease changes nothing when it goes on', {
     timeout: 60_000,
   }, async () => {
-    const crew = await Crew.hire({ rounds: 10, fair, lease, fate: 'SIGSTOP' }, { ...others, fair }, { ...others, fair })
+    const crew = await Crew.hire(
+      { rounds: 10, ...how, lease, fate: 'SIGSTOP' },
+      { ...others, ...how },
+      { ...others, ...how },
+    )
     const [sleeper, ...rest] = crew.workers
     sleeper!.go()
     await sleeper!.fated()

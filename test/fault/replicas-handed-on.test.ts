@@ -1,4 +1,4 @@
-/** `replicas`, and a lease that is handed on within its client: no replica is asked about that. */
+/** `replicas`, and a lease that is handed on within its client: no replica is asked about that. Only a mutex is handed on so. */
 import { expect, onTestFinished, test } from 'vitest'
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
 import { within } from '../kit/outcomes.ts'

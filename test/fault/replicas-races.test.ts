@@ -1,4 +1,4 @@
-/** `replicas`: what comes between a grant and its confirmation, and what it costs where Redis does not confirm. */
+/** `replicas`: what comes between a grant and its confirmation, and what it costs where Redis does not confirm. No matter of its kind. */
 import { expect, test } from 'vitest'
 import { type LockClient, LockConnectionError } from '../../src/index.ts'
 import { calls, scriptCalls } from '../kit/command-stats.ts'

@@ -1,4 +1,4 @@
-/** `replicas` while the server says "not now": what has to be confirmed is asked for again. */
+/** `replicas` while the server says "not now": what has to be confirmed is asked for again. No matter of its kind. */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { outcomeOf, within } from '../kit/outcomes.ts'

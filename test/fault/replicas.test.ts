@@ -1,8 +1,12 @@
-/** `replicas`: a grant that counts only once a replica has it, and a replica that does not get it. */
+/**
+ * `replicas`: a grant that counts only once a replica has it, and a replica that does not get it. Of other kinds than the mutex, what their
+ * scripts have to do with it: a grant is confirmed by "renew", and undone by "leave", which keeps its place.
+ */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule } from '../../src/redis/rights.ts'
+import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
 import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
@@ -14,7 +18,7 @@ const replicas = { min: 1, timeout: 100 }
 const patient = { replicas: { min: 1, timeout: 2_000 } }
 
 /** A master, a replica behind a link that can be made to lose what is written, and clients that do or do not mind. */
-async function scene() {
+async function scene({ client } = kinds[0]!) {
   const master = await ownServer('--repl-diskless-sync-delay', '0')
   const replica = await ownServer()
   const place = ({ url }: { url: string }): Place => ({ url, redis: bluntRedis(url) })
@@ -44,23 +48,26 @@ describe('with a replica that follows', () => {
   // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: no grant counts, and nobody gets the
   // lock. Break: `this.hold(heir, grant)` to `this.found(heir, grant)` in src/local/local-lock.ts: a
   // hand-off within the client is to be confirmed under an id that Redis does not know, and never counts (unfair).
-  test.each(ways)('I1 I2 I7: a lock goes from hand to hand as ever (fair: %s)', async fair => {
-    const { key, redis, careful } = await scene()
-    const clients = [careful(patient), careful(patient)]
-    let holders = 0
-    const tokens: number[] = []
-    const visit = async (i: number) => {
-      const lease = await clients[i % 2]!.lock(key, { fair })
-      expect([++holders, lease.held]).toEqual([1, true])
-      tokens.push(lease.fencingToken)
-      await sleep(1)
-      holders -= 1
-      expect(await lease.release()).toBe(true)
-    }
-    await within(10_000, Promise.all(Array.from({ length: 20 }, (_, i) => visit(i))))
-    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
-    await nothingLeft(redis, clients[0]!, key)
-  })
+  test.each(kindsAndWays.filter(({ kind, fair }) => kind === 'mutex' || fair))(
+    'I1 I2 I7: a lock goes from hand to hand as ever ($kind, fair: $fair)',
+    async ({ fair, ...kind }) => {
+      const { key, redis, careful } = await scene(kind)
+      const clients = [careful(patient), careful(patient)]
+      let holders = 0
+      const tokens: number[] = []
+      const visit = async (i: number) => {
+        const lease = await clients[i % 2]!.lock(key, { fair })
+        expect([++holders, lease.held]).toEqual([1, true])
+        tokens.push(lease.fencingToken)
+        await sleep(1)
+        holders -= 1
+        expect(await lease.release()).toBe(true)
+      }
+      await within(10_000, Promise.all(Array.from({ length: 20 }, (_, i) => visit(i))))
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
+      await nothingLeft(redis, clients[0]!, key)
+    },
+  )
 
   // Break: `this.renewUntil > now ? this.length : 0` to `0` in src/local/hold.ts: it is confirmed, not prolonged, and lost.
   // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: the grant does not count.
@@ -155,26 +162,30 @@ describe('with a replica that does not get what is written', () => {
   // the next waiter goes without. Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in
   // lua/mutex/tend.lua: with a ticket of a minute later the first joins behind who comes next. (With one of that very moment
   // it would be ahead: it joins again as soon as the hand-off is undone.)
-  test('I3 I4: a hand-off that it has not is undone; the next waiter has the lock, the first keeps its place', async () => {
-    const { key, careful, careless, loseWrites, heal } = await scene()
-    const [holder, first, second] = [careless(), careful(), careless()]
-    const lease = await holder.lock(key)
-    const waits = []
-    for (const locks of [first, second]) waits.push((await parkQuietly(locks, key, { fair: true })).lease)
-    await loseWrites()
-    await lease.release()
-    const next = await within(3_000, waits[1]!)
-    expect(first.stats().acquired).toBe(0)
-    const last = await parkQuietly(second, key, { fair: true })
-    await eventually(async () => (await holder.inspect(key)).waiters.length === 2)
-    await heal()
-    await next.release()
-    const granted = await within(5_000, waits[0]!)
-    expect(granted.fencingToken).toBeGreaterThan(next.fencingToken)
-    expect(second.stats().waiting).toBe(1)
-    await granted.release()
-    await (await within(3_000, last.lease)).release()
-  })
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/permits/tend.lua: the same.
+  test.each(kinds)(
+    'I3 I4: a hand-off that it has not is undone; the next waiter has the lock, the first keeps its place ($kind)',
+    async kind => {
+      const { key, careful, careless, loseWrites, heal } = await scene(kind)
+      const [holder, first, second] = [careless(), careful(), careless()]
+      const lease = await holder.lock(key)
+      const waits = []
+      for (const locks of [first, second]) waits.push((await parkQuietly(locks, key, { fair: true })).lease)
+      await loseWrites()
+      await lease.release()
+      const next = await within(3_000, waits[1]!)
+      expect(first.stats().acquired).toBe(0)
+      const last = await parkQuietly(second, key, { fair: true })
+      await eventually(async () => (await holder.inspect(key)).waiters.length === 2)
+      await heal()
+      await next.release()
+      const granted = await within(5_000, waits[0]!)
+      expect(granted.fencingToken).toBeGreaterThan(next.fencingToken)
+      expect(second.stats().waiting).toBe(1)
+      await granted.release()
+      await (await within(3_000, last.lease)).release()
+    },
+  )
 
   // Break: `this.#replicated.run(` to `this.#scripts.run(` in src/kinds/queued-kind.ts: the lease is renewed for ever.
   test('I8: a lease whose prolongation it has not is lost at its end, and says so', async () => {

@@ -1,4 +1,7 @@
-/** Redis does not answer, or only later: paused, asleep, busy, loading; or it forgets every script it knows. */
+/**
+ * Redis does not answer, or only later: paused, asleep, busy, loading; or it forgets every script it knows. One kind is enough: what a client
+ * does then is no matter of its scripts, and what arrives late is tested of each kind in partitions.test.ts and paused.test.ts.
+ */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
@@ -27,11 +30,14 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
   },
 }
 
-describe.each(Object.entries(stalls))('%s for longer than the lease', (_, begin) => {
+/** To a client a pause of everything is a server that is asleep: each of the two in one way. */
+const waysOf: Record<string, boolean[]> = { 'CLIENT PAUSE': [true], 'DEBUG SLEEP': [false] }
+
+describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 1_500` in src/clock.ts: the holder believes for too long. Break:
   // `dead && waiter.waits && !again` to `false` in src/wait/requests.ts: the newcomer's lease is over on
   // arrival.
-  test.each(ways)(
+  test.each(waysOf[name] ?? ways)(
     'I1 I4 I8: the holder is told in time, the next is granted when it is over (fair: %s)',
     async fair => {
       const { url } = await ownServer('--enable-debug-command', 'local', '--lua-time-limit', '50')

@@ -1,9 +1,10 @@
 /** The calls of one lock client, recorded as the checker needs them, whoever makes them. */
-import { type Lease, type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
+import { type Lease, type Lock, type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { type DecodedClaim, decodeClaim } from '../../src/kinds/claim.ts'
 import { check } from './check.ts'
 import type { Entry, EventOf, Fields, HistoryEvent, Kind } from './events.ts'
 import { now } from './recorder.ts'
+import type { Wants } from './wants.ts'
 
 /** Where events go: into a file that processes share (recorder.ts), or into the memory of one. */
 export interface Recording {
@@ -44,14 +45,16 @@ export class RecordedClient {
     return `${this.#worker}.${++this.#attempts}`
   }
 
-  async lock(key: string, options: LockOptions = {}): Promise<Lease> {
+  /** `other`: which lock of that key, where it is not the mutex, and what of it. */
+  async lock(key: string, options: LockOptions = {}, other?: { lock: Lock; wants: Wants }): Promise<Lease> {
     const attempt = this.attempt()
     const { fair, fairAfter, owner, signal } = options
     const mode = fair ? 'fair' : fairAfter === Number.POSITIVE_INFINITY ? 'unfair' : 'fairAfter'
-    const named = owner === undefined ? {} : { owner }
+    const named = { ...(owner !== undefined && { owner }), ...(other && { wants: other.wants }) }
     this.#recording.record('request', { worker: this.#worker, attempt, key, mode, ...named })
     try {
-      return this.granted(await this.#locks.lock(key, options), attempt)
+      const granted = other ? other.lock.lock(options) : this.#locks.lock(key, options)
+      return this.granted(await granted, attempt)
     } catch (error) {
       if (error instanceof LockTimeoutError) this.end(attempt, 'timeout')
       else if (signal?.aborted && error === signal.reason) this.end(attempt, 'aborted')

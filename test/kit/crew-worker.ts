@@ -9,11 +9,13 @@ import { type Lease, LockClient } from '../../src/index.ts'
 import { RecordedClient } from '../history/recorded.ts'
 import { Recorder } from '../history/recorder.ts'
 import { Witnesses, writeFenced } from '../history/witnesses.ts'
+import { type KindName, lockOf, wantsOf } from './kind-clients.ts'
 
 export interface Orders {
   worker: string
   url: string
   key: string
+  kind: KindName
   /** Of the history, and of the file that witnesses. */
   folder: string
   /** Sections of each caller. */
@@ -38,12 +40,14 @@ export interface FromWorker {
 const FATED_SECTION = 3
 
 const orders = JSON.parse(process.argv[2] as string) as Orders
-const { worker, key, rounds, callers, hold, fate } = orders
+const { worker, key, kind, rounds, callers, hold, fate } = orders
 
 const redis = new Redis(orders.url)
 const recorder = new Recorder(join(orders.folder, 'history'))
 const locks = new LockClient(orders.url, { label: worker, ...(orders.lease && { lease: orders.lease }) })
 const client = new RecordedClient(worker, locks, recorder)
+const wants = wantsOf(kind)
+const other = wants && { lock: lockOf(locks, kind, key), wants }
 const witnesses = new Witnesses(worker, orders.folder, redis, recorder)
 let sections = 0
 let refused = false
@@ -67,7 +71,7 @@ async function section(lease: Lease): Promise<void> {
 async function caller(number: number): Promise<void> {
   for (let round = 1; round <= rounds; round++) {
     const fair = orders.fair === 'always' || (orders.fair === 'alternately' && (round + number) % 2 === 0)
-    const lease = await client.lock(key, { fair })
+    const lease = await client.lock(key, { fair }, other)
     await section(lease)
     await client.release(lease)
   }

@@ -1,11 +1,13 @@
 /** Processes that work under one lock, what they record, and the verdict of the history checker on it. */
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { decodeClaim, decodePermitsClaim } from '../../src/kinds/claim.ts'
 import type { HistoryEvent } from '../history/events.ts'
 import { queueEntries, violationsIn } from '../history/recorded.ts'
 import { now, Recorder, readEvents } from '../history/recorder.ts'
 import { readRegister } from '../history/witnesses.ts'
 import type { FromWorker, Orders } from './crew-worker.ts'
+import type { KindName } from './kind-clients.ts'
 import { Child } from './process.ts'
 import { freshKey, plainRedis, redisUrl } from './redis.ts'
 import { emptyFolder } from './temp.ts'
@@ -19,6 +21,7 @@ export class Crew {
   readonly #redis = plainRedis()
   readonly #folder: string
   readonly #recorder: Recorder
+  #kind: KindName = 'mutex'
 
   private constructor(folder: string) {
     this.#folder = folder
@@ -34,7 +37,8 @@ export class Crew {
   static async hire(...orders: Partial<Orders>[]): Promise<Crew> {
     const crew = new Crew(await emptyFolder())
     const { key } = crew
-    const place = { url: redisUrl(), key, folder: crew.#folder }
+    crew.#kind = orders[0]?.kind ?? 'mutex'
+    const place = { url: redisUrl(), key, kind: crew.#kind, folder: crew.#folder }
     for (const [i, order] of orders.entries()) {
       const defaults = { worker: `w${i}`, rounds: 100, fair: 'never', callers: 1 } as const
       crew.workers.push(new Worker({ ...defaults, ...place, ...order }))
@@ -67,8 +71,10 @@ export class Crew {
   async #look(): Promise<void> {
     const { key } = this
     const from = now()
+    const lock = this.#kind === 'mutex' ? `lock:{${key}}` : `lock:%${this.#kind}/{${key}}`
     const entries = queueEntries(
-      await this.#redis.zrange(`lock:{${key}}:queue`, '0', '-1', 'WITHSCORES').catch(() => []),
+      await this.#redis.zrange(`${lock}:queue`, '0', '-1', 'WITHSCORES').catch(() => []),
+      this.#kind === 'mutex' ? decodeClaim : decodePermitsClaim,
     )
     if (entries.length > 1) this.#recorder.record('queue', { key, from, entries })
   }

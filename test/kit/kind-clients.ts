@@ -4,8 +4,9 @@
  */
 
 import { about } from '../../src/errors.ts'
-import { type Lease, LockClient, type LockOptions, type LockState } from '../../src/index.ts'
+import { type Lease, type Lock, LockClient, type LockOptions, type LockState } from '../../src/index.ts'
 import type { KeyedLock } from '../../src/lock.ts'
+import type { Wants } from '../history/wants.ts'
 
 type Fn<T> = (lease: Lease) => T | PromiseLike<T>
 
@@ -50,3 +51,16 @@ class WriterClient extends KindClient {
 /** By what stands in the names of their keys. */
 export const kindClients = { mutex: LockClient, semaphore: SemaphoreClient, readWrite: WriterClient }
 export type KindName = keyof typeof kindClients
+export const kindNames = Object.keys(kindClients) as KindName[]
+
+/** A lock of that kind of any client, which behaves as a mutex. */
+export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
+  if (kind === 'semaphore') return locks.semaphore(key, 1)
+  return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write
+}
+
+/** What a holder of such a lock has of it, for a history. */
+export function wantsOf(kind: KindName): Wants | undefined {
+  if (kind === 'mutex') return undefined
+  return kind === 'semaphore' ? [1, 1] : 'write'
+}

@@ -5,7 +5,7 @@
  *   test.each(kinds)('… ($kind)', async ({ client, clientBehindProxy }) => …
  */
 import { inject } from 'vitest'
-import { type KindName, kindClients } from './kind-clients.ts'
+import { type KindName, kindClients, kindNames } from './kind-clients.ts'
 import { ways } from './parking.ts'
 import { Peer } from './peer.ts'
 import { clientBehindProxy } from './proxies.ts'
@@ -23,7 +23,7 @@ const kindNamed = (kind: KindName) => ({
   nameOf: (key: string) => (kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`),
 })
 
-export const kinds = (Object.keys(kindClients) as KindName[]).map(kindNamed)
+export const kinds = kindNames.map(kindNamed)
 /**
  * For the contract, which is run over every topology. Kinds differ in their scripts: a cluster runs these differently, and what lies
  * between a client and its server does not see them.

@@ -4,6 +4,7 @@ import type { ClientOptions, Lease, LockOptions } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
 import type { KindName } from './kind-clients.ts'
 import { parkMany } from './parking.ts'
+import { eventually } from './time.ts'
 import { jump } from './time-of-day.ts'
 
 const [url = '', options = '{}', kind = 'mutex'] = process.argv.slice(2)
@@ -44,6 +45,15 @@ const deeds = {
   lock,
   async permits(key: string, of: number, options: SemaphoreOptions): Promise<void> {
     await locks.semaphore(key, of).lock(options)
+  },
+  async read(key: string, lockOptions: LockOptions): Promise<void> {
+    await locks.readWrite(key).read.lock(lockOptions)
+  },
+  /** Parks so many fair waiters that want to read. */
+  async queueToRead(key: string, count: number): Promise<void> {
+    const { read } = locks.readWrite(key)
+    for (let i = 0; i < count; i++) void read.lock({ fair: true })
+    await eventually(async () => (await read.inspect()).waiters.length >= count)
   },
   /** Parks so many waiters that never release. */
   async queue(key: string, count: number, lockOptions: LockOptions): Promise<void> {

@@ -34,6 +34,15 @@ export class Peer {
     return this.#ask('permits', key, of, options)
   }
 
+  /** Takes a read-write lock to read. */
+  read(key: string, options: LockOptions = {}) {
+    return this.#ask('read', key, options)
+  }
+
+  queueToRead(key: string, count: number) {
+    return this.#ask('queueToRead', key, count)
+  }
+
   queue(key: string, count: number, options: LockOptions = {}) {
     return this.#ask('queue', key, count, options)
   }

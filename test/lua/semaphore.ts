@@ -30,11 +30,10 @@ export class TestSemaphore {
   readonly names: PermitsNames
   readonly #scripts: Scripts<PermitsScripts>
 
-  private constructor(url: string, connection: Connection, kind: Kind) {
-    this.redis = plainRedis(url)
-    this.names = new Keys(new Namespace('lock:', false), kind).of(freshKey())
-    const settings = { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY }
-    this.#scripts = new Scripts<PermitsScripts>(connection, kind.scripts, settings)
+  constructor(redis: Redis, runner: Scripts<PermitsScripts>, names: PermitsNames) {
+    this.redis = redis
+    this.names = names
+    this.#scripts = runner
   }
 
   static async on(url = redisUrl(), kind: Kind = semaphore): Promise<TestSemaphore> {
@@ -42,7 +41,9 @@ export class TestSemaphore {
     onTestFinished(() => connection.close())
     connection.open()
     await connection.run(redis => redis.ping())
-    return new TestSemaphore(url, connection, kind)
+    const settings = { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY }
+    const runner = new Scripts<PermitsScripts>(connection, kind.scripts, settings)
+    return new TestSemaphore(plainRedis(url), runner, new Keys(new Namespace('lock:', false), kind).of(freshKey()))
   }
 
   static async readWrite(): Promise<TestSemaphore> {
@@ -67,8 +68,10 @@ export class TestSemaphore {
     return [status, ...values]
   }
 
-  async leave(who: Asker): Promise<string> {
-    return (await this.#scripts.run('leave', this.names, { id: who.id, entry: claimOf(who) })).status
+  /** `queued: false`: leaves without an entry, as a caller does that never asked to be queued. */
+  async leave(who: Asker, { queued = true } = {}): Promise<string> {
+    const entry = queued ? claimOf(who) : undefined
+    return (await this.#scripts.run('leave', this.names, { id: who.id, entry })).status
   }
 
   async tend(...waiters: readonly (readonly [Asker, number])[]): Promise<unknown[]> {

@@ -2,17 +2,21 @@
  * Clients of a cluster that contend for locks without a pause, while a test does something to the cluster, and the
  * verdict of the history checker on what they saw.
  *
- * Each key has fair callers of every client, or unfair ones. The queues are read all the time, which is what order is
+ * Each key has fair callers of every client, or unfair ones; of a read-write lock, two in three read, and of a semaphore of two permits
+ * one in three wants both. The queues are read all the time, which is what order is
  * judged by (I3). Nothing is excused but what a test says itself: neither are lost connections.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Command } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { type ClientOptions, LockClient } from '../../../src/index.ts'
+import { decodeClaim, decodePermitsClaim } from '../../../src/kinds/claim.ts'
 import { check, type Verdict } from '../../history/check.ts'
 import type { Fields, Kind } from '../../history/events.ts'
 import { Memory, queueEntries, RecordedClient } from '../../history/recorded.ts'
 import { now } from '../../history/recorder.ts'
+import { lockFor, optionsFor } from '../../history/soak/lock-for.ts'
+import type { Wants } from '../../history/wants.ts'
 import { eventually } from '../../kit/time.ts'
 import { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 
@@ -27,6 +31,24 @@ export const SOON = 15_000
 export interface Contest {
   readonly key: string
   readonly fair: boolean
+  /** Default: a mutex. */
+  readonly kind?: 'semaphore' | 'readWrite'
+}
+
+/** On slots of each master, and of each kind on that of `job-0`. */
+export const contests: readonly Contest[] = [
+  { key: 'job-0', fair: true },
+  { key: 'job-1', fair: false },
+  { key: 'job-2', fair: true },
+  { key: '{job-0}:permits', kind: 'semaphore', fair: true },
+  { key: '{job-1}:permits', kind: 'semaphore', fair: false },
+  { key: '{job-0}:book', kind: 'readWrite', fair: true },
+  { key: '{job-2}:book', kind: 'readWrite', fair: false },
+]
+
+function wantsOf({ kind }: Contest, caller: number): Wants | undefined {
+  if (kind === 'semaphore') return [caller === 0 ? 2 : 1, 2]
+  return kind && (caller === 0 ? 'write' : 'read')
 }
 
 /** A cluster of the test's own, stopped after it. */
@@ -74,9 +96,11 @@ export class Crowd {
     this.record('run', { seed: 0, waiterTtl, longestLease, outageTimeout })
     this.record('clock', { wall: Date.now() })
     for (const label of workers) {
-      const client = new RecordedClient(label, clusterLocks(cluster, { label }), this.#history)
+      const locks = clusterLocks(cluster, { label })
+      const client = new RecordedClient(label, locks, this.#history)
       for (const contest of contests) {
-        for (let caller = 0; caller < callers; caller++) this.#done.push(this.#call(label, client, contest, caller))
+        for (let caller = 0; caller < callers; caller++)
+          this.#done.push(this.#call(label, locks, client, contest, caller))
       }
     }
     this.#done.push(this.#watch())
@@ -106,11 +130,21 @@ export class Crowd {
     return check(this.#history.events)
   }
 
-  async #call(worker: string, client: RecordedClient, { key, fair }: Contest, caller: number): Promise<void> {
+  async #call(
+    worker: string,
+    locks: LockClient,
+    client: RecordedClient,
+    contest: Contest,
+    caller: number,
+  ): Promise<void> {
+    const { key, fair } = contest
+    const wants = wantsOf(contest, caller)
+    const other = wants && { wants, lock: lockFor(locks, key, wants) }
     for (let turn = 0; this.#open; turn++) {
       const owner = fair ? { owner: `${key}.${worker}.${caller}.${turn}` } : undefined
+      const options = optionsFor({ fair, fairAfter: Number.POSITIVE_INFINITY, ...owner }, wants)
       try {
-        const lease = await client.lock(key, { fair, fairAfter: Number.POSITIVE_INFINITY, ...owner })
+        const lease = await client.lock(key, options, other)
         this.#served.set(`${key} ${worker}`, now())
         await sleep(2 + Math.random() * 10)
         await client.release(lease)
@@ -122,20 +156,27 @@ export class Crowd {
 
   async #watch(): Promise<void> {
     while (this.#open) {
-      const looks = this.#contests.filter(({ fair }) => fair).map(({ key }) => this.#look(key))
+      const looks = this.#contests.filter(({ fair }) => fair).map(contest => this.#look(contest))
       await Promise.all([sleep(LOOK), ...looks])
     }
   }
 
-  async #look(key: string): Promise<void> {
+  async #look({ key, kind }: Contest): Promise<void> {
     const from = now()
-    const flat = await this.#cluster.zrange(`${lockName(key)}:queue`, '0', '-1', 'WITHSCORES').catch(() => [])
-    const entries = queueEntries(flat)
-    if (entries.length > 1) this.record('queue', { key, from, entries })
+    const lock = lockName(key, kind)
+    const decode = kind ? decodePermitsClaim : decodeClaim
+    const queue = async (name: string) => {
+      const flat = await this.#cluster.zrange(`${lock}:${name}`, '0', '-1', 'WITHSCORES').catch(() => [])
+      return queueEntries(flat, decode)
+    }
+    const [entries, readers] = await Promise.all([queue('queue'), kind === 'readWrite' ? queue('readers') : []])
+    if (entries.length + readers.length > 1)
+      this.record('queue', { key, from, entries, ...(kind === 'readWrite' && { readers }) })
   }
 }
 
 /** The name of a lock's key; keys with a hash tag keep it. */
-function lockName(key: string): string {
-  return key.includes('{') ? `lock:${key}` : `lock:{${key}}`
+function lockName(key: string, kind?: Contest['kind']): string {
+  const name = key.includes('{') ? key : `{${key}}`
+  return kind ? `lock:%${kind}/${name}` : `lock:${name}`
 }

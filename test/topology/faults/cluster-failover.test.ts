@@ -1,10 +1,10 @@
 /** A master of a cluster is replaced by its replica, under contention and with waiters parked. */
 import { describe, expect, test } from 'vitest'
+import type { Lease } from '../../../src/index.ts'
+import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { within } from '../../kit/outcomes.ts'
 import { eventually, sleep } from '../../kit/time.ts'
-import { type Contest, Crowd, clusterLocks, ownCluster, SOON, slotOf } from './cluster-crowd.ts'
-
-const contests: Contest[] = Array.from({ length: 6 }, (_, i) => ({ key: `job-${i}`, fair: i % 2 === 0 }))
+import { Crowd, clusterLocks, contests, ownCluster, SOON, slotOf } from './cluster-crowd.ts'
 
 describe('CLUSTER FAILOVER', () => {
   // Break: `if reached == 0 then` to `if false then` in lua/shared/send.lua, `redis.on('moved'` to `redis.on('never'`
@@ -13,37 +13,42 @@ describe('CLUSTER FAILOVER', () => {
   // later.
   test('I3 I4: waiters and leases go on, there and back', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
-    const locks = ['one', 'two'].map(label => clusterLocks(cluster, { label, waiterTtl: 60_000, lease: 60_000 }))
-    const [one, two] = locks as [(typeof locks)[0], (typeof locks)[0]]
-    const [key, loose] = ['parked', '{parked}:loose']
-    const held = await one.lock(key)
-    const free = await two.lock(loose)
-    const order: number[] = []
-    const fair: Promise<void>[] = []
-    for (let i = 0; i < 6; i++) {
-      const wait = (i % 2 ? one : two).lock(key, { fair: true })
-      fair.push(
-        wait.then(async lease => {
-          order.push(i)
-          expect(await lease.release()).toBe(true)
-        }),
-      )
-      await eventually(async () => (await one.inspect(key)).waiters.length === i + 1)
+    const clients = ['one', 'two'].map(label => clusterLocks(cluster, { label, waiterTtl: 60_000, lease: 60_000 }))
+    const orders: Partial<Record<KindName, number[]>> = {}
+    const waits: Promise<void>[] = []
+    const leases: Lease[] = []
+    for (const kind of kindNames) {
+      const [one, two] = clients.map(each => lockOf(each, kind, 'parked'))
+      const loose = clients.map(each => lockOf(each, kind, '{parked}:loose'))
+      leases.push(await one!.lock(), await loose[1]!.lock())
+      const order: number[] = []
+      orders[kind] = order
+      for (let i = 0; i < 6; i++) {
+        const wait = (i % 2 ? one! : two!).lock({ fair: true })
+        waits.push(
+          wait.then(async lease => {
+            order.push(i)
+            expect(await lease.release()).toBe(true)
+          }),
+        )
+        await eventually(async () => (await one!.inspect()).waiters.length === i + 1)
+      }
+      const released = async (lease: Lease) => expect(await lease.release()).toBe(true)
+      waits.push(...loose.map(each => each.lock().then(released)))
     }
-    const unfair = locks.map(client => client.lock(loose).then(lease => lease.release()))
 
-    const master = await cluster.masterOf(slotOf(key))
+    const master = await cluster.masterOf(slotOf('parked'))
     const replica = await cluster.replicaOf(master)
     await cluster.failOver(replica)
     await cluster.untilWhole()
-    expect([held.held, free.held]).toEqual([true, true])
+    expect(leases.map(({ held }) => held)).toEqual(leases.map(() => true))
     // The master holds writers up for as long as it hands over; then they are faster than those who follow the slot.
     const back = cluster.failOver(master)
     await sleep(10)
-    expect(await Promise.all([held.release(), free.release()])).toEqual([true, true])
+    expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
     await back
-    await within(SOON, Promise.all([...fair, ...unfair]))
-    expect(order).toEqual([0, 1, 2, 3, 4, 5])
+    await within(SOON, Promise.all(waits))
+    for (const kind of kindNames) expect(orders[kind], kind).toEqual([0, 1, 2, 3, 4, 5])
   })
 })
 
@@ -61,6 +66,7 @@ describe('SIGKILL of a master', () => {
     const replica = await cluster.replicaOf(master)
     const owners = await Promise.all(contests.map(async ({ key }) => (await cluster.masterOf(slotOf(key))) === master))
     const hit = contests.filter((_, i) => owners[i])
+    expect(new Set(hit.map(({ kind }) => kind)).size).toBe(kindNames.length)
     for (const [i, { key }] of hit.entries())
       crowd.record('fault', { fault: i, name: 'crash', phase: 'begin', reach: 'key', key })
 

@@ -1,13 +1,12 @@
 /** Every node of a cluster is restarted, one after another, under contention. */
 import { expect, test } from 'vitest'
-import { type Contest, Crowd, clusterLocks, ownCluster } from './cluster-crowd.ts'
+import { Crowd, clusterLocks, contests, ownCluster } from './cluster-crowd.ts'
 
 // Break: `if reached == 0 then` to `if false then` in lua/shared/send.lua, `redis.on('moved'` to `redis.on('never'` in
 // src/redis/shard.ts: who has not followed its slot loses its place. (With the first alone in three runs of five: as a
 // rule they follow in time.)
 test('I1 to I8: a rolling restart loses no waiter, no place and no lease', { timeout: 120_000 }, async () => {
   const cluster = await ownCluster()
-  const contests: Contest[] = Array.from({ length: 6 }, (_, i) => ({ key: `job-${i}`, fair: i % 2 === 0 }))
   const crowd = new Crowd(cluster, contests)
   const [holder, other] = [clusterLocks(cluster), clusterLocks(cluster)]
   const steady = await Promise.all(Array.from({ length: 12 }, (_, i) => holder.lock(`steady-${i}`)))

@@ -1,0 +1,79 @@
+/** Processes that read, and die: several hold at a time, and a writer waits for all of them. What every holder has in common is said of writers. */
+import { expect, test } from 'vitest'
+import type { Lease, Lock } from '../../src/index.ts'
+import { PROMPT, within } from '../kit/outcomes.ts'
+import { Peer } from '../kit/peer.ts'
+import { client, clients, freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
+
+/** No heartbeat and no lapse can repair anything in the time of a test. */
+const patient = { waiterTtl: 60_000, lease: 60_000 }
+
+/** A call that is queued behind so many. */
+async function queued(lock: Lock, behind: number): Promise<{ lease: Promise<Lease> }> {
+  const lease = lock.lock({ fair: true })
+  await eventually(async () => (await lock.inspect()).waiters.length === behind + 1)
+  return { lease }
+}
+
+// Break: `if writer and taken == 0 and left > 0 then` to `if writer and left > 0 then` in lua/permits/read-write/choose.lua: the writer is let
+// in beside those who live.
+// Break: `over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)` to `over = redis.call('ZRANGE', deadlines, 0, -1)` in
+// lua/shared/lapse.lua: with the first that is over, all are.
+test('SIGKILL of some that read, while others do: I1 I4, a writer has the lock when the last lease is over, or released', async () => {
+  const key = freshKey()
+  const dead = [await Peer.start(patient), await Peer.start(patient)]
+  const [living, writing] = [client(patient).readWrite(key), client(patient)]
+  await dead[0]!.read(key, { lease: 800 })
+  await dead[1]!.read(key, { lease: 1_600 })
+  const held = await living.read.lock()
+  const { lease: wait } = await queued(writing.readWrite(key).write, 0)
+  let granted = false
+  void wait.then(() => {
+    granted = true
+  })
+  for (const peer of dead) await peer.kill()
+  await eventually(async () => (await living.inspect()).holders.length === 1)
+  await sleep(100)
+  expect([granted, held.held]).toEqual([false, true])
+  expect(await living.read.tryLock()).toBeNull()
+  expect(await held.release()).toBe(true)
+  const next = await within(PROMPT, wait)
+  expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
+  expect(await next.release()).toBe(true)
+  expect(await living.inspect()).toMatchObject({ locked: false, waiters: [] })
+})
+
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: they hold.
+test('SIGKILL of many that wait to read: I3 I4, at the end of a writer those who live read, and then the next one writes', async () => {
+  const key = freshKey()
+  const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
+  const peer = await Peer.start(patient)
+  const held = await one!.write.lock()
+  await peer.queueToRead(key, 30)
+  const { lease: reading } = await queued(two!.read, 30)
+  const { lease: writing } = await queued(three!.write, 31)
+  await peer.kill()
+  expect(await held.release()).toBe(true)
+  const reader = await within(PROMPT, reading)
+  expect(await one!.inspect()).toMatchObject({ holders: [{ mode: 'read' }], waiters: [{ mode: 'write' }] })
+  expect(await reader.release()).toBe(true)
+  expect(await (await within(PROMPT, writing)).release()).toBe(true)
+  expect(await one!.inspect()).toMatchObject({ locked: false, waiters: [] })
+})
+
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the dead one
+// writes.
+test('SIGKILL of a writer that waits: I3 I4 I7, those that wait behind it read as soon as it would have its turn', async () => {
+  const key = freshKey()
+  const [one, two] = clients(2).map(locks => locks.readWrite(key))
+  const peer = await Peer.start(patient, undefined, 'readWrite')
+  const held = await one!.read.lock()
+  await peer.queue(key, 1, { fair: true })
+  const { lease: reading } = await queued(two!.read, 1)
+  await peer.kill()
+  expect(await two!.read.tryLock()).toBeNull()
+  expect(await held.release()).toBe(true)
+  expect(await (await within(PROMPT, reading)).release()).toBe(true)
+  expect(await one!.inspect()).toMatchObject({ locked: false, waiters: [] })
+})

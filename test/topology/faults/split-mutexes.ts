@@ -1,0 +1,136 @@
+/** Locks in a scene, as cluster-split.test.ts divides them: mutexes. */
+import type { Cluster } from 'ioredis'
+import { expect } from 'vitest'
+import { mutex } from '../../../src/kinds/mutex/mutex.ts'
+import { newClientId, newHoldId } from '../../../src/redis/ids.ts'
+import { type Executor, Scripts } from '../../../src/redis/scripts.ts'
+import type { Node } from '../../kit/topologies/redis-cluster.ts'
+import { again, type Caller, caller } from '../../lua/callers.ts'
+import { TestLock } from '../../lua/test-lock.ts'
+import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } from './split-play.ts'
+
+/** `once`: of two holds of the holder, the second has ended. */
+const scenes: readonly (Scene & { readonly once?: true })[] = [
+  { name: 'held', keys: ['lock'] },
+  { name: 'held twice', keys: ['lock', 'holds'] },
+  { name: 'held once of twice, with a queue', keys: ['lock', 'queue', 'expiry', 'holds'], once: true },
+  { name: 'held, with a queue', keys: ['lock', 'queue', 'expiry'] },
+  { name: 'held twice, with a queue', keys: ['lock', 'queue', 'expiry', 'holds'] },
+  { name: 'lapsed, with a queue', keys: ['lock', 'queue', 'expiry'], lapsed: true },
+  { name: 'lapsed twice, with a queue', keys: ['lock', 'queue', 'expiry', 'holds'], lapsed: true },
+]
+
+class MutexStage implements Stage {
+  readonly lock: TestLock
+  readonly scene: (typeof scenes)[number]
+  readonly holder: Caller
+  readonly inner: Caller
+  readonly waiters: readonly Caller[]
+  token = 0
+  tickets: readonly number[] = []
+
+  constructor(node: Node, executor: Executor, key: string, scene: (typeof scenes)[number]) {
+    this.lock = new TestLock('', node.redis, new Scripts(executor, mutex.scripts, settings), key)
+    this.scene = scene
+    this.holder = caller('holder', terms)
+    this.inner = again(this.holder)
+    this.waiters = [caller('first', terms), caller('second', terms)]
+  }
+
+  get names(): Readonly<Record<string, string>> {
+    return { ...this.lock.names }
+  }
+
+  async set({ redis }: Node): Promise<void> {
+    const { lock, holder, waiters } = this
+    const { keys, lapsed, once } = this.scene
+    this.token = await lock.grant(holder)
+    if (keys.includes('holds')) await lock.acquire(this.inner)
+    if (once) await lock.release(this.inner)
+    if (keys.includes('queue')) {
+      this.tickets = [await lock.enqueue(waiters[0]!), await lock.enqueue(waiters[1]!)]
+      for (const [i, waiter] of waiters.entries()) await lock.tend([waiter, this.tickets[i]!])
+    }
+    if (lapsed) {
+      const record = (await redis.hget(lock.names.lock, 'holder'))!
+      await redis.hset(lock.names.lock, 'holder', `${record.slice(0, 17)}${'1'.repeat(16)}${record.slice(33)}`)
+      for (const id of await redis.zrange(lock.names.holds, 0, '-1')) await redis.zadd(lock.names.holds, 1, id)
+    }
+    expect(await redis.exists(...keys.map(key => this.names[key]!))).toBe(keys.length)
+  }
+
+  call(name: string): Promise<unknown> {
+    return calls[name]!(this)
+  }
+
+  async content(redis: Cluster): Promise<unknown> {
+    const { lock, queue, expiry, holds } = this.lock.names
+    const known = knownBy(this.holder, this.inner, ...this.waiters)
+    const fields = await redis.hgetall(lock)
+    const members = async (key: string) => (await redis.zrange(key, 0, '-1')).map(known)
+    return {
+      fields: Object.keys(fields).sort(),
+      holder: fields['holder'] && known(fields['holder'].slice(34)),
+      queue: await members(queue),
+      expiry: (await members(expiry)).sort(),
+      holds: (await members(holds)).sort(),
+    }
+  }
+}
+
+const calls: Readonly<Record<string, (stage: MutexStage) => Promise<unknown>>> = {
+  async acquire({ lock }) {
+    return (await lock.acquire(caller('another', terms))).status
+  },
+  async join({ lock }) {
+    const { status, position } = await lock.acquire(caller('another', terms), { queue: true })
+    return [status, position]
+  },
+  async reenter({ lock, holder }) {
+    return (await lock.acquire(again(holder))).status
+  },
+  async release({ lock, holder }) {
+    return (await lock.release(holder)).status
+  },
+  async releaseInner({ lock, inner }) {
+    return (await lock.release(inner)).status
+  },
+  async renew({ lock, holder, inner, token }) {
+    const { lock: name } = lock.names
+    const asked = (await Promise.all(
+      [holder, inner].map(({ id }) => lock.scripts.run('renew', { locks: [name] }, { asked: [id, token, LEASE] })),
+    )) as { values: unknown[] }[]
+    return asked.map(({ values }) => typeof values[0])
+  },
+  async pass({ lock, holder, token }) {
+    return (await lock.pass(holder, holder, token + 1)).status
+  },
+  async tend({ lock, waiters, tickets }) {
+    if (tickets.length === 0) return undefined
+    const { places } = await lock.tend([waiters[0]!, tickets[0]!])
+    return places!.map(place => (typeof place === 'number' ? place : place[2]))
+  },
+  leave: ({ lock, waiters }) => lock.leave(waiters[0]!),
+  giveBack: ({ lock, holder }) => lock.leave(holder, { queued: false }),
+  forceRelease: ({ lock }) => lock.forceRelease(newHoldId(newClientId())),
+  sweep: ({ lock }) => lock.sweep(),
+  async inspect({ lock }) {
+    const args = { most: 10, ticket: undefined, behind: undefined }
+    const { values } = await lock.scripts.run('inspect', lock.names, args)
+    const [, , live, page, deadlines] = values as [string, string, number | null, string[], string[]]
+    return [live, page.length, deadlines.length]
+  },
+}
+
+export const mutexes: Play = {
+  kind: 'mutex',
+  scenes,
+  calls: Object.keys(calls),
+  stage: (...args) => new MutexStage(...args),
+  wholeThough: [
+    // They need no other key than that of the lock, where the holder has not re-entered and nobody waits.
+    ...['release', 'renew', 'pass'].map(call => `held ${call}`),
+    'held twice renew',
+  ],
+  putOff: ['held, with a queue release', 'held twice renew'],
+}
