@@ -133,7 +133,7 @@ describe('what is sent', () => {
     expect(stream.table.rows).toMatchObject([
       { key, holder: 'mutex' },
       { key, kind: 'readWrite', kindName: 'read-write lock', holder: 'write writer' },
-      { key, kind: 'semaphore', kindName: 'semaphore', holder: '5/5 first +2', waiters: '1' },
+      { key, kind: 'semaphore', kindName: 'semaphore', holder: '5/5 first', behind: ' +2', waiters: '1' },
     ])
     expect(stream.table.rows[0]).not.toHaveProperty('kind')
     expect(stream.lock).toMatchObject({
