@@ -11,7 +11,7 @@ const common = {
   globalSetup: 'test/kit/global-setup.ts',
   // Real servers and child processes on two slow cores. Most tests wait most of their time, so there are more files side
   // by side than cores, but not many more: all bounds have to hold.
-  maxWorkers: 6,
+  maxWorkers: 4,
   testTimeout: 20_000,
   hookTimeout: 60_000,
   // Nothing here is skipped or repeated to get through.

@@ -10,7 +10,7 @@ const ioredis5 = fileURLToPath(new URL('test/kit/ioredis-5.mjs', import.meta.url
 const common = {
   globalSetup: 'test/kit/global-setup.ts',
   // These tests wait nearly all of their time, for leases to end and for servers to begin: a file computes for a second of twenty.
-  maxWorkers: 8,
+  maxWorkers: 6,
   testTimeout: 30_000,
   hookTimeout: 60_000,
   retry: 0,
