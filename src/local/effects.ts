@@ -31,6 +31,8 @@ export interface Asker {
   unconfirmed(waiter: Waiter, begun: number, error: Error): void
   /** A grant that did not count has been taken back. */
   undone(waiter: Waiter): void
+  /** A request of a waiter whose wait is over may have brought it something. */
+  takeBack(waiter: Waiter): void
   /** It is time for a look at the truth. */
   look(): void
   /** The wait ends without a grant. */

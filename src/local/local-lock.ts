@@ -272,7 +272,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** It was queued by a request that was sent again, although its wait is over. */
+  /** A request has queued it, or may have brought it anything, although its wait is over. */
   takeBack(waiter: WaiterRecord): void {
     if (waiter.state === over) this.#common.requests.leave(waiter)
     else this.#effects.check(waiter)

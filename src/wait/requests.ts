@@ -76,8 +76,10 @@ export class Requests implements Sending {
       else if (attempt === 'to-join') this.#endJoining(waiter)
       lock.answered(waiter, attempt, join, answer)
     }
-    // An attempt that fails stays unanswered: it may run yet.
+    // An attempt that fails stays unanswered: it may run yet. Or it has run behind what has taken it back: where Redis puts both off, each
+    // is sent again after a pause of its own.
     const failed = (error: Error) => {
+      if (!waiter.waits) lock.takeBack(waiter)
       if (attempt === 'to-re-enter') return
       this.#endJoining(waiter)
       lock.end(waiter, error)

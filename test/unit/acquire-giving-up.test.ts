@@ -24,6 +24,22 @@ describe('I6 a caller that gives up is answered at once', () => {
   })
 })
 
+describe('I7 a request that fails when its caller has given up', () => {
+  test.each(['once', 'line', 'queue'] as const)(
+    'may have run behind what has taken it back: that is sent again: %s',
+    async mode => {
+      const at = new Waiting()
+      const waiter = await at.start({ id: 'A', mode })
+      at.acquirer.quit(waiter)
+      await at.kind.leaves.next.answer()
+      await at.kind.attempts.next.fail(unreachable)
+      expect(at.left).toEqual(['A', 'A'])
+      await at.kind.leaves.next.answer()
+      expect(at.residue).toEqual(NOTHING)
+    },
+  )
+})
+
 describe('nothing is taken back, because there is nothing in Redis, of', () => {
   test('a waiter that gives up before its request has left; and that never leaves', async () => {
     const at = new Waiting()
