@@ -74,9 +74,10 @@ export async function mistaken({ servers, master }: Scene) {
   return {
     replica,
     options: { sentinels: [{ host: '127.0.0.1', port: sentinel!.port }], name } satisfies RedisOptions,
+    /** In one go: whoever asked in between would be told for good that there is no such master. */
     async putRight() {
-      await forget()
-      await monitor(master.port)
+      const named = direct.pipeline().call('SENTINEL', 'REMOVE', name)
+      await named.call('SENTINEL', 'MONITOR', name, '127.0.0.1', String(master.port), '9').exec()
     },
   }
 }
