@@ -19,9 +19,10 @@
 -- include: keys
 
 local outcome = 'absent'
-if entry then
+-- Its deadline stays where it is not in the queue: what follows may still need that key (lua/shared/promote.lua).
+if entry and redis.call('ZREM', queue, entry) == 1 then
   redis.call('ZREM', expiry, id)
-  if redis.call('ZREM', queue, entry) == 1 then outcome = 'left' end
+  outcome = 'left'
 end
 -- The usual case stands before everything that it does not need.
 if hold ~= id and not holds then return outcome end

@@ -36,7 +36,7 @@ while again do
   -- include: choose
   local groups, grants = {}, {}
   for i, claim in ipairs(chosen) do
-    -- include: clock
+    -- include: token
     -- include: told
     local group = told and TOLD or claim:sub(1, CLIENT_END)
     local grant = grants[group]
@@ -46,7 +46,7 @@ while again do
       groups[#groups + 1] = group
     end
     local at = #grant.claims + 1
-    grant.claims[at], grant.ids[at], grant.tokens[at], grant.leases[at] = claim, claim:sub(1, ID_END), tick, leases[i]
+    grant.claims[at], grant.ids[at], grant.tokens[at], grant.leases[at] = claim, claim:sub(1, ID_END), token, leases[i]
   end
   local fields, ends, last = {}, {}, 0
   for _, client in ipairs(groups) do

@@ -16,6 +16,9 @@
 --     yet. If it lost its place for that, a failover would change the order. So there it is passed over only if it has been
 --     heard on this very node (lua/shared/send.lua); else it is granted the lock, and finds it by a heartbeat.
 --
+-- The queue was on this node when the script began (lua/shared/keys.lua). If it has been emptied here, and its slot is moving away, Redis
+-- would look for it on the other node, and the script would end, after some of its writes. That it is refused then says that it is empty.
+--
 -- The message stands between the end of the old hold and the write of the new one because its count decides; ZPOPMIN is
 -- the first write, and frees memory, so a server at maxmemory still lets the rest through.
 -- A PUBLISH that the server refuses (ACL) does not undo the choice: the waiter learns of it by its next heartbeat.
@@ -44,9 +47,16 @@
 --   MOST_PASSED_OVER = 250  waiters, by one call
 local deaf
 local left = MOST_PASSED_OVER
+--[[cluster
+local popped
+--]]
 repeat
   left = left - 1
-  local first = redis.call('ZPOPMIN', queue)
+  local first
+  --[[cluster
+  first, popped = popped and redis.pcall('ZPOPMIN', queue), true
+  --]]
+  first = first or redis.call('ZPOPMIN', queue)
   local claim = first[1]
   if not claim then
     redis.call('HDEL', lock, 'queued')

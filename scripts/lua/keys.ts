@@ -1,21 +1,33 @@
 /**
- * Refuses a file of lua/ that makes a key and does not ask for it. While a slot of a cluster moves, Redis sees to it only for those in
- * KEYS that they are where the script runs: lua/shared/all.lua says more.
+ * Refuses a file of lua/ that makes a key and does not ask for it, by itself or by what it includes. While a slot of a cluster moves, Redis
+ * sees to it only for those in KEYS that they are where the script runs: lua/shared/all.lua says more.
  */
 import type { Source } from './source.ts'
 
-export function checkKeys({ file, header, lines }: Source): void {
-  const code = lines.filter(line => typeof line === 'string')
-  const asked = code.filter(line => line.includes("redis.call('EXISTS', ")).join(' ')
+export function checkKeys(source: Source): void {
+  const { file, header } = source
+  const askers = [source, ...source.lines.flatMap(line => (typeof line === 'string' ? [] : line.source))]
   // A name that only a message bears, its channel's, is no key.
-  const makers = code.filter(line => /':\w+'/.test(line) && !line.includes("'PUBLISH', lock .. ':unlock', "))
+  const makers = codeIn(source).filter(line => /':\w+'/.test(line) && !line.includes("'PUBLISH', lock .. ':unlock', "))
   for (const line of makers) {
     const names = /^([\w, ]+) = /.exec(line)?.[1]?.split(', ') ?? ['']
     const given = names.every(name =>
       header.gives.some(each => each.name === name && ['ZSET', 'list'].includes(each.type)),
     )
     if (!given) throw new Error(`${file}: makes a key that it does not give: ${line}`)
-    const unasked = names.find(name => !new RegExp(`, (${name}\\b|unpack\\(${name}\\))`).test(asked))
+    const unasked = names.find(name => !askers.some(asker => asks(asker, name)))
     if (unasked !== undefined) throw new Error(`${file}: does not ask whether the key "${unasked}" is on this node`)
   }
+}
+
+function codeIn({ lines }: Source): string[] {
+  return lines.filter(line => typeof line === 'string')
+}
+
+/** Whether a file asks for the key that this name stands for in it: one that it makes, or takes. */
+function asks(source: Source, name: string): boolean {
+  const { takes, gives } = source.header
+  if (![...takes, ...gives].some(each => each.name === name)) return false
+  const asked = new RegExp(`redis\\.call\\('EXISTS', (.*, )?(${name}\\b|unpack\\(${name}\\))`)
+  return codeIn(source).some(line => asked.test(line))
 }

@@ -294,6 +294,20 @@ describe('the build', () => {
       'does not ask whether the key "expiry" is on this node',
     ],
     [
+      'gives a key for which what it includes does not ask',
+      'shared/whole',
+      "EXISTS', expiry, unpack(lines)",
+      "EXISTS', lock, unpack(lines))\nredis.call('ZCARD', expiry",
+      'does not ask whether the key "expiry" is on this node',
+    ],
+    [
+      'gives a key and does not include what asks for it',
+      'permits/semaphore/queues',
+      '-- include: whole',
+      '',
+      'does not ask whether the key "lines" is on this node',
+    ],
+    [
       'says nothing about a constant',
       'shared/trim',
       '-- Constants\n',

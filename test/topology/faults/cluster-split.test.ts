@@ -57,15 +57,17 @@ async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promi
 // Break: `redis.call('EXISTS', queue, expiry)` to `if false then redis.call('EXISTS', queue, expiry) end` in lua/shared/keys.lua: where the
 // queue is still to come, its lock is opened, or given to whoever asks.
 // Break: `if holds then` to `if holds and false then` in lua/shared/all.lua: holds that are still to come are taken for gone, or counted anew.
-// Break: `redis.call('EXISTS', expiry, unpack(lines))` to `if false then redis.call('EXISTS', expiry, unpack(lines)) end` in lua/permits/semaphore/queues.lua: as of a mutex.
-// Break: `redis.call('EXISTS', expiry, unpack(lines))` to `if false then redis.call('EXISTS', expiry, unpack(lines)) end` in lua/permits/read-write/queues.lua: the same.
+// Break: `redis.call('EXISTS', expiry, unpack(lines))` to `if false then redis.call('EXISTS', expiry, unpack(lines)) end` in
+// lua/shared/whole.lua: as of a mutex.
 // Break: `if taken > 0 then redis.call('EXISTS', lock, deadlines) else redis.call('EXISTS', deadlines) end` to
 // `if taken < 0 then redis.call('EXISTS', lock, deadlines) end` in lua/shared/deadlines.lua: where the deadlines are still to come, what is held is taken for over.
-// Break: `redis.call('EXISTS', lock .. ':?')` away in lua/permits/semaphore/queues.lua: a script that empties a key ends there. Who was told
-// of its grant then has none, and the next one is let in as well.
-// Break: `redis.call('EXISTS', lock .. ':?')` away in lua/permits/read-write/queues.lua: the same.
+// Break: `redis.call('EXISTS', lock .. ':?')` to `if false then redis.call('EXISTS', lock .. ':?') end` in lua/shared/whole.lua: a script that
+// empties a key ends there. Who was told of its grant then has none, and the next one is let in as well.
 // Break: `dropped = redis.call('ZSCORE', all, id) and true or false` to `dropped = redis.call('ZREM', all, id) == 1` in lua/shared/drop.lua:
 // the release of the last of several holds ends in the middle, and nobody can end the holder any more.
+// Break: `popped and redis.pcall('ZPOPMIN', queue)` to `false` in lua/shared/promote.lua: the same, where the only waiter is dead.
+// Break: `local outcome = 'absent'` to `local outcome = 'absent' if entry then redis.call('ZREM', expiry, id) end` in lua/mutex/leave.lua:
+// the same, where somebody leaves whose deadline was the last in its key.
 // Break: `|\bnon local key\b` away in src/redis/refusals.ts: callers are told that Redis has refused, and ask no more.
 test.each([mutexes, semaphores, readWriteLocks])(
   'I1 I3 I5 I8: a script sees all keys that it needs, or none ($kind)',

@@ -9,13 +9,14 @@ import { again, type Caller, caller } from '../../lua/callers.ts'
 import { TestLock } from '../../lua/test-lock.ts'
 import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } from './split-play.ts'
 
-/** `once`: of two holds of the holder, the second has ended. */
-const scenes: readonly (Scene & { readonly once?: true })[] = [
+/** `ended`: which of the two holds of the holder has. `dead`: the only waiter is. */
+const scenes: readonly (Scene & { readonly ended?: 'first' | 'second'; readonly dead?: true })[] = [
   { name: 'held', keys: ['lock'] },
   { name: 'held twice', keys: ['lock', 'holds'] },
-  { name: 'held once of twice, with a queue', keys: ['lock', 'queue', 'expiry', 'holds'], once: true },
+  { name: 'held once of twice, with a queue', keys: ['lock', 'queue', 'expiry', 'holds'], ended: 'second' },
   { name: 'held, with a queue', keys: ['lock', 'queue', 'expiry'] },
   { name: 'held twice, with a queue', keys: ['lock', 'queue', 'expiry', 'holds'] },
+  { name: 'held once, with a dead waiter', keys: ['lock', 'queue', 'expiry', 'holds'], ended: 'first', dead: true },
   { name: 'lapsed, with a queue', keys: ['lock', 'queue', 'expiry'], lapsed: true },
   { name: 'lapsed twice, with a queue', keys: ['lock', 'queue', 'expiry', 'holds'], lapsed: true },
 ]
@@ -43,13 +44,22 @@ class MutexStage implements Stage {
 
   async set({ redis }: Node): Promise<void> {
     const { lock, holder, waiters } = this
-    const { keys, lapsed, once } = this.scene
+    const { keys, lapsed, ended, dead } = this.scene
     this.token = await lock.grant(holder)
     if (keys.includes('holds')) await lock.acquire(this.inner)
-    if (once) await lock.release(this.inner)
+    if (ended) await lock.release(ended === 'first' ? holder : this.inner)
     if (keys.includes('queue')) {
-      this.tickets = [await lock.enqueue(waiters[0]!), await lock.enqueue(waiters[1]!)]
-      for (const [i, waiter] of waiters.entries()) await lock.tend([waiter, this.tickets[i]!])
+      const queued = dead ? waiters.slice(0, 1) : waiters
+      const tickets: number[] = []
+      for (const waiter of queued) tickets.push(await lock.enqueue(waiter))
+      this.tickets = tickets
+      for (const [i, waiter] of queued.entries()) await lock.tend([waiter, tickets[i]!])
+    }
+    if (dead) {
+      for (const claim of await redis.zrange(lock.names.queue, 0, '-1')) await redis.zadd(lock.names.queue, 1, claim)
+      await redis.zrem(lock.names.expiry, waiters[0]!.id)
+      // It had waited, too, until it could re-enter.
+      await redis.zadd(lock.names.expiry, Date.now() + LEASE, this.inner.id)
     }
     if (lapsed) {
       const record = (await redis.hget(lock.names.lock, 'holder'))!
@@ -111,6 +121,7 @@ const calls: Readonly<Record<string, (stage: MutexStage) => Promise<unknown>>> =
     return places!.map(place => (typeof place === 'number' ? place : place[2]))
   },
   leave: ({ lock, waiters }) => lock.leave(waiters[0]!),
+  leaveInner: ({ lock, inner }) => lock.leave(inner),
   giveBack: ({ lock, holder }) => lock.leave(holder, { queued: false }),
   forceRelease: ({ lock }) => lock.forceRelease(newHoldId(newClientId())),
   sweep: ({ lock }) => lock.sweep(),
@@ -128,6 +139,7 @@ export const mutexes: Play = {
   calls: Object.keys(calls),
   stage: (...args) => new MutexStage(...args),
   wholeThough: [
+    'held once, with a dead waiter releaseInner',
     // They need no other key than that of the lock, where the holder has not re-entered and nobody waits.
     ...['release', 'renew', 'pass'].map(call => `held ${call}`),
     'held twice renew',
