@@ -43,6 +43,8 @@ export interface Granted {
   /** Until when the hold is surely ours. */
   readonly deadline: number
   readonly via: Via
+  /** Of a re-entry where several may hold: the id of its owner's first hold, which lasts as long, as far as this client has it. */
+  readonly around?: string | undefined
   /** So many tokens after `token` are for hand-offs within this client. */
   readonly block?: number
 }

@@ -86,9 +86,9 @@ if queued then
 end
 if not queued and taken + wants <= of + 0 then
   taken = taken + wants
-  -- include: clock
-  -- include: hold { token = tick }
-  return granted .. tick
+  -- include: token { grants = {} }
+  -- include: hold
+  return granted .. token
 end
 if leftBehind and queued and mode ~= 'queue' then redis.call('HSET', lock, 'queued', queued) end
 

@@ -92,14 +92,14 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
       if (status === 'unfinished') return this.#acquire(claim, mode, block)
       if (status === 'refused') return this.#refused(claim, values as string[], sent)
       if (status === 'deadlock') return Promise.reject(new LockDeadlockError(claim.key))
-      const [token, ttl] = values as [string, string | undefined]
+      const [token, ttl, around] = values as [string, string | undefined, string | undefined]
       const via = grantedVia[status]
       if (ttl === undefined) {
         const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
         return block > 0 ? { ...grant, block } : grant
       }
       // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back.
-      return grantedUntil(token, surelyUntil(sent, Math.min(Number(ttl), claim.lease)), via)
+      return { ...grantedUntil(token, surelyUntil(sent, Math.min(Number(ttl), claim.lease)), via), around }
     })
   }
 

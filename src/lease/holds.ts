@@ -95,7 +95,7 @@ export class Holds {
     const now = this.#clock.now()
     const run = this.#locks.of(asked.claim.key).tenancy.runOf(asked.claim, grant, now, asked.alone)
     const hold = new Hold(asked, grant, run, now, this.#count++)
-    this.#renewal.add(hold)
+    this.#renewal.add(hold, grant.around)
     return hold
   }
 

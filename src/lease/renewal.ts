@@ -66,9 +66,10 @@ export class Renewal {
     this.#listener = listener
   }
 
-  add(hold: Hold): void {
+  /** `around`: as in `Granted`. */
+  add(hold: Hold, around?: string): void {
     this.#locks.addHold(hold)
-    if (hold.via === 'reentry') this.#raiseFirst(hold)
+    if (hold.via === 'reentry') this.#raiseFirst(hold, around)
     if (this.#closed) return
     this.#fresh.add(hold)
     if (this.#fresh.size > MOST_FRESH) this.#planFresh()
@@ -251,10 +252,13 @@ export class Renewal {
     if (question.ms > 0) this.#listener.renewed(hold)
   }
 
-  /** What lua/mutex/acquire.lua does with the grant of a longer re-entry: the first hold of the same client lasts as long. */
-  #raiseFirst(hold: Hold): void {
-    const first = this.#locks.get(hold.key)?.tenancy.oldest
-    if (!first || first.token !== hold.token || first.via === 'reentry') return
+  /**
+   * What the scripts do with the grant of a longer re-entry: the first hold of the same client lasts as long. Where several may hold, the
+   * oldest here may be somebody else's, or have come from the queue beside the first: then Redis says which it is, if it is here.
+   */
+  #raiseFirst(hold: Hold, around: string | undefined): void {
+    const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest
+    if (first?.token !== hold.token || first.via === 'reentry') return
     if (hold.length > first.length) first.raise(hold.deadline)
   }
 

@@ -208,6 +208,16 @@ describe('re-entry', () => {
     for (const lease of [inner, reading]) expect(await lease.release()).toBe(true)
   })
 
+  test('a longer read inside a read lets that last as long, and no other of its client', async () => {
+    const { read } = client().readWrite(freshKey())
+    const other = await read.lock({ lease: 800 })
+    await read.using({ lease: 800 }, async outer => {
+      const inner = await read.lock({ lease: 8_000 })
+      await sleep(1_000)
+      expect([other.held, outer.held, inner.held]).toEqual([false, true, true])
+    })
+  })
+
   test('calls of one owner that wait apart enter together', async () => {
     const [one, two, other] = clients(3).map(locks => locks.readWrite('of one owner, waiting'))
     const first = await other!.write.lock()
@@ -216,6 +226,21 @@ describe('re-entry', () => {
     const leases = await promptly(Promise.all([a.lease, b.lease]))
     expect(leases[0].fencingToken).toBe(leases[1].fencingToken)
     for (const lease of leases) expect(await lease.release()).toBe(true)
+  })
+
+  test('I2 reads of one owner that wait apart, and are let in together, have one token, as has what is read inside of them', async () => {
+    const [one, two, other] = clients(3).map(locks => locks.readWrite('of one owner, about to read'))
+    const writing = await other!.write.lock()
+    const options = { owner: 'job' }
+    const [a, b] = [await parkAt(one!.read, 1, options), await parkAt(two!.read, 2, options)]
+    await writing.release()
+    const [first, second] = await promptly(Promise.all([a.lease, b.lease]))
+    expect(first.fencingToken).toBeGreaterThan(writing.fencingToken)
+    expect(second.fencingToken).toBe(first.fencingToken)
+    await first.release()
+    const inner = await two!.read.lock({ owner: 'job' })
+    expect(inner).toMatchObject({ via: 'reentry', fencingToken: second.fencingToken })
+    for (const lease of [second, inner]) expect(await lease.release()).toBe(true)
   })
 })
 

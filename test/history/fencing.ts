@@ -1,7 +1,7 @@
 /**
  * I2: the tokens of a key strictly increase from grant to grant; holds of one owner that re-entered share one.
  *
- *   repeated     two owners have the same token, or one has it twice without re-entry
+ *   repeated     two owners have the same token, or one has it twice without re-entry, and was not let in to read while it held
  *   went back    a grant that was requested after another had returned has a smaller token, and is no second read of an owner
  *                that holds with that token
  *   out of step  a grant that was believed has a smaller token than one believed before it, and cannot have overlapped that
@@ -55,10 +55,16 @@ function repeated(holds: readonly Hold[], report: Report): void {
       if (hold === first) continue
       const { owner, via } = hold.grant
       if (owner !== first.grant.owner) report(`token ${token} was given to two owners`, first, hold)
-      else if (via !== 'reentry' || !reenters(hold.wants))
+      else if (via === 'reentry' ? !reenters(hold.wants) : !readsBeside(hold, group))
         report(`token ${token} was given twice to ${owner}`, first, hold)
     }
   }
+}
+
+/** Of one owner, several that wait to read are let in together, or beside one that holds: they have one token. */
+function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
+  const asked = hold.request?.t ?? hold.grant.t
+  return hold.wants === 'read' && group.some(other => other !== hold && other.end > asked && other.grant.t < hold.end)
 }
 
 /** For each request the largest token that was known when it was made. A re-entry may repeat it, nothing may fall below. */

@@ -57,6 +57,14 @@ describe('I2', () => {
     expect(found(others, read('c', 40, 60, { via: 'reentry', off: -35 }))).toEqual(['I2'])
   })
 
+  test('an owner that waits to read in several places has one token for what it is let in to together, or while it holds', () => {
+    const other = { owner: 'a', asked: 5, off: -10 }
+    expect(found(read('a', 10, 30), read('b', 15, 80), read('a2', 20, 60, other))).toEqual([])
+    expect(found(read('a', 10, 18), read('a2', 20, 60, { ...other, asked: 19 }))).toEqual(['I2'])
+    expect(found(read('a', 10, 30), read('b2', 20, 60, { ...other, owner: 'b' }))).toEqual(['I2'])
+    expect(found(write('a', 10, 30), write('a2', 20, 60, other))).toEqual(['I2'])
+  })
+
   test('a reader that the register refuses was overtaken by a writer', () => {
     const list = [...read('a', 10, 90), ...write('w', 100, 110)]
     const fenced = at(80, 'fenced', { worker: 'w-a', key: 'k', id: 'a', token: tokenOf(10), newer: tokenOf(100) })

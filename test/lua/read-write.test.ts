@@ -150,7 +150,7 @@ describe('re-entry', () => {
     const other = writer('other')
     await heardBy(lock, other)
     await queued(lock, other)
-    expect(await lock.acquire(inner)).toEqual({ status: 'reentered', token, ttl: inner.lease })
+    expect(await lock.acquire(inner)).toEqual({ status: 'reentered', token, ttl: inner.lease, around: outer.id })
     const upgrade = { ...another(inner), wants: writer('').wants }
     expect((await lock.acquire(upgrade)).status).toBe('deadlock')
     expect((await lock.acquire(upgrade, 'queue')).status).toBe('deadlock')
@@ -177,6 +177,40 @@ describe('re-entry', () => {
     }
   })
 
+  test('I2 the holds of an owner have one token, also those that are let in together, or by the queue while it holds', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const tokenOf = async ({ id }: Asker) => Number((await lock.redis.hget(lock.names.lock, id))?.slice(0, 16))
+    const [first, other, last] = [writer('first'), reader('other'), writer('last')]
+    const [one, two, late] = ['one', 'two', 'late'].map(name => asker(caller(name, { owner: 'y' }), '1/999999999'))
+    await heardBy(lock, one!, other, two!, last)
+    await lock.acquire(first)
+    await queued(lock, one!, other, two!, late!, last)
+    await lock.release(first)
+    expect(await holders(lock)).toEqual([one!.id, other.id, two!.id].sort())
+    const token = await tokenOf(one!)
+    expect(await tokenOf(other)).toBeGreaterThan(token)
+    expect(await tokenOf(two!)).toBe(token)
+    // Nobody heard its inbox, so it was passed over, and comes again by its heartbeat.
+    await lock.leave(last)
+    expect(await lock.tend([late!, 1])).toEqual([[String(token), expect.any(Number), 'handoff']])
+    expect(await tokenOf(late!)).toBe(token)
+    // Also when the hold that had it first has ended; and what is granted next is above all that have been.
+    await lock.release(one!)
+    expect(await lock.acquire(another(two!))).toMatchObject({ status: 'reentered', token })
+    expect((await lock.acquire(reader('next'))).token).toBeGreaterThan(await tokenOf(other))
+  })
+
+  test('I2 who finds the holders lapsed, and lets its own owner in ahead of itself, has its token', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const [first, waiting] = [writer('first'), asker(caller('waiting', { owner: 'y' }), '1/999999999')]
+    await heardBy(lock, waiting)
+    await lock.acquire(first)
+    await queued(lock, waiting)
+    await lock.lapse(first)
+    const { token } = await lock.acquire({ ...another(waiting), wants: waiting.wants })
+    expect((await lock.redis.hget(lock.names.lock, waiting.id))?.slice(0, 16)).toBe(String(token))
+  })
+
   test('I1 a hold that has lapsed lets nobody re-enter', async () => {
     const lock = await TestSemaphore.readWrite()
     const outer = asker(caller('outer'), writer('').wants)
@@ -193,10 +227,16 @@ describe('re-entry', () => {
     await lock.acquire(outer)
     const ends = async () => Number(await lock.redis.zscore(lock.names.deadlines, outer.id))
     const before = await ends()
-    await lock.acquire({ ...another(outer), owner: outer.id, wants: reader('').wants, lease: 60_000 })
-    expect(await ends()).toBe(before)
-    await lock.acquire({ ...another(outer), owner: outer.id, lease: 60_000 })
-    expect(await ends()).toBeGreaterThan(before + 50_000)
+    const inner = { owner: outer.id, lease: 60_000 }
+    const reading = await lock.acquire({ ...another(outer), ...inner, wants: reader('').wants })
+    expect([reading, await ends()]).toEqual([expect.objectContaining({ around: undefined }), before])
+    const again = { ...another(outer), ...inner }
+    // Its client believes in what it is told of, so that is so each time.
+    for (const times of [1, 2]) {
+      expect(await lock.acquire(again), `${times}`).toMatchObject({ status: 'reentered', around: outer.id })
+      expect(await ends()).toBeGreaterThan(before + 50_000)
+      await lock.redis.zadd(lock.names.deadlines, before, outer.id)
+    }
   })
 })
 

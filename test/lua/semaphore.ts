@@ -59,7 +59,7 @@ export class TestSemaphore {
     const { status, values } = await this.#scripts.run('acquire', this.names, { claim: claimOf(who), mode })
     const [first, second, ticket] = values.map(Number)
     if (status === 'granted' || status === 'succeeded' || status === 'reentered')
-      return { status, token: first!, ttl: second }
+      return { status, token: first!, ttl: second, around: values[2] }
     return status === 'refused' ? { status, ttl: first!, position: second!, ticket: ticket! } : { status }
   }
 

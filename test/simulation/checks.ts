@@ -89,7 +89,7 @@ export class Checks implements Watcher, ClientWatcher {
     this.#follows(lock, token)
     this.#issued(id, token)
     this.#runs.granted(id, lock, token, lastToken)
-    if (isReadWrite(lock)) this.reentries.exclude(lock, state, now)
+    if (isReadWrite(lock)) this.reentries.agree(lock, state, now)
     else if (isShared(lock)) this.#fits(lock, grant)
     for (const open of this.#open.values()) {
       if (open.lock !== lock || open.hold.owner === owner) continue
@@ -106,7 +106,7 @@ export class Checks implements Watcher, ClientWatcher {
 
   asked(lock: string, answer: Answer): void {
     this.reentries.asked(answer)
-    this.reentries.exclude(lock, answer.after, answer.now)
+    this.reentries.agree(lock, answer.after, answer.now)
     if (writes(answer.claim)) this.#writing.add(answer.claim.id)
   }
 

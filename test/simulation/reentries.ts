@@ -1,6 +1,6 @@
 /**
- * Re-entry of read-write locks, judged by what the server has: what an owner that holds is to be answered when it asks again, and that
- * nobody else's hold is beside a writer's.
+ * Re-entry of read-write locks, judged by what the server has: what an owner that holds is to be answered when it asks again, that its holds
+ * have one token, and that nobody else's hold is beside a writer's.
  */
 import { type LockState, liveHolders, writes } from './lock-state.ts'
 import type { Answer } from './witness.ts'
@@ -37,8 +37,25 @@ export class Reentries {
     }
   }
 
-  /** I1: where somebody writes, all live holds are of one owner. */
-  exclude(lock: string, state: LockState, now: number): void {
+  /** What holds together: of one owner wherever somebody writes (I1), and of each owner with one token, which nobody else has (I2). */
+  agree(lock: string, state: LockState, now: number): void {
+    this.#exclude(lock, state, now)
+    this.#share(lock, state, now)
+  }
+
+  #share(lock: string, state: LockState, now: number): void {
+    const tokens = new Map<string, number>()
+    const owners = new Map<number, string>()
+    for (const { claim, token } of liveHolders(state, now)) {
+      const [known, other] = [tokens.get(claim.owner) ?? token, owners.get(token) ?? claim.owner]
+      if (known !== token) this.#failed('I2', `${claim.owner} holds ${lock} with ${known} and with ${token}`)
+      if (other !== claim.owner) this.#failed('I2', `${token} of ${lock} is held by ${other} and by ${claim.owner}`)
+      tokens.set(claim.owner, token)
+      owners.set(token, claim.owner)
+    }
+  }
+
+  #exclude(lock: string, state: LockState, now: number): void {
     const claims = liveHolders(state, now).map(({ claim }) => claim)
     const writer = claims.find(writes)
     const other = writer && claims.find(({ owner }) => owner !== writer.owner)

@@ -90,12 +90,13 @@ function tellOfHolders(watcher: Watcher, run: Run): void {
     const id = argument(run, 'id')!
     if (ended(id)) watcher.dropped(id)
   } else if (name === 'forceRelease') watcher.taken([...before.holders.keys()].filter(ended))
-  // Whoever re-enters has the token of its owner's other holds.
+  // Whoever re-enters, or is let in while its owner holds, has the token of its owner's other holds.
   const known = new Set([...before.holders.values()].map(({ token }) => token))
   const granted = [...after.holders].filter(([id]) => isNew(id)).map(([, holder]) => holder)
   for (const holder of granted.sort((a, b) => a.token - b.token)) {
     if (known.has(holder.token)) watcher.reentered(lock, holder.claim.id, holder.token)
     else watcher.granted(lock, { ...holder, before, state: after, now })
+    known.add(holder.token)
   }
 }
 

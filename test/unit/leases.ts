@@ -23,7 +23,7 @@ interface Grant extends Partial<Omit<Granted, 'granted'>> {
 
 export class Leases {
   readonly clock = new FakeClock()
-  readonly kind = new FakeKind()
+  readonly kind: FakeKind
   /** Ids of the leases of which it was told. */
   readonly renewed: string[] = []
   readonly lost: string[] = []
@@ -33,8 +33,9 @@ export class Leases {
   readonly #holds = new Map<Lease, Hold>()
   #granted = 0
 
-  constructor() {
-    const { kind, clock } = this
+  constructor(kind = new FakeKind()) {
+    const { clock } = this
+    this.kind = kind
     this.locks = localLocks(clock)
     this.renewal = new Renewal(kind, clock, this.locks, {
       renewed: hold => this.renewed.push(hold.claim.id),
@@ -67,7 +68,7 @@ export class Leases {
       renew: (hold, ms) => renewal.renew(hold, ms),
     })
     this.#holds.set(lease, hold)
-    renewal.add(hold)
+    renewal.add(hold, grant.around)
     return lease
   }
 

@@ -2,12 +2,17 @@
 import { describe, expect, test } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError, LockLostError } from '../../src/errors.ts'
+import { FakeKind } from './fake-kind.ts'
 import { LENGTH, Leases } from './leases.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 const THIRD = LENGTH / 3
 /** By how much less than its length a lease is counted on. */
 const MARGIN = 2 + LENGTH / 1000
+
+class SharedKind extends FakeKind {
+  override readonly shared = true
+}
 
 describe('a lease is renewed', () => {
   test('every third of it, to its whole length', async () => {
@@ -346,6 +351,17 @@ describe('holds of one holder', () => {
     const earlier = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
     at.grant({ key: 'same', token: 8, via: 'reentry' })
     expect(earlier.remaining()).toBeLessThan(1_000)
+  })
+
+  test('I1 where several may hold, a longer re-entry raises the hold that Redis has raised, and no other of its token', async () => {
+    const at = new Leases(new SharedKind())
+    const grant = { key: 'same', token: 7, lease: 1_000, renew: false }
+    const [oldest, first] = [at.grant({ ...grant, via: 'handoff' }), at.grant({ ...grant, via: 'handoff' })]
+    at.grant({ key: 'same', token: 7, via: 'reentry' })
+    expect(Math.max(oldest.remaining(), first.remaining())).toBeLessThan(1_000)
+    at.grant({ key: 'same', token: 7, via: 'reentry', around: first.id })
+    expect(oldest.remaining()).toBeLessThan(1_000)
+    expect(first.remaining()).toBe(LENGTH - MARGIN)
   })
 
   test('are asked about one by one, however many there are: each answer costs the same', async () => {

@@ -12,9 +12,7 @@
 --   FIRST_END = 45       where it ends
 --   OWNED_AT = 47        the sum
 if claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
-  local size, names = claim:match(NAMES_BEHIND, TERMS_AT)
-  local owner = names:sub(1, size)
-  local known = redis.call('HMGET', lock, OWNED_BY .. owner)[1]
+  -- include: owner
   local sum = (known and known:sub(OWNED_AT) or 0) + claim:match(WANTS, TERMS_AT)
   local first = known and known:sub(1, FIRST_END) or token .. ' ' .. claim:sub(1, ID_END)
   redis.call('HSET', lock, OWNED_BY .. owner, first .. ' ' .. string.format('%.0f', sum))

@@ -20,16 +20,14 @@
 --   taken      number  with what it wants
 --   keep       ms      the lock's key may live longer
 -- Replies
---   reentered  token, ttl ms: the owner holds it already
+--   reentered  token, ttl ms: the owner holds it already. With an id: that hold lasts as long
 --   deadlock   the owner reads, and would wait for itself
 if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   -- include: queues
   -- include: line
   -- include: lapse
   if more then return 'unfinished' end
-  local size, names = claim:match(NAMES_BEHIND, TERMS_AT)
-  local owner = names:sub(1, size)
-  local known = redis.call('HMGET', lock, OWNED_BY .. owner)[1]
+  -- include: owner
   local token, first, sum = nil, nil, 0
   if known then
     token, first, sum = known:sub(1, TOKEN_END), known:sub(FIRST_AT, FIRST_END), known:sub(OWNED_AT) + 0
@@ -42,24 +40,22 @@ if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   -- Asked again, because the answer was lost: the same one.
   local again = record and first ~= id and record:sub(1, TOKEN_END) == token
   local lives = again and tonumber(redis.call('ZSCORE', deadlines, id) or nil)
-  if lives then
-    if queued then redis.call('ZREM', line, claim) end
-    return 'reentered ' .. token .. ' ' .. lives - now
-  end
   local enters = token and not record
   local upgrade = enters and wants ~= '1' and sum < ALL_PERMITS
   -- One that waited before its owner began to read elsewhere goes on waiting.
   if upgrade and not (queued and redis.call('ZSCORE', line, claim)) then return 'deadlock' end
-  if enters and not upgrade then
+  if lives or enters and not upgrade then
     if queued then redis.call('ZREM', line, claim) end
-    local lease = claim:match(LEASE, TERMS_AT)
+    local ends, raised = lives or now + claim:match(LEASE, TERMS_AT), ''
     local around = first:sub(1, CLIENT_END) == id:sub(1, CLIENT_END) and redis.call('HMGET', lock, first)[1]
     if around and around:match(WANTS, RECORD_TERMS_AT) == wants then
-      local ends = tonumber(redis.call('ZSCORE', deadlines, first) or nil)
-      if ends and ends < now + lease then redis.call('ZADD', deadlines, now + lease, first) end
+      if (redis.call('ZSCORE', deadlines, first) or ends) + 0 < ends then redis.call('ZADD', deadlines, ends, first) end
+      raised = ' ' .. first
     end
-    taken = taken + wants
-    -- include: hold { tick = string.format('%.0f', clock) }
-    return 'reentered ' .. token .. ' ' .. lease
+    if enters then
+      taken = taken + wants
+      -- include: hold { tick = string.format('%.0f', clock) }
+    end
+    return 'reentered ' .. token .. ' ' .. ends - now .. raised
   end
 end

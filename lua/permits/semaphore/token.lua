@@ -1,0 +1,12 @@
+-- token: of a new hold: the next of the clock, because a semaphore does not ask whose a hold is.
+--
+-- Takes
+--   stamp   string  the server's time
+--   micros  µs      the same
+-- Changes
+--   clock   µs      up to the token
+-- Gives
+--   token   string  of the hold
+--   tick    string  `clock` as a text
+-- include: clock
+token = tick
