@@ -1,6 +1,10 @@
-/** What a client does on all masters of a cluster, also while one of them does not answer. */
+/**
+ * What a client does on all masters of a cluster, also while one of them does not answer. How renewals leave together is the same for all
+ * kinds, and tested of mutexes.
+ */
 import { Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { collect, heard } from '../../kit/outcomes.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
@@ -39,7 +43,7 @@ test('I9: what is to be renewed at a time takes a few writes, not one for each l
 test('I8: renewals elsewhere go on, and `list` waits for the one that is missing', { timeout: 90_000 }, async () => {
   const cluster = await ownCluster('--cluster-require-full-coverage', 'no')
   const locks = clusterLocks(cluster, { lease: 4_000, outageTimeout: 15_000 })
-  const leases = await Promise.all(keys.map(key => locks.lock(key)))
+  const leases = await Promise.all(keys.map((key, i) => lockOf(locks, kindNames[i % 3]!, key).lock()))
   const listed = async () => (await collect(locks.list('job-*'))).map(({ key }) => key).sort()
   expect(await listed()).toEqual([...keys].sort())
 

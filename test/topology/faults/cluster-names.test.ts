@@ -1,4 +1,4 @@
-/** The addresses of a cluster are names, which have to be looked up. */
+/** The addresses of a cluster are names, which have to be looked up. No script has a part in that, so the kind is a mutex. */
 import { lookup } from 'node:dns'
 import { Cluster } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'

@@ -1,5 +1,9 @@
-/** `replicas` on a cluster: confirmations have connections of their own, which follow a slot to its new master. */
+/**
+ * `replicas` on a cluster: confirmations have connections of their own, which follow a slot to its new master, whatever kind of lock they
+ * are of.
+ */
 import { expect, test } from 'vitest'
+import { kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { within } from '../../kit/outcomes.ts'
 import type { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 import { clusterLocks, ownCluster, SOON, slotOf } from './cluster-crowd.ts'
@@ -31,17 +35,26 @@ const ways: [name: string, move: (cluster: RedisCluster) => Promise<void>][] = [
 test.each(ways)('I2 I4: %s: locks are granted there, and leases go on', { timeout: 60_000 }, async (_, move) => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { replicas: { min: 1, timeout: 2_000 } })
-  const steady = await locks.lock(`{${key}}:steady`)
-  const before = await locks.lock(key)
-  expect(await before.release()).toBe(true)
+  const at = await Promise.all(
+    kindNames.map(async kind => {
+      const [lock, held] = [lockOf(locks, kind, key), lockOf(locks, kind, `{${key}}:steady`)]
+      const steady = await held.lock()
+      const before = await lock.lock()
+      expect(await before.release()).toBe(true)
+      return { lock, held, steady, before }
+    }),
+  )
   await move(cluster)
 
-  const lease = await within(SOON, locks.lock(key))
-  expect(lease.fencingToken).toBeGreaterThan(before.fencingToken)
-  expect(await locks.tryLock(`{${key}}:steady`)).toBeNull()
-  await steady.renew()
-  expect(await steady.release()).toBe(true)
-  expect(await lease.release()).toBe(true)
-  // Also where there is a single attempt.
-  expect(await (await locks.tryLock(key))?.release()).toBe(true)
+  const leases = await within(SOON, Promise.all(at.map(({ lock }) => lock.lock())))
+  for (const [i, { lock, held, steady, before }] of at.entries()) {
+    const lease = leases[i]!
+    expect(lease.fencingToken).toBeGreaterThan(before.fencingToken)
+    expect(await held.tryLock()).toBeNull()
+    await steady.renew()
+    expect(await steady.release()).toBe(true)
+    expect(await lease.release()).toBe(true)
+    // Also where there is a single attempt.
+    expect(await (await lock.tryLock())?.release()).toBe(true)
+  }
 })

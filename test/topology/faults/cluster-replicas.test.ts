@@ -1,6 +1,7 @@
-/** `replicas` on a cluster: each master has replicas of its own, and is asked about those. */
+/** `replicas` on a cluster: each master has replicas of its own, and is asked about those, by the scripts of each kind. */
 import { expect, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
+import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
 // Break: `this.names.placeOfLock(lock)` to `''` in src/redis/link.ts: a pipeline over nodes, which ioredis refuses.
@@ -9,12 +10,14 @@ test('I1: grants and hand-offs count where the replica is there, and only there'
   const make = () => clusterLocks(cluster, { replicas: { min: 1, timeout: 400 }, outageTimeout: 20_000 })
   const [a, b] = [make(), make()]
   const keys = Array.from({ length: 12 }, (_, i) => `job-${i}`)
+  const places = keys.flatMap(key => kindNames.map(kind => ({ kind, key })))
+  const all = <T>(call: (kind: KindName, key: string) => T) => places.map(({ kind, key }) => call(kind, key))
   const masters = new Map<string, Awaited<ReturnType<typeof cluster.masterOf>>>()
   for (const key of keys) masters.set(key, await cluster.masterOf(slotOf(key)))
   expect(new Set(masters.values()).size).toBe(3)
 
-  const leases = await Promise.all(keys.map(key => a.lock(key, { fair: true })))
-  const waits = keys.map(key => b.lock(key, { fair: true }))
+  const leases = await Promise.all(all((kind, key) => lockOf(a, kind, key).lock({ fair: true })))
+  const waits = all((kind, key) => lockOf(b, kind, key).lock({ fair: true }))
   await Promise.all(leases.map(lease => lease.release()))
   for (const lease of await Promise.all(waits)) {
     expect(lease.held).toBe(true)
@@ -23,10 +26,11 @@ test('I1: grants and hand-offs count where the replica is there, and only there'
 
   const alone = masters.get('job-0')!
   await cluster.kill(await cluster.replicaOf(alone))
-  const outcomes = await Promise.allSettled(keys.map(key => a.tryLock(key)))
+  const outcomes = await Promise.allSettled(all((kind, key) => lockOf(a, kind, key).tryLock()))
   for (const [i, outcome] of outcomes.entries()) {
-    const expected = masters.get(keys[i]!) === alone ? 'rejected' : 'fulfilled'
-    expect([keys[i], outcome.status]).toEqual([keys[i], expected])
+    const place = places[i]!
+    const status = masters.get(place.key) === alone ? 'rejected' : 'fulfilled'
+    expect({ ...place, status: outcome.status }).toEqual({ ...place, status })
     if (outcome.status === 'rejected') {
       expect(outcome.reason).toBeInstanceOf(LockConnectionError)
       expect(outcome.reason.message).toContain('0 of 1 replicas have it after 400 ms')

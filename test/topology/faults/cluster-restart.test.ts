@@ -1,5 +1,6 @@
-/** Every node of a cluster is restarted, one after another, under contention. */
+/** Every node of a cluster is restarted, one after another, under contention, with holders and waiters of every kind. */
 import { expect, test } from 'vitest'
+import { kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { Crowd, clusterLocks, contests, ownCluster } from './cluster-crowd.ts'
 
 // Break: `if reached == 0 then` to `if false then` in lua/shared/send.lua, `redis.on('moved'` to `redis.on('never'` in
@@ -9,8 +10,10 @@ test('I1 to I8: a rolling restart loses no waiter, no place and no lease', { tim
   const cluster = await ownCluster()
   const crowd = new Crowd(cluster, contests)
   const [holder, other] = [clusterLocks(cluster), clusterLocks(cluster)]
-  const steady = await Promise.all(Array.from({ length: 12 }, (_, i) => holder.lock(`steady-${i}`)))
-  const parked = steady.map(({ key }, i) => other.lock(key, { fair: i % 2 === 0 }))
+  const ways = [true, false].flatMap(fair => kindNames.map(kind => ({ kind, fair })))
+  const calm = [...ways, ...ways].map((way, i) => ({ ...way, key: `steady-${i}` }))
+  const steady = await Promise.all(calm.map(({ kind, key }) => lockOf(holder, kind, key).lock()))
+  const parked = calm.map(({ kind, key, fair }) => lockOf(other, kind, key).lock({ fair }))
   for (const wait of parked) wait.catch(() => {})
   await crowd.served()
 

@@ -1,4 +1,4 @@
-/** A cluster whose nodes take connections, and never say a word. */
+/** A cluster whose nodes take connections, and never say a word: no script is ever run, so the kind is a mutex. */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Cluster } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'

@@ -1,5 +1,7 @@
-/** Slots of a cluster change their owner, in the old way, key by key, while their locks are contended. */
+/** Slots of a cluster change their owner, in the old way, key by key, while their locks, of every kind, are contended. */
 import { describe, expect, test } from 'vitest'
+import type { Lease } from '../../../src/index.ts'
+import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { within } from '../../kit/outcomes.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import type { Node, RedisCluster } from '../../kit/topologies/redis-cluster.ts'
@@ -67,19 +69,24 @@ describe('a slot that moves', () => {
     const cluster = await ownCluster()
     const made = performance.now()
     const [one, two] = [clusterLocks(cluster, { waiterTtl: 60_000 }), clusterLocks(cluster, { waiterTtl: 60_000 })]
-    const [key, loose] = ['{m}:fair', '{m}:loose']
-    const slot = slotOf(key)
-    const held = await one.lock(key)
-    const free = await one.lock(loose)
-    const order: number[] = []
-    const waits: Promise<unknown>[] = [two.lock(loose)]
-    for (const [i, locks] of [two, one, two].entries()) {
-      const served = locks.lock(key, { fair: true }).then(lease => {
-        order.push(i)
-        return lease.release()
-      })
-      waits.push(served)
-      await eventually(async () => (await one.inspect(key)).waiters.length === i + 1)
+    const slot = slotOf('{m}')
+    const leases: Lease[] = []
+    const orders: Partial<Record<KindName, number[]>> = {}
+    const waits: Promise<unknown>[] = []
+    for (const kind of kindNames) {
+      const [mine, theirs] = [one, two].map(locks => lockOf(locks, kind, '{m}:fair'))
+      leases.push(await mine!.lock(), await lockOf(one, kind, '{m}:loose').lock())
+      waits.push(lockOf(two, kind, '{m}:loose').lock())
+      const order: number[] = []
+      orders[kind] = order
+      for (const [i, lock] of [theirs!, mine!, theirs!].entries()) {
+        const served = lock.lock({ fair: true }).then(lease => {
+          order.push(i)
+          return lease.release()
+        })
+        waits.push(served)
+        await eventually(async () => (await lock.inspect()).waiters.length === i + 1)
+      }
     }
     const home = await cluster.masterOf(slot)
     const away = cluster.nodes.slice(0, 3).find(node => node !== home) as Node
@@ -87,11 +94,10 @@ describe('a slot that moves', () => {
     await sleep(BEAT - ((performance.now() - made) % BEAT) + 300)
     await cluster.moveSlot(slot, away)
     const there = async () => ((await away.redis.call('PUBSUB', 'SHARDCHANNELS')) as string[]).length
-    // Two clients wait for their grants, one for "unlocked". Nobody has sent a command since, and no beat is due yet.
-    await eventually(async () => (await there()) >= 3, 2_500)
-    expect(await held.release()).toBe(true)
-    expect(await free.release()).toBe(true)
+    // Of each kind, two clients wait for their grants, one for "unlocked". Nobody has sent a command since, and no beat is due yet.
+    await eventually(async () => (await there()) >= 3 * kindNames.length, 2_500)
+    expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
     await within(8_000, Promise.all(waits))
-    expect(order).toEqual([0, 1, 2])
+    for (const kind of kindNames) expect(orders[kind], kind).toEqual([0, 1, 2])
   })
 })

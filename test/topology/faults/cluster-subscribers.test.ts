@@ -1,7 +1,11 @@
-/** One of a client's subscriber connections in a cluster is gone, or only seems to be there; the others go on. */
+/**
+ * One of a client's subscriber connections in a cluster is gone, or only seems to be there; the others go on. Who looks again does so by the
+ * scripts of its kind; how a connection is found out is the same for all, and tested of mutexes.
+ */
 import { Cluster } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LockClient } from '../../../src/index.ts'
+import { kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { within } from '../../kit/outcomes.ts'
 import { type FrameProxy, frameProxy } from '../../kit/proxies.ts'
 import { eventually } from '../../kit/time.ts'
@@ -19,8 +23,9 @@ describe('a subscriber connection', () => {
     const cluster = await ownCluster()
     const [holder, waiter] = [clusterLocks(cluster, patient), clusterLocks(cluster, patient)]
     const keys = ['a', 'b', 'c', 'd', 'e', 'f']
-    const leases = await Promise.all(keys.map(key => holder.lock(key)))
-    const waits = keys.map((key, i) => waiter.lock(key, { fair: i % 2 === 0 }))
+    const kindAt = (i: number) => kindNames[i % 3]!
+    const leases = await Promise.all(keys.map((key, i) => lockOf(holder, kindAt(i), key).lock()))
+    const waits = keys.map((key, i) => lockOf(waiter, kindAt(i), key).lock({ fair: i % 2 === 0 }))
     await eventually(() => waiter.stats().waiting === keys.length)
     const { redis } = await cluster.masterOf(slotOf('a'))
     const channels = async () => ((await redis.call('PUBSUB', 'SHARDCHANNELS')) as string[]).length

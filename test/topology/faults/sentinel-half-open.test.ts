@@ -1,4 +1,7 @@
-/** Connections to sentinels that end without a word: who only listens to them hears nothing, and cannot tell why. */
+/**
+ * Connections to sentinels that end without a word: who only listens to them hears nothing, and cannot tell why. No script has a part in that,
+ * so the kind is a mutex.
+ */
 import { expect, test } from 'vitest'
 import { faultProxy } from '../../kit/proxies.ts'
 import { freshKey } from '../../kit/redis.ts'

@@ -1,4 +1,7 @@
-/** `replicas` where sentinels say which server is the master: confirmations have a connection of their own to it. */
+/**
+ * `replicas` where sentinels say which server is the master: confirmations have a connection of their own to it, whatever kind of lock they are
+ * of; here, a mutex.
+ */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { within } from '../../kit/outcomes.ts'

@@ -4,8 +4,9 @@ import type { RedisOptions } from 'ioredis'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest'
 import type { RunningServer } from '../../../local-redis/index.ts'
 import type { ClientOptions, Lease, LockClient } from '../../../src/index.ts'
+import { kinds } from '../../kit/kinds.ts'
 import { within } from '../../kit/outcomes.ts'
-import { client, freshKey } from '../../kit/redis.ts'
+import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { RedisSentinel } from '../../kit/topologies/redis-sentinel.ts'
 
@@ -33,7 +34,7 @@ export interface Scene {
   allAt(server: RunningServer): Promise<void>
 }
 
-export async function scene(): Promise<Scene> {
+export async function scene({ client } = kinds[0]!): Promise<Scene> {
   const connectionName = `of-${randomUUID()}`
   const made: LockClient[] = []
   const connections = async (server: RunningServer) => {

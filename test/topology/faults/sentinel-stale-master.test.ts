@@ -1,4 +1,7 @@
-/** A master that hangs is replaced, and goes on as a master until the sentinels have told it. Nobody may be left with it. */
+/**
+ * A master that hangs is replaced, and goes on as a master until the sentinels have told it. Nobody may be left with it, whatever kind of lock
+ * they use; here, a mutex.
+ */
 import { describe, expect, test } from 'vitest'
 import { within } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'

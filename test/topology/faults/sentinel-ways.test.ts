@@ -1,4 +1,7 @@
-/** How a client finds the master, and what it does where a sentinel hangs, is gone, or names the wrong server. */
+/**
+ * How a client finds the master, and what it does where a sentinel hangs, is gone, or names the wrong server. No script has a part in that, so
+ * the kind is a mutex.
+ */
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../../../local-redis/port.ts'

@@ -1,5 +1,9 @@
-/** The master fails, or is replaced, under clients that find it through sentinels. */
+/**
+ * The master fails, or is replaced, under clients that find it through sentinels: of each kind, whose scripts hand on and find out at the
+ * new master what it has. How a client gets there is the same for all; the other files about sentinels are about that, and take mutexes.
+ */
 import { describe, expect, test } from 'vitest'
+import { kinds } from '../../kit/kinds.ts'
 import { heard, within } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
 import { freshKey, nothingLeft } from '../../kit/redis.ts'
@@ -12,8 +16,8 @@ const busy = { lease: 60_000, waiterTtl: 3_000 }
 describe('SENTINEL FAILOVER', () => {
   // Break: `up: () => subscriber.restore()` to `up: () => {}` in src/redis/link.ts: nobody hears at the new master, so
   // the release passes over them all.
-  test('I3 I4: leases go on, waiters are granted in the order of their tickets', async () => {
-    const { servers, master, make, allAt } = await scene()
+  test.each(kinds)('I3 I4: leases go on, waiters are granted in the order of their tickets ($kind)', async kind => {
+    const { servers, master, make, allAt } = await scene(kind)
     const [one, two] = [make(busy), make(busy)]
     const [key, loose] = [freshKey('fair'), freshKey('unfair')]
     const held = await one.lock(key)
@@ -37,32 +41,35 @@ describe('SENTINEL FAILOVER', () => {
 
 describe('SIGKILL of the master', () => {
   // Break: `this.holding.doubtAll(key)` away in src/locks.ts: the holder learns of its loss by a renewal, 20 s later.
-  test('I2 I4 I8: what the replica has goes on; what it has not is lost, signalled, and granted anew', async () => {
-    const { servers, master, make, allAt } = await scene()
-    const [one, two] = [make(busy), make(busy)]
-    const [kept, gone] = [freshKey('kept'), freshKey('gone')]
-    const held = await one.lock(kept)
-    const { lease: next } = await park(two, kept, { fair: true })
-    await servers.loseWrites()
-    const lost = await one.lock(gone)
-    const { lease: heir } = await park(two, gone, { fair: true })
-    const { lease: unfair } = await park(make(busy), gone)
-    const events = heard(one, 'lost')
-    await master.kill()
-    const promoted = await servers.movedFrom(master)
-    await allAt(promoted)
+  test.each(kinds)(
+    'I2 I4 I8: what the replica has goes on; what it has not is lost, signalled, and granted anew ($kind)',
+    async kind => {
+      const { servers, master, make, allAt } = await scene(kind)
+      const [one, two] = [make(busy), make(busy)]
+      const [kept, gone] = [freshKey('kept'), freshKey('gone')]
+      const held = await one.lock(kept)
+      const { lease: next } = await park(two, kept, { fair: true })
+      await servers.loseWrites()
+      const lost = await one.lock(gone)
+      const { lease: heir } = await park(two, gone, { fair: true })
+      const { lease: unfair } = await park(make(busy), gone)
+      const events = heard(one, 'lost')
+      await master.kill()
+      const promoted = await servers.movedFrom(master)
+      await allAt(promoted)
 
-    await eventually(() => lost.signal.aborted, 3_000)
-    expect(events.map(({ key }) => key)).toEqual([gone])
-    expect(lost.held).toBe(false)
-    // Which of them is first is open, as long as the queue is not there again.
-    const tokens = (await serve([heir, unfair], 6_000)).map(({ token }) => token)
-    expect(Math.min(...tokens)).toBeGreaterThan(lost.fencingToken)
-    expect(await lost.release()).toBe(false)
+      await eventually(() => lost.signal.aborted, 3_000)
+      expect(events.map(({ key }) => key)).toEqual([gone])
+      expect(lost.held).toBe(false)
+      // Which of them is first is open, as long as the queue is not there again.
+      const tokens = (await serve([heir, unfair], 6_000)).map(({ token }) => token)
+      expect(Math.min(...tokens)).toBeGreaterThan(lost.fencingToken)
+      expect(await lost.release()).toBe(false)
 
-    await held.renew()
-    expect(await held.release()).toBe(true)
-    expect(await (await within(4_000, next)).release()).toBe(true)
-    for (const name of [kept, gone]) await nothingLeft(servers.direct(promoted), one, name)
-  })
+      await held.renew()
+      expect(await held.release()).toBe(true)
+      expect(await (await within(4_000, next)).release()).toBe(true)
+      for (const name of [kept, gone]) await nothingLeft(servers.direct(promoted), one, name)
+    },
+  )
 })
