@@ -56,8 +56,8 @@ describe('a holder believes in its lease for no longer than it has asked for', (
   // Break: `return 'reentered ' .. token .. ' ' .. lease` to `return 'reentered ' .. token .. ' ' .. ends - now` in
   // lua/mutex/acquire.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in src/kinds/queued-kind.ts: the inner lease seems to
   // last for a minute.
-  // Break: `return 'reentered ' .. token .. ' ' .. lease` to `return 'reentered ' .. token .. ' ' .. redis.call('ZSCORE', deadlines, first) - now`
-  // in lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in src/kinds/queued-kind.ts: the same.
+  // Break: `' ' .. ends - now .. raised` to `' ' .. redis.call('ZSCORE', deadlines, first) - now .. raised` in
+  // lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in src/kinds/queued-kind.ts: the same.
   test.each(kinds.filter(({ kind }) => kind !== 'semaphore'))(
     'that enters once more, inside: it has lost the lock when the next one gets it ($kind)',
     async ({ client }) => {

@@ -125,12 +125,14 @@ describe('a request arrives after its client has gone on', () => {
       const { locks, proxy } = await clientBehindProxy()
       const looking = client()
       const late = proxy.rule({ direction: 'up', name: 'acquire', times: 1 }, 'sever')
+      const taken = proxy.rule({ direction: 'up', name: 'leave', times: 1 }, { delay: 0 })
       const controller = new AbortController()
       const call = outcomeOf(locks.lock(key, { lease, signal: controller.signal }))
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // It has been sent again by then, and taken back.
+      // It is sent again, and taken back.
+      await taken.happened
       await sleep(200)
       expect(await looking.inspect(key)).toMatchObject({ waiters: [], holds: 0 })
       late.lift()
