@@ -3,6 +3,7 @@ import { EventEmitter } from 'eventemitter3'
 import { type Caller, Calls } from './calls.ts'
 import { systemClock } from './clock.ts'
 import { MultiLock } from './compose/all.ts'
+import { connect, isSeveral } from './connect.ts'
 import { about, LockArgumentError, LockClosedError } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
 import { mutex } from './kinds/mutex/mutex.ts'
@@ -16,13 +17,15 @@ import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions, Settings } from './options.ts'
 import { callTermsOf, checkId, checkKey, checkOwner, checkPermits, drainOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
-import { Link, type LinkListener } from './redis/link.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
 import { type Using, using, wrapped } from './using.ts'
+import type { WaysListener } from './ways.ts'
 
 /** What `list` finds. */
 const kinds = [mutex, semaphore, writing]
+/** The same over a quorum. */
+const quorumKinds = [mutex]
 
 /**
  * Locks of one Redis. One client serves a whole process: any number of keys, waiters and leases share its two
@@ -34,6 +37,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   readonly #session: Session
   readonly #caller: Caller
   readonly #mutexes: Calls<LockState>
+  readonly #kinds: typeof kinds
   #semaphores: Calls<LockState> | undefined
   #readWrites: { readonly read: Calls<LockState>; readonly write: Calls<LockState> } | undefined
 
@@ -41,17 +45,19 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * Connects at once, in the background: calls wait for the connection.
    * @param redis an ioredis `Redis` or `Cluster`, its options, or a URL. An instance stays the caller's: the client works
    *   on duplicates of it, and its `keyPrefix` counts for keys and channels. Of a client of node-redis only the options are read.
+   *   An array of 3, 5 or 7 of these is a quorum: independent servers, of which more than half have to agree. It has mutexes only
    * @param options of the client, and defaults for its calls
    * @throws LockArgumentError when `redis` names no Redis, or an option is wrong
    * @throws LockError when a connection is to be made, and ioredis is not installed
    * @since 0.1.0
    */
-  constructor(redis: RedisSource, options: ClientOptions = {}) {
+  constructor(redis: RedisSource | readonly RedisSource[], options: ClientOptions = {}) {
     super()
     const settings = settingsOf(options)
     this.#settings = settings
-    const connect = (told: LinkListener) => new Link(redis, settings, systemClock, told)
-    this.#session = new Session(connect, settings, systemClock, new Announcer(this))
+    this.#kinds = isSeveral(redis) ? quorumKinds : kinds
+    const ways = (told: WaysListener) => connect(redis, settings, systemClock, told)
+    this.#session = new Session(ways, settings, systemClock, new Announcer(this))
     this.#caller = { session: this.#session, settings, reentry: new Reentry() }
     this.#mutexes = new Calls(this.#caller, mutex.name, this.#session.locks(mutex))
   }
@@ -239,7 +245,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   async *list(pattern = '*'): AsyncGenerator<LockState, void, undefined> {
     if (typeof pattern !== 'string') throw new LockArgumentError('pattern', pattern, 'a string')
     if (this.#session.closed) throw new LockClosedError()
-    yield* this.#session.list(kinds, pattern)
+    yield* this.#session.list(this.#kinds, pattern)
   }
 
   /**

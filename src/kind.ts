@@ -157,6 +157,19 @@ export interface Confirmation {
   confirm(held: Held): Promise<Renewed>
 }
 
+/**
+ * How a server is asked that is one of several. `try`: one attempt. `queue`: one that joins the queue where it is refused. The others are
+ * about a hold that counts already: `raise` gives it a token that is not below the floor, if it is there; `same` gives it just this token,
+ * and makes it where the lock is free.
+ */
+export type VoteMode = 'try' | 'queue' | 'raise' | 'same'
+
+/** A lock that may be one of several, of which a majority grants. */
+export interface Voting {
+  /** As `attempt` and `join`. Neither the token nor the ticket is below `floor`, in µs. Undefined: there is no such hold. */
+  vote(claim: Claim, mode: VoteMode, floor: number): Promise<Granted | Refused | undefined>
+}
+
 /** Looks at locks from outside, and takes one away. `State`: what is shown of a lock. */
 export interface Inspection<State> {
   inspect(key: string): Promise<State>
@@ -178,6 +191,7 @@ export interface Kind<State = unknown> {
   readonly queue: FairQueue | undefined
   readonly handOff: HandOff | undefined
   readonly confirmation: Confirmation | undefined
+  readonly voting?: Voting | undefined
   readonly inspection: Inspection<State>
   /** One attempt, which reserves so many tokens for hand-offs where it is granted. */
   attempt(claim: Claim, reserve: number): Promise<Granted | Refused>

@@ -17,10 +17,10 @@ import type { Waiter, Wish } from './local/waiter.ts'
 import type { Stats } from './observe/stats.ts'
 import type { CallTerms, Settings } from './options.ts'
 import type { Keys } from './redis/keys.ts'
-import type { Link } from './redis/link.ts'
 import { Acquirer } from './wait/acquire.ts'
 import { limit } from './wait/patience.ts'
 import { noTurns, Turns } from './wait/turns.ts'
+import type { Ways } from './ways.ts'
 
 /** What happens in a client, and to whom. `held`: for so many ms. */
 export interface Happenings {
@@ -46,7 +46,7 @@ export interface Observer {
 
 /** What the locks of all kinds of a client have in common. */
 export interface Host {
-  readonly link: Link
+  readonly ways: Ways
   readonly clock: Clock
   readonly settings: Settings
   readonly stats: Stats
@@ -78,11 +78,11 @@ export class Locks<State = unknown> {
   readonly #lossNews: LossNews | undefined
 
   constructor(host: Host, kind: Kind<State>, keys: Keys) {
-    const { link, clock, settings, stats, observer, failed } = host
+    const { ways, clock, settings, stats, observer, failed } = host
     this.#host = host
     this.kind = kind
     this.keys = keys
-    const channels = link.channels(keys)
+    const channels = ways.channels(keys)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     const awaited = (key: string) => (this.local.get(key)?.waiting ?? 0) > 0
     const turns = kind.inTurns ? new Turns(clock, key => channels.hears(key, 'unlock'), awaited) : noTurns
@@ -90,7 +90,7 @@ export class Locks<State = unknown> {
     this.acquirer = new Acquirer(kind, channels, clock, patience, this.local, {
       waiting: waiter => observer.tell('waiting', waiter, this),
       doubt: (id, token) => this.holding.doubt(id, token),
-      trouble: () => link.commands.trouble,
+      trouble: () => ways.trouble,
       failed,
     })
     this.holding = new Holds(kind, clock, this.local, {
@@ -109,7 +109,7 @@ export class Locks<State = unknown> {
       failed,
       idle: host.idle,
     })
-    if (link.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
+    if (ways.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
   }
 
   /**
@@ -129,7 +129,7 @@ export class Locks<State = unknown> {
     if (this.#host.closed()) return Promise.reject(without.failed(new LockClosedError(), key))
     const { signal } = call
     if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
-    const id = this.#host.link.ids.next()
+    const id = this.#host.ways.ids.next()
     // Without a queue there is nothing but the line.
     const { queue } = this.kind
     const { label, lease, headStart, wants } = call

@@ -1,7 +1,7 @@
 /**
  * What a client has once, whatever kinds of locks it uses: its links to Redis, its id and inbox, what it counts, and its end.
  *
- *      LockClient ──▶ Session ─┬─▶ Locks of one kind ─┬─▶ Scripts of that kind ──▶ Link ──▶ Redis
+ *      LockClient ──▶ Session ─┬─▶ Locks of one kind ─┬─▶ Scripts of that kind ──▶ Ways ──▶ Redis
  *                              └─▶ Locks of another ──┘                               │
  *                                        ▲            messages, up, down              │
  *                                        └────────────────────────────────────────────┘
@@ -15,10 +15,8 @@ import { Drain } from './lease/drain.ts'
 import { type Host, Locks, type Observer } from './locks.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
 import type { Settings } from './options.ts'
-import { Keys } from './redis/keys.ts'
-import type { Link, LinkListener } from './redis/link.ts'
 import type { Calling } from './redis/rights.ts'
-import { Survey } from './redis/survey.ts'
+import type { Ways, WaysListener } from './ways.ts'
 
 /**
  * How long `close` waits for Redis to take what is given back, in ms, and goes on waiting while it takes more of it. What it did
@@ -27,8 +25,7 @@ import { Survey } from './redis/survey.ts'
 const CLOSE_PATIENCE = 2_000
 
 export class Session {
-  readonly #link: Link
-  readonly #survey: Survey
+  readonly #ways: Ways
   readonly #host: Host
   readonly #stats: Stats
   /** The kinds in use, and the locks of each. */
@@ -42,9 +39,9 @@ export class Session {
   #down: Error | undefined
   #closing: Promise<void> | undefined
 
-  /** `connect` makes the links, which tell what they are given of all that comes over them. */
+  /** `connect` makes the ways, which tell what they are given of all that comes over them. */
   constructor(
-    connect: (told: LinkListener) => Link,
+    connect: (told: WaysListener) => Ways,
     settings: Settings,
     clock: Clock,
     observer: Observer,
@@ -54,12 +51,12 @@ export class Session {
     const failed = (error: unknown) => {
       if (!(error instanceof LockClosedError)) observer.tell('error', error)
     }
-    const link = connect({
+    const ways = connect({
       granted: (id, token, via, lock) => {
-        for (const locks of this.#all) if (locks.granted(id, token, via)) return
-        // Nobody waits for it, so it goes back. Which kind it is of, only the name of the lock tells.
-        const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
-        locks?.kind.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)
+        if (!this.#all.some(locks => locks.granted(id, token, via))) this.#giveBack(id, lock)
+      },
+      won: (id, grant, lock) => {
+        if (!this.#all.some(({ local }) => local.grantedByReply(id, grant))) this.#giveBack(id, lock)
       },
       lost: (id, token) => {
         for (const { acquirer, holding } of this.#all) {
@@ -69,7 +66,7 @@ export class Session {
       },
       unlocked: (lock, by) => {
         // Of our own releases the reply tells, but only that side of a lock which has released.
-        const own = by === link.ids.client
+        const own = by === ways.ids.client
         if (own && !this.#sides) return
         this.#about(lock, ({ acquirer, keys }, key) => {
           if (!own || keys.root === this.#sides) acquirer.unlocked(key, by)
@@ -82,7 +79,7 @@ export class Session {
       },
       up: () => {
         for (const { acquirer } of this.#all) acquirer.reconnected()
-        this.#survey.look()
+        this.#ways.look()
       },
       heard: lock => {
         if (lock !== undefined) this.#about(lock, (locks, key) => locks.heard(key))
@@ -93,13 +90,12 @@ export class Session {
       warned: failed,
       busy: () => this.#waiting + this.#held > 0,
     })
-    this.#link = link
+    this.#ways = ways
     this.#drain = new Drain(clock, () => {
       for (const { holding } of this.#all) holding.loseAll()
     })
-    this.#survey = new Survey(link.commands.redis, link.names, link.ids.client, settings, failed)
     this.#host = {
-      link,
+      ways,
       clock,
       settings,
       stats,
@@ -108,22 +104,21 @@ export class Session {
       closed: () => this.closed,
       idle: () => this.#idle(),
     }
-    link.open()
+    ways.open()
   }
 
   /** The locks of a kind. From the first call on, this client uses it. */
   locks<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>): Locks<State> {
     const known = this.#all[this.#kinds.indexOf(kind)]
     if (known) return known as Locks<State>
-    const { commands } = this.#link
-    const survey = this.#survey
-    const made = this.#make(kind)
+    const ways = this.#ways
+    const made = ways.make(kind, this.#host.failed)
     const locks = new Locks(this.#host, made.kind, made.keys)
     if (this.#all.some(({ keys }) => keys.root === made.keys.root)) this.#sides = made.keys.root
     this.#kinds.push(kind)
     this.#all.push(locks)
-    survey.need(this.#kinds)
-    if (commands.up) survey.look()
+    ways.need(this.#kinds)
+    if (ways.up) ways.look()
     else if (this.#down) locks.acquirer.disconnected(this.#down)
     else locks.acquirer.unconnected()
     return locks
@@ -134,9 +129,9 @@ export class Session {
    * client need not use the kinds, and does not for that.
    */
   async *list<State>(kinds: readonly KindDefinition<State>[], pattern: string): AsyncGenerator<State, void, undefined> {
-    const made = kinds.map(kind => this.#make(kind))
+    const made = kinds.map(kind => this.#ways.make(kind, this.#host.failed))
     const all = made.map(({ keys }) => keys)
-    for await (const page of this.#link.list(all, pattern)) {
+    for await (const page of this.#ways.list(all, pattern)) {
       const found = page.map(([kind, key]) => made[kind]!.kind.inspection.find(key))
       for (const state of await Promise.all(found)) if (state !== undefined) yield state
     }
@@ -181,23 +176,24 @@ export class Session {
   }
 
   async #close(): Promise<void> {
-    const { up } = this.#link.commands
+    const ways = this.#ways
+    const { up } = ways
     const left = Promise.all(this.#all.flatMap(({ acquirer, holding }) => [acquirer.close(), holding.releaseAll()]))
-    if (up) await this.#takenBack(left)
-    this.#link.close()
+    if (up) await this.#takenBack(left.then(() => ways.rest()))
+    ways.close()
     for (const locks of this.#all) locks.close()
     await left
   }
 
   /** Resolves when Redis has answered to all that is given back, or as soon as it has answered to none for a while. */
   async #takenBack(left: Promise<unknown>): Promise<void> {
-    const { commands } = this.#link
+    const ways = this.#ways
     let done = false
     left.then(() => {
       done = true
     })
-    for (let answers = -1; !done && commands.answers > answers; ) {
-      answers = commands.answers
+    for (let answers = -1; !done && ways.answers > answers; ) {
+      answers = ways.answers
       let timer: Timer | undefined
       const pause = new Promise<void>(resolve => {
         // To give back what thousands waited for takes this process some time, in which it reads no answer.
@@ -208,10 +204,10 @@ export class Session {
     }
   }
 
-  #make<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>) {
-    const { settings, failed: warn } = this.#host
-    const keys = new Keys(this.#link.names, kind)
-    return { keys, kind: kind.make({ ...settings, ...this.#link.parts(keys, kind.scripts), warn }) }
+  /** Nobody waits for this grant. Which kind it is of, only the name of the lock tells. */
+  #giveBack(id: string, lock: string): void {
+    const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
+    locks?.kind.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)
   }
 
   /** Calls `tell` with each kind that has a lock of this name, and with the lock's key: kinds may be sides of one lock. */

@@ -128,6 +128,11 @@ export class Connection {
     return this.#putOff
   }
 
+  /** For how many ms nothing was answered, although something was asked; 0: nothing is unanswered. */
+  get silence(): number {
+    return this.#unanswered > 0 ? this.#awake.now() - this.#lastAnswer : 0
+  }
+
   /** To how many calls the server has said more than "not now". */
   get answers(): number {
     return this.#answers

@@ -1,12 +1,13 @@
 /** A client of several kinds of locks, as later ones may be: a session, and what a test needs of it. */
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
+import { connect } from '../../src/connect.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import type { Lease } from '../../src/lease/lease.ts'
 import { callTermsOf, type LockOptions, settingsOf } from '../../src/options.ts'
 import type { RedisSource } from '../../src/redis/clients.ts'
-import { Link } from '../../src/redis/link.ts'
 import { Session } from '../../src/session.ts'
+import type { WaysListener } from '../../src/ways.ts'
 import { flag } from './flag.ts'
 
 /** A second mutex, under names of its own. */
@@ -20,7 +21,7 @@ export class Member {
   parked = 0
   readonly #settings = settingsOf({ lease: 120_000, waiterTtl: 360_000 })
 
-  constructor(redis: RedisSource) {
+  constructor(redis: RedisSource | readonly RedisSource[]) {
     const observer = {
       tell: (what: string, ...about: unknown[]) => {
         if (what === 'error') this.errors.push(about[0])
@@ -28,7 +29,8 @@ export class Member {
       },
     }
     const settings = this.#settings
-    this.session = new Session(told => new Link(redis, settings, systemClock, told), settings, systemClock, observer)
+    const ways = (told: WaysListener) => connect(redis, settings, systemClock, told)
+    this.session = new Session(ways, settings, systemClock, observer)
     onTestFinished(() => this.session.close(0))
   }
 

@@ -15,7 +15,9 @@ import { Stats } from '../../src/observe/stats.ts'
 import type { CallTerms, Settings } from '../../src/options.ts'
 import type { Keys } from '../../src/redis/keys.ts'
 import { Link, type LinkListener } from '../../src/redis/link.ts'
+import { Server } from '../../src/redis/server.ts'
 import { Session } from '../../src/session.ts'
+import type { WaysListener } from '../../src/ways.ts'
 import { type Net, SimulatedRedis } from './network.ts'
 import { READS, type SimulatedKind } from './plan.ts'
 import type { Process } from './timeline.ts'
@@ -147,9 +149,9 @@ export class SimulatedClient implements Observer {
       },
     }
     let link!: WatchedLink
-    const connect = (told: LinkListener) => {
+    const connect = (told: WaysListener) => {
       link = new WatchedLink(source as unknown as Redis, settings, process, this.#overheard(told), this.#ids)
-      return link
+      return new Server(link, settings, error => told.warned?.(error))
     }
     this.#session = new Session(connect, settings, process, this, stats)
     this.#link = link

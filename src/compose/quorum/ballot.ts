@@ -1,0 +1,76 @@
+/**
+ * One claim and what each server has made of it: its votes, and what was asked and is not answered yet.
+ *
+ *      asked ──▶ voted ──▶ held                    at each server
+ *        │         │
+ *        └─────────┴──▶ cleared                    everything of the claim is taken back there
+ *
+ * A vote is one server's grant. What is cleared is asked for again only when the server has answered to that: an answer of before must
+ * not be taken for one of after.
+ */
+import type { Claim, Granted } from '../../kind.ts'
+
+/** The latest time that is proven to be before a grant by this server of which a message tells. */
+export interface Sight {
+  /** When that request was sent, ms. */
+  readonly sent: number
+  /** Grants from then on have larger tokens. */
+  readonly clock: number
+}
+
+/** What one server has of a claim. */
+export class Seat {
+  vote: Granted | undefined
+  /** When it came, ms. */
+  votedAt = 0
+  /** The server counted when it voted, or has counted since. */
+  counted = false
+  seen: Sight | undefined
+  /** Its place in the queue there, from 1; 0: none. */
+  position = 0
+  /** Requests that are not answered. */
+  asked = 0
+  /** Another token than that of its vote is being written. */
+  agreeing = false
+  /** Something may be left of it. */
+  touched = false
+  /** A grant was told of that could not be proven. */
+  told = false
+  /** Until everything of it is taken back. */
+  clearing: Promise<void> | undefined
+  /** The server has taken back what it had. */
+  left = false
+  /** After that a request of before was answered, which may have left something. */
+  again = false
+  /** Called when nothing is unanswered any more. */
+  idle: (() => void) | undefined
+}
+
+export class Ballot {
+  readonly claim: Claim
+  readonly seats: readonly Seat[]
+  /** What the caller was told: from then on its votes are of a hold. */
+  granted: Granted | undefined
+  /** Calls that wait for the outcome. */
+  polls = 0
+  /** Which token is being agreed on; undefined: no majority has voted. */
+  token: number | undefined
+  /** Whoever waits for it has been told. */
+  reported = false
+  /** Nobody wants it any more. */
+  over = false
+  /** It is in the queue of the servers, with this ticket. */
+  ticket: string | undefined
+  /** How often it has put votes back that were too few. */
+  putBack = 0
+
+  constructor(claim: Claim, servers: number) {
+    this.claim = claim
+    this.seats = Array.from({ length: servers }, () => new Seat())
+  }
+}
+
+/** Until when a majority has it, if these are the ends on the servers that do; 0: no majority has. */
+export function untilMajority(ends: readonly number[], majority: number): number {
+  return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
+}

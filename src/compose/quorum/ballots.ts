@@ -1,0 +1,442 @@
+/**
+ * All claims of this client on a quorum, and what the servers have made of them. Whatever comes of a server comes here: answers, messages,
+ * and what releases say. There is one rule for all of it:
+ *
+ *   1. a vote that is wanted is recorded; one that nobody wants any more is taken back
+ *   2. a majority of votes is made to agree on one token: the largest of them, which is written to those that have less (I2)
+ *   3. then, and while a majority of the leases lasts, the claim is granted: by the call that waits for it, or by news
+ *
+ * The story of 2: A is granted the lock with 5 by server 1 and with 9 by server 2. If its token were 9, and server 1 and 3 granted it to
+ * B later, which know of 5, B might get 6. So A has the lock when a majority has 9.
+ *
+ * A waiter that has too few votes looks at all servers within a moment, and puts back what cannot become a majority; it waits a random
+ * time before, that grows: of two that have one vote each, the first to put it back gives it to the other.
+ */
+import { type Clock, surelyUntil } from '../../clock.ts'
+import { LockClosedError } from '../../errors.ts'
+import type { Claim, Granted, HoldName, Queued, Refused, Tended, Via, VoteMode } from '../../kind.ts'
+import { Ballot, type Seat, untilMajority } from './ballot.ts'
+import type { Place } from './place.ts'
+import { Round } from './round.ts'
+
+/** What a majority of servers may be ahead or behind in the course of a lease: a share of it. */
+const DRIFT = 0.01
+/** Between attempts to take something back, in ms. */
+const PAUSE = 1_000
+/** How long a waiter with too few votes waits for more, in ms: the first time on average, and at most. */
+const PATIENCE = { first: 10, longest: 1_000 }
+
+export type Answer = Granted | Refused | undefined | Error
+
+export interface BallotsListener {
+  /** A claim that no call waits for has been granted. */
+  won(claim: Claim, grant: Granted): void
+  /** A claim wants a lease of so many ms. */
+  asks(lease: number): void
+}
+
+export class Ballots {
+  readonly places: readonly Place[]
+  readonly majority: number
+  readonly #clock: Clock
+  readonly #waiterTtl: number
+  readonly #listener: BallotsListener
+  readonly #all = new Map<string, Ballot>()
+  readonly #watchers = new Map<Ballot, Set<() => void>>()
+  /** What is taken back, and from which server. */
+  readonly #clearing = new Map<Promise<void>, number>()
+  /** Waiters with too few votes, which look again soon. */
+  readonly #hoping = new Set<Ballot>()
+
+  constructor(places: readonly Place[], clock: Clock, waiterTtl: number, listener: BallotsListener) {
+    this.places = places
+    this.majority = Math.floor(places.length / 2) + 1
+    this.#clock = clock
+    this.#waiterTtl = waiterTtl
+    this.#listener = listener
+  }
+
+  get(id: string): Ballot | undefined {
+    return this.#all.get(id)
+  }
+
+  of(claim: Claim): Ballot {
+    let ballot = this.#all.get(claim.id)
+    this.#listener.asks(claim.lease)
+    if (!ballot) {
+      ballot = new Ballot(claim, this.places.length)
+      this.#all.set(claim.id, ballot)
+    }
+    ballot.over = false
+    return ballot
+  }
+
+  /** Calls `changed` whenever something has come for the claim, until the returned function is called. */
+  watch(ballot: Ballot, changed: () => void): () => void {
+    const watchers = this.#watchers.get(ballot) ?? new Set()
+    this.#watchers.set(ballot, watchers.add(changed))
+    return () => {
+      if (watchers.delete(changed) && watchers.size === 0) this.#watchers.delete(ballot)
+    }
+  }
+
+  /** Servers have come, gone, or begun to count. */
+  reconsider(): void {
+    for (const ballot of [...this.#all.values()]) this.#changed(ballot)
+  }
+
+  counts(server: number): boolean {
+    return (this.places[server] as Place).member.counts
+  }
+
+  /** Asks one server; `answered` is called behind everything that its answer does. */
+  ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
+    const seat = ballot.seats[server] as Seat
+    if (seat.clearing) {
+      const failed = (error: Error) => {
+        answered?.(error)
+        this.#changed(ballot)
+      }
+      seat.clearing.then(() => this.ask(ballot, server, mode, floor, answered), failed)
+      return
+    }
+    seat.asked += 1
+    seat.touched = true
+    const sent = this.#clock.now()
+    const settled = (answer: Answer) => {
+      seat.asked -= 1
+      this.#answered(ballot, server, answer, mode, sent)
+      answered?.(answer)
+      this.#changed(ballot)
+      if (seat.asked === 0) seat.idle?.()
+    }
+    ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor).then(settled, settled)
+  }
+
+  /** The server has granted the claim. `sent`: when that was asked for or looked at; undefined: a message says so. */
+  voted(ballot: Ballot, server: number, grant: Granted, lease = ballot.claim.lease): void {
+    const seat = ballot.seats[server] as Seat
+    if (seat.clearing) {
+      seat.again ||= seat.left
+      return
+    }
+    seat.touched = true
+    if (ballot.over) {
+      this.clear(ballot, server)
+      return
+    }
+    // What confirms a vote says nothing of how it came about.
+    const via = seat.vote?.via ?? grant.via
+    // Nor does a server forget that it counted, while it has the vote.
+    seat.counted = (seat.vote !== undefined && seat.counted) || this.counts(server)
+    seat.vote = { ...grant, via, deadline: grant.deadline - lease * DRIFT }
+    seat.votedAt = this.#clock.now()
+  }
+
+  /** The server does not have the claim, or has it in its queue. */
+  refused(ballot: Ballot, server: number, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
+    const seat = ballot.seats[server] as Seat
+    if (seat.clearing) return
+    seat.seen = { sent, clock }
+    seat.position = position
+    // A message may have been faster than this answer, and is newer.
+    if (seat.vote && seat.votedAt < sent) seat.vote = undefined
+  }
+
+  /** A message of the server tells of a grant. False: nobody knows the claim. */
+  told(server: number, id: string, token: number, via: Via): boolean {
+    const ballot = this.#all.get(id)
+    if (!ballot) return false
+    const seat = ballot.seats[server] as Seat
+    const { lease } = ballot.claim
+    if (seat.vote?.token === token) return true
+    const now = this.#clock.now()
+    const deadline = seat.seen && surelyUntil(seat.seen.sent, lease)
+    if (ballot.over || seat.clearing) this.voted(ballot, server, { granted: true, token, deadline: 0, via })
+    else if (deadline && token > (seat.seen?.clock ?? 0) && deadline - now >= lease / 2) {
+      this.voted(ballot, server, { granted: true, token, deadline, via })
+      this.#changed(ballot)
+    } else {
+      seat.told = true
+      this.#lookSoon(ballot, server)
+    }
+    return true
+  }
+
+  /** The claim waits in the queues, with this ticket. A message may have come before it had one to look with. */
+  queued(ballot: Ballot, ticket: string): void {
+    ballot.ticket = ticket
+    for (const [i, { told }] of ballot.seats.entries()) if (told) this.#lookSoon(ballot, i)
+    this.#changed(ballot)
+  }
+
+  /** A message says that the server has taken the hold away. */
+  taken(server: number, id: string, token: number): void {
+    const seat = this.#all.get(id)?.seats[server]
+    if (seat?.vote && seat.vote.token <= token) seat.vote = undefined
+  }
+
+  /** Takes everything of the claim back, on every server. Resolves when a majority has nothing of it any more. */
+  end(ballot: Ballot): Promise<void> {
+    ballot.over = true
+    ballot.granted = ballot.token = ballot.ticket = undefined
+    ballot.reported = false
+    this.#changed(ballot)
+    return this.most(ballot.seats.map((_, i) => this.clear(ballot, i)))
+  }
+
+  /** Takes it back on one server. Rejects if that could not be done until it has lapsed. */
+  clear(ballot: Ballot, server: number): Promise<void> {
+    const seat = ballot.seats[server] as Seat
+    if (seat.clearing) return seat.clearing
+    seat.vote = seat.seen = undefined
+    seat.told = false
+    if (!seat.touched) {
+      this.#forget(ballot)
+      return Promise.resolve()
+    }
+    const clearing = this.#leave(ballot, server).finally(() => {
+      seat.clearing = undefined
+      seat.touched = seat.asked > 0
+      this.#clearing.delete(clearing)
+      this.#forget(ballot)
+    })
+    clearing.catch(() => {})
+    this.#clearing.set(clearing, server)
+    seat.clearing = clearing
+    return clearing
+  }
+
+  /** Resolves when all is taken back that can be: from the servers that are there. */
+  async rest(): Promise<void> {
+    for (;;) {
+      const clearing = [...this.#clearing].filter(([, server]) => this.places[server]?.member.up)
+      if (clearing.length === 0) return
+      await Promise.allSettled(clearing.map(([promise]) => promise))
+    }
+  }
+
+  /** Resolves as soon as a majority of these have, and rejects as soon as none can any more. */
+  most(parts: readonly Promise<unknown>[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let [done, failed] = [0, 0]
+      for (const part of parts) {
+        part.then(
+          () => ++done === this.majority && resolve(),
+          error => ++failed > parts.length - this.majority && reject(error),
+        )
+      }
+    })
+  }
+
+  /** The hold has been released on this server. */
+  released(ballot: Ballot, server: number): void {
+    const seat = ballot.seats[server] as Seat
+    seat.vote = undefined
+    // What is still unanswered may come behind the release.
+    if (seat.asked > 0) this.clear(ballot, server)
+    else seat.touched = false
+    this.#forget(ballot)
+  }
+
+  /** A release of this client has made its own waiter the holder on this server. */
+  succeeded(server: number, { key, id }: HoldName, grant: Granted): void {
+    const ballot = this.#all.get(id)
+    if (!ballot) {
+      const { kind } = this.places[server] as Place
+      kind.giveBack({ key, id }).catch(() => {})
+      return
+    }
+    this.voted(ballot, server, grant)
+    this.#changed(ballot)
+  }
+
+  /** Until when a majority has it, as far as is known; 0: none has. */
+  until(ballot: Ballot): number {
+    const votes = this.votes(ballot)
+    return untilMajority(
+      votes.map(({ deadline }) => deadline),
+      this.majority,
+    )
+  }
+
+  /** The votes that count. */
+  votes({ seats }: Ballot): Granted[] {
+    return seats.flatMap((seat, i) => {
+      if (!seat.vote) return []
+      seat.counted ||= this.counts(i)
+      return seat.counted ? [seat.vote] : []
+    })
+  }
+
+  /** Grants the claim if a majority agrees, and makes it agree if it does not. */
+  elect(ballot: Ballot): void {
+    if (ballot.over || ballot.granted) return
+    const votes = this.votes(ballot)
+    if (votes.length < this.majority) {
+      ballot.token = undefined
+      return
+    }
+    const deadline = this.until(ballot)
+    if (deadline <= this.#clock.now()) return
+    const token = ballot.token ?? this.#tokenOf(ballot, votes)
+    if (votes.filter(vote => vote.token === token).length >= this.majority) {
+      ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
+      ballot.putBack = 0
+    } else {
+      ballot.token = token
+      this.#agree(ballot, token)
+    }
+  }
+
+  /** Writes the token to the servers that have the claim with another one. */
+  #agree(ballot: Ballot, token: number): void {
+    for (const [i, seat] of ballot.seats.entries()) {
+      const { vote } = seat
+      if (!vote || vote.token === token || seat.agreeing) continue
+      seat.agreeing = true
+      this.ask(ballot, i, vote.token < token ? 'raise' : 'same', token, () => {
+        seat.agreeing = false
+      })
+    }
+  }
+
+  /** That of its owner's hold, which it shares; else the largest, above which every later grant of any majority is. */
+  #tokenOf({ claim }: Ballot, votes: readonly Granted[]): number {
+    const tokens = votes.map(({ token }) => token)
+    if (!votes.some(({ via }) => via === 'reentry')) return Math.max(...tokens)
+    for (const { claim: other, granted } of this.#all.values()) {
+      if (granted && other.key === claim.key && other.owner === claim.owner) return granted.token
+    }
+    const most = tokens.find(token => tokens.filter(other => other === token).length >= this.majority)
+    return most ?? Math.max(...tokens)
+  }
+
+  #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
+    const seat = ballot.seats[server] as Seat
+    if (answer instanceof Error) {
+      // What has become of it is not known.
+      if (seat.clearing) seat.again ||= seat.left
+      else if (ballot.over) this.clear(ballot, server)
+    } else if (answer?.granted) {
+      this.voted(ballot, server, answer)
+    } else if (answer) {
+      if (mode === 'queue' && ballot.over && !seat.clearing) this.clear(ballot, server)
+      else this.refused(ballot, server, answer, answer.position)
+    } else if (seat.vote && seat.votedAt < sent) seat.vote = undefined
+  }
+
+  #changed(ballot: Ballot): void {
+    this.elect(ballot)
+    // A server that has voted late has the hold with a token of its own.
+    if (ballot.granted) this.#agree(ballot, ballot.granted.token)
+    const watchers = this.#watchers.get(ballot)
+    if (watchers) for (const changed of [...watchers]) changed()
+    else if (ballot.granted && !ballot.reported) {
+      ballot.reported = true
+      this.#listener.won(ballot.claim, ballot.granted)
+    } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.#hope(ballot)
+  }
+
+  /** It has too few votes, and may get more. */
+  #hope(ballot: Ballot): void {
+    if (this.#hoping.has(ballot) || !ballot.seats.some(({ vote }) => vote)) return
+    this.#hoping.add(ballot)
+    const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** ballot.putBack) * (0.5 + Math.random())
+    const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
+    const few = () => waits() && this.votes(ballot).length < this.majority
+    this.#clock.after(pause, async () => {
+      if (few()) {
+        const round = new Round(ballot.seats.length, this.majority, this.#clock)
+        for (const i of ballot.seats.keys()) {
+          this.#look(ballot, i).then(
+            () => round.answered(i, !few()),
+            error => round.failed(i, error),
+          )
+        }
+        // Where no majority answers, nobody else can have one.
+        const looked = await round.over.catch(() => undefined)
+        if (looked && few()) {
+          ballot.putBack += 1
+          for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.clear(ballot, i)
+        }
+      }
+      this.#hoping.delete(ballot)
+      this.#changed(ballot)
+    })
+  }
+
+  /** What is not answered is asked for again by the next heartbeat. */
+  #lookSoon(ballot: Ballot, server: number): void {
+    this.#look(ballot, server).catch(() => {})
+  }
+
+  /** Looks at what one server has of a waiter. */
+  async #look(ballot: Ballot, server: number): Promise<void> {
+    const { ticket, claim } = ballot
+    if (ticket === undefined) return
+    ;(ballot.seats[server] as Seat).told = false
+    await this.tend(server, [{ claim, ticket }])
+  }
+
+  /** Heartbeat of waiters of one lock on one server. Undefined: none of them is there to be tended. */
+  async tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
+    const { queue } = (this.places[server] as Place).kind
+    const some = waiters.flatMap(waiter => {
+      const ballot = this.#all.get(waiter.claim.id)
+      const seat = ballot?.seats[server]
+      return ballot && seat && !ballot.over && !seat.clearing ? [{ ...waiter, ballot, seat }] : []
+    })
+    if (!queue || some.length === 0) return undefined
+    for (const { seat } of some) {
+      seat.asked += 1
+      seat.touched = true
+    }
+    try {
+      const tended = await queue.tend(some[0]!.claim.key, some)
+      for (const [i, { ballot }] of some.entries()) {
+        const found = tended.waiters[i]
+        if (typeof found === 'object') this.voted(ballot, server, found)
+        else if (ballot.over) this.clear(ballot, server)
+        else this.refused(ballot, server, tended, found)
+      }
+      return tended
+    } finally {
+      for (const { seat } of some) {
+        seat.asked -= 1
+        if (seat.asked === 0) seat.idle?.()
+      }
+      for (const { ballot } of some) this.#changed(ballot)
+    }
+  }
+
+  async #leave(ballot: Ballot, server: number): Promise<void> {
+    const seat = ballot.seats[server] as Seat
+    const { claim } = ballot
+    const pointless = this.#clock.now() + claim.lease + this.#waiterTtl
+    for (;;) {
+      seat.left = seat.again = false
+      try {
+        await (this.places[server] as Place).kind.leave(claim)
+        seat.left = true
+        // A request that was sent again, because it was put off or its answer was lost, may come behind.
+        if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
+        if (!seat.again) return
+      } catch (error) {
+        if (error instanceof LockClosedError || this.#clock.now() >= pointless) throw error
+        await new Promise<void>(resolve => this.#clock.after(PAUSE, resolve))
+      }
+    }
+  }
+
+  #forget(ballot: Ballot): void {
+    const { claim, over, polls, seats } = ballot
+    if (!over || polls > 0 || seats.some(({ clearing, asked }) => clearing || asked > 0)) return
+    if (this.#all.get(claim.id) === ballot) this.#all.delete(claim.id)
+  }
+}
+
+function viaOf(votes: readonly Granted[]): Via {
+  for (const via of ['reentry', 'handoff', 'expiry'] as const) if (votes.some(vote => vote.via === via)) return via
+  return 'immediate'
+}

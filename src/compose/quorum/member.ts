@@ -1,0 +1,61 @@
+/** One of the servers of a quorum: the ways to it, and whether its votes count. */
+import { LockClosedError, LockConnectionError } from '../../errors.ts'
+import type { Server } from '../../redis/server.ts'
+import type { Standing } from './standing.ts'
+
+/** A server that answers to nothing for so many ms, although it is asked, is said to be silent. */
+const SILENT = 200
+
+export class Member {
+  readonly index: number
+  readonly server: Server
+  readonly standing: Standing
+  /** Why there is no connection; undefined: there is, or there has been none yet. */
+  down: Error | undefined
+
+  constructor(index: number, server: Server, standing: Standing) {
+    this.index = index
+    this.server = server
+    this.standing = standing
+  }
+
+  get up(): boolean {
+    return this.server.up
+  }
+
+  /** Its votes count now. */
+  get counts(): boolean {
+    return this.standing.counts === true
+  }
+
+  /** Its votes may count by the time when they come: it has not been asked how long it has been up. */
+  get mayCount(): boolean {
+    return this.up && this.standing.counts !== false
+  }
+
+  /** Why it is of no use now; undefined: it is. */
+  get problem(): Error | undefined {
+    if (!this.up) return this.down ?? new Error('there is no connection yet')
+    if (this.standing.counts === false) return this.standing.reason
+    const { trouble } = this.server
+    if (trouble) return trouble
+    const { silence } = this.server.link.commands
+    return silence > SILENT ? new Error(`it has not answered for ${Math.round(silence)} ms`) : undefined
+  }
+}
+
+/** Why no majority has answered: with the reason of each server that has not. Undefined ones have. */
+export function noMajority(reasons: readonly (Error | undefined)[]): LockConnectionError | LockClosedError {
+  const { length } = reasons
+  if (reasons.some(reason => reason instanceof LockClosedError)) return new LockClosedError()
+  const errors = reasons.flatMap((error, i) =>
+    error ? [new LockConnectionError(`server ${i + 1} of ${length}: ${error.message}`, causeOf(error))] : [],
+  )
+  const answered = `${length - errors.length} of ${length} answered`
+  return new LockConnectionError(`no majority of the servers: ${answered}`, new AggregateError(errors, answered))
+}
+
+/** What the server or the socket has said, where that is known. */
+function causeOf(error: Error): Error {
+  return error instanceof LockConnectionError && error.cause instanceof Error ? error.cause : error
+}

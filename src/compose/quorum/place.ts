@@ -1,0 +1,12 @@
+/** The same locks on one of the servers. */
+import type { Kind, Voting } from '../../kind.ts'
+import type { LockState } from '../../kinds/state.ts'
+import type { Keys } from '../../redis/keys.ts'
+import type { Member } from './member.ts'
+
+export interface Place {
+  readonly member: Member
+  readonly kind: Kind<LockState>
+  readonly voting: Voting
+  readonly keys: Keys
+}

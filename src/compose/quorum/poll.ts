@@ -1,0 +1,208 @@
+/**
+ * One call that asks all servers for a claim, to its outcome: granted, refused, or no majority has answered. It is decided by the answer
+ * that decides it; a server that is dead or slow costs nothing.
+ *
+ *   granted    a majority has voted, and agrees on a token (ballots.ts)
+ *   refused    no majority can vote for it any more, and a majority has answered
+ *   an error   so many servers have failed that no majority can answer
+ *
+ * Where votes and those that have not answered could still be a majority, they are waited for; but once a majority has answered, only for
+ * a few times as long as that took: two callers that have one vote each would wait for the same dead server.
+ */
+import type { Clock, Timer } from '../../clock.ts'
+import type { Granted, Refused, VoteMode } from '../../kind.ts'
+import type { Ballot } from './ballot.ts'
+import type { Answer, Ballots } from './ballots.ts'
+import { noMajority } from './member.ts'
+import { OTHERS } from './round.ts'
+
+export interface Outcome {
+  readonly answer: Granted | Refused
+  /** Refused, although some servers had nobody to refuse it for: others may have the rest. */
+  readonly split: boolean
+}
+
+export class Poll {
+  readonly #ballots: Ballots
+  readonly #ballot: Ballot
+  readonly #mode: VoteMode
+  readonly #clock: Clock
+  readonly #begun: number
+  readonly #answers: Answer[]
+  readonly #answered: boolean[]
+  readonly #unwatch: () => void
+  readonly #resolve: (outcome: Outcome) => void
+  readonly #reject: (error: Error) => void
+  #timer: Timer | undefined
+  /** Those that have not answered are not waited for. */
+  #late = false
+  /** Those whose votes do not count yet are not waited for. */
+  #patient = true
+  #limit: Timer | undefined
+  #done = false
+
+  /** `patience`: for how many ms votes may not count yet. */
+  static ask(
+    ballots: Ballots,
+    ballot: Ballot,
+    mode: VoteMode,
+    floor: number,
+    clock: Clock,
+    patience: number,
+  ): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      new Poll(ballots, ballot, mode, clock, resolve, reject).#start(floor, patience)
+    })
+  }
+
+  private constructor(
+    ballots: Ballots,
+    ballot: Ballot,
+    mode: VoteMode,
+    clock: Clock,
+    resolve: (outcome: Outcome) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#ballots = ballots
+    this.#ballot = ballot
+    this.#mode = mode
+    this.#clock = clock
+    this.#begun = clock.now()
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#answers = ballot.seats.map(() => undefined)
+    this.#answered = ballot.seats.map(() => false)
+    this.#unwatch = ballots.watch(ballot, () => this.#judge())
+    ballot.polls += 1
+  }
+
+  #start(floor: number, patience: number): void {
+    const { places } = this.#ballots
+    if (places.some(({ member }) => !member.mayCount)) {
+      this.#limit = this.#clock.after(patience, () => {
+        this.#patient = false
+        this.#judge()
+      })
+    }
+    for (const i of places.keys()) this.#ask(i, floor)
+  }
+
+  #ask(server: number, floor: number): void {
+    this.#answered[server] = false
+    this.#ballots.ask(this.#ballot, server, this.#mode, floor, answer => {
+      this.#answered[server] = true
+      this.#answers[server] = answer
+    })
+  }
+
+  #judge(): void {
+    const { majority, places } = this.#ballots
+    const ballot = this.#ballot
+    if (this.#done) return
+    // Its caller has given up.
+    if (ballot.over) return this.#end(() => this.#resolve({ answer: this.#refusal(), split: false }))
+    if (ballot.granted) {
+      ballot.reported = true
+      return this.#end(() => this.#resolve({ answer: ballot.granted as Granted, split: false }))
+    }
+    let [voted, agreeing, refused, open, failed] = [0, 0, 0, 0, 0]
+    for (const [i, { member }] of places.entries()) {
+      const seat = ballot.seats[i]
+      const answer = this.#answers[i]
+      if (seat?.vote) {
+        if (seat.agreeing) agreeing += member.up && !this.#late ? 1 : 0
+        else if (seat.counted) voted += 1
+        else if (member.standing.counts === undefined || this.#patient) open += 1
+        else failed += 1
+      } else if (!this.#answered[i]) open += member.up && !this.#late ? 1 : 0
+      else if (answer instanceof Error) failed += 1
+      else refused += 1
+    }
+    // A majority of leases that has ended while the rest was awaited is asked for anew.
+    if (voted >= majority) return this.#askLapsed()
+    open += agreeing
+    const answered = voted + agreeing + refused
+    if (places.length - failed < majority) return this.#fail()
+    if (answered < majority) return
+    if (voted + open >= majority) return this.#waitForOthers()
+    this.#end(() => this.#resolve({ answer: this.#refusal(), split: voted > 0 }))
+  }
+
+  #askLapsed(): void {
+    const now = this.#clock.now()
+    for (const [i, seat] of this.#ballot.seats.entries()) {
+      if (!seat.vote || seat.vote.deadline > now) continue
+      seat.vote = undefined
+      this.#ask(i, 0)
+    }
+  }
+
+  #waitForOthers(): void {
+    const pause = OTHERS.least + OTHERS.times * (this.#clock.now() - this.#begun)
+    this.#timer ??= this.#clock.after(pause, () => {
+      this.#late = true
+      this.#judge()
+    })
+  }
+
+  #fail(): void {
+    const { places } = this.#ballots
+    const reasons = this.#answers.map((answer, i) => {
+      const { member } = places[i]!
+      if (answer instanceof Error) return answer
+      return this.#answered[i] && (this.#ballot.seats[i]?.counted ?? true) ? undefined : member.problem
+    })
+    this.#end(() => this.#reject(noMajority(reasons)))
+  }
+
+  /** What most of them say, as one. */
+  #refusal(): Refused {
+    const refusals = this.#answers.filter(
+      (answer): answer is Refused => !!answer && 'granted' in answer && !answer.granted,
+    )
+    return merged(refusals, this.#ballots.places.length - this.#ballots.majority, this.#begun)
+  }
+
+  #end(settle: () => void): void {
+    this.#done = true
+    this.#timer?.cancel()
+    this.#limit?.cancel()
+    this.#ballot.polls -= 1
+    this.#unwatch()
+    settle()
+  }
+}
+
+/** What is alike in the answers of several servers: `spare` of them may say otherwise. */
+export function merged(refusals: readonly Refused[], spare: number, since: number): Refused {
+  const byEnd = [...refusals].sort((a, b) => a.ttl - b.ttl)
+  const places = refusals.map(({ position }) => position).sort((a, b) => a - b)
+  const tickets = refusals.map(({ ticket }) => Number(ticket))
+  const says = mostFrequent(
+    refusals.map(({ holder, owner }) => ({ holder, owner })),
+    ({ holder }) => holder?.label ?? '',
+  )
+  return {
+    granted: false,
+    sent: refusals.length > 0 ? Math.min(...refusals.map(({ sent }) => sent)) : since,
+    // By then there may be a majority of servers that nobody holds.
+    ttl: byEnd[Math.max(0, byEnd.length - 1 - spare)]?.ttl ?? 0,
+    position: places[places.length >> 1] ?? 0,
+    ticket: String(Math.max(0, ...tickets)),
+    holder: says?.holder,
+    owner: says?.owner,
+    // What comes of a server is proven where it comes from.
+    clock: 0,
+  }
+}
+
+function mostFrequent<T>(values: readonly T[], nameOf: (value: T) => string): T | undefined {
+  const counts = new Map<string, number>()
+  let best: T | undefined
+  for (const value of values) {
+    const count = (counts.get(nameOf(value)) ?? 0) + 1
+    counts.set(nameOf(value), count)
+    if (best === undefined || count > (counts.get(nameOf(best)) ?? 0)) best = value
+  }
+  return best
+}

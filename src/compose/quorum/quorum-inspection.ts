@@ -1,0 +1,127 @@
+/** What a majority of the servers says of a lock: a holder or a waiter that fewer have is none yet, or not any more. */
+import type { Inspection } from '../../kind.ts'
+import type { HolderState, LockState, WaiterState } from '../../kinds/state.ts'
+import { untilMajority } from './ballot.ts'
+import { noMajority } from './member.ts'
+import type { Place } from './place.ts'
+
+export class QuorumInspection implements Inspection<LockState> {
+  readonly #places: readonly Place[]
+  readonly #majority: number
+
+  constructor(places: readonly Place[], majority: number) {
+    this.#places = places
+    this.#majority = majority
+  }
+
+  async inspect(key: string): Promise<LockState> {
+    return this.#merged(key, await this.#ask(({ kind }) => kind.inspection.inspect(key)))
+  }
+
+  async isLocked(key: string): Promise<boolean> {
+    return (await this.inspect(key)).locked
+  }
+
+  async find(key: string): Promise<LockState | undefined> {
+    const states = await this.#ask(({ kind }) => kind.inspection.find(key))
+    const state = this.#merged(
+      key,
+      states.filter(found => found !== undefined),
+    )
+    return state.locked || state.waiters.length > 0 ? state : undefined
+  }
+
+  /** True: some server has taken it from somebody, and with those that have not answered a majority may have had it. */
+  async forceRelease(key: string, only?: string): Promise<boolean> {
+    const answers = await this.#ask(({ kind }) => kind.inspection.forceRelease(key, only))
+    const taken = answers.filter(Boolean).length
+    return taken > 0 && taken + this.#places.length - answers.length >= this.#majority
+  }
+
+  /** The answers of all servers that are there, as soon as a majority has answered and nobody else is expected to. */
+  async #ask<T>(ask: (place: Place) => Promise<T>): Promise<T[]> {
+    const answers: T[] = []
+    const errors: (Error | undefined)[] = this.#places.map(() => undefined)
+    await new Promise<void>((resolve, reject) => {
+      let open = this.#places.length
+      for (const [i, place] of this.#places.entries()) {
+        const judge = () => {
+          open -= 1
+          const failed = errors.filter(error => error !== undefined).length
+          // Of those that are away, nobody knows when they come.
+          const away = this.#places.filter(({ member }) => !member.up).length
+          if (this.#places.length - failed < this.#majority) reject(noMajority(errors))
+          else if (answers.length >= this.#majority && open <= away) resolve()
+        }
+        const failed = (error: Error) => {
+          errors[i] = error
+          judge()
+        }
+        ask(place).then(answer => {
+          answers.push(answer)
+          judge()
+        }, failed)
+      }
+    })
+    return answers
+  }
+
+  #merged(key: string, states: readonly LockState[]): LockState {
+    const most = <T extends { readonly id: string }>(all: readonly T[]) => {
+      const byId = new Map<string, T[]>()
+      for (const one of all) byId.set(one.id, [...(byId.get(one.id) ?? []), one])
+      return [...byId.values()].filter(same => same.length >= this.#majority)
+    }
+    const holders = most(states.flatMap(state => state.holders)).map(same => this.#holder(same))
+    const waiters = most(states.flatMap(state => state.waiters)).map(waiterOf)
+    const [first] = holders
+    const held = states.filter(state => state.holders.some(({ id }) => id === first?.id))
+    const holder = first && {
+      owner: first.owner,
+      label: first.label,
+      fencingToken: first.fencingToken,
+      ttl: first.ttl,
+    }
+    return {
+      key,
+      kind: 'mutex',
+      locked: first !== undefined,
+      ...holder,
+      holds: first
+        ? untilMajority(
+            held.map(({ holds }) => holds),
+            this.#majority,
+          )
+        : 0,
+      holders,
+      waiters: waiters
+        .sort((a, b) => a.position - b.position || (a.id < b.id ? -1 : 1))
+        .map((waiter, i) => ({ ...waiter, position: i + 1 })),
+    }
+  }
+
+  #holder(same: readonly HolderState[]): HolderState {
+    const common = (values: readonly number[]) => {
+      const found = values.find(value => values.filter(other => other === value).length >= this.#majority)
+      return found ?? Math.max(...values)
+    }
+    return {
+      ...same[0]!,
+      fencingToken: common(same.map(({ fencingToken }) => fencingToken)),
+      heldFor: Math.max(...same.map(({ heldFor }) => heldFor)),
+      ttl: untilMajority(
+        same.map(({ ttl }) => ttl),
+        this.#majority,
+      ),
+    }
+  }
+}
+
+function waiterOf(same: readonly WaiterState[]): WaiterState {
+  return {
+    ...same[0]!,
+    position: same.reduce((sum, { position }) => sum + position, 0) / same.length,
+    waited: Math.max(...same.map(({ waited }) => waited)),
+    expiresIn: Math.max(...same.map(({ expiresIn }) => expiresIn)),
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * A mutex that is made of the same mutex on N independent servers: held while a majority of them agrees. It knows nothing of scripts; what
+ * it asks of each server is what waiting and leases ask of it. What comes of that is put together in ballots.ts; the calls that wait for an
+ * outcome are here and in poll.ts.
+ */
+import type { Clock } from '../../clock.ts'
+import type {
+  Claim,
+  FairQueue,
+  Granted,
+  HoldName,
+  Inspection,
+  Kind,
+  Prolonging,
+  Queued,
+  Refused,
+  Released,
+  Renewed,
+  Tended,
+} from '../../kind.ts'
+import type { LockState } from '../../kinds/state.ts'
+import type { Ballots } from './ballots.ts'
+import type { Floor } from './floor.ts'
+import { noMajority } from './member.ts'
+import { Poll } from './poll.ts'
+import { QuorumInspection } from './quorum-inspection.ts'
+import { Renewals } from './renewals.ts'
+import { tendAll } from './tending.ts'
+
+/** An attempt that splits the votes is repeated so often, after a pause that begins with so many ms and doubles. */
+const SPLIT = { attempts: 4, pause: 2 }
+
+export class QuorumKind implements Kind<LockState>, FairQueue {
+  readonly shared = false
+  readonly reentrant = true
+  readonly inTurns = true
+  readonly queue: FairQueue = this
+  /** A lock that is handed on here would have to be recorded by a majority first. */
+  readonly handOff = undefined
+  readonly confirmation = undefined
+  readonly inspection: Inspection<LockState>
+  readonly #ballots: Ballots
+  readonly #floor: Floor
+  readonly #clock: Clock
+  readonly #patience: number
+  readonly #renewals: Renewals
+
+  /** `patience`: for how many ms a call rides out that servers do not count. */
+  constructor(ballots: Ballots, floor: Floor, clock: Clock, patience: number) {
+    this.#ballots = ballots
+    this.#floor = floor
+    this.#clock = clock
+    this.#patience = patience
+    this.#renewals = new Renewals(ballots, clock)
+    this.inspection = new QuorumInspection(ballots.places, ballots.majority)
+  }
+
+  async attempt(claim: Claim): Promise<Granted | Refused> {
+    for (let attempt = 1; ; attempt++) {
+      const { answer, split } = await this.#poll(claim, 'try')
+      if (answer.granted) return answer
+      this.#putBack(claim)
+      if (!split) return answer
+      const pause = SPLIT.pause * 2 ** (attempt - 1) * (0.5 + Math.random())
+      // Whoever waits tries again by itself then.
+      if (attempt === SPLIT.attempts) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
+      await new Promise<void>(resolve => this.#clock.after(pause, resolve))
+    }
+  }
+
+  async join(claim: Claim): Promise<Granted | Refused> {
+    const { answer } = await this.#poll(claim, 'queue')
+    const ballot = this.#ballots.get(claim.id)
+    if (!answer.granted && ballot && !ballot.over) this.#ballots.queued(ballot, answer.ticket)
+    return answer
+  }
+
+  async #poll(claim: Claim, mode: 'try' | 'queue') {
+    const ballot = this.#ballots.of(claim)
+    try {
+      return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
+    } catch (error) {
+      this.#putBack(claim)
+      throw error
+    }
+  }
+
+  /** A call of the claim has ended without a grant; another one may still wait for it. */
+  #putBack({ id }: Claim): void {
+    const ballot = this.#ballots.get(id)
+    if (ballot && ballot.polls === 0 && !ballot.granted && ballot.ticket === undefined) {
+      this.#ballots.end(ballot).catch(() => {})
+    }
+  }
+
+  async tend(_key: string, waiters: readonly Queued[]): Promise<Tended> {
+    return tendAll(this.#ballots, waiters, this.#clock)
+  }
+
+  async leave(claim: Claim): Promise<void> {
+    await this.giveBack(claim)
+  }
+
+  async giveBack({ id }: HoldName): Promise<void> {
+    const ballot = this.#ballots.get(id)
+    if (ballot) await this.#ballots.end(ballot)
+  }
+
+  async release(hold: HoldName): Promise<Released> {
+    const ballot = this.#ballots.get(hold.id)
+    if (!ballot?.granted) return { ended: false, heard: 0 }
+    const used = this.#floor.next
+    ballot.over = true
+    ballot.granted = undefined
+    let [ended, heard] = [false, 0]
+    const errors: (Error | undefined)[] = this.#ballots.places.map(() => undefined)
+    const parts = this.#ballots.places.map(async ({ kind }, i) => {
+      if (!ballot.seats[i]?.vote) return this.#ballots.clear(ballot, i)
+      try {
+        const released = await kind.release(hold, used || undefined)
+        ended ||= released.ended
+        heard = Math.max(heard, released.heard)
+        this.#ballots.released(ballot, i)
+        for (const { id, grant } of released.successors ?? []) {
+          this.#ballots.succeeded(i, { key: hold.key, id }, grant)
+        }
+      } catch (error) {
+        errors[i] = error as Error
+        this.#ballots.clear(ballot, i).catch(() => {})
+        throw error
+      }
+    })
+    await this.#ballots.most(parts).catch(() => {
+      throw noMajority(errors)
+    })
+    return { ended, heard }
+  }
+
+  renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
+    return this.#renewals.renew(asked)
+  }
+
+  placeOf(key: string): string {
+    return this.#ballots.places.map(({ kind }) => kind.placeOf(key)).join(' ')
+  }
+}

@@ -1,0 +1,267 @@
+/**
+ * The ways to N independent servers as the ways to one Redis: up while a majority is. What comes from each server goes to the ballots of
+ * its claims (ballots.ts); what the client is told is what a majority says.
+ *
+ *      Session ──▶ Quorum ─┬─▶ Server ──▶ Redis 1       QuorumKind ─┬─▶ Mutex of server 1
+ *                          ├─▶ Server ──▶ Redis 2                   ├─▶ Mutex of server 2
+ *                          └─▶ Server ──▶ Redis 3                   └─▶ Mutex of server 3
+ */
+import type { Clock } from '../../clock.ts'
+import { LockArgumentError, LockError } from '../../errors.ts'
+import type { Channel, KindDefinition, Names, ScriptSet } from '../../kind.ts'
+import type { LockState } from '../../kinds/state.ts'
+import type { Settings } from '../../options.ts'
+import type { RedisSource } from '../../redis/clients.ts'
+import { type Ids, randomIds } from '../../redis/ids.ts'
+import type { Keys } from '../../redis/keys.ts'
+import type { LinkListener } from '../../redis/link.ts'
+import type { Calling } from '../../redis/rights.ts'
+import { Server } from '../../redis/server.ts'
+import type { Channels } from '../../wait/ears.ts'
+import type { Made, Ways, WaysListener } from '../../ways.ts'
+import { Ballots } from './ballots.ts'
+import { Floor } from './floor.ts'
+import { Member, noMajority } from './member.ts'
+import { Openings } from './openings.ts'
+import type { Place } from './place.ts'
+import { QuorumKind } from './quorum-kind.ts'
+import { Standing } from './standing.ts'
+
+export class Quorum implements Ways {
+  readonly ids: Ids = randomIds()
+  readonly #members: readonly Member[]
+  readonly #majority: number
+  readonly #clock: Clock
+  readonly #settings: Settings
+  readonly #told: WaysListener
+  readonly #floor: Floor
+  readonly #openings: Openings
+  /** Of the locks that are in use, not of those that are only looked at. */
+  #ballots: Ballots | undefined
+  #longest: number
+  /** What was last told: that a majority is there, or not. */
+  #whole: boolean | undefined
+  #reported = false
+
+  constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, told: WaysListener) {
+    const now = () => clock.now()
+    this.#clock = clock
+    this.#settings = settings
+    this.#told = told
+    this.#majority = Math.floor(sources.length / 2) + 1
+    this.#floor = new Floor(now, sources.length, () => this.#readClocks())
+    this.#openings = new Openings(now, this.#majority)
+    this.#longest = settings.lease
+    this.#members = sources.map((source, i) => {
+      const server = Server.at(source, settings, clock, this.#listenTo(i), this.ids)
+      return new Member(i, server, new Standing(now, () => this.#longest))
+    })
+  }
+
+  get inboxPerLock(): boolean {
+    return this.#members.some(({ server }) => server.inboxPerLock)
+  }
+
+  get up(): boolean {
+    return this.#members.filter(({ mayCount }) => mayCount).length >= this.#majority
+  }
+
+  get answers(): number {
+    return this.#members.reduce((sum, { server }) => sum + server.answers, 0)
+  }
+
+  get trouble(): Error | undefined {
+    const problems = this.#members.map(({ problem }) => problem)
+    const well = problems.filter(problem => problem === undefined).length
+    return well < this.#majority ? noMajority(problems) : undefined
+  }
+
+  open(): void {
+    for (const { server } of this.#members) server.open()
+  }
+
+  close(): void {
+    for (const { server } of this.#members) server.close()
+  }
+
+  async rest(): Promise<void> {
+    await this.#ballots?.rest()
+  }
+
+  make<State, S extends ScriptSet, N extends Names>(
+    kind: KindDefinition<State, S, N>,
+    warn: (error: LockError) => void,
+  ): Made<State> {
+    const places = this.#members.map((member): Place => {
+      const made = member.server.make(kind, warn) as unknown as Made<LockState>
+      const { voting } = made.kind
+      if (!voting) throw new LockArgumentError('kind', kind.name, 'a mutex: a quorum has no other kind of lock yet')
+      return { member, voting, kind: made.kind, keys: made.keys }
+    })
+    const { keys } = places[0]!
+    const { waiterTtl, outageTimeout } = this.#settings
+    const ballots = new Ballots(places, this.#clock, waiterTtl, {
+      won: ({ id, key }, grant) => this.#told.won(id, grant, keys.of(key).lock),
+      asks: lease => {
+        this.#longest = Math.max(this.#longest, lease)
+      },
+    })
+    const made = new QuorumKind(ballots, this.#floor, this.#clock, outageTimeout)
+    // The first that is made is in use.
+    this.#ballots ??= ballots
+    return { keys, kind: made as unknown as Made<State>['kind'] }
+  }
+
+  channels(keys: Keys): Channels {
+    const each = this.#members.map(({ server }, i) => server.channels(this.#keysOf(i) ?? keys))
+    const hears = (key: string, channel: Channel) =>
+      each.filter(channels => channels.hears(key, channel)).length >= this.#majority
+    return {
+      hears,
+      hear: (key, channel) => {
+        const hearing = each.map(channels => channels.hear(key, channel) ?? Promise.resolve())
+        return hears(key, channel) ? undefined : (this.#ballots as Ballots).most(hearing)
+      },
+      drop: (key, channel) => {
+        for (const channels of each) channels.drop(key, channel)
+      },
+    }
+  }
+
+  async *list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined> {
+    const seen = new Set<string>()
+    const errors: (Error | undefined)[] = this.#members.map(() => undefined)
+    for (const [i, { server, up, problem }] of this.#members.entries()) {
+      errors[i] = up ? undefined : problem
+      if (!up) continue
+      try {
+        const own = kinds.map(keys => this.#keysOf(i) ?? keys)
+        for await (const page of server.list(own, pattern)) {
+          const found = page.filter(([kind, key]) => !seen.has(`${kind} ${key}`))
+          for (const [kind, key] of found) seen.add(`${kind} ${key}`)
+          yield found
+        }
+      } catch (error) {
+        errors[i] = error as Error
+      }
+    }
+    if (errors.filter(error => error !== undefined).length > this.#members.length - this.#majority)
+      throw noMajority(errors)
+  }
+
+  need(kinds: readonly Calling[]): void {
+    for (const { server } of this.#members) server.need(kinds)
+  }
+
+  /** Each server is looked at when it is connected. */
+  look(): void {}
+
+  #readClocks(): void {
+    for (const { index, up, server } of this.#members) {
+      if (!up) continue
+      const sent = this.#clock.now()
+      const read = server.link.commands.redis.time() as Promise<[seconds: number | string, micros: number | string]>
+      read.then(
+        ([seconds, micros]) => this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent),
+        // Without it, grants take a round trip more.
+        () => {},
+      )
+    }
+  }
+
+  #keysOf(server: number): Keys | undefined {
+    return this.#ballots?.places[server]?.keys
+  }
+
+  /** What the lock is called by the first server, as the session knows it; undefined: it is none. */
+  #nameOf(server: number, lock: string): string | undefined {
+    const key = this.#keysOf(server)?.keyOf(lock)
+    return key === undefined ? undefined : this.#keysOf(0)?.of(key).lock
+  }
+
+  #listenTo(i: number): LinkListener {
+    const told = this.#told
+    const member = () => this.#members[i] as Member
+    const unlocked = (what: string, lock: string, tell: (lock: string) => void) => {
+      const name = this.#nameOf(i, lock)
+      if (name !== undefined && this.#openings.said(`${what} ${name}`, i)) tell(name)
+    }
+    return {
+      granted: (id, token, via, lock) => {
+        const { places } = this.#ballots as Ballots
+        if (this.#ballots?.told(i, id, token, via)) return
+        const key = places[i]?.keys.keyOf(lock)
+        if (key !== undefined) places[i]?.kind.giveBack({ key, id }).catch(() => {})
+      },
+      lost: (id, token) => {
+        this.#ballots?.taken(i, id, token)
+        told.lost(id, 0)
+      },
+      unlocked: (lock, by) => unlocked(`free ${by}`, lock, name => told.unlocked(name, by)),
+      entered: (lock, owner) => unlocked(`entered ${owner}`, lock, name => told.entered(name, owner)),
+      down: error => {
+        member().down = error
+        member().standing.forget()
+        this.#changed()
+      },
+      up: () => {
+        const { server, standing } = member()
+        server.look()
+        this.#changed()
+        this.#readClocks()
+        standing.look(server.link.commands).then(() => {
+          this.#changed()
+          this.#waitFor(standing)
+        })
+      },
+      heard: lock => {
+        const name = lock === undefined ? undefined : this.#nameOf(i, lock)
+        if (lock === undefined) told.heard()
+        else if (name !== undefined) told.heard(name)
+      },
+      disconnected: () => this.#report(),
+      reconnected: () => this.#report(),
+      warned: error =>
+        told.warned?.(
+          new LockError(error.code, `server ${i + 1} of ${this.#members.length}: ${error.message}`, undefined, error),
+        ),
+      busy: () => told.busy(),
+    }
+  }
+
+  /** Looks again when the votes of a server begin to count. */
+  #waitFor(standing: Standing): void {
+    const { wait } = standing
+    if (standing.counts !== false || wait === Number.POSITIVE_INFINITY) return
+    this.#clock.after(Math.min(wait + 1, 1_000), () => {
+      this.#changed()
+      this.#waitFor(standing)
+    })
+  }
+
+  /** A server has come, gone, or begun to count. */
+  #changed(): void {
+    const whole = this.up
+    if (whole !== this.#whole || !whole) {
+      this.#whole = whole
+      const error = whole ? undefined : this.trouble
+      if (whole) this.#told.up()
+      else if (error && this.#members.some(({ down, standing }) => down || standing.counts === false))
+        this.#told.down(error)
+    }
+    this.#report()
+    this.#ballots?.reconsider()
+  }
+
+  /** Events: a majority is gone, or there again. */
+  #report(): void {
+    const { trouble, up } = this
+    if (!up && trouble && this.#members.some(({ down }) => down) && !this.#reported) {
+      this.#reported = true
+      this.#told.disconnected(trouble)
+    } else if (up && this.#reported) {
+      this.#reported = false
+      this.#told.reconnected()
+    }
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * The heartbeat of waiters on all servers of a quorum. It joins the queues again that they are missing from, writes the ticket that was
+ * agreed on to each, and finds grants whose messages were lost.
+ */
+import type { Clock } from '../../clock.ts'
+import type { Queued, Refused, Tended } from '../../kind.ts'
+import type { Ballots } from './ballots.ts'
+import { merged } from './poll.ts'
+import { Round } from './round.ts'
+
+export async function tendAll(ballots: Ballots, waiters: readonly Queued[], clock: Clock): Promise<Tended> {
+  const { places, majority } = ballots
+  const answers: (Tended | undefined)[] = places.map(() => undefined)
+  const round = new Round(places.length, majority, clock)
+  // One with too few votes may be about to get more.
+  const settled = ({ claim }: Queued) => {
+    const ballot = ballots.get(claim.id)
+    return !ballot || ballot.granted !== undefined || ballots.votes(ballot).length === 0
+  }
+  for (const i of places.keys()) {
+    ballots.tend(i, waiters).then(
+      answer => {
+        answers[i] = answer
+        round.answered(i, waiters.every(settled))
+      },
+      error => round.failed(i, error),
+    )
+  }
+  await round.over
+  const said = answers.filter(answer => answer !== undefined)
+  const refusals = said.map(answer => ({ ...answer, granted: false, position: 0, ticket: '0' }) satisfies Refused)
+  const { sent, ttl, holder, owner } = merged(refusals, places.length - majority, clock.now())
+  return {
+    sent,
+    ttl,
+    holder: holder ?? { label: '', since: sent },
+    owner,
+    clock: 0,
+    waiters: waiters.map(({ claim }) => {
+      const ballot = ballots.get(claim.id)
+      if (ballot?.granted && !ballot.reported) {
+        ballot.reported = true
+        return ballot.granted
+      }
+      const found = (ballot?.seats ?? []).flatMap(({ position }) => position || []).sort((a, b) => a - b)
+      return found[found.length >> 1] ?? 1
+    }),
+  }
+}

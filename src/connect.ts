@@ -1,0 +1,36 @@
+/** The ways to whatever a client is made from: one Redis, or several that are a quorum. */
+import type { Clock } from './clock.ts'
+import { Quorum } from './compose/quorum/quorum.ts'
+import { LockArgumentError } from './errors.ts'
+import type { Settings } from './options.ts'
+import type { RedisSource } from './redis/clients.ts'
+import { Server } from './redis/server.ts'
+import type { Ways, WaysListener } from './ways.ts'
+
+/** So many servers make a quorum: with an even number, one more may not be lost than with one less. */
+const SIZES = [3, 5, 7]
+
+export function connect(
+  redis: RedisSource | readonly RedisSource[],
+  settings: Settings,
+  clock: Clock,
+  told: WaysListener,
+): Ways {
+  if (!isSeveral(redis)) return Server.at(redis, settings, clock, told)
+  if (!SIZES.includes(redis.length))
+    throw new LockArgumentError('redis', redis, 'an array of 3, 5 or 7 independent servers')
+  const same = redis.find((source, i) => redis.indexOf(source) !== i)
+  if (same !== undefined) throw new LockArgumentError('redis', redis, 'an array of different servers')
+  if (settings.replicas) {
+    throw new LockArgumentError(
+      'replicas',
+      settings.replicas,
+      'no replicas with a quorum, whose servers are independent',
+    )
+  }
+  return new Quorum(redis, settings, clock, told)
+}
+
+export function isSeveral(redis: RedisSource | readonly RedisSource[]): redis is readonly RedisSource[] {
+  return Array.isArray(redis)
+}
