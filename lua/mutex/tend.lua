@@ -4,6 +4,9 @@
 --
 -- A waiter of this client that gets the lock here needs no message, so a client without its inbox still gets on. Whether a
 -- waiter's own owner holds meanwhile, so that it may re-enter, the client sees by the holder's name.
+-- The ticket that the client says is the right one, also where the queue has another. A waiter that was dropped may have joined again
+-- by `acquire`, with a later ticket than it had; and where several servers keep the lock, its client takes the largest ticket of
+-- a majority, which replaces those that the others have given it.
 -- Waiters whose own time is over are not removed here but passed over by `promote`; only their deadlines are.
 --
 -- KEYS
@@ -39,7 +42,7 @@ for i = 1, #waiters, 2 do
   end
 end
 if #joins > 0 then
-  redis.call('ZADD', queue, 'NX', unpack(joins))
+  redis.call('ZADD', queue, unpack(joins))
   redis.call('ZADD', expiry, unpack(deadlines))
   -- include: enqueue { fresh = true, tick = string.format('%.0f', clock) }
   redis.call('PEXPIREAT', expiry, queued)

@@ -41,6 +41,13 @@ const RENEWALS_PER_CALL = 200
 /** Waiters tended by one script call; lua/mutex/tend.lua relies on it. */
 const WAITERS_PER_CALL = 500
 
+/** How one server of several is asked for its vote: the modes of lua/mutex/acquire.lua that may have a floor. */
+export type Voting = 'try' | 'queue' | 'raise' | 'same'
+/** What that server answers; undefined: to 'raise' or 'same', that the id holds nothing there. */
+export type Vote = Granted | Refused | undefined
+
+type Mode = Voting | undefined
+
 export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   readonly queue: FairQueue = this
   abstract readonly shared: boolean
@@ -78,18 +85,24 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   protected abstract readonly block: number
 
   attempt(claim: Claim, reserve: number): Promise<Granted | Refused> {
-    return this.#acquire(claim, undefined, Math.min(reserve, this.block))
+    return this.acquire(claim, undefined, Math.min(reserve, this.block))
   }
 
   join(claim: Claim): Promise<Granted | Refused> {
-    return this.#acquire(claim, 'queue', 0)
+    return this.acquire(claim, 'queue', 0)
   }
 
-  /** `mode`: as in the header of lua/mutex/acquire.lua. `block`: how many tokens a grant is to have besides its own. */
-  #acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused> {
-    const args = { claim: this.text(claim), mode }
+  /**
+   * `mode` and `floor`: as in the header of lua/mutex/acquire.lua; only the mutex has a floor. `block`: how many tokens a grant is to
+   * have besides its own.
+   */
+  protected acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused>
+  protected acquire(claim: Claim, mode: Mode, block: number, floor: number | undefined): Promise<Vote>
+  protected acquire(claim: Claim, mode: Mode, block: number, floor?: number): Promise<Vote> {
+    const args = { claim: this.text(claim), mode, floor }
     return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
-      if (status === 'unfinished') return this.#acquire(claim, mode, block)
+      if (status === 'unfinished') return this.acquire(claim, mode, block, floor)
+      if (status === 'absent') return undefined
       if (status === 'refused') return this.#refused(claim, values as string[], sent)
       if (status === 'deadlock') return Promise.reject(new LockDeadlockError(claim.key))
       const [token, ttl, around] = values as [string, string | undefined, string | undefined]

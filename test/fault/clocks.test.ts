@@ -98,8 +98,8 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `'NX', unpack(joins)` to `'XX', unpack(joins)` in lua/mutex/tend.lua, and so that the reply bears a waiter without a
-  // place, `redis.call('ZRANK', queue, waiters[i]) + 1` to `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in
+  // Break: `queue, unpack(joins)` to `queue, 'XX', unpack(joins)` in lua/mutex/tend.lua, and so that the reply bears a waiter
+  // without a place, `redis.call('ZRANK', queue, waiters[i]) + 1` to `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in
   // lua/mutex/tend.lua: who was passed over never joins again.
   // Break: `'NX', unpack(joins)` to `'XX', unpack(joins)` in lua/permits/tend.lua and
   // `redis.call('ZRANK', line, claim) + 1` to `(redis.call('ZRANK', line, claim) or 0) + 1` in lua/permits/semaphore/position.lua: the same.

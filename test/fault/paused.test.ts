@@ -101,7 +101,7 @@ test.each(kinds)(
   },
 )
 
-// Break: `redis.call('ZADD', queue, 'NX', unpack(joins))` away in lua/mutex/tend.lua and
+// Break: `redis.call('ZADD', queue, unpack(joins))` away in lua/mutex/tend.lua and
 // `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/mutex/tend.lua: it never comes back into the queue. Break:
 // `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends its wait.
 test.each(kinds)(

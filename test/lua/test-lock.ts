@@ -6,6 +6,7 @@ import { decodeHolder, decodeNames } from '../../src/kinds/claim.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import type { MutexNames } from '../../src/kinds/mutex/names.ts'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import type { Voting } from '../../src/kinds/queued-kind.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
@@ -27,6 +28,13 @@ export interface Given {
   readonly waiters?: readonly Caller[]
   /** The last ticket or token issued, µs; by default it is of this moment. */
   readonly clock?: number
+}
+
+export interface Asking {
+  readonly queue?: boolean
+  readonly mode?: Voting
+  /** µs */
+  readonly floor?: number
 }
 
 export interface Message {
@@ -116,14 +124,15 @@ export class TestLock {
   }
 
   /**
-   * One attempt, or, with `queue`, one that joins the queue when it is refused.
+   * One attempt, or, with `queue`, one that joins the queue when it is refused. `floor`: with a mode, as one server of several is asked.
    */
-  async acquire(who: Caller, { queue = false }: { queue?: boolean } = {}) {
+  async acquire(who: Caller, { queue = false, mode, floor }: Asking = {}) {
     const { status, values } = await this.scripts.run('acquire', this.names, {
       claim: claimOf(who),
-      mode: queue ? 'queue' : undefined,
+      mode: queue ? 'queue' : mode,
+      floor,
     })
-    if (status === 'unfinished') return { status }
+    if (status === 'unfinished' || status === 'absent') return { status }
     if (status !== 'refused') return { status, token: Number(values[0]), ttl: Number(values[1] ?? who.lease) }
     const [ttl, position, ticket, heldFor, clock, bytes] = values.slice(0, 6).map(Number)
     const { owner, label } = decodeNames(values.slice(6).join(' '), bytes!)

@@ -38,7 +38,10 @@ export class Checks implements Watcher, ClientWatcher {
   /** Tokens granted to each id, and tickets it was given. */
   readonly #tokens = new Map<string, Set<number>>()
   readonly #tickets = new Map<string, Set<number>>()
-  /** For each lock the waiters that have joined and are not yet served, with the ticket they had first. */
+  /**
+   * For each lock the waiters that have joined and are not yet served, with the ticket that counts: the first one; of a mutex the one that
+   * a heartbeat has said last, which the waiter was given before.
+   */
   readonly #queued = new Map<string, Map<string, number>>()
   readonly #abandoned = new Set<string>()
   /** Writers that were granted a lock while a reader was queued for it, by the reader's id. */
@@ -134,7 +137,7 @@ export class Checks implements Watcher, ClientWatcher {
     else this.#tickets.set(id, new Set([ticket]))
     const queue = this.#queued.get(lock) ?? new Map<string, number>()
     this.#queued.set(lock, queue)
-    if (!queue.has(id)) queue.set(id, ticket)
+    if (!queue.has(id) || (again && !isShared(lock))) queue.set(id, ticket)
   }
 
   left(id: string): void {

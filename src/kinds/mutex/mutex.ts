@@ -1,7 +1,7 @@
 /** The mutual-exclusion lock: one owner holds it at a time, and its client may hand it on among its own waiters. */
 import { surelyUntil } from '../../clock.ts'
-import type { HandOff, Heir, HoldName, KindDefinition, Parts, Passed } from '../../kind.ts'
-import { QueuedKind } from '../queued-kind.ts'
+import type { Claim, HandOff, Heir, HoldName, KindDefinition, Parts, Passed } from '../../kind.ts'
+import { QueuedKind, type Vote, type Voting } from '../queued-kind.ts'
 import type { LockState } from '../state.ts'
 import { MutexInspection } from './inspection.ts'
 import { type MutexNames, namesOf } from './names.ts'
@@ -21,6 +21,15 @@ export class Mutex extends QueuedKind implements HandOff {
     super(parts)
     this.#parts = parts
     this.inspection = new MutexInspection(parts, key => this.sweep(key))
+  }
+
+  /**
+   * One server's vote, where several independent servers keep the lock. `floor`: µs, a whole number; no token or ticket that the server
+   * issues for it is smaller. 'try' and 'queue' are `attempt` and `join` with that floor. 'raise': the token of a hold becomes the floor, unless
+   * it is larger; 'same': exactly the floor, and the server joins the hold if the lock is free there.
+   */
+  vote(claim: Claim, mode: Voting, floor: number): Promise<Vote> {
+    return this.acquire(claim, mode, 0, floor)
   }
 
   async pass({ key, id }: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {

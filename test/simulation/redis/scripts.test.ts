@@ -148,14 +148,23 @@ class Sequence {
     await pair.pass(random.chance(0.6) ? random.between(0.01, 30) : random.between(0, 2 * TTL))
     const { id, lease, claim } = random.pick(this.#callers)
     const { token } = this.#granted
-    switch (random.int(0, 10)) {
+    switch (random.int(0, 11)) {
       case 0:
       case 1:
       case 2:
         return this.#acquire({
           claim,
           mode: random.pick([undefined, undefined, undefined, 'queue', 'queue']),
+          floor: undefined,
         })
+      case 11: {
+        const floor = (random.chance(0.5) ? token : pair.clock.micros) + random.int(-5_000, 5_000)
+        return this.#acquire({
+          claim,
+          mode: random.pick(['try', 'queue', 'raise', 'same']),
+          floor: Math.max(floor, pair.clock.micros - 60_000_000),
+        })
+      }
       case 3:
       case 4: {
         const used = random.chance(0.5) ? token + random.int(0, 1_000) : undefined
@@ -209,7 +218,7 @@ class Sequence {
     const reply = (await this.#pair.run('acquire', args)) as string
     const id = String(args.claim).slice(0, 28)
     const [status, token, , third] = reply.split(' ')
-    if (status !== 'refused') this.#granted = { id, token: Number(token) }
+    if (status !== 'refused' && status !== 'absent') this.#granted = { id, token: Number(token) }
     else if (args.mode === 'queue') this.#tickets.set(id, third!)
   }
 }
@@ -257,7 +266,7 @@ test('they do so with more dead waiters than one call passes over', async () => 
     forceRelease: ({ run }) => run('forceRelease', { request: 'x', only: undefined }),
     async acquire({ run, pass }) {
       await pass(500)
-      return run('acquire', { claim: claimOf(heir), mode: 'queue' })
+      return run('acquire', { claim: claimOf(heir), mode: 'queue', floor: undefined })
     },
     async tend({ run, pass }, ticket) {
       await pass(500)
@@ -269,10 +278,10 @@ test('they do so with more dead waiters than one call passes over', async () => 
     const { clock, run, pass } = pair
     await ear.subscribe(...pair.channels(heardOf))
     await pass(1)
-    await run('acquire', { claim: claimOf(holder), mode: undefined })
+    await run('acquire', { claim: claimOf(holder), mode: undefined, floor: undefined })
     const waiters = crowd.flatMap((id, i) => [claimOf(id), clock.micros + i])
     await run('tend', { ttl: TTL, waiters })
-    const queued = await run('acquire', { claim: claimOf(heir), mode: 'queue' })
+    const queued = await run('acquire', { claim: claimOf(heir), mode: 'queue', floor: undefined })
     expect([await find(pair, String(queued).split(' ')[3]!)].flat()).toEqual(['unfinished'])
     expect(await run('sweep', {})).toBe('unfinished')
     expect(await run('sweep', {})).toBe('swept')

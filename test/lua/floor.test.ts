@@ -1,0 +1,156 @@
+/** A floor for tokens and tickets, as one server of several is asked: lua/mutex/acquire.lua, and what lua/mutex/tend.lua makes of a ticket. */
+import { describe, expect, test } from 'vitest'
+import { anonymous, caller, claimOf } from './callers.ts'
+import { lockOnOwnServer, sharedLock } from './test-lock.ts'
+import { agreed, ahead, HOUR, unchanged } from './votes.ts'
+
+const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
+
+describe.each(['try', 'queue'] as const)('I2: a free lock that is asked for with a floor (%s)', mode => {
+  test.each([
+    { state: 'new', given: undefined },
+    { state: 'free', given: {} },
+    { state: 'lapsed', given: { holder: cyd, endsIn: -1 } },
+  ])('has the floor as its token and its clock, where both are below it ($state)', async ({ given }) => {
+    const lock = await sharedLock()
+    if (given) await lock.given(given)
+    const floor = await ahead(lock)
+
+    const status = given && 'holder' in given ? 'succeeded' : 'granted'
+    expect(await lock.acquire(ada, { mode, floor })).toMatchObject({ status, token: floor })
+    expect(await agreed(lock)).toEqual({ token: floor, clock: floor })
+    expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(HOUR / 1000)
+  })
+
+  test('has the time of the server, where that is larger', async () => {
+    const lock = await sharedLock()
+    await lock.given({})
+    const before = await lock.micros()
+
+    const { token } = await lock.acquire(ada, { mode, floor: before - 1 })
+    expect(token).toBeGreaterThan(before)
+    expect(token).toBeLessThanOrEqual(await lock.micros())
+  })
+
+  test('has a token above its clock, where that is larger', async () => {
+    const lock = await sharedLock()
+    const clock = await ahead(lock)
+    await lock.given({ clock })
+
+    expect(await lock.acquire(ada, { mode, floor: clock - 1 })).toMatchObject({ token: clock + 1 })
+    await lock.release(ada)
+    expect(await lock.acquire(ben, { mode, floor: clock + 1 })).toMatchObject({ token: clock + 2 })
+  })
+
+  test('I5: has the same token when it is asked again, with a larger floor', async () => {
+    const lock = await sharedLock()
+    const floor = await ahead(lock)
+    await lock.acquire(ada, { mode, floor })
+
+    expect(await unchanged(lock, ada, mode, floor + 1)).toMatchObject({ status: 'granted', token: floor })
+  })
+
+  test('gives what is granted next, without a floor, a token above it', async () => {
+    const lock = await sharedLock()
+    const floor = await ahead(lock)
+    await lock.acquire(ada, { mode, floor })
+    await lock.release(ada)
+
+    expect(await lock.grant(ben)).toBe(floor + 1)
+  })
+
+  test('I3: goes to the first waiter, with a token that is no smaller, also where the lock itself was lost', async () => {
+    for (const lost of [false, true]) {
+      const lock = await sharedLock()
+      await lock.given({ waiters: [ben, cyd] })
+      if (lost) await lock.redis.del(lock.names.lock)
+      await lock.listen(ben, cyd)
+      const floor = await ahead(lock)
+
+      expect(await lock.acquire(ada, { mode, floor })).toMatchObject({ status: 'refused', label: 'ben' })
+      expect((await agreed(lock)).token).toBeGreaterThanOrEqual(floor)
+    }
+  })
+})
+
+describe('an attempt with a floor', () => {
+  test('I3: that is refused neither joins the queue nor changes anything', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [ben] })
+
+    const reply = await unchanged(lock, cyd, 'try', await ahead(lock))
+    expect(reply).toMatchObject({ status: 'refused', position: 0, ticket: 0, label: 'ada' })
+  })
+
+  test('I9: costs what one without does', async () => {
+    const lock = await lockOnOwnServer()
+    const first = anonymous('first')
+    await lock.grant(first)
+    await lock.release(first)
+    const floor = await ahead(lock, 5_000)
+
+    const calls = await lock.callsInside(() => lock.acquire(anonymous('next'), { mode: 'try', floor }))
+    expect(calls).toEqual(['HMGET', 'HSET', 'TIME'])
+  })
+})
+
+describe('a waiter that joins with a floor', () => {
+  test('I2: has it as its ticket, and the clock is at least that', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const floor = await ahead(lock)
+
+    expect(await lock.acquire(ben, { mode: 'queue', floor })).toMatchObject({ position: 1, ticket: floor })
+    expect((await agreed(lock)).clock).toBe(floor)
+    await lock.leave(ben)
+    await lock.release(ada)
+    expect(await lock.grant(cyd)).toBe(floor + 1)
+  })
+
+  test('I3: has its head start off that', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const floor = await ahead(lock)
+
+    const urgent = caller('urgent', { headStart: 2_000_000 })
+    expect(await lock.acquire(urgent, { mode: 'queue', floor })).toMatchObject({ ticket: floor - 2_000_000 })
+  })
+
+  test('I5: keeps the ticket that it has', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const ticket = await lock.enqueue(ben)
+
+    const reply = await lock.acquire(ben, { mode: 'queue', floor: await ahead(lock) })
+    expect(reply).toMatchObject({ position: 1, ticket })
+  })
+})
+
+describe('a heartbeat', () => {
+  test('I3: of a waiter with another ticket than the queue has: it stands where that says, and the clock is at least that', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [ben, cyd] })
+    const ticket = await ahead(lock)
+
+    expect((await lock.tend([ben, ticket])).places).toEqual([2])
+    expect(await lock.order()).toEqual([cyd.id, ben.id])
+    expect(Number(await lock.redis.zscore(lock.names.queue, claimOf(ben)))).toBe(ticket)
+    expect((await agreed(lock)).clock).toBe(ticket)
+    expect((await lock.tend([ben, ticket - 2 * HOUR])).places).toEqual([1])
+    expect(await lock.order()).toEqual([ben.id, cyd.id])
+    expect((await agreed(lock)).clock).toBe(ticket)
+  })
+
+  test('I3: of a waiter that was dropped, and joined again by an attempt to re-enter: it has the place that it had', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const ticket = await lock.enqueue(ben)
+    await lock.redis.zrem(lock.names.queue, claimOf(ben))
+    await lock.enqueue(cyd)
+    await lock.enqueue(ben)
+    expect(await lock.order()).toEqual([cyd.id, ben.id])
+
+    expect((await lock.tend([ben, ticket])).places).toEqual([1])
+    expect(await lock.order()).toEqual([ben.id, cyd.id])
+  })
+})

@@ -1,0 +1,211 @@
+/** The modes 'raise' and 'same' of lua/mutex/acquire.lua: how several servers come to one token, and one that was away to a hold. */
+import { describe, expect, test } from 'vitest'
+import { Mutex } from '../../src/kinds/mutex/mutex.ts'
+import { again, type Caller, caller } from './callers.ts'
+import { lockOnOwnServer, sharedLock } from './test-lock.ts'
+import { agreed, ahead, HOUR, unchanged } from './votes.ts'
+
+const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
+
+describe("'raise'", () => {
+  test('I2: makes the floor the token of a hold, and the clock at least that; its lease stays as it is', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const { until, clock: _, keep: __, token: ___, ...before } = await lock.hash()
+    const floor = await ahead(lock)
+
+    expect(await lock.acquire(ada, { mode: 'raise', floor })).toMatchObject({ status: 'granted', token: floor })
+    expect(await lock.hash()).toMatchObject({ ...before, until, token: String(floor), clock: String(floor) })
+    expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(HOUR / 1000)
+    expect(await lock.acquire(ada)).toMatchObject({ status: 'granted', token: floor })
+    await lock.release(ada)
+    expect(await lock.grant(ben)).toBe(floor + 1)
+  })
+
+  test('does not take a clock back that is ahead', async () => {
+    const lock = await sharedLock()
+    const clock = await ahead(lock)
+    await lock.given({ holder: ada, clock })
+
+    await lock.acquire(ada, { mode: 'raise', floor: clock - 1 })
+    expect(await agreed(lock)).toEqual({ token: clock - 1, clock })
+  })
+
+  test('I5: changes nothing where the token is as large already, nor a second time', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const token = (await agreed(lock)).token!
+    for (const floor of [token, token - 1])
+      expect(await unchanged(lock, ada, 'raise', floor)).toMatchObject({ status: 'granted', token })
+
+    const floor = await ahead(lock)
+    await lock.acquire(ada, { mode: 'raise', floor })
+    expect(await unchanged(lock, ada, 'raise', floor)).toMatchObject({ status: 'granted', token: floor })
+  })
+
+  test('by a hold that has re-entered raises the token of all', async () => {
+    const lock = await sharedLock()
+    const inner = again(ada)
+    await lock.given({ holder: ada, reentries: [inner] })
+    const floor = await ahead(lock)
+
+    expect(await lock.acquire(inner, { mode: 'raise', floor })).toMatchObject({ status: 'reentered', token: floor })
+    expect(await lock.acquire(ada)).toMatchObject({ status: 'granted', token: floor })
+  })
+
+  test.each([
+    { state: 'nobody holds', who: ada, given: {} },
+    { state: 'somebody else holds', who: ada, given: { holder: ben } },
+    { state: 'its own lease has lapsed', who: ada, given: { holder: ada, endsIn: -1 } },
+    { state: 'its owner holds', who: again(ada), given: { holder: ada } },
+    { state: 'it is queued, and somebody else holds', who: cyd, given: { holder: ben, waiters: [cyd] } },
+    { state: 'it is the first waiter, and nobody holds', who: cyd, given: { waiters: [cyd, ben] } },
+    { state: 'all who are queued are dead', who: ada, given: { waiters: [caller('dead', { joinedAgo: 6_000 })] } },
+  ])('I4: neither takes, enters nor leaves anything where $state', async ({ who, given }) => {
+    const lock = await sharedLock()
+    await lock.given(given)
+    await lock.listen(ben, cyd)
+
+    expect(await unchanged(lock, who, 'raise', await ahead(lock))).toEqual({ status: 'absent' })
+  })
+})
+
+test('I5, I9: what is agreed on already costs a look, and writes nothing', async () => {
+  const lock = await lockOnOwnServer()
+  await lock.given({ holder: ada })
+  const token = (await agreed(lock)).token!
+  for (const mode of ['raise', 'same'] as const) {
+    const calls = await lock.callsInside(() => lock.acquire(ada, { mode, floor: token }))
+    expect(calls).toEqual(['HMGET', 'TIME'])
+  }
+})
+
+describe("'same'", () => {
+  test.each([
+    { state: 'free', given: {} },
+    { state: 'lapsed', given: { holder: cyd, endsIn: -1 } },
+    { state: 'lapsed, which had several holds', given: { holder: cyd, reentries: [again(cyd)], endsIn: -1 } },
+    { state: 'lapsed, its own', given: { holder: ada, endsIn: -1 } },
+  ])('I8: takes a lock that is $state, with the floor as its token, although the clock is ahead', async ({ given }) => {
+    const lock = await sharedLock()
+    const clock = await ahead(lock)
+    await lock.given({ ...given, clock })
+    const floor = (await lock.micros()) - 1_000_000
+
+    expect(await lock.acquire(ada, { mode: 'same', floor })).toEqual({
+      status: 'granted',
+      token: floor,
+      ttl: ada.lease,
+    })
+    expect(await agreed(lock)).toEqual({ token: floor, clock })
+    const { hold, owner, holds } = await lock.hash()
+    expect([hold, owner, holds]).toEqual([ada.id, ada.owner, undefined])
+    expect(await unchanged(lock, ada, 'same', floor)).toMatchObject({ status: 'granted', token: floor })
+    await lock.release(ada)
+    expect(await lock.grant(ben)).toBe(clock + 1)
+  })
+
+  test('I2: takes a lock that is new, and the clock goes up to the floor', async () => {
+    const lock = await sharedLock()
+    const floor = await ahead(lock)
+
+    expect(await lock.acquire(ada, { mode: 'same', floor })).toMatchObject({ status: 'granted', token: floor })
+    expect(await agreed(lock)).toEqual({ token: floor, clock: floor })
+    expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(HOUR / 1000)
+    await lock.release(ada)
+    expect(await lock.grant(ben)).toBe(floor + 1)
+  })
+
+  test('I2: of a lapsed holder, which may have issued tokens by itself: what comes next is above those', async () => {
+    const lock = await sharedLock()
+    const clock = await ahead(lock)
+    await lock.given({ holder: cyd, endsIn: -1, clock })
+    await lock.amendHolder({ token: clock })
+
+    await lock.acquire(ada, { mode: 'same', floor: await lock.micros() })
+    expect((await agreed(lock)).clock).toBe(clock + 1_000)
+  })
+
+  test.each([
+    { than: 'larger', by: HOUR },
+    { than: 'smaller', by: -1_000_000 },
+  ])('makes a floor that is $than the token of its own hold; the clock goes up alone', async ({ by }) => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const { clock } = await agreed(lock)
+    const { until } = await lock.hash()
+    const floor = await ahead(lock, by)
+
+    expect(await lock.acquire(ada, { mode: 'same', floor })).toMatchObject({ status: 'granted', token: floor })
+    expect(await agreed(lock)).toEqual({ token: floor, clock: Math.max(clock, floor) })
+    expect((await lock.hash())['until']).toBe(until)
+    expect(await unchanged(lock, ada, 'same', floor)).toMatchObject({ token: floor })
+  })
+
+  test.each([
+    { than: 'larger', by: HOUR },
+    { than: 'smaller', by: -1_000_000 },
+  ])('enters where its owner holds, and makes a floor that is $than the token of all', async ({ by }) => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada })
+    const { clock } = await agreed(lock)
+    const floor = await ahead(lock, by)
+    const inner = again(ada, { lease: 3_000 })
+
+    const reply = { status: 'reentered', token: floor, ttl: inner.lease }
+    expect(await lock.acquire(inner, { mode: 'same', floor })).toEqual(reply)
+    expect(await agreed(lock)).toEqual({ token: floor, clock: Math.max(clock, floor) })
+    expect(Object.keys(await lock.deadlines()).sort()).toEqual([ada.id, inner.id].sort())
+    expect(await lock.acquire(ada)).toMatchObject({ status: 'granted', token: floor })
+  })
+
+  test.each([
+    { state: 'somebody else holds', given: { holder: ben } },
+    { state: 'somebody else holds, and it is queued', given: { holder: ben, waiters: [ada] } },
+    { state: 'somebody is queued', given: { waiters: [ben] } },
+    { state: 'it is queued itself', given: { waiters: [ada, ben] } },
+    { state: 'a lease has lapsed, and somebody is queued', given: { holder: cyd, endsIn: -1, waiters: [ben] } },
+  ])('I3: neither takes nor leaves anything where $state', async ({ given }) => {
+    const lock = await sharedLock()
+    await lock.given(given)
+    await lock.listen(ben)
+
+    expect(await unchanged(lock, ada, 'same', await ahead(lock))).toEqual({ status: 'absent' })
+  })
+
+  test('I3: nor where a queue was left behind when the lock itself was lost', async () => {
+    const lock = await sharedLock()
+    await lock.given({ waiters: [ben] })
+    await lock.redis.del(lock.names.lock)
+
+    expect(await unchanged(lock, ada, 'same', await ahead(lock))).toEqual({ status: 'absent' })
+  })
+})
+
+describe('Mutex.vote', () => {
+  const claim = ({ id, owner, name: label, lease }: Caller) => ({ key: 'k', id, owner, label, lease, headStart: 0 })
+
+  async function votes() {
+    const lock = await sharedLock()
+    const names = { of: () => lock.names, keyOf: () => 'k', placeOf: () => '' }
+    const parts = { names, scripts: lock.scripts, replicated: undefined, waiterTtl: 5_000, warn() {}, newId: () => '' }
+    return { lock, mutex: new Mutex(parts) }
+  }
+
+  test('says what became of the request, or that the id holds nothing', async () => {
+    const { lock, mutex } = await votes()
+    const floor = await ahead(lock)
+
+    expect(await mutex.vote(claim(ada), 'raise', floor)).toBeUndefined()
+    expect(await mutex.vote(claim(ada), 'try', floor)).toMatchObject({ granted: true, token: floor, via: 'immediate' })
+    expect(await mutex.vote(claim(ada), 'raise', floor + 5)).toMatchObject({ granted: true, token: floor + 5 })
+    expect(await mutex.vote(claim(ada), 'same', floor + 2)).toMatchObject({ granted: true, token: floor + 2 })
+    expect(await mutex.vote(claim(ben), 'same', floor)).toBeUndefined()
+    expect(await mutex.vote(claim(ben), 'try', floor)).toMatchObject({ granted: false, position: 0 })
+    const queued = await mutex.vote(claim(ben), 'queue', floor + 9)
+    expect(queued).toMatchObject({ granted: false, position: 1, ticket: String(floor + 9) })
+    await mutex.leave(claim(ben))
+    await mutex.release(claim(ada))
+    expect(await mutex.vote(claim(ben), 'same', floor)).toMatchObject({ granted: true, token: floor })
+  })
+})
