@@ -164,10 +164,13 @@ export interface Confirmation {
  */
 export type VoteMode = 'try' | 'queue' | 'raise' | 'same'
 
+/** What a server answers that is one of several; undefined: to 'raise' or 'same', that the id holds nothing there. */
+export type Vote = Granted | Refused | undefined
+
 /** A lock that may be one of several, of which a majority grants. */
 export interface Voting {
-  /** As `attempt` and `join`. Neither the token nor the ticket is below `floor`, in µs. Undefined: there is no such hold. */
-  vote(claim: Claim, mode: VoteMode, floor: number): Promise<Granted | Refused | undefined>
+  /** `floor`: µs, a whole number. No token or ticket that the server issues for this is smaller. */
+  vote(claim: Claim, mode: VoteMode, floor: number): Promise<Vote>
 }
 
 /** Looks at locks from outside, and takes one away. `State`: what is shown of a lock. */

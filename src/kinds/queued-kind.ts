@@ -25,6 +25,8 @@ import type {
   Successor,
   Tended,
   Via,
+  Vote,
+  VoteMode,
 } from '../kind.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
@@ -41,12 +43,7 @@ const RENEWALS_PER_CALL = 200
 /** Waiters tended by one script call; lua/mutex/tend.lua relies on it. */
 const WAITERS_PER_CALL = 500
 
-/** How one server of several is asked for its vote: the modes of lua/mutex/acquire.lua that may have a floor. */
-export type Voting = 'try' | 'queue' | 'raise' | 'same'
-/** What that server answers; undefined: to 'raise' or 'same', that the id holds nothing there. */
-export type Vote = Granted | Refused | undefined
-
-type Mode = Voting | undefined
+type Mode = VoteMode | undefined
 
 export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   readonly queue: FairQueue = this

@@ -2,11 +2,11 @@
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
+import type { VoteMode } from '../../src/kind.ts'
 import { decodeHolder, decodeNames } from '../../src/kinds/claim.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import type { MutexNames } from '../../src/kinds/mutex/names.ts'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
-import type { Voting } from '../../src/kinds/queued-kind.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
@@ -32,7 +32,7 @@ export interface Given {
 
 export interface Asking {
   readonly queue?: boolean
-  readonly mode?: Voting
+  readonly mode?: VoteMode
   /** µs */
   readonly floor?: number
 }

@@ -1,6 +1,6 @@
 /** What tests of votes share: how one server of several is asked, and what it has then. */
 import { expect } from 'vitest'
-import type { Voting } from '../../src/kinds/queued-kind.ts'
+import type { VoteMode } from '../../src/kind.ts'
 import type { Caller } from './callers.ts'
 import type { TestLock } from './test-lock.ts'
 
@@ -19,7 +19,7 @@ export async function agreed(lock: TestLock): Promise<{ token: number | undefine
 }
 
 /** Asks for a vote that must change no byte. */
-export async function unchanged(lock: TestLock, who: Caller, mode: Voting, floor: number) {
+export async function unchanged(lock: TestLock, who: Caller, mode: VoteMode, floor: number) {
   const before = await lock.snapshot()
   const reply = await lock.acquire(who, { mode, floor })
   expect(await lock.snapshot()).toEqual(before)

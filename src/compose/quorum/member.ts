@@ -23,6 +23,14 @@ export class Member {
     return this.server.up
   }
 
+  /** Where it is; undefined: not only at one address. */
+  get address(): string | undefined {
+    const { redis } = this.server.link.commands
+    if ('nodes' in redis || redis.options.sentinels) return undefined
+    const { path, host, port } = redis.options
+    return path || `${host}:${port}`
+  }
+
   /** Its votes count now. */
   get counts(): boolean {
     return this.standing.counts === true
@@ -52,7 +60,7 @@ export function noMajority(reasons: readonly (Error | undefined)[]): LockConnect
     error ? [new LockConnectionError(`server ${i + 1} of ${length}: ${error.message}`, causeOf(error))] : [],
   )
   const answered = `${length - errors.length} of ${length} answered`
-  return new LockConnectionError(`no majority of the servers: ${answered}`, new AggregateError(errors, answered))
+  return new LockConnectionError('no majority of the servers', new AggregateError(errors, answered))
 }
 
 /** What the server or the socket has said, where that is known. */

@@ -56,6 +56,10 @@ export class Quorum implements Ways {
       const server = Server.at(source, settings, clock, this.#listenTo(i), this.ids)
       return new Member(i, server, new Standing(now, () => this.#longest))
     })
+    const addresses = this.#members.flatMap(({ address }) => address ?? [])
+    if (new Set(addresses).size < addresses.length) {
+      throw new LockArgumentError('redis', sources, 'an array of servers at different addresses')
+    }
   }
 
   get inboxPerLock(): boolean {

@@ -1,19 +1,31 @@
 /** The mutual-exclusion lock: one owner holds it at a time, and its client may hand it on among its own waiters. */
 import { surelyUntil } from '../../clock.ts'
-import type { Claim, HandOff, Heir, HoldName, KindDefinition, Parts, Passed } from '../../kind.ts'
-import { QueuedKind, type Vote, type Voting } from '../queued-kind.ts'
+import type {
+  Claim,
+  HandOff,
+  Heir,
+  HoldName,
+  KindDefinition,
+  Parts,
+  Passed,
+  Vote,
+  VoteMode,
+  Voting,
+} from '../../kind.ts'
+import { QueuedKind } from '../queued-kind.ts'
 import type { LockState } from '../state.ts'
 import { MutexInspection } from './inspection.ts'
 import { type MutexNames, namesOf } from './names.ts'
 import { scripts } from './scripts.generated.ts'
 
-export class Mutex extends QueuedKind implements HandOff {
+export class Mutex extends QueuedKind implements HandOff, Voting {
   readonly shared = false
   readonly reentrant = true
   readonly inTurns = true
   /** Scripts know of no others: lua/shared/unreported.lua. */
   protected readonly block = 1_000
   readonly handOff: HandOff = this
+  readonly voting: Voting = this
   readonly inspection: MutexInspection
   readonly #parts: Parts<typeof scripts, MutexNames>
 
@@ -23,12 +35,7 @@ export class Mutex extends QueuedKind implements HandOff {
     this.inspection = new MutexInspection(parts, key => this.sweep(key))
   }
 
-  /**
-   * One server's vote, where several independent servers keep the lock. `floor`: µs, a whole number; no token or ticket that the server
-   * issues for it is smaller. 'try' and 'queue' are `attempt` and `join` with that floor. 'raise': the token of a hold becomes the floor, unless
-   * it is larger; 'same': exactly the floor, and the server joins the hold if the lock is free there.
-   */
-  vote(claim: Claim, mode: Voting, floor: number): Promise<Vote> {
+  vote(claim: Claim, mode: VoteMode, floor: number): Promise<Vote> {
     return this.acquire(claim, mode, 0, floor)
   }
 
