@@ -67,9 +67,15 @@ export async function connected<T>(
     warnings.tell()
     return result
   } catch (error) {
-    if (error instanceof LockConnectionError) throw new Failure(oneLine(error.message), exitCodes.unavailable)
+    if (error instanceof LockConnectionError) throw new Failure(inFull(error), exitCodes.unavailable)
     throw error
   }
+}
+
+/** Of a quorum with the reason of each server, which the message does not have. */
+function inFull({ message, cause }: Error): string {
+  const reasons = cause instanceof AggregateError ? cause.errors.map(messageOf) : []
+  return [message, ...reasons].map(oneLine).join('; ')
 }
 
 type Named =
