@@ -55,6 +55,8 @@ export interface SentinelAddress extends Common {
 
 export type Address = ServerAddress | ClusterAddress | SentinelAddress
 
+/** How many servers a quorum has. */
+const quorumSizes: readonly number[] = [3, 5, 7]
 const usualPort = { cluster: 6_379, sentinel: 26_379 } as const
 /** What a sentinel takes for the name of a master. */
 const masterName = /^[\w.-]+$/
@@ -71,6 +73,7 @@ Redis is named by --url, or by $REDIS_URL, where other users of the machine do n
   redis://user:password@host:port/database                      one server
   redis+cluster://user:password@host:port,host:port             a cluster, by some of its nodes
   redis+sentinel://user:password@host:port,host:port/name/0     the master of that name, by sentinels that watch it, and its database
+A quorum of independent servers, each of them a single one, is named by --url three, five or seven times.
 With rediss instead of redis the connections are by TLS; NODE_EXTRA_CA_CERTS can name a file with the certificates to trust.
 The sentinels' own password, if they ask for one, stands at the end: ?sentinel_username=user&sentinel_password=password
 What in a password is one of / ? # @ % : , & is written as %2F and so on. All but hosts and the name of a master can be left out.`
@@ -115,21 +118,42 @@ export function checkedAddress(text: string, source: string): Address {
   )
 }
 
+/** The servers that `--url` names together. Throws Failure for what is no quorum. */
+export function checkedQuorum(urls: readonly string[]): readonly ServerAddress[] {
+  const refuse = (why: string): never => {
+    throw new Failure(`${why}; once it names one Redis, and 3, 5 or 7 times the servers of a quorum`, exitCodes.usage)
+  }
+  if (!quorumSizes.includes(urls.length)) refuse(`--url is given ${urls.length} times`)
+  const servers = urls.map(url => {
+    const address = checkedAddress(url, '--url')
+    if (address.kind === 'server') return address
+    return refuse(`--url is given ${urls.length} times, and names ${whatIs(address)}, which is no single server`)
+  })
+  // One server that counts for two would be a majority of three.
+  const twice = servers.find(({ place }, i) => servers.slice(0, i).some(other => other.place === place))
+  if (twice) refuse(`--url names ${twice.place} twice`)
+  return servers
+}
+
 /** For what works with one server: that of `--url`, else of `$REDIS_URL`, else undefined. `command`: as its user calls it. */
-export function namedServer(url: string, command: string): ServerAddress
-export function namedServer(url: string | undefined, command: string): ServerAddress | undefined
-export function namedServer(url: string | undefined, command: string): ServerAddress | undefined {
-  const text = url ?? process.env['REDIS_URL']
-  if (url === undefined && !text) return undefined
-  const source = url === undefined ? '$REDIS_URL' : '--url'
+export function namedServer(urls: readonly string[] | undefined, command: string): ServerAddress | undefined {
+  const text = urls ? urls[0] : process.env['REDIS_URL']
+  if (!urls && !text) return undefined
+  const source = urls ? '--url' : '$REDIS_URL'
   const address = checkedAddress(text ?? '', source)
-  if (address.kind === 'server') return address
-  const what = address.kind === 'cluster' ? 'a cluster' : 'sentinels'
-  const otherwise = url === undefined ? 'unset REDIS_URL' : 'leave --url out'
+  const several = urls !== undefined && urls.length > 1
+  if (address.kind === 'server' && !several) return address
+  const what = several ? `${urls.length} of them` : whatIs(address)
+  const otherwise = urls ? 'leave --url out' : 'unset REDIS_URL'
   throw new Failure(
     `${command} works with one server, and ${source} names ${what}; name a server by --url redis://host:port, or ${otherwise} to have one started`,
     exitCodes.usage,
   )
+}
+
+function whatIs({ kind }: Address): string {
+  if (kind === 'server') return 'a server'
+  return kind === 'cluster' ? 'a cluster' : 'sentinels'
 }
 
 function server(text: string): ServerAddress | undefined {

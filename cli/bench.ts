@@ -7,6 +7,7 @@ import type { Progress } from '../benchmarks/report/progress.ts'
 import { scenarios } from '../benchmarks/scenarios.ts'
 import { messageOf } from '../local-redis/error-message.ts'
 import { namedServer } from './address.ts'
+import { urlOption } from './connection.ts'
 import { exitCodes, Failure } from './failure.ts'
 import { reachServer } from './reach.ts'
 
@@ -17,7 +18,7 @@ interface Options {
   seconds: number
   rtt: number
   warmCores: boolean
-  url?: string
+  url?: readonly string[]
   json?: string
   html?: string
 }
@@ -33,7 +34,7 @@ export function addBench(program: Command): void {
     .option('--seconds <s>', 'measured part of a loop', atLeast(0.1), 2)
     .option('--rtt <ms>', 'network delay between clients and server, there and back', atLeast(0), 0)
     .option('--no-warm-cores', 'let idle cores sleep, which costs 50 to 100 µs at each wake-up')
-    .option('--url <url>', 'one server, not a cluster (default: $REDIS_URL, else a server that is started for this)')
+    .addOption(urlOption('one server, not a cluster (default: $REDIS_URL, else a server that is started for this)'))
     .option('--json <file>', 'write the raw results')
     .option('--html <file>', 'write a page with plots')
     .addHelpText(

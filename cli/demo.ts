@@ -1,15 +1,13 @@
 /** `baton demo`: a flash sale that must not oversell, with a crash and a frozen worker. See demo/coordinator.ts. */
 import type { Command } from 'commander'
+import { urlOption } from './connection.ts'
 
 export function addDemo(program: Command): void {
   program
     .command('demo')
     .description('a flash sale: 400 orders for 50 coupons, 4 workers, one killed and one frozen, one fair lock')
     .option('--no-lock', 'the same without the lock, to see what goes wrong')
-    .option(
-      '--url <url>',
-      'one server, not a cluster (default: $REDIS_URL, else a server that is started for the demo)',
-    )
+    .addOption(urlOption('one server, not a cluster (default: $REDIS_URL, else a server that is started for the demo)'))
     .addHelpText(
       'after',
       `
@@ -20,7 +18,7 @@ Examples:
 
 It takes about ten seconds, and leaves nothing in Redis. Exit codes: 0 nothing went wrong; 1 something did.`,
     )
-    .action(async (options: { lock: boolean; url?: string }) => {
+    .action(async (options: { lock: boolean; url?: readonly string[] }) => {
       const { perform } = await import('./demo/perform.ts')
       process.exitCode = await perform(options)
     })

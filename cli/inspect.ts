@@ -32,8 +32,8 @@ Unfair waiters are known to their own processes only: the queue has those that w
 With --json it prints an object a line for each of these locks, or else that of the mutex, which is free:${recordHelp}`,
     )
     .action((key: string, { kind, json, ...options }: InspectOptions) =>
-      connected(options, oneLook, async ({ locks }) => {
-        const all = await statesOf(locks, key, kind)
+      connected(options, oneLook, async at => {
+        const all = await statesOf(at, key, kind)
         const used = all.filter(({ locked, waiters }) => locked || waiters.length > 0)
         const states = used.length > 0 ? used : all.slice(0, 1)
         if (json) for (const state of states) console.log(printableJson(recordOf(state)))

@@ -1,6 +1,7 @@
 /** The locks of one key: a mutex, a read-write lock and a semaphore of the same key are three different locks. */
 import { Option } from 'commander'
 import type { LockClient, LockState } from '../src/index.ts'
+import type { Connected } from './connection.ts'
 
 /** By the names that --json has for them. */
 const kinds = ['mutex', 'readWrite', 'semaphore'] as const
@@ -11,9 +12,10 @@ export function kindOption(description: string): Option {
   return new Option('--kind <kind>', description).choices(kinds)
 }
 
-/** The locks of this key: all, the mutex first, or that of one kind. */
-export function statesOf(locks: LockClient, key: string, kind?: Kind): Promise<LockState[]> {
-  return Promise.all((kind ? [kind] : kinds).map(each => lockOf(locks, key, each).inspect()))
+/** The locks of this key: all that there are, the mutex first, or that of one kind. */
+export async function statesOf({ locks, quorum }: Connected, key: string, kind?: Kind): Promise<LockState[]> {
+  const all: readonly Kind[] = quorum ? ['mutex'] : kinds
+  return Promise.all((kind ? [kind] : all).map(each => lockOf(locks, key, each).inspect()))
 }
 
 /** To be looked at, or taken away. */

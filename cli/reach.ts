@@ -48,10 +48,48 @@ export function reachServer(address: ServerAddress): Promise<Redis> {
   return told(address, open(address.url, {}, CONNECT_WITHIN, greet))
 }
 
+/**
+ * Makes sure that more than half of the servers of a quorum can be used, and waits for no others. `away` is told of each
+ * that is known by then to be of no use. Rejects with Failure as soon as too few are left.
+ */
+export async function reachMost(servers: readonly ServerAddress[], away: (why: Failure) => void): Promise<void> {
+  const most = Math.floor(servers.length / 2) + 1
+  const over = new AbortController()
+  const failures: Failure[] = []
+  let reached = 0
+  try {
+    await new Promise<void>((resolve, reject) => {
+      for (const server of servers) {
+        const answer = open(server.url, {}, CONNECT_WITHIN, greet, { over: true, signal: over.signal })
+        told(server, answer).then(
+          () => {
+            reached += 1
+            if (reached === most) resolve()
+          },
+          (failure: Failure) => {
+            // What has been given up says nothing of its server.
+            if (over.signal.aborted) return
+            failures.push(failure)
+            if (failures.length > servers.length - most) reject(tooFew(servers.length, most, failures))
+          },
+        )
+      }
+    })
+  } finally {
+    over.abort()
+  }
+  for (const failure of failures) away(failure)
+}
+
+function tooFew(all: number, most: number, failures: readonly Failure[]): Failure {
+  const reasons = failures.map(({ message }) => message).join('; ')
+  return new Failure(`a quorum of ${all} servers needs ${most} of them: ${reasons}`, exitCodes.unavailable)
+}
+
 async function reachCluster({ hosts, credentials, tls }: ClusterAddress): Promise<Cluster> {
   const [{ Cluster }, { heardOut }] = await Promise.all([import('ioredis'), import('../src/redis/clients.ts')])
   const ofNodes = { ...credentials, ...(tls && { tls: {} }) }
-  await first(hosts, host => open(undefined, { ...host, ...ofNodes }, EACH_WITHIN, hasSlots, 'over'))
+  await first(hosts, host => open(undefined, { ...host, ...ofNodes }, EACH_WITHIN, hasSlots, { over: true }))
   const cluster = new Cluster([...hosts], {
     lazyConnect: true,
     enableReadyCheck: false,
@@ -78,7 +116,7 @@ async function reachMaster(address: SentinelAddress): Promise<Redis> {
   const knows = (sentinel: Redis) => masterAt(sentinel, name)
   // The one that has answered is asked first from now on.
   const answered = await first(hosts, host =>
-    open(undefined, { ...host, ...forSentinels, ...secure }, EACH_WITHIN, knows, 'over').catch(saidBySentinel),
+    open(undefined, { ...host, ...forSentinels, ...secure }, EACH_WITHIN, knows, { over: true }).catch(saidBySentinel),
   )
   const options = {
     sentinels: [answered, ...hosts.filter(host => host !== answered)],
@@ -110,18 +148,25 @@ async function first(hosts: readonly Host[], ask: (host: Host) => Promise<unknow
   }
 }
 
-/** Connects, and makes sure that it is what was looked for. `over`: disconnects when that is known. */
+interface Opening {
+  /** Disconnect when it is known what it is. */
+  readonly over?: true
+  /** Gives up. */
+  readonly signal?: AbortSignal
+}
+
+/** Connects, and makes sure that it is what was looked for. */
 async function open(
   url: string | undefined,
   options: Options,
   milliseconds: number,
   check: (redis: Redis) => Promise<void>,
-  over?: 'over',
+  { over, signal }: Opening = {},
 ): Promise<Redis> {
   const [{ Redis }, { heardOut }] = await Promise.all([import('ioredis'), import('../src/redis/clients.ts')])
   const all = { ...options, ...once }
   const redis = heardOut(url === undefined ? new Redis(all) : new Redis(url, all))
-  await firmly(redis, milliseconds, check)
+  await firmly(redis, milliseconds, check, signal)
   if (over) redis.disconnect()
   return redis
 }
@@ -131,6 +176,7 @@ async function firmly<T extends Redis | Cluster>(
   redis: T,
   milliseconds: number,
   check: (redis: T) => Promise<void>,
+  signal?: AbortSignal,
 ): Promise<T> {
   const { default: within } = await import('p-timeout')
   let reason: Error | undefined
@@ -138,7 +184,8 @@ async function firmly<T extends Redis | Cluster>(
     reason = error.lastNodeError ?? error
   })
   try {
-    await within(check(redis), { milliseconds, message: `no answer within ${milliseconds / 1_000} s` })
+    const message = `no answer within ${milliseconds / 1_000} s`
+    await within(check(redis), { milliseconds, message, ...(signal && { signal }) })
     // For instance that there is no such database: ioredis would go on with another one.
     if (reason) throw reason
     return redis

@@ -1,7 +1,7 @@
 /** `baton release --force`: takes a lock from its holders, or from one of them, and wakes the next. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { LockClient, LockState } from '../src/index.ts'
-import { type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
+import type { LockState } from '../src/index.ts'
+import { type Connected, type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
 import { holderOf, kindNames, nameOf } from './description.ts'
 import { exitCodes, Failure } from './failure.ts'
 import { type Kind, kindOption, lockOf, statesOf } from './kinds.ts'
@@ -43,16 +43,17 @@ fencing token stops that.`,
       if (!options.force) {
         throw new Failure("required option '--force' not specified: it is somebody else's lock", exitCodes.usage)
       }
-      await connected(options, oneLook, async ({ locks }) => {
+      await connected(options, oneLook, async at => {
         const release = options.holder === undefined ? releaseAll : releaseOne
-        console.log(printable(await release(locks, key, options)))
+        console.log(printable(await release(at, key, options)))
       })
     })
 }
 
 /** Returns what has happened. */
-async function releaseAll(locks: LockClient, key: string, { kind, yes = false }: ReleaseOptions): Promise<string> {
-  const states = await statesOf(locks, key, kind)
+async function releaseAll(at: Connected, key: string, { kind, yes = false }: ReleaseOptions): Promise<string> {
+  const { locks } = at
+  const states = await statesOf(at, key, kind)
   const [state] = states as [LockState, ...LockState[]]
   if (!state.locked) {
     const other = states.find(({ locked }) => locked)
@@ -65,11 +66,12 @@ async function releaseAll(locks: LockClient, key: string, { kind, yes = false }:
 
 /** The same. An id is of one hold, so it tells the kind as well. */
 async function releaseOne(
-  locks: LockClient,
+  at: Connected,
   key: string,
   { kind, yes = false, holder: id = '' }: ReleaseOptions,
 ): Promise<string> {
-  const states = await statesOf(locks, key, kind)
+  const { locks } = at
+  const states = await statesOf(at, key, kind)
   for (const state of states) {
     const holder = state.holders.find(each => each.id === id)
     if (!holder) continue

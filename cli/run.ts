@@ -61,6 +61,7 @@ Examples:
   baton run api-quota --permits 5 -- ./import.sh      # a semaphore: five of these at a time
   baton run prices --write -- ./import.sh             # a read-write lock, whose readers say --read
   baton run warehouse --and till -- ./book.sh         # both or none
+  baton run backup --url redis://a --url redis://b --url redis://c -- ./backup.sh    # a quorum: one of them may be away
   baton run ledger -- sh -c 'exec psql -v token=$BATON_FENCING_TOKEN -f post.sql'
   0 3 * * *  baton run backup --label "$(hostname) cron" --timeout 1h --verbose -- ./backup.sh >>backup.log 2>&1
 
@@ -76,7 +77,7 @@ cannot go on: it leaves the command running without the lock.`,
     )
     .action(async (key: string, command: [string, ...string[]], options: RunOptions, self: Command) => {
       checkCommand(command, self)
-      checkAsked(options)
+      checkAsked(options, options.url)
       process.exitCode = await connected(options, { label: options.label }, at => run(at, key, command, options))
     })
 }

@@ -10,10 +10,10 @@ const PATIENCE = 2_000
 const MOST = 200
 
 /** Those found in time; none where Redis is not to be had. */
-export async function keysFor({ beginning, url, prefix = 'lock' }: KeysWanted): Promise<readonly Candidate[]> {
+export async function keysFor({ beginning, urls, prefix = 'lock' }: KeysWanted): Promise<readonly Candidate[]> {
   /** By key, of which there may be a lock of each kind. */
   const found = new Map<string, Candidate>()
-  const looking = connected({ ...(url !== undefined && { url }), prefix }, oneLook, async ({ locks }) => {
+  const looking = connected({ ...(urls && { url: urls }), prefix }, oneLook, async ({ locks }) => {
     for await (const state of locks.list(`${literal(beginning)}*`)) {
       const { key, locked } = state
       // Who cannot type a name is not helped by seeing it; and what begins with - would be an option.

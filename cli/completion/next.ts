@@ -17,12 +17,13 @@ export type Next =
 export interface KeysWanted {
   readonly beginning: string
   /** As given in the line. */
-  readonly url?: string
+  /** As often as `--url` is given. */
+  readonly urls?: readonly string[]
   readonly prefix?: string
 }
 
-/** Options and their values, as far as the line has them. */
-type Given = Readonly<Record<string, string>>
+/** What says where the names are, as far as the line has it. */
+type Given = Omit<KeysWanted, 'beginning'>
 
 const nothing: Next = { kind: 'words', words: [] }
 
@@ -32,7 +33,9 @@ export function nextOf(program: Command, words: readonly string[]): Next {
   const last = unquoted(words.at(-1) ?? '')
   let command = program
   let operands = 0
-  const given: Record<string, string> = {}
+  let given: Given = {}
+  /** Of this command, or of the program as long as there is none: as the program itself takes them. */
+  let urls: string[] = []
   for (let i = 0; i < written.length; i++) {
     const word = written[i]!
     if (word === '--') return command.name() === 'run' ? { kind: 'command' } : operand(command, operands, last, given)
@@ -40,11 +43,18 @@ export function nextOf(program: Command, words: readonly string[]): Next {
     if (option && takesValue(option)) {
       const [, inside] = /^--[^=]+=(.*)$/s.exec(word) ?? []
       if (inside === undefined && i + 1 === written.length) return valuesFor(option, last, given)
-      given[option.attributeName()] = inside ?? written[++i]!
+      const value = inside ?? written[++i]!
+      if (option.long === '--prefix' && value !== '') given = { ...given, prefix: value }
+      else if (option.long === '--url') {
+        urls.push(value)
+        given = { ...given, urls }
+      }
     } else if (!word.startsWith('-')) {
       const subcommand = command.commands.find(one => one.name() === word)
-      if (subcommand) command = subcommand
-      else if (command === program && word !== 'help') return nothing
+      if (subcommand) {
+        command = subcommand
+        urls = []
+      } else if (command === program && word !== 'help') return nothing
       else operands++
     }
   }
@@ -71,8 +81,8 @@ function valuesFor(option: Option, last: string, given: Given): Next {
   return { kind: 'words', words: (option.argChoices ?? []).map(value => ({ value, description: '' })) }
 }
 
-function keysWith(beginning: string, { url, prefix }: Given): Next {
-  return { kind: 'keys', beginning, ...(url && { url }), ...(prefix && { prefix }) }
+function keysWith(beginning: string, given: Given): Next {
+  return { kind: 'keys', beginning, ...given }
 }
 
 function beginningWith(beginning: string, all: readonly Candidate[]): Next {

@@ -4,7 +4,7 @@ import { constants } from 'node:os'
 import type { Redis } from 'ioredis'
 import { messageOf } from '../../local-redis/error-message.ts'
 import { obtainRedis } from '../../local-redis/index.ts'
-import { namedServer, type ServerAddress } from '../address.ts'
+import { checkedAddress, namedServer, type ServerAddress } from '../address.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import { reachServer } from '../reach.ts'
 import { runSale } from './coordinator.ts'
@@ -19,7 +19,7 @@ const patience = 60_000
 
 interface Options {
   readonly lock: boolean
-  readonly url?: string
+  readonly url?: readonly string[]
 }
 
 /** Resolves to the exit code: 0 if nothing went wrong in the sale. Rejects with Failure. */
@@ -81,11 +81,15 @@ async function prepare(named: ServerAddress | undefined, display: Display) {
   const announce = display.print
   const server = named ? use(named, announce) : await obtainRedis({ announce })
   try {
-    return { ...server, redis: await reachServer(namedServer(server.url, 'baton demo')) }
+    return { ...server, redis: await reachServer(named ?? startedAt(server.url)) }
   } catch (error) {
     await server.stop()
     throw error
   }
+}
+
+function startedAt(url: string): ServerAddress {
+  return checkedAddress(url, 'the server that was started') as ServerAddress
 }
 
 function use({ url, shown }: ServerAddress, announce: (line: string) => void) {

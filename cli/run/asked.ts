@@ -41,8 +41,14 @@ export function withAsked(command: Command): Command {
     .addOption(and)
 }
 
-/** Throws Failure for what the options one by one do not show. */
-export function checkAsked({ permits, take }: Asked): void {
+/** Throws Failure for what the options one by one do not show. `urls`: of Redis. */
+export function checkAsked({ permits, take, read, write }: Asked, urls: readonly string[] = []): void {
+  if (urls.length > 1 && (permits !== undefined || read || write)) {
+    throw new Failure(
+      'a quorum, several times --url, has mutexes only: no --permits, --read or --write',
+      exitCodes.usage,
+    )
+  }
   if (take === undefined) return
   if (permits === undefined) throw new Failure('--take needs --permits: how many there are', exitCodes.usage)
   if (take > permits) throw new Failure(`--take ${take} is more than --permits ${permits}`, exitCodes.usage)

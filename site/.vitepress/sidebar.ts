@@ -38,6 +38,7 @@ export function sidebar(): Item[] {
       items: [
         page('Servers', '/guide/servers'),
         page('Cluster', '/guide/cluster'),
+        page('A quorum', '/guide/quorum'),
         page('Operations', '/guide/operations'),
         page('Scale', '/guide/scale'),
         page('Security', '/project/SECURITY'),

@@ -93,6 +93,18 @@ export const elsewhere: readonly Elsewhere[] = [
     texts: ['worker.ts'],
   },
   {
+    command: 'docker compose -f examples/quorum/compose.yaml up -d',
+    reason: 'would fetch images; the test starts the same servers by the commands of that file',
+    file: 'test/docs/examples/quorum.test.ts',
+    texts: ['compose.yaml'],
+  },
+  {
+    command: 'node --import tsx examples/quorum/worker.ts',
+    reason: 'has a test of its own',
+    file: 'test/docs/examples/quorum.test.ts',
+    texts: ['worker.ts'],
+  },
+  {
     command: 'prometheus --config.file=examples/prometheus/prometheus.yml',
     reason: 'Prometheus is no package of npm; the test compares what its files ask for with what is served',
     file: 'test/docs/examples/prometheus.test.ts',

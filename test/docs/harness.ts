@@ -3,7 +3,7 @@ import { execFile, fork } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { findServerSource } from '../../local-redis/index.ts'
+import { findServerSource, type RunningServer, type ServerSource } from '../../local-redis/index.ts'
 import { entries } from '../../scripts/build/entries.ts'
 import type { Job, Outcome } from './lane.ts'
 import { root } from './page.ts'
@@ -28,21 +28,38 @@ const LANES = 2
 /** A lane that takes this long, in ms, is stuck where its own patience does not help. */
 const LIMIT = 240_000
 
+/** The servers of a lane: what `127.0.0.1:6379` stands for, and where a page has a quorum, `redis-a:6379` to `redis-e:6379`. */
+interface Servers {
+  readonly one: RunningServer
+  readonly quorum: readonly RunningServer[]
+}
+
+const quorumHosts = /\bredis-([a-e]):6379\b/g
+/** A server that says so counts for a quorum as soon as it is up. */
+const keepsEachWrite = ['--appendonly', 'yes', '--appendfsync', 'always']
+
 export async function runAll(programs: readonly Program[]): Promise<Results> {
   // Inside the project, so that modules find its packages; and not where another run puts its own.
   const folder = fileURLToPath(new URL(`.cache/docs/${process.pid}/`, root))
   mkdirSync(folder, { recursive: true })
   const source = await findServerSource()
-  const servers = await Promise.all(Array.from({ length: LANES }, () => source.start()))
+  const laneOf = shareOut(programs)
+  const servers = await Promise.all(
+    Array.from({ length: LANES }, (_, lane) =>
+      serversFor(
+        source,
+        programs.filter(each => laneOf(each) === lane),
+      ),
+    ),
+  )
   try {
-    const laneOf = shareOut(programs)
     const jobs = programs.map((program, id) => jobOf(program, id, folder, servers[laneOf(program)]!))
     const settings = writeSettings(folder)
     const [types, ...outcomes] = await Promise.all([
       compile(settings),
-      ...servers.map(({ url }, lane) => {
+      ...servers.map(({ one }, lane) => {
         const share = jobs.filter(({ id }) => laneOf(programs[id]!) === lane && toBeRun(programs[id]!))
-        return runLane(join(folder, `lane-${lane}.json`), url, share, settings)
+        return runLane(join(folder, `lane-${lane}.json`), one.url, share, settings)
       }),
     ])
     const results = programs.map((program, id) => {
@@ -51,9 +68,20 @@ export async function runAll(programs: readonly Program[]): Promise<Results> {
     })
     return { of: new Map(results), aboutScene: types.filter(line => /^test\/docs\/|globals\.d\.ts\(/.test(line)) }
   } finally {
-    await Promise.all(servers.map(server => server.stop()))
+    await Promise.all(servers.flatMap(({ one, quorum }) => [one, ...quorum]).map(server => server.stop()))
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+async function serversFor(source: ServerSource, programs: readonly Program[]): Promise<Servers> {
+  const several = programs.some(({ work }) => 'source' in work && usesQuorum(work.source))
+  const quorum = several ? Array.from({ length: 5 }, () => source.start({ args: keepsEachWrite })) : []
+  const [one, ...others] = await Promise.all([source.start(), ...quorum])
+  return { one: one!, quorum: others }
+}
+
+function usesQuorum(source: string): boolean {
+  return source.search(quorumHosts) >= 0
 }
 
 /** The lane of each program: the next page goes where there is least to do. */
@@ -72,17 +100,19 @@ function toBeRun({ work }: Program): boolean {
   return work.kind === 'script' || (work.kind === 'module' && !work.typesOnly)
 }
 
-function jobOf({ page, blocks, work }: Program, id: number, folder: string, server: { url: string }): Job {
+function jobOf({ page, blocks, work }: Program, id: number, folder: string, { one, quorum }: Servers): Job {
   const name = basename(page)
   if (work.kind !== 'script' && work.kind !== 'module') return { id, name }
-  const { host, port } = new URL(server.url)
+  const { host, port } = new URL(one.url)
   const source = work.source
     .replace(/\b(?:127\.0\.0\.1|localhost):6379\b/g, host)
     .replace(/\bport: 6379\b/g, `port: ${port}`)
-  if (work.kind === 'script') return { id, name, script: source }
+    .replace(quorumHosts, (_, letter: string) => new URL(quorum['abcde'.indexOf(letter)]!.url).host)
+  const others = usesQuorum(work.source) ? quorum.map(({ url }) => url) : []
+  if (work.kind === 'script') return { id, name, script: source, others }
   const module = join(folder, `${page.replaceAll('/', '.')}.${blocks[0]!.line}.ts`)
   writeFileSync(module, source)
-  return { id, name, module }
+  return { id, name, module, others }
 }
 
 /** As strict as for the rest, but for what is only tidiness. The package's names lead to its sources. */

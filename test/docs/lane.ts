@@ -4,12 +4,15 @@
  */
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
+import { Redis } from 'ioredis'
 import { Scene } from './scene.ts'
 
 export interface Job {
   readonly id: number
   readonly module?: string
   readonly script?: string
+  /** Servers besides the usual one that it uses. */
+  readonly others?: readonly string[]
   /** What errors of the shell call the script. */
   readonly name: string
 }
@@ -35,6 +38,7 @@ process.env['REDIS_URL'] = url
 for (const job of jobs) {
   const scene = new Scene(url)
   await scene.redis.flushall()
+  for (const other of job.others ?? []) await emptied(other)
   scene.open()
   let error: unknown
   let timer: NodeJS.Timeout | undefined
@@ -60,6 +64,12 @@ async function run({ module, script, name }: Job, scene: Scene): Promise<void> {
   const { code, output, errors } = await scene.sh(script, name)
   scene.print(output.trimEnd())
   if (code !== 0) throw new Error(`exit code ${code}: ${errors}`)
+}
+
+async function emptied(url: string): Promise<void> {
+  const redis = new Redis(url)
+  await redis.flushall()
+  redis.disconnect()
 }
 
 /** The way to the error, where it leads through the page. */

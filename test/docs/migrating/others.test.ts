@@ -1,12 +1,13 @@
 /** What docs/migrating.md says of other libraries, and what would surprise those who come from them. */
 import { readFileSync } from 'node:fs'
 import { Redlock } from '@sesamecare-oss/redlock'
+import type { Redis } from 'ioredis'
 import { MultiSemaphore, Mutex, Semaphore } from 'redis-semaphore'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { load } from '../../../benchmarks/rivals/installed.ts'
 import { runNode } from '../../kit/program.ts'
-import { client, freshKey, plainRedis, redisUrl } from '../../kit/redis.ts'
+import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
 // Its package hides its declarations; the calls are those of its fork.
@@ -188,6 +189,24 @@ describe.each(redlocks)('%s', (name, Locks) => {
     await expect(redlock.acquire([key], 1_000)).rejects.toThrow('unable to achieve a quorum')
     // Three attempts, and the release behind them.
     expect(errors).toEqual(Array(4).fill('ResourceLockedError'))
+  })
+})
+
+describe.each(redlocks)('%s over three servers', (_, Locks) => {
+  test('what an attempt has got refuses the next attempts of the same call, until it gives up', async () => {
+    const servers = await Promise.all([1, 2, 3].map(() => ownServer()))
+    const [a, b, c] = servers.map(({ url }) => plainRedis(url)) as [Redis, Redis, Redis]
+    const key = freshKey()
+    // Somebody else has a, and for a moment b: the first attempt gets c only.
+    await a.set(key, 'somebody', 'PX', 60_000)
+    await b.set(key, 'somebody', 'PX', 300)
+    const redlock = new Locks([a, b, c], { retryCount: 10, retryDelay: 100, retryJitter: 0 })
+    const call = redlock.acquire([key], 60_000)
+    const refused = expect(call).rejects.toThrow('unable to achieve a quorum')
+    // Since b is free, two of three would be to be had; the call has them both, and is refused by itself.
+    await eventually(async () => (await b.get(key)) === (await c.get(key)))
+    await refused
+    expect([await b.exists(key), await c.exists(key)]).toEqual([0, 0])
   })
 })
 

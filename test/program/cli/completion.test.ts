@@ -33,7 +33,8 @@ describe('what may come next', () => {
     [['--u'], ['--url']],
     [['--prefix', ''], []],
     [['--url', 'u', 'in'], ['inspect']],
-    [['--url', 'u', '--prefix=p', 'inspect', 'a'], { kind: 'keys', beginning: 'a', prefix: 'p', url: 'u' }],
+    [['--url', 'u', '--prefix=p', 'inspect', 'a'], { kind: 'keys', beginning: 'a', prefix: 'p', urls: ['u'] }],
+    [['--url', 'u', 'run', '--url', 'v', '--url=w', ''], { kind: 'keys', beginning: '', urls: ['v', 'w'] }],
     [
       ['run', 'key', '--l'],
       ['--lease', '--label'],
@@ -55,7 +56,7 @@ describe('what may come next', () => {
     ],
     [['inspect', 'a\\ b\\'], { kind: 'keys', beginning: 'a b' }],
     [['inspect', 'key', ''], []],
-    [['inspect', '--prefix', 'p', '--url=u', ''], { kind: 'keys', beginning: '', prefix: 'p', url: 'u' }],
+    [['inspect', '--prefix', 'p', '--url=u', ''], { kind: 'keys', beginning: '', prefix: 'p', urls: ['u'] }],
     [['inspect', '--prefix', '"a b"', `'a\\ b"c`], { kind: 'keys', beginning: 'a bc', prefix: 'a b' }],
   ])('%j', (words, expected) => {
     expect(next(...words)).toEqual(expected)

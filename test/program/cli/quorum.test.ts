@@ -1,0 +1,242 @@
+/** The program over a quorum: `--url` three, five or seven times, of servers that say that they keep each write. */
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
+import { freshKey, redisUrl } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+import { baton, type Ended, type Running, STARTUP, start } from './baton.ts'
+
+const password = 's3cret/word'
+const encoded = encodeURIComponent(password)
+/** How long the first connection to a server may take, in ms. */
+const CONNECT = 5_000
+
+/** Says that it runs, and stays until it is ended. */
+const stays = ['sh', '-c', 'echo runs; exec sleep 60']
+const token = ['sh', '-c', 'echo "$BATON_KEY $BATON_FENCING_TOKEN"']
+
+async function servers(count: number): Promise<RunningServer[]> {
+  const source = await findServerSource()
+  const args = ['--appendonly', 'yes', '--appendfsync', 'always', '--requirepass', password]
+  return Promise.all(Array.from({ length: count }, () => source.start({ args })))
+}
+
+function urlOf({ port }: { readonly port: number }): string {
+  return `redis://default:${encoded}@127.0.0.1:${port}`
+}
+
+function urls(of: readonly { readonly port: number }[]): string[] {
+  return of.flatMap(server => ['--url', urlOf(server)])
+}
+
+/** No address but those of `--url` may be used, and no secret is printed. */
+function by(args: readonly string[]): Running {
+  return start(args, { REDIS_URL: 'redis://127.0.0.1:1' })
+}
+
+async function ended(...args: readonly string[]): Promise<Ended> {
+  const end = await by(args).ended
+  for (const secret of [password, encoded, 's3cret']) expect(end.output + end.errors).not.toContain(secret)
+  return end
+}
+
+async function begun(running: Running): Promise<Running> {
+  await eventually(() => running.output() !== '', STARTUP)
+  return running
+}
+
+async function end(running: Running): Promise<void> {
+  running.child.kill('SIGTERM')
+  expect((await running.ended).code).toBe(143)
+}
+
+describe('three servers', () => {
+  let three: RunningServer[]
+  let quorum: string[]
+
+  beforeAll(async () => {
+    three = await servers(3)
+    quorum = urls(three)
+  })
+
+  afterAll(() => Promise.all((three ?? []).map(server => server.stop())))
+
+  /** A lock in the hands of another `baton run`. */
+  const held = (key: string) => begun(by(['run', key, ...quorum, '--label', 'the holder', '--', ...stays]))
+
+  test('run takes turns, tells its command the key and a larger token, and ends as its command does', async () => {
+    const key = freshKey()
+    const first = await ended('run', key, ...quorum, '--', ...token)
+    const second = await ended('run', key, ...quorum, '--fair', '--', ...token)
+    expect([first, second]).toMatchObject(Array(2).fill({ code: 0, errors: '' }))
+    const tokens = [first, second].map(({ output }) => {
+      expect(output).toMatch(new RegExp(`^${key} \\d+\\n$`))
+      return Number(output.split(' ')[1])
+    })
+    expect(tokens[1]).toBeGreaterThan(tokens[0]!)
+    expect((await ended('run', key, ...quorum, '--', 'sh', '-c', 'exit 7')).code).toBe(7)
+  })
+
+  test('I1: one at a time; who does not wait is told who has it, and who waits is granted it by the release', async () => {
+    const key = freshKey()
+    const holder = await held(key)
+    const none = await ended('run', key, ...quorum, '--timeout', '0', '--', 'true')
+    expect(none).toMatchObject({ code: 124, output: '' })
+    expect(none.errors).toMatch(/^baton: .* was not granted .*held by the holder.*\n$/)
+    const next = by(['run', key, ...quorum, '--fair', '--label', 'the next', '--', ...token])
+    await eventually(async () => {
+      const { output } = await ended('inspect', key, ...quorum, '--json')
+      return JSON.parse(output).waiters.length === 1
+    }, STARTUP)
+    expect(next.output()).toBe('')
+    await end(holder)
+    expect(await next.ended).toMatchObject({ code: 0, errors: '' })
+  })
+
+  test('--and: all of them or none', async () => {
+    const [a, b] = [freshKey('a'), freshKey('b')]
+    const holder = await begun(by(['run', a, '--and', b, ...quorum, '--', ...stays]))
+    for (const key of [a, b]) {
+      expect((await ended('run', key, ...quorum, '--timeout', '0', '--', 'true')).code).toBe(124)
+    }
+    await end(holder)
+    expect((await ended('run', b, ...quorum, '--timeout', '0', '--', 'true')).code).toBe(0)
+  })
+
+  test('inspect, list, top and release say what a majority says, and run hears of the release', async () => {
+    const key = freshKey()
+    const running = await held(key)
+    expect((await ended('inspect', key, ...quorum)).output).toMatch(new RegExp(`^${key} is held by the holder\\n`))
+    expect((await ended('list', key, ...quorum)).output).toMatch(new RegExp(`\\n${key} +the holder +\\d`))
+    expect((await ended('top', '--once', key, ...quorum)).output).toContain('the holder')
+    expect((await ended('__complete', '--', 'inspect', ...quorum, key)).output).toContain(`${key}\theld by the holder`)
+    expect(await ended('release', '--force', '--yes', key, ...quorum)).toMatchObject({
+      code: 0,
+      output: `${key} is released\n`,
+    })
+    expect(await running.ended).toMatchObject({ code: 75 })
+    expect((await ended('list', key, ...quorum)).output).toBe('no lock is held\n')
+  })
+
+  test('what stands behind the command counts instead of what stands before it', async () => {
+    const key = freshKey()
+    const run = ['run', key, '--', 'true']
+    expect((await ended(...quorum, ...run)).code).toBe(0)
+    const nowhere = ['--url', 'redis://127.0.0.1:1']
+    expect((await ended(...nowhere, 'run', key, ...quorum, '--', 'true')).code).toBe(0)
+    expect((await ended(...quorum, 'run', key, '--url', redisUrl(), '--', 'true')).code).toBe(0)
+    expect((await ended(...quorum, 'run', key, ...nowhere, '--', 'true')).code).toBe(69)
+  })
+
+  test('passwords are not seen in the list of processes', async () => {
+    const cmdline = ['sh', '-c', 'tr "\\0" " " </proc/$PPID/cmdline']
+    const { code, output } = await ended('run', freshKey(), ...quorum, '--', ...cmdline)
+    expect(code).toBe(0)
+    for (const { port } of three) expect(output).toContain(`--url redis://127.0.0.1:${port} `)
+  })
+
+  test('a server that takes connections and never answers is not waited for', async () => {
+    const quiet = await silent()
+    const two = three.slice(0, 2)
+    const running = await begun(by(['run', freshKey(), ...urls([quiet, ...two]), '--', ...stays]))
+    expect(performance.now() - quiet.since()!).toBeLessThan(CONNECT)
+    await end(running)
+  })
+})
+
+test('five servers: two that are gone cost a line on stderr, a third one everything', { timeout: 60_000 }, async () => {
+  const five = await servers(5)
+  onTestFinished(() => Promise.all(five.map(server => server.stop())).then(() => {}))
+  const key = freshKey()
+  const run = ['run', key, ...urls(five), '--', ...token]
+  const before = await ended(...run)
+  expect(before).toMatchObject({ code: 0, errors: '' })
+  const [a, b, c] = five as [RunningServer, RunningServer, RunningServer, ...RunningServer[]]
+  const holder = await begun(by(['run', key, ...urls(five), '--lease', '2s', '--', ...stays]))
+  await Promise.all([a.kill(), b.kill()])
+  // It is renewed by those that are left: who would have it next is refused for longer than the lease.
+  const refused = await ended('run', key, ...urls(five), '--timeout', '4s', '--', 'true')
+  expect(refused.code).toBe(124)
+  await end(holder)
+  const after = await ended(...run)
+  expect(after.code).toBe(0)
+  expect(Number(after.output.split(' ')[1])).toBeGreaterThan(Number(before.output.split(' ')[1]))
+  const gone = ({ port }: RunningServer) => new RegExp(`baton: Redis at 127\\.0\\.0\\.1:${port} cannot be used: `)
+  for (const server of [a, b]) expect(after.errors).toMatch(gone(server))
+
+  await c.kill()
+  const none = await ended(...run)
+  expect(none).toMatchObject({ code: 69, output: '' })
+  expect(none.errors).toMatch(/^baton: a quorum of 5 servers needs 3 of them: [^\n]*\n$/)
+  for (const { port } of [a, b, c]) expect(none.errors).toContain(`Redis at 127.0.0.1:${port} cannot be used`)
+})
+
+describe('what is no quorum: 64, before anything is connected', () => {
+  const nowhere = (count: number) => urls(Array.from({ length: count }, (_, i) => ({ port: i + 1 })))
+
+  test.each([2, 4, 6, 8, 9])('%i servers', async count => {
+    await refuses(nowhere(count), new RegExp(`^baton: --url is given ${count} times; .* 3, 5 or 7 times`))
+  })
+
+  test('one server twice, also by another database', async () => {
+    await refuses([...nowhere(2), '--url', `${urlOf({ port: 2 })}/1`], /^baton: --url names 127\.0\.0\.1:2 twice; /)
+  })
+
+  test.each([
+    ['redis+cluster://a,b', 'a cluster'],
+    ['redis+sentinel://a/m', 'sentinels'],
+  ])('%s among them', async (url, what) => {
+    await refuses([...nowhere(2), '--url', url], new RegExp(`^baton: --url is given 3 times, and names ${what}, `))
+  })
+
+  test('no address among them', async () => {
+    await refuses([...nowhere(2), '--url', password], /^baton: --url is no address of Redis; /)
+  })
+
+  test.each([[['--permits', '2']], [['--read']], [['--write']]])('a lock of another kind: %j', async kind => {
+    const { code, errors } = await ended('run', 'k', ...nowhere(3), ...kind, '--', 'true')
+    expect(code).toBe(64)
+    expect(errors).toMatch(/^baton: a quorum, .* has mutexes only: [^\n]*\n$/)
+  })
+
+  test.each(['bench', 'demo'])('%s works with one server', async name => {
+    const { code, errors } = await ended(name, ...nowhere(3))
+    expect(code).toBe(64)
+    expect(errors).toMatch(
+      new RegExp(`^baton: baton ${name} works with one server, and --url names 3 of them; [^\n]*\n$`),
+    )
+  })
+
+  async function refuses(given: readonly string[], why: RegExp): Promise<void> {
+    for (const args of [
+      ['run', 'k', ...given, '--', 'true'],
+      [...given, 'list'],
+    ]) {
+      const { code, output, errors } = await ended(...args)
+      expect({ code, output }).toEqual({ code: 64, output: '' })
+      expect(errors).toMatch(why)
+      expect(errors).toMatch(/^[^\n]*\n$/)
+    }
+  }
+})
+
+test('the help names it', async () => {
+  expect((await baton('--help')).output).toMatch(/A quorum of independent servers.* --url three, five or seven times/)
+  expect((await baton('run', '--help')).output).toMatch(/--url redis:\/\/a --url redis:\/\/b --url redis:\/\/c/)
+})
+
+/** Takes connections, and answers nothing. `since`: when the first one came, on the clock of `performance`. */
+async function silent(): Promise<{ port: number; since: () => number | undefined }> {
+  let since: number | undefined
+  const sockets = new Set<Socket>()
+  const server = createServer(socket => {
+    since ??= performance.now()
+    sockets.add(socket.on('error', () => {}))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return { port: (server.address() as AddressInfo).port, since: () => since }
+}
