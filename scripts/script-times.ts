@@ -57,6 +57,8 @@ const renew = (id: string): Call => ['renew', [lock], [id, Number.MAX_SAFE_INTEG
 const counted = (call: Call): Step => ({ call, measured: true })
 const aside = (call: Call): Step => ({ call, measured: false })
 const crowd = Array.from({ length: 10 }, (_, i) => `c${'d'.repeat(26)}${i}`)
+// The first heartbeat gives the queue its tickets: those of a client are those of the queue.
+const [beatOfOne, beatOfAll] = [tend([ben]), tend(crowd)]
 
 const scenes: Record<string, readonly Step[]> = {
   'acquire, uncontended, unfair': [counted(acquire(ann)), aside(release(ann))],
@@ -85,14 +87,16 @@ const scenes: Record<string, readonly Step[]> = {
   'tend, 1 waiter': [
     aside(acquire(ann, 'queue')),
     aside(acquire(ben, 'queue')),
-    counted(tend([ben])),
+    aside(beatOfOne),
+    counted(beatOfOne),
     aside(leave(ben)),
     aside(release(ann)),
   ],
   'tend, 10 waiters': [
     aside(acquire(ann, 'queue')),
     ...crowd.map(id => aside(acquire(id, 'queue'))),
-    counted(tend(crowd)),
+    aside(beatOfAll),
+    counted(beatOfAll),
     ...crowd.map(id => aside(leave(id))),
     aside(release(ann)),
   ],
