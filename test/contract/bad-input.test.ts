@@ -260,12 +260,11 @@ describe('other arguments', () => {
     await promptly(rejection(first(), LockArgumentError))
   })
 
-  // The first three are fields of a semaphore's hash, where its holders stand too.
-  test.each(['taken', 'clock', 'queued', '', 5, null, undefined, 'x'.repeat(27), `${'x'.repeat(28)}\n`])(
+  test.each(['clock', 'holds', '', 5, null, undefined, 'x'.repeat(27), `${'x'.repeat(28)}\n`])(
     'forceRelease: %s is no id of a holder',
     async id => {
       const locks = client({}, place().sourceToNobody())
-      for (const lock of ['k', locks.semaphore('k', 2)]) {
+      for (const lock of ['k', locks.mutex('k')]) {
         const error = await promptly(rejection(locks.forceRelease(lock, id as string), LockArgumentError))
         expectTelling(error, 'id', id)
       }
@@ -274,7 +273,7 @@ describe('other arguments', () => {
 
   test('forceRelease: what is no lock of this client', async () => {
     const [locks, other] = [1, 2].map(() => client({}, place().sourceToNobody())) as [LockClient, LockClient]
-    for (const lock of [other.mutex('k'), other.semaphore('k', 1), locks.all(['k']), { key: 'k' }]) {
+    for (const lock of [other.mutex('k'), locks.all(['k']), { key: 'k' }]) {
       const error = await promptly(rejection(locks.forceRelease(lock as never), LockArgumentError))
       expectTelling(error, 'key', lock)
     }

@@ -44,7 +44,7 @@ describe('defaults', () => {
     await lease.release()
     const admin = place().admin()
     const [name] = await admin.keysWith(key)
-    expect(await admin.redis.pttl(name!)).toBeGreaterThan(600_000 - 5_000)
+    for (const ttl of await admin.everywhere(redis => redis.pttl(name!))) expect(ttl).toBeGreaterThan(600_000 - 5_000)
   })
 
   test('calls are unfair, and lock has no timeout', async () => {

@@ -5,6 +5,7 @@ import { promptly } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
+import type { Source } from '../kit/topologies/source.ts'
 
 /** Everything of an instance that a guest could have changed. */
 function portrait(redis: Redis | Cluster) {
@@ -24,8 +25,10 @@ function portrait(redis: Redis | Cluster) {
   }
 }
 
+const pings = (all: readonly (Redis | Cluster)[]) => Promise.all(all.map(redis => redis.ping()))
+
 /** Uses every part of a client once. */
-async function exercise(source: Redis | Cluster): Promise<void> {
+async function exercise(source: Source): Promise<void> {
   const [one, two] = [client({}, source), client({}, source)]
   const key = freshKey()
   const lease = await one.lock(key)
@@ -43,45 +46,51 @@ async function exercise(source: Redis | Cluster): Promise<void> {
 
 describe('a client is made from', () => {
   test('an instance that is connected', async () => {
-    const redis = place().instance()
-    await redis.ping()
-    expect((await client({}, redis).lock(freshKey())).held).toBe(true)
+    const { all, source } = place().instances()
+    await pings(all)
+    expect((await client({}, source).lock(freshKey())).held).toBe(true)
   })
 
   test('an instance that connects on demand', async () => {
-    const redis = place().instance({ lazyConnect: true })
-    expect((await promptly(client({}, redis).lock(freshKey()))).held).toBe(true)
-    expect(redis.status).toBe('wait')
-    expect(await redis.ping()).toBe('PONG')
+    const { all, source } = place().instances({ lazyConnect: true })
+    expect((await promptly(client({}, source).lock(freshKey()))).held).toBe(true)
+    for (const redis of all) {
+      expect(redis.status).toBe('wait')
+      expect(await redis.ping()).toBe('PONG')
+    }
   })
 
   test('an instance that was closed', async () => {
-    const redis = place().instance()
-    await redis.ping()
-    redis.disconnect()
-    const locks = client({}, redis)
+    const { all, source } = place().instances()
+    await pings(all)
+    for (const redis of all) redis.disconnect()
+    const locks = client({}, source)
     expect((await promptly(locks.lock(freshKey()))).held).toBe(true)
   })
 
   test('an instance that is subscribed, and goes on being so', async () => {
-    const redis = place().instance()
+    const { all, source } = place().instances()
     const channel = freshKey('channel')
     const messages: string[] = []
-    redis.on('message', (_, message) => messages.push(message))
-    await redis.subscribe(channel)
-    await exercise(redis)
-    await place().admin().redis.publish(channel, 'still here')
-    await expect.poll(() => messages).toEqual(['still here'])
+    for (const redis of all) {
+      redis.on('message', (_, message) => messages.push(message))
+      await redis.subscribe(channel)
+    }
+    await exercise(source)
+    await place()
+      .admin()
+      .everywhere(redis => redis.publish(channel, 'still here'))
+    await expect.poll(() => messages).toEqual(all.map(() => 'still here'))
   })
 
   test('an instance with manners that a lock cannot use', async () => {
-    const redis = place().instance({
+    const { source } = place().instances({
       commandTimeout: 1_000,
       maxRetriesPerRequest: 0,
       enableAutoPipelining: true,
       stringNumbers: true,
     })
-    const locks = client({}, redis)
+    const locks = client({}, source)
     const key = freshKey()
     const lease = await locks.lock(key)
     expect(lease.fencingToken).toBeTypeOf('number')
@@ -95,27 +104,27 @@ describe('an instance passed in stays the caller’s', () => {
     ['lazy', { lazyConnect: true }],
     ['with a key prefix', { keyPrefix: 'own:' }],
   ])('%s: it has the same listeners, methods, options and status after use and close', async (_, options) => {
-    const redis = place().instance(options)
-    if (!('lazyConnect' in options)) await redis.ping()
-    const before = portrait(redis)
-    await exercise(redis)
-    expect(portrait(redis)).toEqual(before)
-    expect(await redis.ping()).toBe('PONG')
+    const { all, source } = place().instances(options)
+    if (!('lazyConnect' in options)) await pings(all)
+    const before = all.map(portrait)
+    await exercise(source)
+    expect(all.map(portrait)).toEqual(before)
+    expect(await pings(all)).toEqual(all.map(() => 'PONG'))
   })
 
   test('it is not used at all: no command, no subscription', async () => {
     const own = await ownPlace()
-    const redis = own.instance({ connectionName: 'the-callers' })
-    await redis.ping()
-    const nodes = 'nodes' in redis ? redis.nodes('all') : [redis]
+    const { all, source } = own.instances({ connectionName: 'the-callers' })
+    await pings(all)
+    const nodes = all.flatMap(redis => ('nodes' in redis ? redis.nodes('all') : [redis]))
     for (const node of nodes) await node.client('ID')
-    await exercise(redis)
+    await exercise(source)
     const lines = (await own.admin().connections()).filter(line => line.includes(' name=the-callers '))
-    expect(lines.length).toBeGreaterThan(0)
+    expect(lines.length).toBeGreaterThanOrEqual(all.length)
     for (const line of lines) {
       expect(line).toMatch(/ sub=0 psub=0 /)
       // In a cluster the instance itself asks now and then who has which slots.
-      expect(line).toMatch('nodes' in redis ? / cmd=(client|cluster)/ : / cmd=client/)
+      expect(line).toMatch(own.isCluster ? / cmd=(client|cluster)/ : / cmd=client/)
     }
   })
 
@@ -128,13 +137,13 @@ describe('an instance passed in stays the caller’s', () => {
     const [one, two] = [client({}, own.source()), client({}, own.source())]
     await one.lock(key)
     await park(two, key, { fair: true })
-    expect((await ids()).length).toBeGreaterThanOrEqual(before.length + 4)
+    expect((await ids()).length).toBeGreaterThanOrEqual(before.length + 4 * own.parts)
     await Promise.all([one.close(), two.close()])
     await expect.poll(() => admin.channels()).toEqual([])
     await expect.poll(ids).toEqual(before)
     const names = await admin.keysWith('')
     expect(names).toEqual([`lock:{${key}}`])
-    expect(await admin.redis.pttl(names[0]!)).toBeGreaterThan(0)
+    for (const ttl of await admin.everywhere(redis => redis.pttl(names[0]!))) expect(ttl).toBeGreaterThan(0)
   })
 })
 
@@ -142,7 +151,7 @@ describe('keyPrefix of the instance', () => {
   test('is honoured for keys and channels alike', async () => {
     const own = await ownPlace()
     const admin = own.admin()
-    const source = own.instance({ keyPrefix: 'x:' })
+    const { source } = own.instances({ keyPrefix: 'x:' })
     const [one, two, three] = [1, 2, 3].map(() => client({}, source))
     const key = freshKey()
     await one!.lock(key)
@@ -155,7 +164,7 @@ describe('keyPrefix of the instance', () => {
   })
 
   test('I1: clients with and without it do not exclude each other, and do not see each other', async () => {
-    const source = place().instance({ keyPrefix: 'x:' })
+    const { source } = place().instances({ keyPrefix: 'x:' })
     const [prefixed, same] = [client({}, source), client({}, source)]
     const plain = client()
     const key = freshKey()
@@ -171,7 +180,7 @@ describe('keyPrefix of the instance', () => {
   })
 
   test('hand-off and list work with it', async () => {
-    const source = place().instance({ keyPrefix: 'x:' })
+    const { source } = place().instances({ keyPrefix: 'x:' })
     const [one, two] = [client({}, source), client({}, source)]
     const key = freshKey()
     const lease = await one.lock(key)

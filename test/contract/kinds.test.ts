@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { KindDefinition } from '../../src/kind.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import type { LockState } from '../../src/kinds/state.ts'
+import type { RedisSource } from '../../src/redis/clients.ts'
 import { type FlagState, flag } from '../kit/flag.ts'
 import { Member, twin } from '../kit/member.ts'
 import { collect } from '../kit/outcomes.ts'
@@ -10,8 +11,10 @@ import { place } from '../kit/place.ts'
 import { freshKey } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
+const source = () => place().source() as RedisSource
+
 test('a key names another lock in each kind', async () => {
-  const member = new Member(place().source({}))
+  const member = new Member(source())
   const key = freshKey()
   const leases = await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, key)))
   expect(leases.map(({ held }) => held)).toEqual([true, true, true])
@@ -32,7 +35,7 @@ test('a key names another lock in each kind', async () => {
 })
 
 test.each([true, false])('what is released goes to the waiter of that kind (fair: %s)', async fair => {
-  const [holder, other] = [new Member(place().source({})), new Member(place().source({}))]
+  const [holder, other] = [new Member(source()), new Member(source())]
   const key = freshKey()
   const kinds = fair ? [mutex, twin] : [mutex, twin, flag]
   const held = await Promise.all(kinds.map(kind => holder.lock(kind, key)))
@@ -51,7 +54,7 @@ test.each([true, false])('what is released goes to the waiter of that kind (fair
 })
 
 test('each lease is renewed, and lost, by its own kind', async () => {
-  const member = new Member(place().source({}))
+  const member = new Member(source())
   const key = freshKey()
   const short = { lease: 300, renew: true }
   const leases = await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, key, short)))

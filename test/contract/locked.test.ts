@@ -1,6 +1,6 @@
 /** @locked: a method that runs under a lock, as by `wrap`; and where it gets its client and its key from. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { LockArgumentError, type LockClient, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
+import { LockArgumentError, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
@@ -122,51 +122,6 @@ describe('the client and the key', () => {
     }
     expect(await account.name()).toBe(account.id)
     expect(grants.map(({ key }) => key)).toEqual([account.id])
-  })
-})
-
-describe('a lock that is no mutex', () => {
-  test('I1: a semaphore, which is fixed or made by the call, with as many permits as the options say', async () => {
-    const locks = client()
-    const key = freshKey()
-    const object = classes.otherKinds({ locked, locks, key })
-    const semaphore = locks.semaphore(key, 3)
-    await object.large(async () => {
-      expect(await semaphore.inspect()).toMatchObject({ taken: 2, permits: 3 })
-      await rejection(
-        object.limited(async () => {}, 2),
-        LockTimeoutError,
-      )
-      const taken = await object.limited(async () => (await semaphore.inspect()).taken, 3)
-      expect(taken).toBe(3)
-    })
-    expect(await semaphore.inspect()).toMatchObject({ taken: 0 })
-    expect(await locks.isLocked(key)).toBe(false)
-  })
-
-  test('several', async () => {
-    const locks = client()
-    const key = freshKey()
-    const inside = await classes
-      .otherKinds({ locked, locks, key })
-      .both(async () => [await locks.isLocked(`${key}:a`), (await locks.semaphore(`${key}:b`, 1).inspect()).taken])
-    expect(inside).toEqual([true, 1])
-    expect(await locks.isLocked(`${key}:a`)).toBe(false)
-  })
-
-  test('what is none is refused', async () => {
-    const [locks, other] = clients(2) as [LockClient, LockClient]
-    const error = await rejection(classes.otherKinds({ locked, locks, key: freshKey() }).none(), LockArgumentError)
-    expect(error.message).toBe('key is 7; accepted: a key, or a lock of this client')
-    expect(() => locks.wrap(other.mutex('k'), () => {})).toThrow(LockArgumentError)
-    expect(() => locks.wrap(locks.semaphore('k', 2), () => {}, { permits: 3 })).toThrow(LockArgumentError)
-    expect(() => locks.wrap('k', () => {}, { permits: 1 } as object)).toThrow(LockArgumentError)
-    const keyed = locks.wrap(
-      () => 'k',
-      () => {},
-      { permits: 1 } as object,
-    )
-    await rejection(keyed(), LockArgumentError)
   })
 })
 

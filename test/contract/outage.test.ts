@@ -6,7 +6,7 @@ import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { expectNobodyThere } from './refused.ts'
+import { expectNobodyThere, reasonsOf } from './refused.ts'
 
 /** A call of a client with the default patience, begun before all other tests because it takes so long. */
 let defaultPatience: Promise<number>
@@ -99,8 +99,8 @@ describe('tryLock says that Redis is out of reach, and not that somebody else ha
     expect(locks.stats()).toMatchObject({ failed: 1, refused: 0, timedOut: 0, waiting: 0 })
     // A cluster's client knows that it is down a moment before it knows why.
     await eventually(async () => {
-      const { cause } = await attempt()
-      return place().bySentinels || (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+      const reasons = reasonsOf(await attempt())
+      return place().bySentinels || reasons.every(({ code }) => code === 'ECONNREFUSED')
     })
     expectNobodyThere(await attempt())
   })

@@ -7,9 +7,10 @@ import { place } from '../kit/place.ts'
 /** The call is refused by the server, in its own words. */
 export async function refused(call: PromiseLike<unknown>, words: RegExp, key?: string): Promise<void> {
   const error = await rejection(call, LockConnectionError)
-  const cause = error.cause as Error
-  expect([cause.name, cause.message]).toEqual(['ReplyError', expect.stringMatching(words)])
-  expect(error.message).toContain(cause.message)
+  for (const reason of reasonsOf(error)) {
+    expect([reason.name, reason.message]).toEqual(['ReplyError', expect.stringMatching(words)])
+    if (place().parts === 1) expect(error.message).toContain(reason.message)
+  }
   if (key) expect(error.key).toBe(key)
 }
 
@@ -24,10 +25,29 @@ export async function refusesLooks(locks: LockClient, key: string, words: RegExp
 }
 
 /** The error says that there was nobody to connect to. Of sentinels ioredis keeps the words of their sockets to itself. */
-export function expectNobodyThere({ message, cause }: LockConnectionError): void {
-  expect(cause).toBeInstanceOf(Error)
-  const reason = cause as NodeJS.ErrnoException
-  if (place().bySentinels) expect(reason.message).toMatch(/^All sentinels are unreachable/)
-  else expect(reason.code).toBe('ECONNREFUSED')
-  expect(message).toContain(reason.message)
+export function expectNobodyThere(error: LockConnectionError): void {
+  const { parts, bySentinels } = place()
+  if (parts > 1) expect(error.message).toContain(`0 of ${parts} answered`)
+  for (const reason of reasonsOf(error)) {
+    if (bySentinels) expect(reason.message).toMatch(/^All sentinels are unreachable/)
+    else expect(reason.code).toBe('ECONNREFUSED')
+    if (parts === 1) expect(error.message).toContain(reason.message)
+  }
+}
+
+/**
+ * Why the servers did not do it: one reason, or, of a quorum, that of each server which did not, so many that the others are no
+ * majority.
+ */
+export function reasonsOf({ cause }: LockConnectionError): NodeJS.ErrnoException[] {
+  const { parts } = place()
+  if (parts === 1) {
+    expect(cause).toBeInstanceOf(Error)
+    return [cause as NodeJS.ErrnoException]
+  }
+  expect(cause).toBeInstanceOf(AggregateError)
+  const { errors } = cause as AggregateError
+  expect(errors.length).toBeGreaterThan(parts / 2)
+  expect(errors.every(each => each instanceof Error)).toBe(true)
+  return errors
 }

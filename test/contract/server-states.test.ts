@@ -1,7 +1,8 @@
-/** States in which a single server answers, but does not do what it is asked for: a replica, busy, loading. */
+/** States in which a single server, or each of a quorum, answers but does not do what it is asked for: a replica, busy, loading. */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
+import type { Admin } from '../kit/admin.ts'
 import { promptly } from '../kit/outcomes.ts'
 import { type OwnPlace, ownPlace } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
@@ -10,36 +11,36 @@ import { refused, refusesAll } from './refused.ts'
 
 async function server(
   ...args: string[]
-): Promise<{ own: OwnPlace; redis: Redis; locks: LockClient; other: LockClient }> {
+): Promise<{ own: OwnPlace; admin: Admin; locks: LockClient; other: LockClient }> {
   const own = await ownPlace(...args)
-  return { own, redis: own.admin().redis as Redis, locks: client({}, own.source()), other: client({}, own.source()) }
+  return { own, admin: own.admin(), locks: client({}, own.source()), other: client({}, own.source()) }
 }
 
 test('READONLY: refused by a replica, and taken when it is the master again', async () => {
-  const { redis, locks } = await server()
+  const { admin, locks } = await server()
   const key = freshKey()
   await locks.isLocked(key)
-  await redis.replicaof('127.0.0.1', 1)
+  await admin.each(redis => redis.replicaof('127.0.0.1', 1))
   await refusesAll(locks, key, /^READONLY /)
   expect(await locks.isLocked(key)).toBe(false)
-  await redis.replicaof('NO', 'ONE')
+  await admin.each(redis => redis.replicaof('NO', 'ONE'))
   expect((await promptly(locks.lock(key))).held).toBe(true)
 })
 
 describe('BUSY', () => {
-  /** Keeps the server busy with a script for this long; resolves when that has ended. */
-  async function occupy(redis: Redis, killer: Redis, ms: number): Promise<void> {
-    await killer.ping()
-    const busy = redis.eval('for i = 1, 1e11 do end', 0).catch(() => {})
+  /** Keeps every server busy with a script for this long; resolves when that has ended. */
+  async function occupy(own: OwnPlace, ms: number): Promise<void> {
+    const killers: Redis[] = await own.admin().each(async redis => redis)
+    const busy = own.admin().each(redis => redis.eval('for i = 1, 1e11 do end', 0).catch(() => {}))
     await sleep(ms)
-    await killer.script('KILL')
+    await Promise.all(killers.map(killer => killer.script('KILL')))
     await busy
   }
 
   test('I6: a call rides out a script that blocks the server for a while', async () => {
-    const { own, redis, locks } = await server('--lua-time-limit', '50')
+    const { own, locks } = await server('--lua-time-limit', '50')
     await locks.isLocked(freshKey())
-    const busy = occupy(redis, own.admin().redis as Redis, 1_000)
+    const busy = occupy(own, 1_000)
     await sleep(200)
     const lease = await locks.lock(freshKey(), { timeout: 15_000 })
     expect(lease.held).toBe(true)
@@ -47,11 +48,11 @@ describe('BUSY', () => {
   })
 
   test('I6, I7: one that blocks for longer than outageTimeout is the cause', async () => {
-    const { own, redis, other } = await server('--lua-time-limit', '50')
+    const { own, other } = await server('--lua-time-limit', '50')
     const locks = client({ outageTimeout: 500 }, own.source())
     const key = freshKey()
     await locks.isLocked(key)
-    const busy = occupy(redis, own.admin().redis as Redis, 2_000)
+    const busy = occupy(own, 2_000)
     await sleep(200)
     await refused(locks.lock(key), /^BUSY /, key)
     await busy
@@ -59,9 +60,9 @@ describe('BUSY', () => {
   })
 
   test('I7: close waits for it as little as for one that says nothing', async () => {
-    const { own, redis, locks } = await server('--lua-time-limit', '50')
+    const { own, locks } = await server('--lua-time-limit', '50')
     await locks.lock(freshKey())
-    const busy = occupy(redis, own.admin().redis as Redis, 8_000)
+    const busy = occupy(own, 8_000)
     await sleep(200)
     const begun = performance.now()
     await locks.close()
@@ -71,17 +72,21 @@ describe('BUSY', () => {
 })
 
 describe('LOADING', () => {
-  /** Reloads a data set that takes about two seconds to read. */
+  const loads = (said: string) => /loading:1/.test(said)
+
+  /** Reloads a data set that takes about two seconds to read, everywhere. */
   async function loading() {
-    const { own, redis } = await server('--enable-debug-command', 'yes')
+    const { own, admin } = await server('--enable-debug-command', 'yes')
     const [locks, hasty] = [client({}, own.source()), client({ outageTimeout: 1_000 }, own.source())]
     await Promise.all([locks.isLocked('k'), hasty.isLocked('k')])
-    await redis.mset(Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`key ${i}`, 'x'.repeat(100)])))
-    await redis.config('SET', 'key-load-delay', '1000', 'loading-process-events-interval-bytes', '1024')
-    const watcher = own.admin().redis as Redis
-    await watcher.ping()
-    const loaded = redis.call('DEBUG', 'RELOAD')
-    await eventually(async () => /loading:1/.test(await watcher.info('persistence')))
+    const data = Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`key ${i}`, 'x'.repeat(100)]))
+    const slowly = ['key-load-delay', '1000', 'loading-process-events-interval-bytes', '1024'] as const
+    await admin.each(redis => redis.mset(data))
+    await admin.each(redis => redis.config('SET', ...slowly))
+    const watchers: Redis[] = await own.admin().each(async redis => redis)
+    const loaded = admin.each(redis => redis.call('DEBUG', 'RELOAD'))
+    const allLoad = async () => (await Promise.all(watchers.map(each => each.info('persistence')))).every(loads)
+    await eventually(allLoad)
     return { locks, hasty, loaded }
   }
 

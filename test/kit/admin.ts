@@ -14,23 +14,29 @@ export const ADMIN = 'admin'
 
 /** Looks at what is on the servers, with all rights: all masters where there are several. */
 export class Admin {
-  /** For commands that name a key. */
-  readonly redis: Redis | Cluster
+  readonly #parts: readonly (Redis | Cluster)[]
 
-  constructor(redis: Redis | Cluster) {
-    this.redis = redis
+  /** Several instances: of a quorum, one for each of its servers. */
+  constructor(...parts: readonly (Redis | Cluster)[]) {
+    this.#parts = parts
   }
 
   /** What each master answers. */
   async each<T>(ask: (master: Redis) => Promise<T>): Promise<T[]> {
-    await this.redis.ping()
-    const masters = 'nodes' in this.redis ? this.redis.nodes('master') : [this.redis]
+    await Promise.all(this.#parts.map(part => part.ping()))
+    const masters = this.#parts.flatMap(part => ('nodes' in part ? part.nodes('master') : [part]))
     return Promise.all(masters.map(ask))
   }
 
-  /** Names of all keys that contain the text, sorted. */
+  /** For commands that name a key: what comes of them wherever the key may be. In a quorum that is every server. */
+  everywhere<T>(ask: (redis: Redis | Cluster) => Promise<T>): Promise<T[]> {
+    return Promise.all(this.#parts.map(ask))
+  }
+
+  /** Names of all keys that contain the text, on whichever server, sorted. */
   async keysWith(text: string): Promise<string[]> {
-    return (await this.each(master => keysWith(master, text))).flat().sort()
+    const found = await this.each(master => keysWith(master, text))
+    return [...new Set(found.flat())].sort()
   }
 
   /** Channels that somebody has subscribed, sorted. */
@@ -40,10 +46,7 @@ export class Admin {
       ...((await master.pubsub('SHARDCHANNELS', pattern).catch(noneBefore7)) as string[]),
     ])
     // Sentinels have one of their own.
-    return found
-      .flat()
-      .filter(name => name !== '__sentinel__:hello')
-      .sort()
+    return [...new Set(found.flat())].filter(name => name !== '__sentinel__:hello').sort()
   }
 
   /** Connections of others than administrators and sentinels, as CLIENT LIST has them. */

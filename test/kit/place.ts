@@ -8,7 +8,7 @@ import type { ClientOptions } from '../../src/index.ts'
 import { ADMIN, Admin } from './admin.ts'
 import { FaultProxy } from './fault-proxy.ts'
 import { topologyOf } from './topologies/index.ts'
-import { asUser, instanceOf, portsOf, type Source, sourceOf, through, toNobody } from './topologies/source.ts'
+import { asUser, instanceOf, partsOf, portsOf, type Source, sourceOf, through, toNobody } from './topologies/source.ts'
 import type { InstanceOptions, Servers, Way, Ways } from './topologies/topology.ts'
 
 /** The servers that all tests share. */
@@ -54,10 +54,16 @@ export class Place {
     return sourceOf(options.prefix === undefined ? client : otherPrefix)
   }
 
-  /** An instance to make lock clients from, closed after the test. */
-  instance(options: InstanceOptions = {}): Redis | Cluster {
+  /** What a lock client is made from, several of a quorum: each request goes to so many servers. */
+  get parts(): number {
+    return partsOf(this.#ways.client).length
+  }
+
+  /** Instances to make a lock client from, closed after the test: one, or as many as the quorum has servers. */
+  instances(options: InstanceOptions = {}): Instances {
     const { client, caller = client } = this.#ways
-    return closed(instanceOf(caller, options))
+    const all = partsOf(caller).map(part => closed(instanceOf(part, options)))
+    return { all, source: all.length === 1 ? all[0]! : all }
   }
 
   /** A source for another user than the usual one; without one, for nobody. */
@@ -85,8 +91,14 @@ export class Place {
   }
 
   admin(): Admin {
-    return new Admin(closed(instanceOf(this.#ways.admin, { connectionName: ADMIN })))
+    return new Admin(...partsOf(this.#ways.admin).map(part => closed(instanceOf(part, { connectionName: ADMIN }))))
   }
+}
+
+export interface Instances {
+  readonly all: readonly (Redis | Cluster)[]
+  /** A lock client is made from all of them. */
+  readonly source: Source
 }
 
 export class OwnPlace extends Place {

@@ -5,7 +5,12 @@ import { onTestFinished } from 'vitest'
 
 /** The path of an empty folder outside the project, removed after the test. */
 export async function emptyFolder(): Promise<string> {
-  const folder = await mkdtemp(join(await realpath(tmpdir()), 'redis-baton-test-'))
+  const folder = await lastingFolder()
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   return folder
+}
+
+/** One that its caller removes. */
+export async function lastingFolder(): Promise<string> {
+  return mkdtemp(join(await realpath(tmpdir()), 'redis-baton-test-'))
 }

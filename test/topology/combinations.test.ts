@@ -12,7 +12,7 @@ import { notRepeated, withIoredis5 } from './not-repeated.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
 
-const promised = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
+const promised = ['standalone', 'cluster', 'sentinel', 'tls', 'acl', 'quorum']
 
 /** What `npm run test:topologies` runs of the contract, as "topology file", and what of it with ioredis 5. */
 let planned: string[]

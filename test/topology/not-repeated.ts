@@ -6,23 +6,39 @@ export interface Exception {
   readonly because: string
 }
 
-const single = ['standalone', 'tls', 'acl']
+/** Where no server takes over from another. */
+const single = ['standalone', 'tls', 'acl', 'quorum']
 /** Where scripts and messages differ. */
 const byScripts = ['standalone', 'cluster']
+/** Where what comes of a lease and of a waiter differs, too. */
+const byAnswers = [...byScripts, 'quorum']
+const ofOneServer = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
+const mutexesOnly =
+  'It is about kinds of locks that a quorum does not have: it refuses them, which test/contract/quorum-errors.test.ts tests.'
 const aboveConnections =
   'It is about what the client does with its options, its timers and answers, whichever connection these came over; it waits most of ' +
   'its time. How connections are made, lost and refused, all topologies have in other files, renewal and options on the way.'
 
+const severalServers =
+  'It starts several servers of its own, and is about what they say together; so it is the same wherever it is run.'
+
 export const notRepeated: readonly Exception[] = [
-  { file: 'test/contract/client-options.test.ts', on: byScripts, because: aboveConnections },
+  { file: 'test/contract/client-options.test.ts', on: byAnswers, because: aboveConnections },
   { file: 'test/contract/putting-off.test.ts', on: byScripts, because: aboveConnections },
-  { file: 'test/contract/renewal.test.ts', on: byScripts, because: aboveConnections },
+  { file: 'test/contract/renewal.test.ts', on: byAnswers, because: aboveConnections },
   {
     file: 'test/contract/kinds.test.ts',
     on: ['standalone', 'cluster', 'sentinel', 'tls'],
     because:
-      'The users of the topology with rights have those that the mutex needs, and the kind made for this test calls other commands.',
+      'The users of the topology with rights have those that the mutex needs, and the kind made for this test calls other commands. ' +
+      'A quorum has mutexes only.',
   },
+  { file: 'test/contract/semaphore.test.ts', on: ofOneServer, because: mutexesOnly },
+  { file: 'test/contract/read-write.test.ts', on: ofOneServer, because: mutexesOnly },
+  { file: 'test/contract/other-kinds.test.ts', on: ofOneServer, because: mutexesOnly },
+  { file: 'test/contract/quorum.test.ts', on: ['quorum'], because: severalServers },
+  { file: 'test/contract/quorum-away.test.ts', on: ['quorum'], because: severalServers },
+  { file: 'test/contract/quorum-errors.test.ts', on: ['quorum'], because: severalServers },
   {
     file: 'test/contract/single-source.test.ts',
     on: ['standalone'],
@@ -41,7 +57,7 @@ export const notRepeated: readonly Exception[] = [
     file: 'test/contract/server-states.test.ts',
     on: single,
     because:
-      'It makes its server a replica of nobody, or keeps it from answering for seconds. The nodes of a cluster cannot be ' +
+      'It makes its servers replicas of nobody, or keeps them from answering for seconds. The nodes of a cluster cannot be ' +
       'told so, and sentinels would act on it; what they do then has tests of its own in test/topology/faults.',
   },
 ]
@@ -56,4 +72,5 @@ export const withIoredis5: Readonly<Record<string, readonly string[]>> = {
   sentinel: ['connection-source', 'lock', 'outage'].map(file => `test/contract/${file}.test.ts`),
   tls: ['test/contract/connection-source.test.ts', 'test/contract/outage.test.ts'],
   acl: ['test/contract/connection-source.test.ts', 'test/contract/server-refusals.test.ts'],
+  quorum: ['connection-source', 'outage', 'quorum'].map(file => `test/contract/${file}.test.ts`),
 }

@@ -6,8 +6,10 @@ import { acl } from '../kit/topologies/acl.ts'
 import { cluster } from '../kit/topologies/cluster.ts'
 import { peersOf } from '../kit/topologies/cluster-nodes.ts'
 import { topologies } from '../kit/topologies/index.ts'
+import { quorum } from '../kit/topologies/quorum.ts'
+import type { QuorumServer } from '../kit/topologies/quorum-server.ts'
 import { sentinel } from '../kit/topologies/sentinel.ts'
-import { asUser, instanceOf } from '../kit/topologies/source.ts'
+import { asUser, instanceOf, partsOf } from '../kit/topologies/source.ts'
 import type { Servers, Topology, Way } from '../kit/topologies/topology.ts'
 
 async function started(topology: Topology): Promise<Servers> {
@@ -25,12 +27,12 @@ function connected<T extends Redis | Cluster>(redis: T): T {
 
 /** The one server that this way leads to. */
 function serverAt(way: Way): Redis {
-  return connected(instanceOf(way, { enableReadyCheck: false })) as Redis
+  return connected(instanceOf(partsOf(way)[0]!, { enableReadyCheck: false })) as Redis
 }
 
 test('a cluster has three masters with all slots, and a replica of each', async () => {
   const { client, data } = await started(cluster)
-  const redis = connected(instanceOf(client))
+  const redis = connected(instanceOf(partsOf(client)[0]!))
   const nodes = async () => peersOf(await redis.cluster('NODES'))
   const masters = (await nodes()).filter(peer => peer.master)
   expect(masters.map(({ size }) => size).reduce((sum, size) => sum + size)).toBe(16_384)
@@ -66,6 +68,33 @@ test('a server with users lets nobody in without a password, and its lock client
   expect([said('keys'), said('channels')]).toEqual(['~lock:*', '&lock:*'])
   expect(said('commands')).toMatch(/^-@all \+/)
   expect(said('commands')).not.toMatch(/\+@/)
+})
+
+test('a quorum has three masters that persist every write and know nothing of each other', async () => {
+  const { client, data } = await started(quorum)
+  expect(data).toHaveLength(3)
+  const all = partsOf(client).map(serverAt)
+  const said = await Promise.all(all.map(redis => redis.info()))
+  const field = (name: string) => said.map(text => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(text)?.[1])
+  expect(new Set(field('run_id')).size).toBe(3)
+  expect(field('role')).toEqual(['master', 'master', 'master'])
+  expect(field('connected_slaves')).toEqual(['0', '0', '0'])
+  expect(field('aof_enabled')).toEqual(['1', '1', '1'])
+  const told = (name: string) => Promise.all(all.map(async redis => ((await redis.config('GET', name)) as string[])[1]))
+  expect(await told('appendfsync')).toEqual(['always', 'always', 'always'])
+  expect(new Set(await told('dir')).size).toBe(3)
+})
+
+test('a server of a quorum begins again with what it had written, or without anything', async () => {
+  const { client, data } = await started(quorum)
+  const [server] = data as QuorumServer[]
+  const redis = connected(new Redis(server!.url, { retryStrategy: () => 20, maxRetriesPerRequest: null }))
+  expect(partsOf(client)[0]).toEqual({ kind: 'url', url: server!.url })
+  await redis.set('k', 'v')
+  await server!.resume()
+  expect(await redis.get('k')).toBe('v')
+  await server!.restart()
+  expect(await redis.get('k')).toBeNull()
 })
 
 test.each(topologies)('$name ends with all its servers', async topology => {

@@ -1,6 +1,7 @@
 /** All topologies that the contract is tested over. */
 import { acl } from './acl.ts'
 import { cluster } from './cluster.ts'
+import { quorum } from './quorum.ts'
 import { sentinel } from './sentinel.ts'
 import { standalone } from './standalone.ts'
 import { tls } from './tls.ts'
@@ -8,7 +9,7 @@ import type { Topology } from './topology.ts'
 
 export { standalone }
 
-export const topologies: readonly Topology[] = [standalone, cluster, sentinel, tls, acl]
+export const topologies: readonly Topology[] = [standalone, cluster, sentinel, tls, acl, quorum]
 
 export function topologyOf(name: string): Topology {
   const found = topologies.find(topology => topology.name === name)

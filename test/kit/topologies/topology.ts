@@ -12,7 +12,10 @@ export type InstanceOptions = Omit<RedisOptions, 'replyMapping'>
  * A way to the servers, as plain data: it goes from the process that started them to those that run the tests and their
  * children. A master behind sentinels is a 'server', whose options name the sentinels.
  */
-export type Way =
+export type Way = PlainWay | { readonly kind: 'quorum'; readonly parts: readonly PlainWay[] }
+
+/** One that leads to one server, one set of sentinels or one cluster. */
+export type PlainWay =
   | { readonly kind: 'url'; readonly url: string }
   | { readonly kind: 'server'; readonly options: InstanceOptions }
   | {

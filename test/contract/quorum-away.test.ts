@@ -1,0 +1,229 @@
+/** A quorum goes on while a minority of its servers is away, with or without what they had; and without a majority it does not. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { LockConnectionError, LockLostError } from '../../src/index.ts'
+import { aborted, collect, promptly, rejection, settles, within } from '../kit/outcomes.ts'
+import { park } from '../kit/parking.ts'
+import { forgetful, QuorumScene, quorumScene } from '../kit/quorum-scene.ts'
+import { freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
+import { expectIncreasing } from '../kit/witness.ts'
+
+const sizes = [3, 5]
+/** All tests share them, and each leaves them whole. */
+const scenes = new Map<number, QuorumScene>()
+beforeAll(async () => {
+  await Promise.all(sizes.map(async servers => scenes.set(servers, await QuorumScene.start({ servers }))))
+})
+afterEach(async () => {
+  for (const scene of scenes.values()) await scene.mend()
+})
+afterAll(async () => {
+  for (const scene of scenes.values()) await scene.stop()
+})
+
+describe.each(sizes)('a minority of %i servers is killed', size => {
+  function place() {
+    const scene = scenes.get(size)!
+    return { scene, cripple: () => Promise.all(scene.minority.map(i => scene.kill(i))) }
+  }
+
+  test('every call goes on: of clients that were there before, and of one that is made then', async () => {
+    const { scene, cripple } = place()
+    const [one, two] = scene.clients(2)
+    await Promise.all([one!.isLocked('any'), two!.isLocked('any')])
+    await cripple()
+    const other = scene.client()
+    const key = freshKey()
+    const lease = await promptly(one!.lock(key))
+    expect(await promptly(two!.tryLock(key))).toBeNull()
+    expect(await promptly(other.tryLock(key))).toBeNull()
+    const states = [await promptly(other.inspect(key)), ...(await promptly(collect(two!.list(key))))]
+    for (const state of states) expect(state).toMatchObject({ key, holds: 1, fencingToken: lease.fencingToken })
+    expect(states).toHaveLength(2)
+    await promptly(lease.renew(60_000))
+    expect(lease.remaining()).toBeGreaterThan(40_000)
+    expect(await promptly(lease.release())).toBe(true)
+    expect(await promptly(two!.isLocked(key))).toBe(false)
+    const taken = await promptly(two!.lock(key))
+    expect(await promptly(other.forceRelease(key))).toBe(true)
+    await within(2_000, aborted(taken.signal))
+    await promptly(Promise.all([one!, two!, other].map(locks => locks.close())))
+    await scene.nothingLeft(key)
+  })
+
+  test('I4: waiters that were there before are granted by messages, fair and unfair', async () => {
+    const { scene, cripple } = place()
+    const [holder, fair, unfair] = scene.clients(3)
+    const [a, b] = [freshKey('a'), freshKey('b')]
+    const leases = [await holder!.lock(a), await holder!.lock(b)]
+    const queued = await park(fair!, a, { fair: true })
+    const parked = await park(unfair!, b)
+    await cripple()
+    await promptly(Promise.all(leases.map(lease => lease.release())))
+    expect((await promptly(queued.lease)).via).toBe('handoff')
+    expect((await promptly(parked.lease)).via).toBe('wakeup')
+  })
+
+  test('I1, I8: a hold that was there before is renewed, for several leases, and goes on excluding', async () => {
+    const { scene, cripple } = place()
+    const [locks, other] = [scene.client({ lease: 900 }), scene.client()]
+    const lease = await locks.lock(freshKey())
+    await cripple()
+    for (let i = 0; i < 5; i++) {
+      await sleep(500)
+      expect(lease.held).toBe(true)
+      expect(await other.tryLock(lease.key)).toBeNull()
+    }
+    expect(await lease.release()).toBe(true)
+  })
+
+  test('I1: what comes back empty is given what it has lost, and until then changes nothing', async () => {
+    const { scene, cripple } = place()
+    const [locks, other] = [scene.client({ lease: 2_000 }), scene.client()]
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    const queued = await park(other, key, { fair: true })
+    await cripple()
+    for (const i of scene.minority) await scene.restartEmpty(i)
+    expect(await scene.client().tryLock(key)).toBeNull()
+    // By a renewal each third of the lease.
+    await scene.heldEverywhere(key, lease.id, 10_000)
+    expect(lease.held).toBe(true)
+    await lease.release()
+    expect((await promptly(queued.lease)).fencingToken).toBeGreaterThan(lease.fencingToken)
+  })
+})
+
+describe('a server cannot be reached for a while, and keeps what it has', () => {
+  test('I7: what was released meanwhile ends there, too, long before its lease', async () => {
+    const scene = scenes.get(3)!
+    const [locks, other] = scene.clients(2)
+    const key = freshKey()
+    const lease = await locks!.lock(key, { lease: 120_000 })
+    const queued = await park(other!, key, { fair: true })
+    await scene.heldEverywhere(key, lease.id)
+    scene.away(0)
+    await promptly(lease.release())
+    await (await promptly(queued.lease)).release()
+    scene.back(0)
+    await scene.nothingLeft(key, 10_000)
+  })
+
+  test('I7: one who gave up waiting meanwhile does not stand in its queue any more', async () => {
+    const scene = scenes.get(3)!
+    const [holder, waiter] = scene.clients(2)
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    const stop = new AbortController()
+    const queued = await park(waiter!, key, { fair: true, signal: stop.signal })
+    await scene.queuedEverywhere(key, 1)
+    scene.away(2)
+    stop.abort('enough')
+    await expect(queued.lease).rejects.toBe('enough')
+    scene.back(2)
+    await scene.queuedEverywhere(key, 0)
+    expect(await lease.release()).toBe(true)
+  })
+
+  test('I2: tokens rise whichever majority grants: each round two others of five are away', async () => {
+    const scene = scenes.get(5)!
+    const all = scene.clients(2)
+    const key = freshKey()
+    const tokens: number[] = []
+    for (let round = 0; round < 10; round++) {
+      const absent = [round % 5, (round + 2) % 5]
+      for (const i of absent) scene.away(i)
+      const lease = await all[round % 2]!.lock(key, { timeout: 10_000 })
+      tokens.push(lease.fencingToken)
+      expect(await lease.release()).toBe(true)
+      for (const i of absent) scene.back(i)
+    }
+    expect(tokens).toHaveLength(10)
+    expectIncreasing(tokens)
+  })
+})
+
+describe('a majority is away', () => {
+  test('I6, I8: holders are told at their deadline, calls reject after outageTimeout, and nobody else is granted', async () => {
+    const scene = scenes.get(3)!
+    const [holder, other] = [scene.client({ lease: 1_500 }), scene.client({ outageTimeout: 700 })]
+    const key = freshKey()
+    const lease = await holder.lock(key)
+    const losses: unknown[] = []
+    holder.on('lost', ({ error }) => losses.push(error))
+    await other.isLocked(key)
+    for (const i of [0, 1]) scene.away(i)
+    const call = rejection(other.lock(key), LockConnectionError)
+    await within(1_500 + 500, aborted(lease.signal))
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError)
+    expect(losses).toEqual([lease.signal.reason])
+    await promptly(call)
+    await promptly(rejection(other.tryLock(key), LockConnectionError))
+  })
+
+  test('I4, I6: a call waits for its return, and is granted then', async () => {
+    const scene = scenes.get(3)!
+    const locks = scene.client()
+    await locks.isLocked('any')
+    for (const i of [1, 2]) scene.away(i)
+    const calls = [locks.lock(freshKey()), locks.lock(freshKey(), { fair: true })]
+    expect(await settles(Promise.race(calls), 500)).toBe(false)
+    scene.back(1)
+    for (const call of calls) expect((await within(10_000, call)).held).toBe(true)
+  })
+})
+
+describe('a server that comes back empty', () => {
+  /** Of calls and client alike: the longest that any of them asks for. */
+  const lease = 3_000
+
+  test('does not count for a majority until it has been up for longer than the longest lease', async () => {
+    const scene = await quorumScene({ args: forgetful })
+    await eventually(async () => (await scene.uptime(0)) * 1_000 > lease + 1_000, 15_000)
+    const [one, two] = [scene.client({ lease, outageTimeout: 20_000 }), scene.client({ lease })]
+    const key = freshKey()
+    const held = await promptly(one.lock(key))
+    await scene.heldEverywhere(key, held.id)
+    // It alone has forgotten the hold. One that is away, and has not, is then what a majority is short of.
+    const begun = performance.now()
+    await scene.restartEmpty(2)
+    scene.away(0)
+    await rejection(two.tryLock(freshKey()), LockConnectionError)
+    const next = await one.lock(freshKey(), { timeout: 15_000 })
+    expect(performance.now() - begun).toBeGreaterThan(lease)
+    expect(next.held).toBe(true)
+    expect(await scene.uptime(2)).toBeGreaterThanOrEqual(lease / 1_000)
+  }, 40_000)
+
+  test('I1: two that come back empty one after the other do not make a second holder', async () => {
+    const scene = await quorumScene({ args: forgetful })
+    await eventually(async () => (await scene.uptime(0)) * 1_000 > lease + 1_000, 15_000)
+    const { locks, links } = await scene.linked({ lease })
+    const other = scene.client({ lease })
+    const key = freshKey()
+    const held = await promptly(locks.lock(key, { lease }))
+    // Its client is cut off, so nobody gives them back what they lose.
+    for (const link of links) {
+      link.refuse()
+      link.cut()
+    }
+    for (const i of [0, 1]) await scene.restartEmpty(i)
+    const attempts: unknown[] = []
+    while (held.held) {
+      const attempt = await other.tryLock(key).catch(() => null)
+      if (attempt?.held && held.held) attempts.push(attempt)
+      await sleep(50)
+    }
+    expect(attempts).toEqual([])
+    expect((await within(15_000, other.lock(key))).fencingToken).toBeGreaterThan(held.fencingToken)
+  }, 40_000)
+
+  test('counts at once where it says that it persists every write', async () => {
+    const scene = scenes.get(3)!
+    const locks = scene.client({ lease: 120_000 })
+    await locks.isLocked('any')
+    await scene.kill(0)
+    await scene.restartEmpty(1)
+    expect((await within(10_000, locks.lock(freshKey()))).held).toBe(true)
+  })
+})

@@ -1,0 +1,254 @@
+/** What a quorum refuses, before anything is sent; and what it says where it has no majority. */
+import { inspect } from 'node:util'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import {
+  type ClientOptions,
+  LockArgumentError,
+  LockClient,
+  LockConnectionError,
+  LockTimeoutError,
+} from '../../src/index.ts'
+import { collect, everyCall, PROMPT, promptly, rejection } from '../kit/outcomes.ts'
+import { QuorumScene } from '../kit/quorum-scene.ts'
+import { freshKey } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
+
+type Source = ConstructorParameters<typeof LockClient>[0]
+
+/** So many addresses at which nobody listens. */
+const nowhere = (count: number) => Array.from({ length: count }, (_, i) => `redis://127.0.0.1:${i + 1}`)
+
+const sizes = [3, 5]
+const scenes = new Map<number, QuorumScene>()
+beforeAll(async () => {
+  await Promise.all(sizes.map(async servers => scenes.set(servers, await QuorumScene.start({ servers }))))
+})
+afterEach(async () => {
+  for (const scene of scenes.values()) await scene.mend()
+})
+afterAll(async () => {
+  for (const scene of scenes.values()) await scene.stop()
+})
+
+/** Any of these makes a client; it is closed after the test. */
+function made(source: Source, options: ClientOptions = {}): LockClient {
+  const locks = new LockClient(source, options)
+  onTestFinished(() => locks.close())
+  return locks
+}
+
+function refused(source: unknown, options: ClientOptions = {}): LockArgumentError {
+  try {
+    made(source as Source, options)
+  } catch (error) {
+    expect(error).toBeInstanceOf(LockArgumentError)
+    expect(error).toMatchObject({ name: 'LockArgumentError', code: 'ERR_LOCK_ARGUMENT' })
+    return error as LockArgumentError
+  }
+  throw new Error(`made of ${inspect(source)}`)
+}
+
+describe('an array that is no quorum is refused by the constructor', () => {
+  test.each([0, 1, 2, 4, 6, 8, 9])('of %i servers', count => {
+    const error = refused(nowhere(count))
+    expect(error.option).toBe('redis')
+    expect(error.accepted).toMatch(/3, 5 or 7/)
+    expect(error.message).toContain(error.accepted)
+  })
+
+  test.each([
+    ['the same URL', ['redis://127.0.0.1:1', 'redis://127.0.0.1:2', 'redis://127.0.0.1:1']],
+    ['two databases of it', ['redis://127.0.0.1:1/0', 'redis://127.0.0.1:1/5', 'redis://127.0.0.1:2']],
+    ['a URL and options', ['redis://127.0.0.1:1', { host: '127.0.0.1', port: 1 }, 'redis://127.0.0.1:2']],
+    ['two users of it', ['redis://a:b@127.0.0.1:1', 'redis://c:d@127.0.0.1:1', 'redis://127.0.0.1:2']],
+    ['the default port, written and not', ['redis://localhost', 'redis://localhost:6379', 'redis://127.0.0.1:2']],
+  ])('that has the same server twice: %s', (_, source) => {
+    expect(refused(source).option).toBe('redis')
+  })
+
+  test('that has the same instance twice, or two of one server', () => {
+    const [one, two, other] = [1, 1, 2].map(port => new Redis({ port, lazyConnect: true })) as [Redis, Redis, Redis]
+    for (const source of [
+      [one, other, one],
+      [one, two, other],
+    ])
+      expect(refused(source).option).toBe('redis')
+  })
+
+  test.each([undefined, null, 5, 'no URL', ['redis://127.0.0.1:1'], new Map()])(
+    'with a part that is none: %s',
+    part => {
+      const [one, two] = nowhere(2)
+      expect(refused([one, part, two]).option).toBe('redis')
+    },
+  )
+
+  test('and says nothing that may be secret', () => {
+    const secret = ['redis://user:hunter2@127.0.0.1:1', { host: '127.0.0.1', port: 2, password: 'hunter2' }]
+    for (const source of [secret, [...secret, 'http://user:hunter2@127.0.0.1:3'], [...secret, secret[1]]]) {
+      expect(inspect(refused(source), { depth: 9 })).not.toContain('hunter2')
+    }
+  })
+})
+
+test.each([3, 5, 7])('%i servers are a quorum, of whatever each of them is made', async count => {
+  const parts: Source[] = nowhere(count)
+  const instance = new Redis({ port: 101, lazyConnect: true })
+  const mixed = [{ host: '127.0.0.1', port: 100 }, instance, createClient({ url: 'redis://127.0.0.1:102' })]
+  for (const source of [parts, [...mixed, ...parts.slice(3)]]) await made(source as Source).close()
+  expect(instance.status).toBe('wait')
+})
+
+describe('what a quorum does not have is refused before anything is sent', () => {
+  test('replicas', () => {
+    expect(refused(nowhere(3), { replicas: { min: 1, timeout: 100 } }).option).toBe('replicas')
+  })
+
+  test('semaphores and read-write locks, also as parts of several', async () => {
+    const scene = scenes.get(3)!
+    const [locks, single] = [scene.client(), scene.at(0)]
+    await locks.isLocked('any')
+    // What a client asks the servers at its start comes behind its first call.
+    await sleep(500)
+    const before = await scene.admin().calls()
+    const calls: (() => unknown)[] = [
+      () => locks.semaphore('k', 2).lock(),
+      () => locks.semaphore('k', 1).tryLock(),
+      () => locks.semaphore('k', 1).inspect(),
+      () => locks.readWrite('k').read.lock(),
+      () => locks.readWrite('k').write.using(() => {}),
+      () => locks.readWrite('k').inspect(),
+      () => locks.all(['k', locks.semaphore('k', 1)]).lock(),
+      () => locks.all(['k', single.semaphore('k', 1)]).lock(),
+    ]
+    for (const call of calls) {
+      const error = await promptly(rejection(Promise.resolve().then(call), LockArgumentError))
+      expect(error.code).toBe('ERR_LOCK_ARGUMENT')
+    }
+    const sent = Object.keys(await scene.admin().calls(before))
+    expect(sent.filter(name => /^(eval|evalsha|script|s?publish|z\w+)$/.test(name))).toEqual([])
+  })
+
+  test('bad keys and options, as by any client', async () => {
+    const locks = made(nowhere(3))
+    await promptly(rejection(locks.lock(''), LockArgumentError))
+    await promptly(rejection(locks.lock('k', { lease: 0 }), LockArgumentError))
+    expect(() => locks.mutex('')).toThrow(LockArgumentError)
+    expect(refused(nowhere(3), { lease: -1 }).option).toBe('lease')
+  })
+})
+
+describe.each([
+  { size: 3, absent: [0, 2], said: '1 of 3 answered' },
+  { size: 5, absent: [0, 2, 4], said: '2 of 5 answered' },
+  { size: 5, absent: [0, 1, 2, 3, 4], said: '0 of 5 answered' },
+])('LockConnectionError of $size servers, $absent being away', ({ size, absent, said }) => {
+  function expectSaid(error: LockConnectionError, key?: string): void {
+    expect(error.message).toContain(said)
+    expect(error).toMatchObject({ name: 'LockConnectionError', code: 'ERR_LOCK_CONNECTION', key })
+    expect(error.cause).toBeInstanceOf(AggregateError)
+    const { errors } = error.cause as AggregateError
+    // Each server that did not answer has a reason of its own, and one that did has none.
+    expect(errors).toHaveLength(absent.length)
+    for (const reason of errors) expect(reason).toBeInstanceOf(Error)
+    expect(new Set(errors).size).toBe(absent.length)
+  }
+
+  test('says how many answered, and of each other why not: every call, after outageTimeout', async () => {
+    const scene = scenes.get(size)!
+    const locks = scene.client({ outageTimeout: 800 })
+    await locks.isLocked('any')
+    for (const i of absent) scene.away(i)
+    const key = freshKey()
+    const calls = [locks.lock(key), locks.lock(key, { fair: true }), locks.using(key, () => 'ran')]
+    const begin = performance.now()
+    const looks = [locks.inspect(key), locks.isLocked(key), locks.forceRelease(key)]
+    const all: Promise<unknown>[] = [...calls, ...looks]
+    const errors = await promptly(Promise.all(all.map(call => rejection(call, LockConnectionError))))
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(780)
+    for (const error of errors) expectSaid(error, key)
+    await promptly(rejection(collect(locks.list()), LockConnectionError))
+  })
+
+  test('of a single attempt: soon, long before outageTimeout', async () => {
+    const scene = scenes.get(size)!
+    const locks = scene.client()
+    await locks.isLocked('any')
+    for (const i of absent) scene.away(i)
+    const key = freshKey()
+    for (const attempt of [locks.tryLock(key), locks.lock(key, { timeout: 0 }), locks.tryLock(key, { timeout: 300 })]) {
+      expectSaid(await promptly(rejection(attempt, LockConnectionError)), key)
+    }
+    const late = await promptly(rejection(locks.lock(key, { timeout: 300 }), LockTimeoutError))
+    expect(late.cause).toBeInstanceOf(Error)
+  })
+
+  test('I7: and leaves no vote behind on the servers that answer', async () => {
+    const scene = scenes.get(size)!
+    const locks = scene.client({ outageTimeout: 500 })
+    await locks.isLocked('any')
+    for (const i of absent) scene.away(i)
+    const key = freshKey()
+    await promptly(rejection(locks.lock(key), LockConnectionError))
+    await promptly(rejection(locks.tryLock(key), LockConnectionError))
+    await scene.nothingLeft(key)
+  })
+})
+
+describe('servers that refuse', () => {
+  const full = (scene: QuorumScene, i: number, bytes: number) =>
+    scene.redis(i).config('SET', 'maxmemory', String(bytes))
+
+  afterEach(async () => {
+    for (const i of [0, 1, 2]) await full(scenes.get(3)!, i, 0)
+  })
+
+  test('a minority of them changes nothing', async () => {
+    const scene = scenes.get(3)!
+    const locks = scene.client()
+    await full(scene, 1, 1)
+    const lease = await promptly(locks.lock(freshKey()))
+    expect(await promptly(lease.release())).toBe(true)
+  })
+
+  test('a majority: its own words are among the reasons, and nothing is left half done', async () => {
+    const scene = scenes.get(3)!
+    const locks = scene.client()
+    const key = freshKey()
+    await locks.isLocked(key)
+    for (const i of [0, 1]) await full(scene, i, 1)
+    for (const call of [locks.lock(key), locks.lock(key, { fair: true }), locks.tryLock(key)]) {
+      const error = await promptly(rejection(call as Promise<unknown>, LockConnectionError))
+      expect(error.key).toBe(key)
+      expect(error.cause).toBeInstanceOf(AggregateError)
+      const words = (error.cause as AggregateError).errors.map(each => (each as Error).message)
+      expect(words.filter(said => /^OOM /.test(said))).toHaveLength(2)
+    }
+    await scene.nothingLeft(key)
+    for (const i of [0, 1]) await full(scene, i, 0)
+    expect((await promptly(locks.lock(key))).held).toBe(true)
+  })
+
+  test('a key of one server that is something else is left alone, and the lock works', async () => {
+    const scene = scenes.get(3)!
+    const locks = scene.client()
+    const key = freshKey()
+    await scene.redis(0).set(`lock:{${key}}`, 'mine')
+    const lease = await promptly(locks.lock(key))
+    expect(await scene.client().tryLock(key)).toBeNull()
+    expect(await lease.release()).toBe(true)
+    expect(await scene.redis(0).get(`lock:{${key}}`)).toBe('mine')
+  })
+})
+
+test('I6: close settles everything with no server there, and at once', async () => {
+  const locks = made(nowhere(5))
+  const calls = everyCall(locks, freshKey()).map(call => call.catch(() => {}))
+  const begin = performance.now()
+  await locks.close()
+  await Promise.all(calls)
+  expect(performance.now() - begin).toBeLessThan(PROMPT)
+  await eventually(() => locks.stats().waiting === 0)
+})

@@ -1,0 +1,295 @@
+/**
+ * Servers of a quorum, each behind a proxy, and everything that may happen to one of them. Where servers are containers, they
+ * cannot be frozen, cannot resume with their data, and have no clock of their own: the contract uses none of these.
+ *
+ *   client ──(its own links, if it wants them: single frames)──> proxy i ──> server i
+ *   at(i), redis(i): past the proxy ────────────────────────────────────────────┘
+ */
+import { rm } from 'node:fs/promises'
+import { Redis } from 'ioredis'
+import { expect, onTestFinished } from 'vitest'
+import { findServerSource } from '../../local-redis/index.ts'
+import { type ClientOptions, LockClient } from '../../src/index.ts'
+import { ADMIN, Admin, keysWith } from './admin.ts'
+import { FaultProxy } from './fault-proxy.ts'
+import { type FrameProxy, frameProxy } from './proxies.ts'
+import { client } from './redis.ts'
+import { SteppedClock } from './stepped-clock.ts'
+import { lastingFolder } from './temp.ts'
+import { eventually } from './time.ts'
+import { persistsEveryWrite, type QuorumServer, startQuorumServer } from './topologies/quorum-server.ts'
+
+export interface SceneOptions {
+  /** How many servers: 3, 5 or 7; default: 3. */
+  readonly servers?: number
+  /** Of each server; default: it persists every write, and so counts at once. */
+  readonly args?: readonly string[]
+  /** Whether each server has a time of day of its own. Needs gcc. */
+  readonly stepped?: boolean
+}
+
+/** Nothing that a server does to be remembered: it counts once it has been up for longer than any lease. */
+export const forgetful = ['--appendonly', 'no'] as const
+
+/** One of the servers, and what is around it. */
+interface Member {
+  readonly server: QuorumServer
+  readonly proxy: FaultProxy
+  readonly clock: SteppedClock | undefined
+  /** Past the proxy; connects again by itself. */
+  readonly redis: Redis
+  readonly looking: LockClient
+  state: 'running' | 'frozen' | 'dead'
+}
+
+/** Servers that are stopped after the test. */
+export async function quorumScene(options: SceneOptions = {}): Promise<QuorumScene> {
+  const scene = await QuorumScene.start(options)
+  onTestFinished(() => scene.stop())
+  return scene
+}
+
+export class QuorumScene {
+  readonly #members: Member[] = []
+  readonly #folders: string[] = []
+
+  /** For several tests: whoever starts it also stops it. */
+  static async start({ servers = 3, args = persistsEveryWrite, stepped = false }: SceneOptions = {}) {
+    const scene = new QuorumScene()
+    try {
+      await findServerSource()
+      // Clocks are handed on by the environment of this process: such servers start one after another.
+      if (stepped) for (let i = 0; i < servers; i++) await scene.#launch(args, true)
+      else await Promise.all(Array.from({ length: servers }, () => scene.#launch(args, false)))
+      return scene
+    } catch (error) {
+      await scene.stop()
+      throw error
+    }
+  }
+
+  get size(): number {
+    return this.#members.length
+  }
+
+  get majority(): number {
+    return Math.floor(this.size / 2) + 1
+  }
+
+  /** The numbers of the servers that a quorum can do without: the last ones. */
+  get minority(): number[] {
+    return Array.from({ length: this.size - this.majority }, (_, i) => this.majority + i)
+  }
+
+  /** What a lock client is made from. */
+  get source(): string[] {
+    return this.#members.map(({ proxy }) => proxy.url)
+  }
+
+  /** A client of the quorum, closed after the test. */
+  client(options: ClientOptions = {}): LockClient {
+    return client(options, this.source)
+  }
+
+  clients(count: number): LockClient[] {
+    return Array.from({ length: count }, () => this.client())
+  }
+
+  /** A client whose frames to and from each server can be treated one by one, without a change for the other clients. */
+  async linked(options: ClientOptions = {}): Promise<{ locks: LockClient; links: FrameProxy[] }> {
+    const links = await Promise.all(this.source.map(frameProxy))
+    return {
+      locks: client(
+        options,
+        links.map(({ url }) => url),
+      ),
+      links,
+    }
+  }
+
+  /** A client of this server alone: what it says is what this server has. */
+  at(i: number): LockClient {
+    return this.#member(i).looking
+  }
+
+  redis(i: number): Redis {
+    return this.#member(i).redis
+  }
+
+  /** As a crash of its machine; connections are cut. */
+  async kill(i: number): Promise<void> {
+    const member = this.#member(i)
+    member.state = 'dead'
+    await member.server.kill()
+  }
+
+  /** Begins again without anything that it had, whether it has died before or not. */
+  async restartEmpty(i: number): Promise<void> {
+    const member = this.#member(i)
+    await member.server.restart()
+    member.state = 'running'
+  }
+
+  /** Begins again with what it has written. */
+  async resume(i: number): Promise<void> {
+    const member = this.#member(i)
+    await member.server.resume()
+    member.state = 'running'
+  }
+
+  /** Stands still as a machine that hangs: its connections stay open. */
+  freeze(i: number): void {
+    this.#signal(i, 'SIGSTOP')
+    this.#member(i).state = 'frozen'
+  }
+
+  thaw(i: number): void {
+    this.#signal(i, 'SIGCONT')
+    this.#member(i).state = 'running'
+  }
+
+  /** Cannot be reached: whoever tries is refused. It keeps what it has. */
+  away(i: number): void {
+    const { proxy } = this.#member(i)
+    proxy.refuse()
+    proxy.cut()
+  }
+
+  back(i: number): void {
+    this.#member(i).proxy.accept()
+  }
+
+  /** Nothing gets through any more, in one direction (up: to the server) or both. All of it arrives on `heal`, as TCP has it. */
+  partition(i: number, direction: 'up' | 'down' | 'both' = 'both'): void {
+    const { proxy } = this.#member(i)
+    for (const each of ['up', 'down'] as const) if (direction === each || direction === 'both') proxy.hold(each)
+  }
+
+  /** What goes in this direction is lost: connections are half-open, until `heal` cuts them. */
+  lose(i: number, direction: 'up' | 'down'): void {
+    this.#member(i).proxy.swallow(direction)
+  }
+
+  /** Everything takes this much longer, each way. */
+  delay(i: number, ms: number): void {
+    this.#member(i).proxy.delay(ms)
+  }
+
+  /** Ends `partition` and `delay`. */
+  heal(i: number): void {
+    this.#member(i).proxy.heal()
+  }
+
+  /** Ends `lose`: a connection that has lost something is of no use any more. */
+  healAnew(i: number): void {
+    const { proxy } = this.#member(i)
+    proxy.cut()
+    proxy.heal()
+  }
+
+  /** Sets this server's time of day to the true one plus so many ms, at once. */
+  async step(i: number, ms: number): Promise<void> {
+    const { clock, redis } = this.#member(i)
+    if (!clock) throw new Error('these servers have no clocks of their own: ask for `stepped`')
+    clock.set(ms)
+    const [seconds] = await redis.time()
+    expect(Math.abs(Number(seconds) * 1_000 - clock.now())).toBeLessThan(5_000)
+  }
+
+  /** Whole seconds since this server began, as it says itself. */
+  async uptime(i: number): Promise<number> {
+    return Number(/uptime_in_seconds:(\d+)/.exec(await this.redis(i).info('server'))?.[1])
+  }
+
+  /** The id of the hold that each server has, if it has one; of those that do not run, undefined. */
+  holders(key: string): Promise<(string | undefined)[]> {
+    const idOf = async ({ state, looking }: Member) =>
+      state === 'running' ? (await looking.inspect(key)).holders[0]?.id : undefined
+    return Promise.all(this.#members.map(idOf))
+  }
+
+  /** Resolves when all servers that run have this hold: by the majority's replies its caller has it already. */
+  async heldEverywhere(key: string, id: string, limit?: number): Promise<void> {
+    const running = this.#members.map(({ state }) => (state === 'running' ? id : undefined))
+    await eventually(async () => {
+      const holders = await this.holders(key)
+      return running.every((wanted, i) => holders[i] === wanted)
+    }, limit)
+  }
+
+  /** Resolves when the fair queue has so many waiters on each server that runs. */
+  async queuedEverywhere(key: string, waiters: number): Promise<void> {
+    const running = this.#members.filter(({ state }) => state === 'running')
+    await eventually(async () => {
+      const states = await Promise.all(running.map(({ looking }) => looking.inspect(key)))
+      return states.every(state => state.waiters.length === waiters)
+    })
+  }
+
+  /** Fails unless the lock is soon free on every server that runs, with nobody queued. Clocks expire by themselves. */
+  async nothingLeft(key: string, limit?: number): Promise<void> {
+    for (const { state, redis, looking } of this.#members) {
+      if (state !== 'running') continue
+      await eventually(async () => {
+        const { locked, holds, waiters } = await looking.inspect(key)
+        return !locked && holds === 0 && waiters.length === 0
+      }, limit)
+      await eventually(async () => (await keysWith(redis, `{${key}}:queue`)).length === 0, limit)
+      for (const name of await keysWith(redis, key)) expect(await redis.pttl(name), name).not.toBe(-1)
+    }
+  }
+
+  /** Of the servers that run. */
+  admin(): Admin {
+    return new Admin(...this.#members.filter(({ state }) => state === 'running').map(({ redis }) => redis))
+  }
+
+  /** All servers run, can be reached, and have the true time. What was dead before is empty. */
+  async mend(): Promise<void> {
+    for (const [i, { state, proxy, clock }] of this.#members.entries()) {
+      if (state === 'frozen') this.thaw(i)
+      if (state === 'dead') await this.restartEmpty(i)
+      clock?.set(0)
+      proxy.accept()
+      proxy.heal()
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#members.map(({ looking }) => looking.close()))
+    for (const { redis } of this.#members) redis.disconnect()
+    await Promise.all(this.#members.map(({ server, proxy }) => Promise.all([server.stop(), proxy.close()])))
+    for (const { clock } of this.#members) clock?.close()
+    for (const folder of this.#folders) await rm(folder, { recursive: true, force: true })
+  }
+
+  async #launch(args: readonly string[], stepped: boolean): Promise<void> {
+    const clock = stepped ? await this.#newClock() : undefined
+    const server = await startQuorumServer(args, launch => (clock ? clock.under(launch) : launch()))
+    const proxy = await FaultProxy.open(server.url)
+    const own = { host: '127.0.0.1', port: server.port, connectionName: ADMIN }
+    const redis = new Redis({ ...own, enableReadyCheck: false, retryStrategy: () => 20, maxRetriesPerRequest: null })
+    redis.on('error', () => {})
+    const looking = new LockClient(own, { outageTimeout: 2_000 })
+    this.#members.push({ server, proxy, clock, redis, looking, state: 'running' })
+  }
+
+  async #newClock(): Promise<SteppedClock> {
+    const folder = await lastingFolder()
+    this.#folders.push(folder)
+    return SteppedClock.make(folder)
+  }
+
+  #member(i: number): Member {
+    const member = this.#members[i]
+    if (!member) throw new Error(`there are ${this.size} servers, and none is number ${i}`)
+    return member
+  }
+
+  /** Only to a process that was started here. */
+  #signal(i: number, name: NodeJS.Signals): void {
+    const { pid } = this.#member(i).server
+    if (pid === undefined) throw new Error('this server is no process of this machine')
+    process.kill(pid, name)
+  }
+}
