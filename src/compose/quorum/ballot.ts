@@ -30,6 +30,8 @@ export class Seat {
   position = 0
   /** Requests that are not answered. */
   asked = 0
+  /** It has been granted the claim with another token than was known here. */
+  anew = false
   /** Another token than that of its vote is being written. */
   agreeing = false
   /** Something may be left of it. */

@@ -7,7 +7,7 @@
  */
 import type { Clock } from '../../clock.ts'
 import type { Prolonging, Renewed } from '../../kind.ts'
-import type { Ballot } from './ballot.ts'
+import type { Ballot, Seat } from './ballot.ts'
 import type { Ballots } from './ballots.ts'
 import { noMajority } from './member.ts'
 import { Round } from './round.ts'
@@ -45,8 +45,7 @@ export class Renewals {
       )
     }
     const errors = await round.over
-    const lost = questions.filter(({ ballot }) => ballot?.granted && this.#ballots.votes(ballot).length < majority)
-    await Promise.all(lost.map(({ ballot }) => this.#rejoin(ballot as Ballot, true)))
+    await Promise.all(questions.map(({ ballot }) => ballot && this.#settle(ballot)))
     if (!questions.every(decided)) throw noMajority(errors)
     return questions.map(({ ballot }) => {
       if (!ballot?.granted) return undefined
@@ -55,7 +54,7 @@ export class Renewals {
         this.#ballots.end(ballot).catch(() => {})
         return undefined
       }
-      this.#rejoin(ballot, false)
+      this.#join(ballot)
       return until
     })
   }
@@ -75,25 +74,33 @@ export class Renewals {
       if (typeof until === 'number') {
         question.prolonged += 1
         this.#ballots.voted(ballot, server, { ...seat.vote, deadline: until }, Math.max(ms, until - this.#clock.now()))
-      } else if (seat.votedAt < sent) seat.vote = undefined
+      } else if (seat.votedAt < sent) {
+        seat.anew = until === 'anew'
+        seat.vote = undefined
+      }
     }
   }
 
-  /** Asks the servers that miss the hold. `needed`: resolves when a majority has it, or all that are there have answered. */
-  async #rejoin(ballot: Ballot, needed: boolean): Promise<void> {
-    const { places, majority } = this.#ballots
-    const token = ballot.granted?.token ?? 0
-    const missing = places.flatMap(({ member }, i) => {
-      const seat = ballot.seats[i]!
-      return seat.vote || seat.asked > 0 || seat.clearing || !member.up ? [] : [i]
-    })
-    if (missing.length === 0) return
-    const round = new Round(missing.length, needed ? missing.length : 0, this.#clock)
-    for (const [k, i] of missing.entries()) {
-      this.#ballots.ask(ballot, i, 'same', token, () => {
-        round.answered(k, this.#ballots.votes(ballot).length >= majority)
-      })
+  /** Servers that have the claim with another token than is known here have it all the same, and are told the right one. */
+  async #settle(ballot: Ballot): Promise<void> {
+    const anew = ballot.seats.flatMap((seat, i) => (seat.anew ? [i] : []))
+    const token = ballot.granted?.token
+    if (token === undefined || anew.length === 0) return
+    await Promise.all(
+      anew.map(i => {
+        ;(ballot.seats[i] as Seat).anew = false
+        return new Promise<void>(resolve => this.#ballots.ask(ballot, i, 'raise', token, () => resolve()))
+      }),
+    )
+  }
+
+  /** Asks the servers that miss the hold to join it. */
+  #join(ballot: Ballot): void {
+    const token = ballot.granted?.token
+    for (const [i, { member }] of this.#ballots.places.entries()) {
+      const seat = ballot.seats[i] as Seat
+      if (token === undefined || seat.vote || seat.asked > 0 || seat.clearing || !member.up) continue
+      this.#ballots.ask(ballot, i, 'same', token)
     }
-    if (needed) await round.over
   }
 }
