@@ -237,6 +237,19 @@ test('I4, I5, I8: forceRelease ends the hold on every server, tells its holder, 
   expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
 })
 
+test('I8: forceRelease of a lock that nobody waits for: its holder is told, and does not take it back', async () => {
+  const [holder, other] = scene.clients(2)
+  for (let round = 0; round < 10; round++) {
+    const key = freshKey()
+    const lease = await holder!.lock(key)
+    await sleep(20 * (round % 3))
+    expect(await other!.forceRelease(key)).toBe(true)
+    await eventually(() => lease.signal.aborted, 2_000)
+    expect(await other!.forceRelease(key)).toBe(false)
+    await scene.nothingLeft(key)
+  }
+})
+
 test('I7: close leaves nothing on any server: no hold, no place in a queue, no connection, no channel', async () => {
   const admin = scene.admin()
   const ids = async () => (await admin.connections()).map(line => line.split(' ', 1)[0])

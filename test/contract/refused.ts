@@ -45,9 +45,17 @@ export function reasonsOf({ cause }: LockConnectionError): NodeJS.ErrnoException
     expect(cause).toBeInstanceOf(Error)
     return [cause as NodeJS.ErrnoException]
   }
+  const reasons = reasonsOfServers(cause)
+  expect(reasons.length).toBeGreaterThan(parts / 2)
+  return reasons
+}
+
+/** What the servers or their sockets said, of a quorum that had no majority. */
+export function reasonsOfServers(cause: unknown): NodeJS.ErrnoException[] {
   expect(cause).toBeInstanceOf(AggregateError)
-  const { errors } = cause as AggregateError
-  expect(errors.length).toBeGreaterThan(parts / 2)
-  expect(errors.every(each => each instanceof Error)).toBe(true)
-  return errors
+  return (cause as AggregateError).errors.map((each: LockConnectionError) => {
+    expect(each).toBeInstanceOf(LockConnectionError)
+    expect(each.message).toMatch(/^server \d of \d: ./)
+    return each.cause as NodeJS.ErrnoException
+  })
 }

@@ -19,6 +19,9 @@ const aboveConnections =
   'It is about what the client does with its options, its timers and answers, whichever connection these came over; it waits most of ' +
   'its time. How connections are made, lost and refused, all topologies have in other files, renewal and options on the way.'
 
+const recordedOnce =
+  'Callers of a client hand a lock of one server on among themselves. On a quorum each such step would have to be recorded by a ' +
+  'majority first, so there is none.'
 const severalServers =
   'It starts several servers of its own, and is about what they say together; so it is the same wherever it is run.'
 
@@ -36,6 +39,8 @@ export const notRepeated: readonly Exception[] = [
   { file: 'test/contract/semaphore.test.ts', on: ofOneServer, because: mutexesOnly },
   { file: 'test/contract/read-write.test.ts', on: ofOneServer, because: mutexesOnly },
   { file: 'test/contract/other-kinds.test.ts', on: ofOneServer, because: mutexesOnly },
+  { file: 'test/contract/local-handoff.test.ts', on: ofOneServer, because: recordedOnce },
+  { file: 'test/contract/local-handoff-lease.test.ts', on: ofOneServer, because: recordedOnce },
   { file: 'test/contract/quorum.test.ts', on: ['quorum'], because: severalServers },
   { file: 'test/contract/quorum-away.test.ts', on: ['quorum'], because: severalServers },
   { file: 'test/contract/quorum-errors.test.ts', on: ['quorum'], because: severalServers },
