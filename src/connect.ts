@@ -17,10 +17,7 @@ export function connect(
   told: WaysListener,
 ): Ways {
   if (!isSeveral(redis)) return Server.at(redis, settings, clock, told)
-  if (!SIZES.includes(redis.length))
-    throw new LockArgumentError('redis', redis, 'an array of 3, 5 or 7 independent servers')
-  const same = redis.find((source, i) => redis.indexOf(source) !== i)
-  if (same !== undefined) throw new LockArgumentError('redis', redis, 'an array of different servers')
+  if (!SIZES.includes(redis.length)) throw new LockArgumentError('redis', redis.length, '3, 5 or 7 independent servers')
   if (settings.replicas) {
     throw new LockArgumentError(
       'replicas',

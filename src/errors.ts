@@ -202,6 +202,12 @@ export function outOfReach(error: Error, what = 'Redis is out of reach'): LockCo
   return error instanceof LockConnectionError ? error : new LockConnectionError(what, error)
 }
 
+/** Whether a server has said no, or enough of a quorum have: whoever asks again is told the same. */
+export function isRefusal({ cause }: LockConnectionError): boolean {
+  if (cause instanceof AggregateError) return cause.errors.some(isRefusal)
+  return cause instanceof Error && cause.name === 'ReplyError'
+}
+
 /** An error of the connection as the caller of a lock sees it: it says which lock it was about, and has the stack of the call. */
 export function named(key: string, error: unknown): unknown {
   return error instanceof LockConnectionError || error instanceof LockClosedError ? error.of(key) : error

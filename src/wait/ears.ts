@@ -1,5 +1,6 @@
 /** The channels that a client hears for the waiters of each lock: subscribed when the first needs one, dropped with the last. */
 import type { Clock } from '../clock.ts'
+import { isRefusal } from '../errors.ts'
 import type { Channel } from '../kind.ts'
 
 /** The channels of a key, as far as waiting needs them. Each `hear` is matched by one `drop`. */
@@ -61,7 +62,7 @@ export class Ears {
       const timer = this.#clock.after(limit, resolve)
       hearing
         .catch(error => {
-          if (error.cause === undefined || error.cause.name === 'ReplyError') reject(error)
+          if (error.cause === undefined || isRefusal(error)) reject(error)
         })
         .then(() => {
           timer.cancel()

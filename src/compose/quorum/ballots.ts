@@ -16,6 +16,7 @@ import { type Clock, surelyUntil } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
 import type { Claim, Granted, HoldName, Queued, Refused, Tended, Via, VoteMode } from '../../kind.ts'
 import { Ballot, type Seat, untilMajority } from './ballot.ts'
+import type { Member } from './member.ts'
 import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
@@ -37,6 +38,7 @@ export interface BallotsListener {
 
 export class Ballots {
   readonly places: readonly Place[]
+  readonly members: readonly Member[]
   readonly majority: number
   readonly #clock: Clock
   readonly #waiterTtl: number
@@ -50,6 +52,7 @@ export class Ballots {
 
   constructor(places: readonly Place[], clock: Clock, waiterTtl: number, listener: BallotsListener) {
     this.places = places
+    this.members = places.map(({ member }) => member)
     this.majority = Math.floor(places.length / 2) + 1
     this.#clock = clock
     this.#waiterTtl = waiterTtl
@@ -301,21 +304,25 @@ export class Ballots {
     }
   }
 
-  /** That of its owner's hold, which it shares; else the largest, above which every later grant of any majority is. */
-  #tokenOf({ claim }: Ballot, votes: readonly Granted[]): number {
+  /** That of its owner's other holds, which it shares; else the largest, above which every later grant of any majority is. */
+  #tokenOf(ballot: Ballot, votes: readonly Granted[]): number {
+    const { id, key, owner } = ballot.claim
     const tokens = votes.map(({ token }) => token)
-    if (!votes.some(({ via }) => via === 'reentry')) return Math.max(...tokens)
-    for (const { claim: other, granted } of this.#all.values()) {
-      if (granted && other.key === claim.key && other.owner === claim.owner) return granted.token
+    if (owner === id) return Math.max(...tokens)
+    for (const other of this.#all.values()) {
+      const token = other.granted?.token ?? other.token
+      if (other !== ballot && token !== undefined && other.claim.key === key && other.claim.owner === owner)
+        return token
     }
-    const most = tokens.find(token => tokens.filter(other => other === token).length >= this.majority)
+    const most = tokens.find(token => tokens.filter(same => same === token).length >= this.majority)
     return most ?? Math.max(...tokens)
   }
 
   #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
     const seat = ballot.seats[server] as Seat
     if (answer instanceof Error) {
-      // What has become of it is not known.
+      // What has become of it is not known; nor of a vote whose token was to be another.
+      if (mode === 'raise' || mode === 'same') seat.vote = undefined
       if (seat.clearing) seat.again ||= seat.left
       else if (ballot.over) this.clear(ballot, server)
     } else if (answer?.granted) {
@@ -347,7 +354,7 @@ export class Ballots {
     const few = () => waits() && this.votes(ballot).length < this.majority
     this.#clock.after(pause, async () => {
       if (few()) {
-        const round = new Round(ballot.seats.length, this.majority, this.#clock)
+        const round = new Round(this.members, this.majority, this.#clock)
         for (const i of ballot.seats.keys()) {
           this.#look(ballot, i).then(
             () => round.answered(i, !few()),

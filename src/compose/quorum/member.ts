@@ -52,12 +52,17 @@ export class Member {
   }
 }
 
+/** One that has not answered is away, or somebody has it wait. */
+export function reasonOf({ problem }: Member): Error {
+  return problem ?? new Error('it has not answered')
+}
+
 /** Why no majority has answered: with the reason of each server that has not. Undefined ones have. */
 export function noMajority(reasons: readonly (Error | undefined)[]): LockConnectionError | LockClosedError {
   const { length } = reasons
   if (reasons.some(reason => reason instanceof LockClosedError)) return new LockClosedError()
   const errors = reasons.flatMap((error, i) =>
-    error ? [new LockConnectionError(`server ${i + 1} of ${length}: ${error.message}`, causeOf(error))] : [],
+    error ? [new LockConnectionError(`server ${i + 1} of ${length}`, causeOf(error))] : [],
   )
   const answered = `${length - errors.length} of ${length} answered`
   return new LockConnectionError('no majority of the servers', new AggregateError(errors, answered))

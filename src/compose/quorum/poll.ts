@@ -13,8 +13,8 @@ import type { Clock, Timer } from '../../clock.ts'
 import type { Granted, Refused, VoteMode } from '../../kind.ts'
 import type { Ballot } from './ballot.ts'
 import type { Answer, Ballots } from './ballots.ts'
-import { noMajority } from './member.ts'
-import { OTHERS } from './round.ts'
+import { type Member, noMajority, reasonOf } from './member.ts'
+import { graceAfter } from './round.ts'
 
 export interface Outcome {
   readonly answer: Granted | Refused
@@ -36,9 +36,9 @@ export class Poll {
   #timer: Timer | undefined
   /** Those that have not answered are not waited for. */
   #late = false
-  /** Those whose votes do not count yet are not waited for. */
-  #patient = true
-  #limit: Timer | undefined
+  /** For so many ms after the beginning, votes may not count yet. */
+  #patience = 0
+  #counting: Timer | undefined
   #done = false
 
   /** `patience`: for how many ms votes may not count yet. */
@@ -77,14 +77,8 @@ export class Poll {
   }
 
   #start(floor: number, patience: number): void {
-    const { places } = this.#ballots
-    if (places.some(({ member }) => !member.mayCount)) {
-      this.#limit = this.#clock.after(patience, () => {
-        this.#patient = false
-        this.#judge()
-      })
-    }
-    for (const i of places.keys()) this.#ask(i, floor)
+    this.#patience = patience
+    for (const i of this.#ballots.places.keys()) this.#ask(i, floor)
   }
 
   #ask(server: number, floor: number): void {
@@ -112,7 +106,7 @@ export class Poll {
       if (seat?.vote) {
         if (seat.agreeing) agreeing += member.up && !this.#late ? 1 : 0
         else if (seat.counted) voted += 1
-        else if (member.standing.counts === undefined || this.#patient) open += 1
+        else if (this.#awaits(member)) open += 1
         else failed += 1
       } else if (!this.#answered[i]) open += member.up && !this.#late ? 1 : 0
       else if (answer instanceof Error) failed += 1
@@ -122,10 +116,25 @@ export class Poll {
     if (voted >= majority) return this.#askLapsed()
     open += agreeing
     const answered = voted + agreeing + refused
-    if (places.length - failed < majority) return this.#fail()
+    if (places.length - failed < majority) {
+      const settled = this.#late || places.every((_, i) => this.#answered[i])
+      return settled ? this.#fail() : this.#waitForOthers()
+    }
     if (answered < majority) return
     if (voted + open >= majority) return this.#waitForOthers()
     this.#end(() => this.#resolve({ answer: this.#refusal(), split: voted > 0 }))
+  }
+
+  /** Whether a vote that does not count yet is waited for: looks again when it may. */
+  #awaits({ standing }: Member): boolean {
+    const left = this.#begun + this.#patience - this.#clock.now()
+    if (left <= 0) return false
+    const wait = Math.max(1, Math.min(left, Number.isFinite(standing.wait) ? standing.wait : left))
+    this.#counting ??= this.#clock.after(wait, () => {
+      this.#counting = undefined
+      this.#judge()
+    })
+    return true
   }
 
   #askLapsed(): void {
@@ -138,8 +147,7 @@ export class Poll {
   }
 
   #waitForOthers(): void {
-    const pause = OTHERS.least + OTHERS.times * (this.#clock.now() - this.#begun)
-    this.#timer ??= this.#clock.after(pause, () => {
+    this.#timer ??= this.#clock.after(graceAfter(this.#begun, this.#clock.now()), () => {
       this.#late = true
       this.#judge()
     })
@@ -147,10 +155,11 @@ export class Poll {
 
   #fail(): void {
     const { places } = this.#ballots
-    const reasons = this.#answers.map((answer, i) => {
-      const { member } = places[i]!
+    const reasons = places.map(({ member }, i) => {
+      const answer = this.#answers[i]
       if (answer instanceof Error) return answer
-      return this.#answered[i] && (this.#ballot.seats[i]?.counted ?? true) ? undefined : member.problem
+      const seat = this.#ballot.seats[i]
+      return this.#answered[i] && !(seat?.vote && !seat.counted) ? undefined : reasonOf(member)
     })
     this.#end(() => this.#reject(noMajority(reasons)))
   }
@@ -166,7 +175,7 @@ export class Poll {
   #end(settle: () => void): void {
     this.#done = true
     this.#timer?.cancel()
-    this.#limit?.cancel()
+    this.#counting?.cancel()
     this.#ballot.polls -= 1
     this.#unwatch()
     settle()

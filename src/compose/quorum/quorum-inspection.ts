@@ -1,17 +1,20 @@
 /** What a majority of the servers says of a lock: a holder or a waiter that fewer have is none yet, or not any more. */
+import type { Clock } from '../../clock.ts'
 import type { Inspection } from '../../kind.ts'
 import type { HolderState, LockState, WaiterState } from '../../kinds/state.ts'
 import { untilMajority } from './ballot.ts'
-import { noMajority } from './member.ts'
 import type { Place } from './place.ts'
+import { Round } from './round.ts'
 
 export class QuorumInspection implements Inspection<LockState> {
   readonly #places: readonly Place[]
   readonly #majority: number
+  readonly #clock: Clock
 
-  constructor(places: readonly Place[], majority: number) {
+  constructor(places: readonly Place[], majority: number, clock: Clock) {
     this.#places = places
     this.#majority = majority
+    this.#clock = clock
   }
 
   async inspect(key: string): Promise<LockState> {
@@ -38,31 +41,21 @@ export class QuorumInspection implements Inspection<LockState> {
     return taken > 0 && taken + this.#places.length - answers.length >= this.#majority
   }
 
-  /** The answers of all servers that are there, as soon as a majority has answered and nobody else is expected to. */
+  /** The answers of a majority, and of all others that are there. */
   async #ask<T>(ask: (place: Place) => Promise<T>): Promise<T[]> {
     const answers: T[] = []
-    const errors: (Error | undefined)[] = this.#places.map(() => undefined)
-    await new Promise<void>((resolve, reject) => {
-      let open = this.#places.length
-      for (const [i, place] of this.#places.entries()) {
-        const judge = () => {
-          open -= 1
-          const failed = errors.filter(error => error !== undefined).length
-          // Of those that are away, nobody knows when they come.
-          const away = this.#places.filter(({ member }) => !member.up).length
-          if (this.#places.length - failed < this.#majority) reject(noMajority(errors))
-          else if (answers.length >= this.#majority && open <= away) resolve()
-        }
-        const failed = (error: Error) => {
-          errors[i] = error
-          judge()
-        }
-        ask(place).then(answer => {
+    const members = this.#places.map(({ member }) => member)
+    const round = new Round(members, this.#majority, this.#clock)
+    for (const [i, place] of this.#places.entries()) {
+      ask(place).then(
+        answer => {
           answers.push(answer)
-          judge()
-        }, failed)
-      }
-    })
+          round.answered(i, answers.length >= members.filter(({ up }) => up).length)
+        },
+        error => round.failed(i, error),
+      )
+    }
+    await round.over
     return answers
   }
 

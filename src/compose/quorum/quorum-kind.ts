@@ -52,7 +52,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     this.#clock = clock
     this.#patience = patience
     this.#renewals = new Renewals(ballots, clock)
-    this.inspection = new QuorumInspection(ballots.places, ballots.majority)
+    this.inspection = new QuorumInspection(ballots.places, ballots.majority, clock)
   }
 
   async attempt(claim: Claim): Promise<Granted | Refused> {

@@ -7,7 +7,7 @@
  *                          └─▶ Server ──▶ Redis 3                   └─▶ Mutex of server 3
  */
 import type { Clock } from '../../clock.ts'
-import { LockArgumentError, LockError } from '../../errors.ts'
+import { LockArgumentError, LockConnectionError, LockError } from '../../errors.ts'
 import type { Channel, KindDefinition, Names, ScriptSet } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Settings } from '../../options.ts'
@@ -21,10 +21,11 @@ import type { Channels } from '../../wait/ears.ts'
 import type { Made, Ways, WaysListener } from '../../ways.ts'
 import { Ballots } from './ballots.ts'
 import { Floor } from './floor.ts'
-import { Member, noMajority } from './member.ts'
+import { Member, noMajority, reasonOf } from './member.ts'
 import { Openings } from './openings.ts'
 import type { Place } from './place.ts'
 import { QuorumKind } from './quorum-kind.ts'
+import { Round } from './round.ts'
 import { Standing } from './standing.ts'
 
 export class Quorum implements Ways {
@@ -57,9 +58,8 @@ export class Quorum implements Ways {
       return new Member(i, server, new Standing(now, () => this.#longest))
     })
     const addresses = this.#members.flatMap(({ address }) => address ?? [])
-    if (new Set(addresses).size < addresses.length) {
-      throw new LockArgumentError('redis', sources, 'an array of servers at different addresses')
-    }
+    const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
+    if (twice !== undefined) throw new LockArgumentError('redis', `${twice}, twice`, 'servers at different addresses')
   }
 
   get inboxPerLock(): boolean {
@@ -124,7 +124,7 @@ export class Quorum implements Ways {
       hears,
       hear: (key, channel) => {
         const hearing = each.map(channels => channels.hear(key, channel) ?? Promise.resolve())
-        return hears(key, channel) ? undefined : (this.#ballots as Ballots).most(hearing)
+        return hears(key, channel) ? undefined : this.#heard(hearing)
       },
       drop: (key, channel) => {
         for (const channels of each) channels.drop(key, channel)
@@ -134,27 +134,42 @@ export class Quorum implements Ways {
 
   async *list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined> {
     const seen = new Set<string>()
-    const errors: (Error | undefined)[] = this.#members.map(() => undefined)
-    for (const [i, { server, up, problem }] of this.#members.entries()) {
-      errors[i] = up ? undefined : problem
-      if (!up) continue
+    const errors: (Error | undefined)[] = this.#members.map(reasonOf)
+    const listed = () => this.#members.length - errors.filter(error => error !== undefined).length
+    // Those that are there come first; the others are waited for only where these are too few.
+    const byPresence = [...this.#members].sort((a, b) => Number(b.up) - Number(a.up))
+    for (const { index, server } of byPresence) {
+      if (!server.up && listed() >= this.#majority) continue
       try {
-        const own = kinds.map(keys => this.#keysOf(i) ?? keys)
+        const own = kinds.map(keys => this.#keysOf(index) ?? keys)
         for await (const page of server.list(own, pattern)) {
           const found = page.filter(([kind, key]) => !seen.has(`${kind} ${key}`))
           for (const [kind, key] of found) seen.add(`${kind} ${key}`)
           yield found
         }
+        errors[index] = undefined
       } catch (error) {
-        errors[i] = error as Error
+        if (!(error instanceof LockConnectionError)) throw error
+        errors[index] = error
       }
     }
-    if (errors.filter(error => error !== undefined).length > this.#members.length - this.#majority)
-      throw noMajority(errors)
+    if (listed() < this.#majority) throw noMajority(errors)
   }
 
   need(kinds: readonly Calling[]): void {
     for (const { server } of this.#members) server.need(kinds)
+  }
+
+  /** Resolves when a majority is heard. */
+  async #heard(hearing: readonly Promise<void>[]): Promise<void> {
+    const round = new Round(this.#members, this.#majority, this.#clock)
+    for (const [i, each] of hearing.entries()) {
+      each.then(
+        () => round.answered(i, true),
+        error => round.failed(i, error),
+      )
+    }
+    await round.over
   }
 
   /** Each server is looked at when it is connected. */

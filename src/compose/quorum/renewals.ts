@@ -29,7 +29,7 @@ export class Renewals {
 
   /** Rejects where too few servers answer to say what has become of each. */
   async renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
-    const { places, majority } = this.#ballots
+    const { places, members, majority } = this.#ballots
     const questions: Question[] = asked.map(each => ({
       ...each,
       ballot: this.#ballots.get(each.hold.id),
@@ -37,7 +37,7 @@ export class Renewals {
     }))
     const decided = ({ ballot, prolonged }: Question) =>
       !ballot?.granted || prolonged >= majority || this.#ballots.votes(ballot).length < majority
-    const round = new Round(places.length, majority, this.#clock)
+    const round = new Round(members, majority, this.#clock)
     for (const i of places.keys()) {
       this.#ask(i, questions).then(
         () => round.answered(i, questions.every(decided)),

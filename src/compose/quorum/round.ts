@@ -1,33 +1,38 @@
 /**
  * One question to all servers: over as soon as the answers decide it; or a few times as long after the answer of a majority as that took,
- * whoever is still missing; or when so many have failed that no majority can answer.
+ * whoever is still missing. Where so many have failed that no majority can answer, the others are waited for as long: each server has a
+ * reason of its own, and most have it at the same moment.
  */
 import type { Clock, Timer } from '../../clock.ts'
-import { noMajority } from './member.ts'
+import { type Member, noMajority, reasonOf } from './member.ts'
 
-/** How long others are waited for once a majority has answered: so many times as long as that took, and at least so many ms. */
-export const OTHERS = { times: 3, least: 10 }
+/** How long others are waited for: so many times as long as it took until then, and at least so many ms. */
+const OTHERS = { times: 3, least: 10 }
+
+/** For how long others are waited for from now on, in ms. */
+export function graceAfter(begun: number, now: number): number {
+  return OTHERS.least + OTHERS.times * (now - begun)
+}
 
 export class Round {
   /** With the error of each server that has failed. */
   readonly over: Promise<readonly (Error | undefined)[]>
-  readonly #errors: (Error | undefined)[]
-  readonly #servers: number
+  readonly #members: readonly Member[]
   readonly #majority: number
   readonly #clock: Clock
   readonly #begun: number
+  /** Undefined: it has not answered. */
+  readonly #outcomes: (Error | 'answered' | undefined)[]
   #resolve!: (errors: readonly (Error | undefined)[]) => void
   #reject!: (error: Error) => void
-  #answered = 0
-  #failed = 0
   #timer: Timer | undefined
 
-  constructor(servers: number, majority: number, clock: Clock) {
-    this.#servers = servers
+  constructor(members: readonly Member[], majority: number, clock: Clock) {
+    this.#members = members
     this.#majority = majority
     this.#clock = clock
     this.#begun = clock.now()
-    this.#errors = new Array(servers).fill(undefined)
+    this.#outcomes = members.map(() => undefined)
     this.over = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
@@ -35,29 +40,38 @@ export class Round {
     this.over.catch(() => {})
   }
 
-  answered(_server: number, decided: boolean): void {
-    this.#answered += 1
-    this.#judge(decided)
+  /** `decided`: nothing that others say can make a difference. */
+  answered(server: number, decided: boolean): void {
+    this.#outcomes[server] = 'answered'
+    if (this.#count('answered') < this.#majority) return
+    if (decided) this.#end()
+    else this.#waitForOthers()
   }
 
   failed(server: number, error: Error): void {
-    this.#errors[server] = error
-    this.#failed += 1
-    if (this.#servers - this.#failed < this.#majority) {
-      this.#timer?.cancel()
-      this.#reject(noMajority(this.#errors))
-    } else this.#judge(false)
+    this.#outcomes[server] = error
+    const failed = this.#outcomes.filter(outcome => outcome instanceof Error).length
+    if (this.#count('answered') >= this.#majority || this.#members.length - failed < this.#majority)
+      this.#waitForOthers()
   }
 
-  #judge(decided: boolean): void {
-    if (this.#answered < this.#majority) return
-    if (decided || this.#answered + this.#failed === this.#servers) return this.#end()
-    const pause = OTHERS.least + OTHERS.times * (this.#clock.now() - this.#begun)
-    this.#timer ??= this.#clock.after(pause, () => this.#end())
+  #count(outcome: 'answered' | undefined): number {
+    return this.#outcomes.filter(each => each === outcome).length
+  }
+
+  #waitForOthers(): void {
+    if (this.#count(undefined) === 0) return this.#end()
+    this.#timer ??= this.#clock.after(graceAfter(this.#begun, this.#clock.now()), () => this.#end())
   }
 
   #end(): void {
     this.#timer?.cancel()
-    this.#resolve(this.#errors)
+    const errors = this.#outcomes.map(outcome => (outcome instanceof Error ? outcome : undefined))
+    if (this.#count('answered') >= this.#majority) return this.#resolve(errors)
+    this.#reject(noMajority(this.#outcomes.map((outcome, i) => missing(outcome, this.#members[i] as Member))))
   }
+}
+
+function missing(outcome: Error | 'answered' | undefined, member: Member): Error | undefined {
+  return outcome === 'answered' ? undefined : (outcome ?? reasonOf(member))
 }

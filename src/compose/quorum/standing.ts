@@ -25,6 +25,7 @@ export class Standing {
   readonly #now: () => number
   readonly #longest: () => number
   #account: Account | undefined
+  #looks = 0
   /** Why it is not known. */
   #error: Error | undefined
 
@@ -56,20 +57,24 @@ export class Standing {
 
   /** The connection is gone: what comes next may have been started anew. */
   forget(): void {
+    this.#looks += 1
     this.#account = this.#error = undefined
   }
 
   /** Resolves when it has said, or refused to. */
   async look(connection: Connection): Promise<void> {
     this.forget()
-    try {
-      const [account] = await Promise.all([
-        connection.run(redis => this.#ask('nodes' in redis ? redis.nodes('master') : [redis])),
-      ])
-      this.#account = account
-    } catch (error) {
-      this.#error = error as Error
-    }
+    const look = this.#looks
+    const [account, error] = await connection
+      .run(redis => this.#ask('nodes' in redis ? redis.nodes('master') : [redis]))
+      .then(
+        said => [said, undefined] as const,
+        refused => [undefined, refused as Error] as const,
+      )
+    // A later connection has been asked since.
+    if (look !== this.#looks) return
+    this.#account = account
+    this.#error = error
   }
 
   async #ask(masters: readonly Redis[]): Promise<Account> {

@@ -9,9 +9,9 @@ import { merged } from './poll.ts'
 import { Round } from './round.ts'
 
 export async function tendAll(ballots: Ballots, waiters: readonly Queued[], clock: Clock): Promise<Tended> {
-  const { places, majority } = ballots
+  const { places, members, majority } = ballots
   const answers: (Tended | undefined)[] = places.map(() => undefined)
-  const round = new Round(places.length, majority, clock)
+  const round = new Round(members, majority, clock)
   // One with too few votes may be about to get more.
   const settled = ({ claim }: Queued) => {
     const ballot = ballots.get(claim.id)
