@@ -1,4 +1,4 @@
-/** A client in a process of its own, which the test drives by messages (peer.ts). Arguments: URL, client options as JSON, kind of its locks. */
+/** A client in a process of its own, which the test drives by messages (peer.ts). Arguments: URLs, several for a quorum, client options as JSON, kind of its locks. */
 
 import type { ClientOptions, Lease, LockOptions } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
@@ -7,7 +7,9 @@ import { parkMany } from './parking.ts'
 import { eventually } from './time.ts'
 import { jump } from './time-of-day.ts'
 
-const [url = '', options = '{}', kind = 'mutex'] = process.argv.slice(2)
+const [urls = '', options = '{}', kind = 'mutex'] = process.argv.slice(2)
+
+const [first = '', one, ...others] = urls.split(' ')
 
 const tell = (message: object) => process.send?.(message)
 for (const event of ['unhandledRejection', 'uncaughtException']) {
@@ -16,7 +18,10 @@ for (const event of ['unhandledRejection', 'uncaughtException']) {
 
 const { kindClients } = await import('./kind-clients.ts')
 const { Memory, RecordedClient } = await import('../history/recorded.ts')
-const locks = new kindClients[kind as KindName](url, JSON.parse(options) as ClientOptions)
+const locks = new kindClients[kind as KindName](
+  one === undefined ? first : [first, one, ...others],
+  JSON.parse(options) as ClientOptions,
+)
 const memory = new Memory()
 const recorded = new RecordedClient('peer', locks, memory)
 const leases = new Map<string, Lease>()

@@ -7,20 +7,28 @@ import type { Deeds, Demand, Response } from './peer-program.ts'
 import { Child } from './process.ts'
 import { redisUrl } from './redis.ts'
 
+/** One URL, or those of a quorum. */
+type Addresses = string | readonly string[]
+
 export class Peer {
   readonly child: Child
   #asked = 0
 
-  private constructor(url: string, options: ClientOptions, kind: KindName) {
-    this.child = new Child(new URL('peer-program.ts', import.meta.url), [url, JSON.stringify(options), kind])
+  private constructor(source: Addresses, options: ClientOptions, kind: KindName) {
+    const urls = [source].flat().join(' ')
+    this.child = new Child(new URL('peer-program.ts', import.meta.url), [urls, JSON.stringify(options), kind])
     onTestFinished(() => {
       expect((this.child.messages as Response[]).filter(message => 'crash' in message)).toEqual([])
     })
   }
 
   /** Ready when this resolves. */
-  static async start(options: ClientOptions = {}, url = redisUrl(), kind: KindName = 'mutex'): Promise<Peer> {
-    const peer = new Peer(url, options, kind)
+  static async start(
+    options: ClientOptions = {},
+    source: Addresses = redisUrl(),
+    kind: KindName = 'mutex',
+  ): Promise<Peer> {
+    const peer = new Peer(source, options, kind)
     await peer.#answer(0)
     return peer
   }
