@@ -97,7 +97,7 @@ async function loop(): Promise<void> {
 async function drain(): Promise<void> {
   draining.abort()
   await Promise.all([...callers, looping])
-  process.send?.('drained')
+  if (process.connected) process.send?.('drained')
 }
 
 async function close(): Promise<void> {
