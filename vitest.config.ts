@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** They change what is there once in a process: globals, the environment, the registry of OpenTelemetry. */
 const untidy = ['test/docs/*.test.ts', 'test/contract/opentelemetry/*.test.ts']
-const faults = ['test/fault/*.test.ts']
+const faults = ['test/fault/{,quorum/}*.test.ts']
 const failovers = ['test/topology/faults/*.test.ts']
 const screens = ['test/program/{browser,terminal}/*.test.ts']
 

@@ -6,6 +6,7 @@ import { type Break, breaksIn, root } from './comments.ts'
 /** Folders of tests, and how the test runner is told to run them. */
 const guarded = {
   'test/fault': ['--project', 'faults'],
+  'test/fault/quorum': ['--project', 'faults'],
   'test/topology/faults': ['--project', 'failovers'],
 }
 

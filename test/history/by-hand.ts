@@ -19,6 +19,19 @@ export function found(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
   return check([...run, ...list.flat()]).violations.map(({ invariant }) => invariant)
 }
 
+/** The same of a history whose locks are over five servers. */
+export function foundOverFive(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
+  return check([...overFive(run), ...list.flat()]).violations.map(({ invariant }) => invariant)
+}
+
+/** As if the locks were over five servers, all of which have the time of day of the one. */
+export function overFive(events: readonly HistoryEvent[]): HistoryEvent[] {
+  return events.flatMap((event): HistoryEvent | HistoryEvent[] => {
+    if (event.kind === 'run') return { ...event, servers: 5 }
+    return event.kind === 'clock' ? [0, 1, 2, 3, 4].map(server => ({ ...event, server })) : event
+  })
+}
+
 /** A request that was granted: `issued` by the server, heard of a moment later. */
 export function granted(
   id: string,

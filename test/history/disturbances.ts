@@ -5,14 +5,13 @@
  * Each lasts a little longer than the fault itself. What was missed is made up for by the next heartbeats: after
  * `waiterTtl` each live waiter has had three of them, so a place in the queue that is seen later than that stands by
  * itself again. A disconnected client says when it is back, and asks at once; a heartbeat is enough for that.
+ *
+ * Where the locks are a quorum, a fault of some of its servers disturbs nobody by itself. A process is disturbed at the times at which so
+ * many servers are under a fault of their own, or under one of its way to them, that no majority is left to it. What its client says of
+ * its connections is no excuse there.
  */
 import type { EventOf, HistoryEvent } from './events.ts'
-import { lowerBound } from './lists.ts'
-
-export interface Span {
-  readonly from: number
-  readonly to: number
-}
+import { atLeast, covered, merged, overlaps, type Span } from './spans.ts'
 
 export class Disturbances {
   #ofAll: Span[] = []
@@ -20,12 +19,14 @@ export class Disturbances {
   readonly #ofKey = new Map<string, Span[]>()
   /** Of a process; of the orchestrator under undefined. */
   readonly #stalls = new Map<string | undefined, Span[]>()
+  readonly #quorum: QuorumFaults
 
-  constructor(events: readonly HistoryEvent[], { waiterTtl }: EventOf<'run'>) {
+  constructor(events: readonly HistoryEvent[], { waiterTtl, servers }: EventOf<'run'>) {
     const never = Number.POSITIVE_INFINITY
     const heartbeat = waiterTtl / 3
     const faults = new Map<number, EventOf<'fault'>>()
     const offline = new Map<string, number>()
+    this.#quorum = new QuorumFaults(servers ?? 0)
     for (const event of events) {
       if (event.kind === 'fault' && event.reach !== 'nothing') {
         if (event.phase === 'begin') faults.set(event.fault, event)
@@ -43,10 +44,12 @@ export class Disturbances {
         // The queues are lost too; where one lock is taken away, its queue stays.
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
       } else if (event.kind === 'died') this.#addTo(event.worker, event.t, never)
-      else if (event.kind === 'link' && !event.up) offline.set(event.worker, event.t)
-      else if (event.kind === 'link') {
-        this.#addTo(event.worker, offline.get(event.worker) ?? event.t, event.t + heartbeat)
-        offline.delete(event.worker)
+      else if (event.kind === 'link' && servers === undefined) {
+        if (!event.up) offline.set(event.worker, event.t)
+        else {
+          this.#addTo(event.worker, offline.get(event.worker) ?? event.t, event.t + heartbeat)
+          offline.delete(event.worker)
+        }
       }
     }
     for (const fault of faults.values()) this.#add(fault, fault.t, never)
@@ -58,8 +61,8 @@ export class Disturbances {
 
   /** Whether anything may have reached the waiters of this process for this lock in this time. */
   touch(worker: string, key: string, from: number, to: number): boolean {
-    const lists = [this.#ofAll, this.#ofWorker.get(worker) ?? [], this.#ofKey.get(key) ?? []]
-    return lists.some(spans => overlaps(spans, from, to))
+    const lists = [this.#ofAll, this.#ofWorker.get(worker), this.#ofKey.get(key), this.#quorum.withoutMajority(worker)]
+    return lists.some(spans => spans && overlaps(spans, from, to))
   }
 
   /** ms of this time in which the process, or the way from it to the server, surely stood still. */
@@ -73,9 +76,11 @@ export class Disturbances {
     else this.#stalls.set(worker, [span])
   }
 
-  #add({ reach, worker, key }: EventOf<'fault'>, from: number, to: number): void {
-    if (reach === 'key' && key !== undefined) append(this.#ofKey, key, { from, to })
-    else this.#addTo(reach === 'worker' ? worker : undefined, from, to)
+  #add({ reach, worker, key, servers }: EventOf<'fault'>, from: number, to: number): void {
+    const whose = reach === 'worker' ? worker : undefined
+    if (servers) this.#quorum.add(servers, whose, { from, to })
+    else if (reach === 'key' && key !== undefined) append(this.#ofKey, key, { from, to })
+    else this.#addTo(whose, from, to)
   }
 
   #addTo(worker: string | undefined, from: number, to: number): void {
@@ -84,33 +89,36 @@ export class Disturbances {
   }
 }
 
-function append(lists: Map<string, Span[]>, of: string, span: Span): void {
+/** Faults of single servers of a quorum, each for all processes or on the way of one. */
+class QuorumFaults {
+  readonly #servers: number
+  readonly #faults: { readonly server: number; readonly worker: string | undefined; readonly span: Span }[] = []
+  readonly #found = new Map<string, readonly Span[]>()
+
+  constructor(servers: number) {
+    this.#servers = servers
+  }
+
+  add(servers: readonly number[], worker: string | undefined, span: Span): void {
+    for (const server of servers) this.#faults.push({ server, worker, span })
+  }
+
+  /** When fewer than a majority of the servers were in reach of the process, and in order. */
+  withoutMajority(worker: string): readonly Span[] {
+    const found = this.#found.get(worker)
+    if (found) return found
+    const ofServer = new Map<number, Span[]>()
+    for (const fault of this.#faults) {
+      if ((fault.worker ?? worker) === worker) append(ofServer, fault.server, fault.span)
+    }
+    const spans = atLeast(Math.ceil(this.#servers / 2), ofServer.values())
+    this.#found.set(worker, spans)
+    return spans
+  }
+}
+
+function append<K>(lists: Map<K, Span[]>, of: K, span: Span): void {
   const list = lists.get(of)
   if (list) list.push(span)
   else lists.set(of, [span])
-}
-
-function merged(spans: readonly Span[]): Span[] {
-  const list: { from: number; to: number }[] = []
-  for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {
-    const last = list.at(-1)
-    if (last && from <= last.to) last.to = Math.max(last.to, to)
-    else list.push({ from, to })
-  }
-  return list
-}
-
-function overlaps(spans: readonly Span[], from: number, to: number): boolean {
-  const first = spans[lowerBound(spans, from, span => span.to)]
-  return first !== undefined && first.from <= to
-}
-
-function covered(spans: readonly Span[], from: number, to: number): number {
-  let sum = 0
-  for (let i = lowerBound(spans, from, span => span.to); i < spans.length; i++) {
-    const { from: begin, to: end } = spans[i] as Span
-    if (begin >= to) break
-    sum += Math.min(end, to) - Math.max(begin, from)
-  }
-  return sum
 }

@@ -20,10 +20,16 @@ export type Reach = 'worker' | 'key' | 'server' | 'nothing'
 export type Entry = [id: string, ticket: string, worker: string, owner: string]
 
 interface Kinds {
-  /** The terms of the run, in ms: what the checker's bounds are made of. */
-  run: { seed: number; waiterTtl: number; longestLease: number; outageTimeout: number }
-  /** The server's time of day at this moment: tokens are counted in it. It runs on from here until the next such event. */
-  clock: { wall: number }
+  /**
+   * The terms of the run, in ms: what the checker's bounds are made of. `servers`: how many servers the locks are a quorum of;
+   * absent: they have one server.
+   */
+  run: { seed: number; waiterTtl: number; longestLease: number; outageTimeout: number; servers?: number }
+  /**
+   * The server's time of day at this moment: tokens are counted in it. It runs on from here until the next such event. `server`: of a
+   * quorum, the number of the server.
+   */
+  clock: { wall: number; server?: number }
 
   started: { worker: string }
   /** Killed by the orchestrator. */
@@ -83,11 +89,23 @@ interface Kinds {
 
   /** The fair queue of a key as Redis had it: of a read-write lock that of its writers, and at the same instant that of its readers. */
   queue: { key: string; from: number; entries: Entry[]; readers?: Entry[] }
-  /** What Redis knew of the holds of a key (of a process; of all) was taken away from outside. */
-  taken: { key?: string; worker?: string; from: number; how: string }
+  /**
+   * What Redis knew of the holds of a key (of a process; of all) was taken away from outside. `closed`: nobody else may be granted the
+   * lock for that before the hold would have ended, so only its early loss is excused.
+   */
+  taken: { key?: string; worker?: string; from: number; how: string; closed?: true }
   /** A message is sent that tells a waiter of a grant which Redis has not made. */
   forged: { key: string; id: string; token: number }
-  fault: { fault: number; name: string; phase: 'begin' | 'end'; reach: Reach; worker?: string; key?: string }
+  /** `servers`: of a quorum, the numbers of the servers that it is about; absent: it is about all. */
+  fault: {
+    fault: number
+    name: string
+    phase: 'begin' | 'end'
+    reach: Reach
+    worker?: string
+    key?: string
+    servers?: readonly number[]
+  }
   /** From here until the next storm no fault is active. */
   calm: object
   storm: object

@@ -1,8 +1,10 @@
 /** The checker finds every mutation of every simulated history, and nothing in the histories themselves. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { overFive } from './by-hand.ts'
 import { check } from './check.ts'
 import * as mutations from './mutations.ts'
+import * as quorum from './mutations-quorum.ts'
 import * as shared from './mutations-shared.ts'
 import { calls, type LockKind, Simulated } from './simulated.ts'
 
@@ -68,6 +70,45 @@ describe.each(Object.entries(found) as [LockKind, Row[]][])('%s', (kind, own) =>
     fc.assert(
       fc.property(calls, list => {
         const events = mutate(Simulated.of(list, kind).events)
+        fc.pre(events !== undefined)
+        broken += 1
+        expect(check(events!).violations.map(violation => violation.invariant)).toContain(invariant)
+      }),
+    )
+    expect(broken).toBeGreaterThan(50)
+  })
+})
+
+/** Servers are harmed all the time, and never more than a minority at a time: none of it is an excuse. */
+describe('a mutex over a quorum', () => {
+  const overQuorum = (list: Parameters<typeof Simulated.of>[0]) =>
+    quorum.withMinoritiesAway(overFive(Simulated.of(list, 'mutex').events))
+
+  test('a history in which minorities are away is clean', () => {
+    fc.assert(
+      fc.property(calls, list => {
+        expect(check(overQuorum(list)).violations).toEqual([])
+      }),
+    )
+  })
+
+  test.each<Row>([
+    ...found.mutex.filter(([, , invariant]) => invariant !== 'turns'),
+    ...always,
+    ['an overlap after servers have come back empty', quorum.overlapWhereEmptied, 'I1'],
+    ['a token that is ahead of the clocks of all servers', quorum.aheadOfAll, 'I2'],
+    ['a hold that is lost before its time', quorum.lostEarly, 'I5'],
+    [
+      'a hold that is lost before its time, when the servers of another lock have forgotten it',
+      quorum.lostElsewhere,
+      'I5',
+    ],
+    ['a call that fails', quorum.failedCall, 'I6'],
+  ])('%s is found', (_, mutate, invariant) => {
+    let broken = 0
+    fc.assert(
+      fc.property(calls, list => {
+        const events = mutate(overQuorum(list))
         fc.pre(events !== undefined)
         broken += 1
         expect(check(events!).violations.map(violation => violation.invariant)).toContain(invariant)

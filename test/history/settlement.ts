@@ -117,7 +117,7 @@ export function checkNotice(history: History): Violation[] {
 export function checkOwnership(history: History): Violation[] {
   const violations: Violation[] = []
   for (const { grant, request, deadline, lost, forged } of history.holdById.values()) {
-    if (!lost || lost.t >= deadline - READING || forged || history.takings.cut(grant, request?.t) <= lost.t) continue
+    if (!lost || lost.t >= deadline - READING || forged || history.takings.told(grant, request?.t) <= lost.t) continue
     const text = `${grant.id} was lost ${Math.round(deadline - lost.t)} ms before its time, and nothing had taken it away`
     violations.push({ invariant: 'I5', key: grant.key, text, events: [grant, lost] })
   }

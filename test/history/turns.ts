@@ -16,6 +16,8 @@ export const WAIT = 1_000
 
 export function checkTurns(history: History): Violation[] {
   const violations: Violation[] = []
+  // Of several servers each lets in somebody else, and whoever gets a majority is left to chance.
+  if (history.terms.servers !== undefined) return violations
   const waiting = history.attempts.filter(
     ({ request, end }) =>
       request.mode === 'unfair' && request.wants === undefined && !request.part && end?.how !== 'failed',

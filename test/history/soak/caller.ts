@@ -17,6 +17,7 @@ import type { Wants } from '../wants.ts'
 import type { Witnesses } from '../witnesses.ts'
 import { type Choice, choose, chooseAgain, type Part } from './choices.ts'
 import { lockFor, optionsFor } from './lock-for.ts'
+import type { Terms, Times } from './terms.ts'
 
 /** An attempt of each lock that is asked for, in the history, and its end there. */
 interface Asked {
@@ -46,8 +47,8 @@ export class Caller {
   }
 
   /** One choice from its beginning to its end. Returns how long to pause after it, in ms. */
-  async once(random: Random, keys: readonly string[]): Promise<number> {
-    const choice = choose(random, keys)
+  async once(random: Random, terms: Terms): Promise<number> {
+    const choice = choose(random, terms)
     // A name of its own lets the checker find the call in a queue; without one its owner is the id that it gets.
     const named = choice.twice || choice.reenter || random.chance(choice.mode === 'fair' ? 0.8 : 0.3)
     const owner = named ? `${this.#worker}.${this.#recorded.attempts + 1}` : undefined
@@ -61,8 +62,8 @@ export class Caller {
   }
 
   /** For a caller that loops at one lock. False: it was not granted. */
-  async again(key: string): Promise<boolean> {
-    const choice = chooseAgain(key)
+  async again(key: string, times: Times): Promise<boolean> {
+    const choice = chooseAgain(key, times)
     const leases = await this.#attempt(choice, undefined)
     if (leases) await this.#section(leases, choice)
     return leases !== undefined

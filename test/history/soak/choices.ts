@@ -4,7 +4,7 @@ import type { Random } from '../../kit/random.ts'
 import type { Mode } from '../events.ts'
 import type { Wants } from '../wants.ts'
 import { usualWants } from './lock-for.ts'
-import { DEFAULT_LEASE, kindOf, LONGEST_LEASE, OUTAGE_TIMEOUT, sizeOf } from './terms.ts'
+import { kindOf, sizeOf, type Terms, type Times } from './terms.ts'
 
 /** A lock, and what is wanted of it; of a mutex all. */
 export interface Part {
@@ -42,7 +42,7 @@ const LOOPED_HOLD = 25
 /** Half of all calls go to a few keys, so that queues get long there. */
 const HOT = 4
 
-export function choose(random: Random, keys: readonly string[]): Choice {
+export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'times'>): Choice {
   const hot = () => keys[random.int(0, Math.min(HOT, keys.length) - 1)]!
   const key = random.chance(0.5) ? hot() : random.pick(keys)
   const wants = chooseWants(random, key)
@@ -53,7 +53,7 @@ export function choose(random: Random, keys: readonly string[]): Choice {
   const twice = mode !== 'once' && besides.length === 0 && kindOf(key) !== 'semaphore' && random.chance(0.04)
   const timeout =
     mode !== 'once' && !twice && random.chance(0.65) ? random.int(20, random.chance(0.5) ? 300 : 4_000) : undefined
-  const { options: lease, length } = chooseLease(random)
+  const { options: lease, length } = chooseLease(random, times)
   const options: LockOptions = { ...lease }
   if (mode === 'fair') options.fair = true
   if (mode === 'unfair') options.fairAfter = Number.POSITIVE_INFINITY
@@ -76,7 +76,7 @@ export function choose(random: Random, keys: readonly string[]): Choice {
     reenter: besides.length === 0 ? chooseReentry(random, wants) : undefined,
     renew: random.chance(0.05),
     // A call without a time-out waits as long as the lock is busy; a single attempt as long as the server may be away.
-    patience: timeout ?? (mode === 'once' ? OUTAGE_TIMEOUT : undefined),
+    patience: timeout ?? (mode === 'once' ? times.outageTimeout : undefined),
     pause: random.int(0, 120),
   }
 }
@@ -107,7 +107,7 @@ function chooseReentry(random: Random, wants: Wants | undefined): Choice['reente
 }
 
 /** What a caller asks for that wants the same lock all the time, without a queue. */
-export function chooseAgain(key: string): Choice {
+export function chooseAgain(key: string, { lease }: Times): Choice {
   return {
     key,
     wants: undefined,
@@ -115,7 +115,7 @@ export function chooseAgain(key: string): Choice {
     mode: 'unfair',
     try: false,
     options: {},
-    lease: DEFAULT_LEASE,
+    lease,
     abortAfter: undefined,
     hold: LOOPED_HOLD,
     reenter: undefined,
@@ -126,10 +126,10 @@ export function chooseAgain(key: string): Choice {
   }
 }
 
-function chooseLease(random: Random): { options: LockOptions; length: number } {
-  const length = random.int(300, LONGEST_LEASE)
+function chooseLease(random: Random, times: Times): { options: LockOptions; length: number } {
+  const length = random.int(300, times.longestLease)
   const kind = random.weighted({ fixed: 45, renewed: 35, default: 15, capped: 5 })
-  if (kind === 'default') return { options: {}, length: DEFAULT_LEASE }
+  if (kind === 'default') return { options: {}, length: times.lease }
   if (kind === 'fixed') return { options: { lease: length }, length }
   if (kind === 'renewed') return { options: { lease: length, renew: true }, length }
   return { options: { lease: length, renew: true, maxHold: random.int(1, length) }, length }

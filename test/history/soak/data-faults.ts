@@ -71,7 +71,7 @@ async function failOver(stage: Stage, master: Place, replica: Place, dice: numbe
     const late = dice % 3 === 0 ? dice % 200 : 0
     for (const [i, post] of stage.posts.entries()) {
       if (i === stage.posts.length >> 1) await sleep(late)
-      post.moveTo(replica.url)
+      post.ways.moveTo(replica.url)
       for (const worker of post.workers) stage.recorder.record('taken', { worker, from, how: 'failover' })
     }
   } finally {

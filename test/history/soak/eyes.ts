@@ -1,16 +1,13 @@
-/** Looks at the fair queues in Redis all the time, and at its own event loop, through which all proxies go. */
+/** Looks at the fair queues in Redis, and compares the clocks. */
 import { decodeClaim, decodePermitsClaim } from '../../../src/kinds/claim.ts'
 import { queueEntries } from '../recorded.ts'
 import { now } from '../recorder.ts'
+import { looking } from './looks.ts'
 import type { Stage } from './stage.ts'
 import { kindOf, lockName } from './terms.ts'
 
-/** Between two looks, ms. */
-const LOOK = 40
 /** A queue that has not changed is recorded again after this many ms, because a newer sight leaves less time for excuses. */
 const AGAIN = 500
-/** A look that comes this much late says that the event loop stood still. */
-const STALLED = 200
 /** The clocks are compared this often, ms. */
 const COMPARE = 1_000
 
@@ -22,7 +19,7 @@ interface Sight {
 export class Eyes {
   readonly #stage: Stage
   readonly #seen = new Map<string, Sight>()
-  readonly #timers: NodeJS.Timeout[] = []
+  #ends: (() => void)[] = []
   #looking = false
 
   constructor(stage: Stage) {
@@ -30,22 +27,13 @@ export class Eyes {
   }
 
   open(): void {
-    const { recorder } = this.#stage
     this.#stage.readClock()
-    this.#timers.push(setInterval(() => this.#stage.readClock(), COMPARE))
-    let last = now()
-    this.#timers.push(
-      setInterval(() => {
-        const t = now()
-        if (t - last > LOOK + STALLED) recorder.record('stall', { from: last }, t)
-        last = t
-        this.#look()
-      }, LOOK),
-    )
+    const comparing = setInterval(() => this.#stage.readClock(), COMPARE)
+    this.#ends = [() => clearInterval(comparing), looking(this.#stage.recorder, () => this.#look())]
   }
 
   close(): void {
-    for (const timer of this.#timers) clearInterval(timer)
+    for (const end of this.#ends) end()
   }
 
   async #look(): Promise<void> {

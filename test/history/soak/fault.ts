@@ -1,21 +1,23 @@
 /** What the tables of faults share. */
 import type { Reach } from '../events.ts'
 import { now } from '../recorder.ts'
-import type { Planned } from './plan.ts'
 import type { Stage } from './stage.ts'
 
-/** How long it lasts, and a number for whatever else it may choose. */
-export type Choices = Pick<Planned, 'duration' | 'dice'>
+/** How long it lasts in ms, and a number for whatever else it may choose. */
+export interface Choices {
+  readonly duration: number
+  readonly dice: number
+}
 
 /** Begins, lasts, and is healed when `run` resolves. */
-export interface Fault<Args extends unknown[] = []> {
+export interface Fault<Args extends unknown[] = [], On = Stage> {
   readonly reach: Reach
-  readonly run: (stage: Stage, choices: Choices, ...args: Args) => Promise<unknown>
+  readonly run: (stage: On, choices: Choices, ...args: Args) => Promise<unknown>
 }
 
 /** Records that what Redis knew of holds was taken away while `take` ran. */
 export async function taking(
-  { recorder }: Stage,
+  { recorder }: Pick<Stage, 'recorder'>,
   key: string | undefined,
   how: string,
   take: () => Promise<unknown>,

@@ -2,6 +2,8 @@
  * The soak: processes that use locks in every way while everything around them fails, and a verdict on what they recorded.
  *
  *   npm run soak -- --minutes 10 --seed 7        the faults and choices of a run follow from its seed (not their timing)
+ *   npm run soak -- --quorum 5                   the locks are mutexes over 5 servers: quorum/scene.ts
+ *   npm run soak -- --quorum 5 --disks-lost      servers that come back empty say that they persist everything: has to go wrong
  *   npm run soak -- --check history.jsonl        the verdict on a history that was kept
  *
  * A run without a violation ends with 0 and leaves nothing; another ends with 1, names its seed, shows the last events of
@@ -15,86 +17,101 @@ import { check } from '../check.ts'
 import type { HistoryEvent } from '../events.ts'
 import { now, readEvents } from '../recorder.ts'
 import { Director } from './director.ts'
-import { Eyes } from './eyes.ts'
-import { keyFaults } from './key-faults.ts'
-import { processFaults } from './process-faults.ts'
+import { faultsOfOneServer, OneServer } from './one-server.ts'
+import { faultsOfQuorum, QuorumScene } from './quorum/scene.ts'
+import { QUORUM_TIMES } from './quorum/terms.ts'
 import { reportLines } from './report.ts'
-import { serverFaults } from './server-faults.ts'
-import { Stage } from './stage.ts'
-import { LONGEST_LEASE, OUTAGE_TIMEOUT, type Terms, WAITER_TTL } from './terms.ts'
-
-const kinds = [processFaults, serverFaults, keyFaults].flatMap(Object.keys)
+import { keyNames, type Terms, TIMES } from './terms.ts'
 
 /** Between two lines of progress, ms. */
 const PROGRESS = 10_000
+const SIZES = [3, 5, 7]
 
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '10' },
     seed: { type: 'string' },
-    keys: { type: 'string', default: '40' },
-    processes: { type: 'string', default: '6' },
+    quorum: { type: 'string' },
+    keys: { type: 'string' },
+    processes: { type: 'string' },
+    'disks-lost': { type: 'boolean', default: false },
     check: { type: 'string' },
     keep: { type: 'boolean', default: false },
   },
 })
 
-function number(name: 'minutes' | 'seed' | 'keys' | 'processes', value: string, least: number): number {
+function number(name: 'minutes' | 'seed' | 'quorum' | 'keys' | 'processes', least: number, usual: number): number {
+  const value = values[name] ?? String(usual)
   const parsed = Number(value)
   if (value !== '' && parsed >= least && (name === 'minutes' || Number.isInteger(parsed))) return parsed
-  console.error(`--${name} is ${JSON.stringify(value)}; accepted: a number from ${least}`)
+  return refuse(name, `a number from ${least}`)
+}
+
+function refuse(name: keyof typeof values, accepted: string): never {
+  console.error(`--${name} is ${JSON.stringify(values[name])}; accepted: ${accepted}`)
   process.exit(64)
+}
+
+/** How many servers the locks are over; undefined: they have one. */
+function quorum(): number | undefined {
+  if (values.quorum === undefined) return undefined
+  const servers = number('quorum', 3, 3)
+  return SIZES.includes(servers) ? servers : refuse('quorum', SIZES.join(', '))
 }
 
 async function judge(file: string): Promise<boolean> {
   const events: HistoryEvent[] = []
   for await (const event of readEvents(file)) events.push(event)
   const verdict = check(events)
-  const seed = events.find(event => event.kind === 'run')?.seed ?? 0
-  for (const line of reportLines(verdict, events, seed, kinds)) console.log(line)
+  const run = events.find(event => event.kind === 'run')
+  const kinds = run?.servers === undefined ? faultsOfOneServer : faultsOfQuorum
+  for (const line of reportLines(verdict, events, run?.seed ?? 0, kinds)) console.log(line)
   return verdict.violations.length === 0
 }
 
-async function play(terms: Terms): Promise<readonly string[]> {
+async function play(terms: Terms, servers: number | undefined): Promise<readonly string[]> {
   const start = now()
-  const stage = await Stage.open(terms)
+  const emptied = values['disks-lost'] ? 'that it persists' : 'the truth'
+  const scene = await (servers === undefined ? OneServer.open(terms) : QuorumScene.open(terms, servers, emptied))
   // A process that a fault has stopped would outlive an interrupted run.
-  process.once('exit', () => stage.abandon())
+  process.once('exit', () => scene.abandon())
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
-  stage.recorder.record('run', {
-    seed: terms.seed,
-    waiterTtl: WAITER_TTL,
-    longestLease: LONGEST_LEASE,
-    outageTimeout: OUTAGE_TIMEOUT,
-  })
-  const eyes = new Eyes(stage)
-  const director = new Director(stage, terms)
+  const { waiterTtl, longestLease, outageTimeout } = terms.times
+  const over = servers !== undefined && { servers }
+  scene.recorder.record('run', { seed: terms.seed, waiterTtl, longestLease, outageTimeout, ...over })
+  const director = new Director(scene)
   const progress = setInterval(() => {
     console.log(`${String(Math.round((now() - start) / 1000)).padStart(4)} s  ${director.faults} faults so far`)
   }, PROGRESS)
   try {
-    eyes.open()
-    await director.play()
+    scene.open()
+    await director.play(terms.minutes)
   } finally {
     clearInterval(progress)
-    eyes.close()
-    await stage.close()
+    await scene.close()
   }
   return director.failures
 }
 
 async function soak(): Promise<boolean> {
+  const servers = quorum()
+  const one = servers === undefined
+  const count = number('keys', 1, one ? 40 : 12)
   const terms: Terms = {
-    minutes: number('minutes', values.minutes, 0),
-    seed: number('seed', values.seed ?? String(Math.floor(Math.random() * 2 ** 31)), 0),
-    keys: number('keys', values.keys, 1),
-    processes: number('processes', values.processes, 1),
+    minutes: number('minutes', 0, 10),
+    seed: number('seed', 0, Math.floor(Math.random() * 2 ** 31)),
+    keys: keyNames(count, one ? undefined : ['mutex']),
+    // What a quorum does costs the machine as many times as it has servers.
+    processes: number('processes', 1, one ? 6 : 4),
+    callers: one ? 10 : 5,
     folder: mkdtempSync(join(tmpdir(), 'baton-soak-')),
+    times: one ? TIMES : QUORUM_TIMES,
   }
   const history = join(terms.folder, 'history.jsonl')
-  console.log(`soak: ${terms.minutes} min, ${terms.processes} processes, ${terms.keys} keys, seed ${terms.seed}`)
+  const over = one ? '' : ` over ${servers} servers`
+  console.log(`soak: ${terms.minutes} min, ${terms.processes} processes, ${count} keys${over}, seed ${terms.seed}`)
   const start = now()
-  const failures = await play(terms)
+  const failures = await play(terms, servers)
   const clean = await judge(history)
   for (const failure of failures) console.log(`a fault could not be played: ${failure}`)
   const good = clean && failures.length === 0

@@ -16,13 +16,14 @@ import { keyFaults } from './key-faults.ts'
 import { Planner } from './plan.ts'
 import { processFaults } from './process-faults.ts'
 import { serverFaults } from './server-faults.ts'
-import { STORM } from './terms.ts'
+import { STORM, TIMES } from './terms.ts'
 
 const planner = (seed: number) => new Planner(new Random(seed, 1), 6, 40)
 
 test('the faults and the choices of a run follow from its seed', () => {
   const plan = (seed: number) => planner(seed).storm(STORM)
-  const choices = (stream: number) => Array.from({ length: 20 }, () => choose(new Random(7, stream), ['a', 'b', 'c']))
+  const choices = (stream: number) =>
+    Array.from({ length: 20 }, () => choose(new Random(7, stream), { keys: ['a', 'b', 'c'], times: TIMES }))
   expect(plan(7)).toEqual(plan(7))
   expect(plan(7)).not.toEqual(plan(8))
   expect(choices(1)).toEqual(choices(1))

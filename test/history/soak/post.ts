@@ -1,46 +1,50 @@
 /**
- * One of the places where a process works: its proxy, and whoever works there at present. A killed process is followed by
+ * One of the places where a process works: its ways to the servers, and whoever works there at present. A killed process is followed by
  * a new one with a new name. Whatever is done to a post is done one thing after another.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { FrameProxy } from '../../kit/frame-proxy.ts'
 import { plainEnvironment } from '../../kit/stepped-clock.ts'
 import type { Recorder } from '../recorder.ts'
+import { Turns } from './scene.ts'
 import type { Terms } from './terms.ts'
 import type { Orders, ToWorker } from './worker.ts'
 
 const program = fileURLToPath(new URL('worker.ts', import.meta.url))
 
+/** Where a process finds the servers of the locks: by ways that can be broken. */
+export interface Ways {
+  readonly urls: readonly string[]
+  /** Whether its client has made all of its connections. */
+  readonly used: boolean
+  close(): Promise<void>
+}
+
+/** What the processes of all posts have in common. */
 export interface Places {
-  readonly url: string
   readonly witnessUrl: string
   readonly history: string
 }
 
-export class Post {
-  readonly proxy: FrameProxy
+export class Post<W extends Ways = Ways> {
+  readonly ways: W
   readonly #terms: Terms
   readonly #places: Places
   readonly #recorder: Recorder
   readonly #number: number
+  readonly #turns = new Turns()
   #generation = 0
   #child!: ChildProcess
   #drained = false
-  #turn: Promise<void> = Promise.resolve()
 
-  private constructor(terms: Terms, places: Places, recorder: Recorder, number: number, proxy: FrameProxy) {
+  constructor(terms: Terms, places: Places, recorder: Recorder, number: number, ways: W) {
     this.#terms = terms
     this.#places = places
     this.#recorder = recorder
     this.#number = number
-    this.proxy = proxy
+    this.ways = ways
     this.#staff()
-  }
-
-  static async open(terms: Terms, places: Places, recorder: Recorder, number: number): Promise<Post> {
-    return new Post(terms, places, recorder, number, await FrameProxy.open(places.url))
   }
 
   /** The present process. */
@@ -53,19 +57,13 @@ export class Post {
     return Array.from({ length: this.#generation }, (_, i) => `w${this.#number}.${i + 1}`)
   }
 
-  /** The channel of the present process's grants, as soon as it listens. */
-  get inbox(): string | undefined {
-    return this.proxy.channels().find(name => name.startsWith('lock:inbox:'))
-  }
-
   get drained(): boolean {
     return this.#drained
   }
 
   /** After everything that was asked before. */
   inTurn(step: () => Promise<void>): Promise<void> {
-    this.#turn = this.#turn.then(step)
-    return this.#turn
+    return this.#turns.inTurn(step)
   }
 
   tell(message: ToWorker): void {
@@ -74,11 +72,6 @@ export class Post {
 
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     this.#child.kill(signal)
-  }
-
-  /** Its way leads to another server from now on. */
-  moveTo(url: string): void {
-    this.proxy.switchTo(url)
   }
 
   /** SIGKILL, and a new process. */
@@ -102,7 +95,7 @@ export class Post {
       clearTimeout(timer)
     }
     this.#recorder.record('exited', { worker, forced: child.exitCode !== 0 })
-    await this.proxy.close()
+    await this.ways.close()
   }
 
   /** At once, whatever its state. For a run that has failed. */
@@ -116,7 +109,7 @@ export class Post {
     const orders: Orders = {
       ...this.#terms,
       ...this.#places,
-      url: this.proxy.url,
+      urls: this.ways.urls,
       worker: this.worker,
       stream: this.#number * 1_000 + this.#generation,
     }

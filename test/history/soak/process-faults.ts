@@ -4,51 +4,26 @@ import type { Redis } from 'ioredis'
 import type { Deed, Where } from '../../kit/frame-proxy.ts'
 import { now } from '../recorder.ts'
 import type { Fault } from './fault.ts'
+import type { OneWay } from './one-way.ts'
 import type { ProcessFault } from './plan.ts'
 import type { Post } from './post.ts'
 import { OUTPUT_LIMIT } from './stage.ts'
+import { workerFaults } from './worker-faults.ts'
 
 /** First words of all messages. Confirmations of subscriptions come the same way, and are left alone. */
 const messages = ['handoff', 'expiry', 'lost', 'free', 'beat']
 const scripts = ['acquire', 'release', 'tend', 'leave', 'renew']
-const DAY = 86_400_000
 
-export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post]>>> = {
-  kill: { reach: 'worker', run: (_, __, post) => post.replace() },
-  freeze: {
-    reach: 'worker',
-    async run(_, { duration }, post) {
-      post.signal('SIGSTOP')
-      await sleep(duration)
-      post.signal('SIGCONT')
-    },
-  },
-  block: {
-    reach: 'worker',
-    async run(_, { duration }, post) {
-      post.tell({ block: duration })
-      await sleep(duration)
-    },
-  },
-  /** Nothing depends on it. To and fro, so that whatever the process does meanwhile sees a jump. */
-  'wall clock': {
-    reach: 'nothing',
-    async run(_, { duration, dice }, post) {
-      let jump = dice % 2 === 0 ? DAY : -(1 + (dice % 60_000))
-      for (const end = now() + duration; now() < end; jump = -jump) {
-        post.tell({ jump })
-        await sleep(20)
-      }
-    },
-  },
-  cut: { reach: 'worker', run: async (_, __, post) => post.proxy.cut() },
+export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneWay>]>>> = {
+  ...workerFaults,
+  cut: { reach: 'worker', run: async (_, __, { ways: { proxy } }) => proxy.cut() },
   refuse: {
     reach: 'worker',
-    async run(_, { duration }, post) {
-      post.proxy.refuse()
-      post.proxy.cut()
+    async run(_, { duration }, { ways: { proxy } }) {
+      proxy.refuse()
+      proxy.cut()
       await sleep(duration)
-      post.proxy.heal()
+      proxy.heal()
     },
   },
   'half-open up': halfOpen({ direction: 'up' }),
@@ -85,13 +60,13 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post]>>> 
 }
 
 /** Takes nothing from the server that comes for the process, until the server has had enough and cuts its subscriber off. */
-async function pileUp(redis: Redis, post: Post, duration: number): Promise<void> {
+async function pileUp(redis: Redis, { ways }: Post<OneWay>, duration: number): Promise<void> {
   const end = now() + Math.max(duration, 500)
   // Its connection may just be down.
-  while (post.inbox === undefined && now() < end) await sleep(10)
-  const { inbox } = post
+  while (ways.inbox === undefined && now() < end) await sleep(10)
+  const { inbox } = ways
   if (inbox === undefined) return
-  post.proxy.stopReading('messages')
+  ways.proxy.stopReading('messages')
   for (let heard = 1; heard > 0 && now() < end; await sleep(5)) {
     const flood = redis.pipeline()
     for (let i = 0; i < 10; i++) flood.publish(inbox, 'x'.repeat(OUTPUT_LIMIT / 20))
@@ -99,28 +74,28 @@ async function pileUp(redis: Redis, post: Post, duration: number): Promise<void>
     // An error: the server is under a fault of its own.
     heard = Number(counts.at(-1)?.[1] ?? 1)
   }
-  post.proxy.readOn()
+  ways.proxy.readOn()
 }
 
 function toMessages(deed: Deed): [Where, Deed][] {
   return messages.map(name => [{ direction: 'down', kind: 'messages', name }, deed])
 }
 
-async function ruled(post: Post, duration: number, rules: [Where, Deed][]): Promise<void> {
-  for (const [where, deed] of rules) post.proxy.rule(where, deed)
+async function ruled({ ways }: Post<OneWay>, duration: number, rules: [Where, Deed][]): Promise<void> {
+  for (const [where, deed] of rules) ways.proxy.rule(where, deed)
   await sleep(duration)
-  post.proxy.heal()
+  ways.proxy.heal()
 }
 
 /** A connection that has lost bytes never carries any again: it is cut, as a real one would be, before the way is open. */
-function halfOpen(where: Where): Fault<[post: Post]> {
+function halfOpen(where: Where): Fault<[post: Post<OneWay>]> {
   return {
     reach: 'worker',
-    async run(_, { duration }, post) {
-      post.proxy.rule(where, 'drop')
+    async run(_, { duration }, { ways: { proxy } }) {
+      proxy.rule(where, 'drop')
       await sleep(duration)
-      post.proxy.cut()
-      post.proxy.heal()
+      proxy.cut()
+      proxy.heal()
     },
   }
 }

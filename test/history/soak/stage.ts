@@ -11,8 +11,9 @@ import { LockClient } from '../../../src/index.ts'
 import type { Place } from '../../kit/replication.ts'
 import { SteppedClock } from '../../kit/stepped-clock.ts'
 import { Recorder } from '../recorder.ts'
+import { OneWay } from './one-way.ts'
 import { Post } from './post.ts'
-import { keyNames, LOOPED, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
+import { LOOPED, type Terms, TIMES } from './terms.ts'
 
 /** The keeper has rights of its own, so that those of everybody else can be revoked and restored. */
 const KEEPER = { username: 'keeper', password: 'any' } as const
@@ -35,7 +36,7 @@ interface Props {
   /** The time of day of both servers that can be the master. */
   readonly clock: SteppedClock
   readonly recorder: Recorder
-  readonly posts: readonly Post[]
+  readonly posts: readonly Post<OneWay>[]
   /** Where the server would keep its data. */
   readonly dump: string
 }
@@ -45,7 +46,7 @@ export class Stage {
   readonly server: RunningServer
   readonly clock: SteppedClock
   readonly recorder: Recorder
-  readonly posts: readonly Post[]
+  readonly posts: readonly Post<OneWay>[]
   readonly dump: string
   /** Direct connections to the harmed server: for faults, for what would block the first, and for looking. */
   readonly admin: Redis
@@ -79,7 +80,7 @@ export class Stage {
     // With the times of everybody else: a queue joined for longer would outlive the end of the run.
     this.locks = new LockClient(
       { port: server.port, host: '127.0.0.1', ...KEEPER },
-      { label: 'keeper', tokenMemory: TOKEN_MEMORY, waiterTtl: WAITER_TTL },
+      { label: 'keeper', tokenMemory: TIMES.tokenMemory, waiterTtl: TIMES.waiterTtl },
     )
   }
 
@@ -94,11 +95,13 @@ export class Stage {
     const witness = await source.start()
     const history = join(folder, 'history.jsonl')
     const recorder = new Recorder(history)
-    const places = { url: server.url, witnessUrl: witness.url, history }
-    const posts: Post[] = []
-    for (let i = 0; i < terms.processes; i++) posts.push(await Post.open(terms, places, recorder, i + 1))
+    const places = { witnessUrl: witness.url, history }
+    const posts: Post<OneWay>[] = []
+    for (let i = 1; i <= terms.processes; i++) {
+      posts.push(new Post(terms, places, recorder, i, await OneWay.open(server.url)))
+    }
     const dump = join(dir, 'dump.rdb')
-    return new Stage({ keys: [...keyNames(terms.keys), LOOPED], server, spare, witness, clock, recorder, posts, dump })
+    return new Stage({ keys: [...terms.keys, LOOPED], server, spare, witness, clock, recorder, posts, dump })
   }
 
   /** Records the server's time of day: the checker counts tokens in it. */

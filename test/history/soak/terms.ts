@@ -1,20 +1,39 @@
 /** What a run is told, and the times that its processes, its faults and the checker's bounds are made of. All in ms. */
 
+/** What the locks of a run are made with, all in ms. */
+export interface Times {
+  readonly waiterTtl: number
+  /** The longest that anybody asks for. */
+  readonly longestLease: number
+  /** Of a call that names none. */
+  readonly lease: number
+  readonly outageTimeout: number
+  readonly tokenMemory: number
+}
+
 export interface Terms {
   readonly seed: number
   readonly minutes: number
-  readonly keys: number
+  /** Names of the locks. */
+  readonly keys: readonly string[]
   readonly processes: number
+  /** How many callers each process has, besides the one that loops. */
+  readonly callers: number
   /** Folder of the history and of the witness's files. */
   readonly folder: string
+  readonly times: Times
 }
 
-export const WAITER_TTL = 3_000
-export const LONGEST_LEASE = 3_000
-export const DEFAULT_LEASE = 1_500
-export const OUTAGE_TIMEOUT = 4_000
 /** Short, so that the end of a run can see that locks leave nothing at all. */
 export const TOKEN_MEMORY = 2_000
+/** Of locks that have one server. */
+export const TIMES: Times = {
+  waiterTtl: 3_000,
+  longestLease: 3_000,
+  lease: 1_500,
+  outageTimeout: 4_000,
+  tokenMemory: TOKEN_MEMORY,
+}
 
 /** Faults come in storms, each followed by a calm that is long enough for the checker's bound on stillness. */
 export const STORM = 16_000
@@ -30,8 +49,8 @@ export const LOOPED = 'looped'
 const KINDS = ['mutex', 'semaphore', 'readWrite', 'mutex'] as const
 type Kind = (typeof KINDS)[number]
 
-export function keyNames(count: number): string[] {
-  return Array.from({ length: count }, (_, i) => `${KINDS[i % KINDS.length]}-${i}`)
+export function keyNames(count: number, kinds: readonly Kind[] = KINDS): string[] {
+  return Array.from({ length: count }, (_, i) => `${kinds[i % kinds.length]}-${i}`)
 }
 
 export function kindOf(key: string): Kind {
@@ -63,4 +82,12 @@ export function queueNames(key: string): string[] {
 export function holdNames(key: string): string[] {
   const lock = lockName(key)
   return kindOf(key) === 'mutex' ? [lock] : [lock, `${lock}:deadlines`]
+}
+
+/** The stream of the plan; those of the processes are far from it. */
+export const PLAN = 1_000_000
+
+/** When the last key of a lock has expired at the latest: lua/shared/life.lua, enqueue.lua; and Redis may be slow to see it. In ms. */
+export function runOut({ longestLease, waiterTtl, tokenMemory }: Times): number {
+  return Math.max(longestLease, 2 * waiterTtl) + 1.25 * tokenMemory + 1_500
 }

@@ -8,27 +8,27 @@ import '../../kit/time-of-day.ts'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { LockClient } from '../../../src/index.ts'
 import { Random } from '../../kit/random.ts'
 import { jump } from '../../kit/time-of-day.ts'
 import { now, Recorder } from '../recorder.ts'
 import { Witnesses } from '../witnesses.ts'
 import { Caller } from './caller.ts'
-import { DEFAULT_LEASE, keyNames, LOOPED, OUTAGE_TIMEOUT, type Terms, TOKEN_MEMORY, WAITER_TTL } from './terms.ts'
+import { clientOf } from './client-of.ts'
+import { LOOPED, type Terms } from './terms.ts'
 
 export interface Orders extends Terms {
   /** Unique in the run: a process that follows a killed one has another name. */
   readonly worker: string
   /** Its stream of choices. */
   readonly stream: number
-  readonly url: string
+  /** Its way to each server of the locks. */
+  readonly urls: readonly string[]
   readonly witnessUrl: string
   readonly history: string
 }
 
 export type ToWorker = 'drain' | 'close' | { readonly block: number } | { readonly jump: number }
 
-const CALLERS = 10
 /** How often the event loop is looked at, and from which delay on it counts as having stood still, in ms. */
 const LOOK = 100
 const STALLED = 250
@@ -53,13 +53,8 @@ const looks = setInterval(() => {
 }, LOOK)
 
 const witness = new Redis(orders.witnessUrl)
-const locks = new LockClient(orders.url, {
-  lease: DEFAULT_LEASE,
-  waiterTtl: WAITER_TTL,
-  outageTimeout: OUTAGE_TIMEOUT,
-  tokenMemory: TOKEN_MEMORY,
-  label: worker,
-})
+const { lease, waiterTtl, outageTimeout, tokenMemory } = orders.times
+const locks = clientOf(orders.urls, { lease, waiterTtl, outageTimeout, tokenMemory, label: worker })
 locks.on('disconnected', () => recorder.record('link', { worker, up: false }))
 locks.on('reconnected', () => recorder.record('link', { worker, up: true }))
 locks.on('waiting', ({ key, owner }) => recorder.record('waiting', { worker, key, owner }))
@@ -73,11 +68,10 @@ const caller = new Caller(
   recorder,
   draining.signal,
 )
-const keys = keyNames(orders.keys)
-const callers = Array.from({ length: CALLERS }, async (_, i) => {
-  const random = new Random(orders.seed, orders.stream * CALLERS + i)
+const callers = Array.from({ length: orders.callers }, async (_, i) => {
+  const random = new Random(orders.seed, orders.stream * orders.callers + i)
   while (!draining.signal.aborted) {
-    const pause = await caller.once(random, keys)
+    const pause = await caller.once(random, orders)
     await sleep(pause, undefined, { signal: draining.signal }).catch(() => {})
   }
 })
@@ -97,13 +91,13 @@ process.on('disconnect', () => process.exit(1))
 
 async function loop(): Promise<void> {
   // A call that fails does so at once while a right is missing, say.
-  while (!draining.signal.aborted) if (!(await caller.again(LOOPED))) await sleep(LOOK)
+  while (!draining.signal.aborted) if (!(await caller.again(LOOPED, orders.times))) await sleep(LOOK)
 }
 
 async function drain(): Promise<void> {
   draining.abort()
   await Promise.all([...callers, looping])
-  process.send?.('drained')
+  if (process.connected) process.send?.('drained')
 }
 
 async function close(): Promise<void> {

@@ -1,0 +1,98 @@
+/**
+ * Servers of a quorum come back with nothing. By what they say of themselves their votes do not count until all leases of before have ended.
+ * One that has lost its disk and says that it persists everything is believed: then two hold, and the checker of histories finds that.
+ */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { check } from '../../history/check.ts'
+import { Memory, RecordedClient } from '../../history/recorded.ts'
+import { clientOf } from '../../history/soak/client-of.ts'
+import { QuorumServer } from '../../history/soak/quorum/server.ts'
+import { FaultProxy } from '../../kit/fault-proxy.ts'
+import { freshKey } from '../../kit/redis.ts'
+import { emptyFolder } from '../../kit/temp.ts'
+
+const lease = 3_000
+const options = { lease, waiterTtl: 1_500, outageTimeout: 2 * lease }
+
+async function threeServers(): Promise<QuorumServer[]> {
+  const folder = await emptyFolder()
+  return Promise.all(
+    [0, 1, 2].map(async i => {
+      const server = await QuorumServer.open(i, folder)
+      onTestFinished(() => server.close())
+      return server
+    }),
+  )
+}
+
+/** The clients of two processes: the first by ways that can be closed. */
+async function twoClients(servers: readonly QuorumServer[], memory: Memory) {
+  const proxies = await Promise.all(servers.map(({ url }) => FaultProxy.open(url)))
+  const [holder, other] = [proxies, servers].map(list =>
+    clientOf(
+      list.map(({ url }) => url),
+      options,
+    ),
+  ) as [ReturnType<typeof clientOf>, ReturnType<typeof clientOf>]
+  onTestFinished(async () => {
+    await Promise.all([holder.close(), other.close()])
+    await Promise.all(proxies.map(proxy => proxy.close()))
+  })
+  const away = (i: number) => {
+    proxies[i]!.refuse()
+    proxies[i]!.cut()
+  }
+  return {
+    holder: new RecordedClient('holder', holder, memory),
+    other: new RecordedClient('other', other, memory),
+    away,
+  }
+}
+
+const scenes = {
+  'one of the two servers that know of the hold': { unreached: [2], emptied: [1] },
+  'most of the servers': { unreached: [], emptied: [1, 2] },
+}
+
+describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
+  /** What the checker says of two clients, the second of which asks for the lock after the servers have come back. */
+  async function play(fair: boolean, says: 'the truth' | 'that it persists') {
+    const memory = new Memory()
+    memory.record('run', { seed: 0, servers: 3, waiterTtl: 1_500, longestLease: lease, outageTimeout: 2 * lease })
+    const servers = await threeServers()
+    const { holder, other, away } = await twoClients(servers, memory)
+    const key = freshKey()
+    for (const i of unreached) away(i)
+    const held = await holder.lock(key, { lease })
+    // It cannot tell the servers again what they have forgotten, and goes on believing until its deadline.
+    for (const { number } of servers) away(number)
+    for (const i of emptied) {
+      await servers[i]!.kill()
+      await servers[i]!.comeBackEmpty(says)
+    }
+    const next = await other.lock(key, { fair })
+    const both = held.held
+    await new Promise(resolve => {
+      if (held.signal.aborted) resolve(undefined)
+      else held.signal.addEventListener('abort', resolve)
+    })
+    expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
+    await holder.release(held)
+    await other.release(next)
+    return { both, violations: check(memory.events).violations.map(({ invariant }) => invariant) }
+  }
+
+  // I1. Break: `return this.#account && this.wait === 0` to `return this.#account && true` in src/compose/quorum/standing.ts: a server counts
+  // whatever it says of itself.
+  test.each([true, false])('I1 I8: nobody else holds before the holder was told (fair: %s)', async fair => {
+    expect(await play(fair, 'the truth')).toEqual({ both: false, violations: [] })
+  })
+
+  // Break: `return persists ? 0 : Math.max(0, ` to `return Math.max(0, ` in src/compose/quorum/standing.ts: what it says is not believed.
+  test.each([true, false])(
+    'a server that is wrong about its disk lets two hold: the checker says so (fair: %s)',
+    async fair => {
+      expect(await play(fair, 'that it persists')).toEqual({ both: true, violations: ['I1'] })
+    },
+  )
+})

@@ -1,0 +1,81 @@
+/** What a broken quorum of five servers would have made of a good history, as mutations.ts has it for any lock. */
+import type { EventOf, HistoryEvent } from './events.ts'
+import { type Mutation, overlap } from './mutations.ts'
+
+/** ms for which a minority is away, before the next one is. */
+const AWAY = 4_000
+
+/** Good in itself: some servers are away all the time, each for long enough to be over it when the next one is. */
+export function withMinoritiesAway(events: readonly HistoryEvent[]): HistoryEvent[] {
+  const [run] = events
+  const end = events.at(-1)!.t + AWAY
+  if (run?.kind !== 'run') throw new Error('a history begins with its terms')
+  const faults: HistoryEvent[] = []
+  for (let t = run.t, fault = 1; t < end; t += AWAY, fault++) {
+    const same = { fault, name: 'stop', reach: 'server', servers: [fault % 5] } as const
+    faults.push({ t, kind: 'fault', ...same, phase: 'begin' }, { t: t + AWAY, kind: 'fault', ...same, phase: 'end' })
+  }
+  return [run, ...faults, ...events.slice(1)]
+}
+
+function grants(events: readonly HistoryEvent[]): EventOf<'grant'>[] {
+  return events.filter(event => event.kind === 'grant')
+}
+
+/** Every server comes back empty while each lock is held: the rule that such a server does not count is broken. */
+export const overlapWhereEmptied: Mutation = events => {
+  const overlapping = overlap(events)
+  return (
+    overlapping && [
+      ...overlapping,
+      ...grants(events).map(({ t }): HistoryEvent => ({ t, kind: 'taken', from: t, how: 'restart', closed: true })),
+    ]
+  )
+}
+
+/** One server's clock is a second ahead of the others, and the token another second ahead of that. */
+export const aheadOfAll: Mutation = events => {
+  const last = grants(events).at(-1)
+  const clock = events.find(event => event.kind === 'clock')
+  if (!last || !clock) return undefined
+  return [
+    ...events.map(event => (event === last ? { ...last, token: last.token + 2_000_000 } : event)),
+    { ...clock, t: clock.t + 0.001, wall: clock.wall + 1_000, server: 4 },
+  ]
+}
+
+/** Told well before its deadline that it has lost its hold. */
+export const lostEarly: Mutation = events => {
+  const last = grants(events).findLast(({ t, deadline }) => deadline - t > 10)
+  if (!last) return undefined
+  const { id, worker, t } = last
+  const others = events.filter(
+    event => !(['release', 'released', 'lost'].includes(event.kind) && 'id' in event && event.id === id),
+  )
+  return [
+    ...others,
+    { t: t + 1, kind: 'lost', worker, id },
+    { t: t + 2, kind: 'release', worker, id, held: false },
+    { t: t + 3, kind: 'released', worker, id, result: false },
+  ]
+}
+
+export const lostElsewhere: Mutation = events => {
+  const early = lostEarly(events)
+  const t = grants(events).at(-1)?.t
+  if (!early || t === undefined) return undefined
+  return [...early, { t: t + 0.5, kind: 'taken', key: 'another', from: t, how: 'restart', closed: true }]
+}
+
+/** A call is refused because some servers did not answer. */
+export const failedCall: Mutation = events => {
+  const request = events.findLast(event => event.kind === 'request')
+  if (!request) return undefined
+  const asked = { ...request, attempt: 'failing', owner: 'failing', t: request.t + 0.01 } as const
+  const { worker, attempt } = asked
+  return [
+    ...events,
+    asked,
+    { t: asked.t + 0.01, kind: 'end', worker, attempt, how: 'failed', error: '2 of 5 answered' },
+  ]
+}

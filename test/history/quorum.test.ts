@@ -1,0 +1,135 @@
+/** Hand-made histories over five servers: what becomes of a few of them excuses nothing, and what becomes of most of them excuses little. */
+import { describe, expect, test } from 'vitest'
+import { at, found, foundOverFive, granted, lost, released, WALL } from './by-hand.ts'
+import type { EventOf, HistoryEvent } from './events.ts'
+
+let faults = 0
+function fault(
+  from: number,
+  to: number,
+  fields: { servers?: number[]; worker?: string; reach?: EventOf<'fault'>['reach'] } = {},
+): HistoryEvent[] {
+  const reach = fields.reach ?? (fields.worker ? 'worker' : 'server')
+  const same = { fault: ++faults, name: 'stop', reach, ...fields }
+  return [at(from, 'fault', { ...same, phase: 'begin' }), at(to, 'fault', { ...same, phase: 'end' })]
+}
+const clock = (t: number, server: number, off: number) => at(t, 'clock', { wall: WALL + t + off, server })
+/** Believes until 400, and is told then. */
+const believer = (issued: number) => [
+  ...granted('a', issued, { lease: 403 - issued }),
+  lost('a', 400),
+  ...released('a', 401, false),
+]
+/** Is told long before its time. */
+const toldEarly = (t: number) => [...granted('a', 10), lost('a', t), ...released('a', t + 1, false)]
+const next = (issued: number) => [...granted('b', issued), ...released('b', issued + 10)]
+
+describe('servers that forget', () => {
+  const taken = (fields: { key?: string } = {}) =>
+    at(200, 'taken', { from: 198, how: 'restart', closed: true, ...fields })
+  const opened = at(200, 'taken', { from: 198, how: 'clock', key: 'k' })
+
+  test('I1 stands until the lease would have ended: they do not count before', () => {
+    expect(foundOverFive(believer(10), taken(), next(300))).toEqual(['I1'])
+    expect(foundOverFive(believer(10), taken({ key: 'k' }), next(300))).toEqual(['I1'])
+    expect(foundOverFive(believer(10), taken(), next(410))).toEqual([])
+    expect(foundOverFive(believer(10), opened, next(300))).toEqual([])
+  })
+
+  test('I1 stands for the witnesses too', () => {
+    const met = at(305, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] })
+    expect(foundOverFive(believer(10), taken(), next(300), met)).toEqual(['I1', 'I1'])
+    expect(foundOverFive(believer(10), opened, next(300), met)).toEqual([])
+  })
+
+  test('the holder may be told before its time, and only where a majority may have forgotten it', () => {
+    expect(foundOverFive(toldEarly(300))).toEqual(['I5'])
+    expect(foundOverFive(toldEarly(300), taken())).toEqual([])
+    expect(foundOverFive(toldEarly(300), taken({ key: 'k' }))).toEqual([])
+    expect(foundOverFive(toldEarly(300), taken({ key: 'other' }))).toEqual(['I5'])
+    expect(foundOverFive(toldEarly(300), opened)).toEqual([])
+    expect(foundOverFive(toldEarly(190), taken())).toEqual(['I5'])
+  })
+
+  test('a minority that is away, or comes back empty, takes nothing', () => {
+    expect(foundOverFive(toldEarly(300), fault(100, 250, { servers: [0, 1] }))).toEqual(['I5'])
+    expect(foundOverFive(toldEarly(300), fault(100, 250, { servers: [0, 1, 2] }))).toEqual(['I5'])
+  })
+})
+
+describe('I6: a call fails', () => {
+  const failed = (worker = 'w') => [
+    at(10_000, 'request', { worker, attempt: 'a', key: 'k', mode: 'fair' }),
+    at(10_100, 'end', { worker, attempt: 'a', how: 'failed', error: '2 of 5 answered' }),
+  ]
+
+  test('only where its process was without a majority', () => {
+    expect(foundOverFive(failed(), fault(9_000, 11_000, { servers: [0, 1] }))).toEqual(['I6'])
+    expect(foundOverFive(failed(), fault(9_000, 11_000, { servers: [0, 1, 2] }))).toEqual([])
+    expect(foundOverFive(failed(), fault(9_000, 11_000))).toEqual([])
+    expect(foundOverFive(failed(), fault(9_000, 11_000, { servers: [0, 1, 2], reach: 'nothing' }))).toEqual(['I6'])
+  })
+
+  test('faults add up at one time, a server once, and those of its own ways with those of the servers', () => {
+    const minority = fault(9_000, 11_000, { servers: [0, 1] })
+    expect(foundOverFive(failed(), minority, fault(9_500, 10_050, { servers: [4] }))).toEqual([])
+    expect(foundOverFive(failed(), minority, fault(9_500, 10_050, { servers: [1] }))).toEqual(['I6'])
+    expect(foundOverFive(failed(), minority, fault(9_500, 10_050, { servers: [4], worker: 'w' }))).toEqual([])
+    expect(foundOverFive(failed(), minority, fault(9_500, 10_050, { servers: [4], worker: 'v' }))).toEqual(['I6'])
+    expect(foundOverFive(failed(), minority, fault(10_200, 10_300, { servers: [4] }))).toEqual(['I6'])
+  })
+
+  test('for as long as its heartbeats may need after that', () => {
+    expect(foundOverFive(failed(), fault(5_000, 7_100, { servers: [0, 1, 2] }))).toEqual([])
+    expect(foundOverFive(failed(), fault(5_000, 6_900, { servers: [0, 1, 2] }))).toEqual(['I6'])
+    // Each of the two is over, one of them for too long.
+    const one = fault(5_000, 6_900, { servers: [0, 1] })
+    expect(foundOverFive(failed(), one, fault(9_000, 10_000, { servers: [2] }))).toEqual(['I6'])
+  })
+
+  test('a connection that is down is no excuse: there are others', () => {
+    const down = at(9_990, 'link', { worker: 'w', up: false })
+    expect(foundOverFive(failed(), down)).toEqual(['I6'])
+    expect(found(failed(), down)).toEqual([])
+  })
+})
+
+describe('clocks', () => {
+  test('I2: a token may be as far ahead as the clock of one server', () => {
+    const ahead = [...granted('a', 310, { off: 5_000 }), ...released('a', 320)]
+    expect(foundOverFive(ahead)).toEqual(['I2'])
+    expect(foundOverFive(ahead, clock(299, 3, 0), clock(300, 3, 5_000))).toEqual([])
+    // It has been, until its clock was set right: tokens go on from there.
+    expect(foundOverFive(ahead, clock(100, 3, 0), clock(101, 3, 6_000), clock(300, 3, 0))).toEqual([])
+    expect(foundOverFive(ahead, clock(330, 3, 5_000))).toEqual(['I2'])
+  })
+
+  test('a grant was made when the clock of any server said its token', () => {
+    const step = [clock(199, 3, 0), clock(200, 3, 60_000)]
+    const taken = at(205, 'taken', { from: 198, how: 'clock', key: 'k' })
+    const holder = (off: number, issued: number) => [
+      ...granted('a', issued, { off, heard: issued + 20, asked: 5, lease: 403 - issued }),
+      lost('a', 400),
+      ...released('a', 401, false),
+    ]
+    const later = (off: number) => [...granted('b', 330, { off }), ...released('b', 340)]
+    // By a server that has not stepped, long after the taking; by the one that has; and before it.
+    expect(foundOverFive(step, taken, holder(0, 270), later(0))).toEqual(['I1'])
+    expect(foundOverFive(step, taken, holder(60_000, 270), later(60_000))).toEqual(['I1'])
+    expect(foundOverFive(step, taken, holder(0, 150), later(0))).toEqual([])
+  })
+})
+
+test('processes have turns where a lock has one server', () => {
+  const takes = Array.from({ length: 30 }, (_, i) => [
+    ...granted(`t${i}`, 10 + i * 100, { worker: 'taker', mode: 'unfair', lease: 200 }),
+    at(100 + i * 100, 'release', { worker: 'taker', id: `t${i}`, held: true }),
+    at(101 + i * 100, 'released', { worker: 'taker', id: `t${i}`, result: true }),
+  ]).flat()
+  const waits = [
+    at(8, 'request', { worker: 'w', attempt: 'a', key: 'k', mode: 'unfair' }),
+    at(3_200, 'end', { worker: 'w', attempt: 'a', how: 'aborted' }),
+  ]
+  expect(found(takes, waits)).toEqual(['turns'])
+  expect(foundOverFive(takes, waits)).toEqual([])
+})

@@ -1,0 +1,37 @@
+/** The way of a process to the one server that all locks are on. */
+import { FrameProxy } from '../../kit/frame-proxy.ts'
+import type { Ways } from './post.ts'
+
+export class OneWay implements Ways {
+  readonly proxy: FrameProxy
+
+  private constructor(proxy: FrameProxy) {
+    this.proxy = proxy
+  }
+
+  static async open(url: string): Promise<OneWay> {
+    return new OneWay(await FrameProxy.open(url))
+  }
+
+  get urls(): readonly string[] {
+    return [this.proxy.url]
+  }
+
+  get used(): boolean {
+    return this.inbox !== undefined
+  }
+
+  /** The channel of the present process's grants, as soon as it listens. */
+  get inbox(): string | undefined {
+    return this.proxy.channels().find(name => name.startsWith('lock:inbox:'))
+  }
+
+  /** It leads to another server from now on. */
+  moveTo(url: string): void {
+    this.proxy.switchTo(url)
+  }
+
+  close(): Promise<void> {
+    return this.proxy.close()
+  }
+}

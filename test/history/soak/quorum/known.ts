@@ -1,0 +1,54 @@
+/**
+ * Which locks surely stay closed, or open, whatever becomes of some of the servers: those of whom a majority of all servers says the
+ * same without them. A server that is emptied, or whose clock steps over the ends of leases, takes the others away from their holders.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { lockName } from '../terms.ts'
+import type { QuorumServer } from './server.ts'
+import { majorityOf } from './terms.ts'
+
+/** The holder's id; 'free'; undefined: the server has not said. */
+type Said = string | 'free' | undefined
+/** What each of some servers says of each lock. */
+export type Sight = readonly (readonly Said[])[]
+
+/** A server that is away says nothing after this many ms. */
+const PATIENCE = 300
+
+/** Numbers of locks of which not enough servers have said the same before and after. A lock that changed hands in between is one. */
+export function inDoubt(before: Sight, after: Sight, servers: number): number[] {
+  const locks = Math.max(0, ...[...before, ...after].map(list => list.length))
+  return Array.from({ length: locks }, (_, lock) => lock).filter(lock => {
+    const counts = new Map<Said, number>()
+    for (const [i, list] of before.entries()) {
+      const said = list[lock]
+      if (said !== undefined && said === after[i]?.[lock]) counts.set(said, (counts.get(said) ?? 0) + 1)
+    }
+    return Math.max(0, ...counts.values()) < majorityOf(servers)
+  })
+}
+
+/** The keys of those locks, if this happens to these servers. `all`: of the quorum. */
+export async function lostBy(
+  all: readonly QuorumServer[],
+  lost: readonly number[],
+  keys: readonly string[],
+  happen: () => Promise<void>,
+): Promise<string[]> {
+  const others = all.filter(({ number }) => !lost.includes(number))
+  const before = await sight(others, keys)
+  await happen()
+  const after = await sight(others, keys)
+  return inDoubt(before, after, all.length).map(lock => keys[lock]!)
+}
+
+function sight(servers: readonly QuorumServer[], keys: readonly string[]): Promise<Sight> {
+  return Promise.all(servers.map(server => Promise.race([saidBy(server, keys), sleep(PATIENCE, [])])))
+}
+
+async function saidBy({ admin }: QuorumServer, keys: readonly string[]): Promise<Said[]> {
+  const pipeline = admin.pipeline()
+  for (const key of keys) pipeline.hget(lockName(key), 'holder')
+  const replies = (await pipeline.exec()) ?? []
+  return replies.map(([error, holder]) => (error ? undefined : ((holder as string | null)?.split(' ')[2] ?? 'free')))
+}

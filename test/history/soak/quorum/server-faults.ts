@@ -1,0 +1,119 @@
+/** Faults of a server of a quorum: each begins, lasts, and is healed. Those that take holds away record which and when (`taken`). */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { now } from '../../recorder.ts'
+import type { Choices } from '../fault.ts'
+import { lostBy } from './known.ts'
+import type { ClockFault, LineFault, ServerFault } from './plan.ts'
+import type { QuorumServer } from './server.ts'
+import type { QuorumStage } from './stage.ts'
+import { majorityOf, STANDING } from './terms.ts'
+
+/** What a server suffers, and which ones suffer something at the same time, it among them. */
+export interface Blow extends Choices {
+  readonly server: number
+  readonly all: readonly number[]
+}
+
+type Run = (stage: QuorumStage, blow: Blow, server: QuorumServer) => Promise<void>
+
+export const serverFaults: Readonly<Record<ServerFault, Run>> = {
+  async restart(_, { duration }, server) {
+    await server.kill()
+    await sleep(duration)
+    await server.comeBack()
+  },
+  'restart empty': async (stage, { duration, all }, server) => {
+    await forgetting(stage, all, () => server.kill())
+    await sleep(duration)
+    await server.comeBackEmpty(stage.emptied)
+    await sleep(STANDING)
+    await server.persist()
+  },
+  async stop(_, { duration }, server) {
+    server.stop()
+    await sleep(duration)
+    server.goOn()
+  },
+  async 'client kill'(_, { dice }, { admin }) {
+    const types = [['normal'], ['pubsub'], ['normal', 'pubsub']][dice % 3] as string[]
+    await Promise.all(types.map(type => admin.call('CLIENT', 'KILL', 'TYPE', type)))
+  },
+  'cut off': onAllLines('partition'),
+  'cut off up': onAllLines('half-open up'),
+  'cut off down': onAllLines('half-open down'),
+  slow: onAllLines('delay'),
+  late: onAllLines('hold'),
+}
+
+/** Between two steps of clocks, ms: a hold that is renewed is known again where it had been lost. */
+const BETWEEN_STEPS = 700
+
+/**
+ * Steps of a server's time of day, by up to a minute, one server at a time. A token follows the clock that is ahead of all, and I2 is promised for
+ * it as long as a majority has it, or the clocks are past it. So no data is lost before all clocks are level again.
+ */
+export const clockFaults: Readonly<Record<ClockFault, Run>> = {
+  'clock ahead': async (stage, { duration, dice }, server) => {
+    const size = sizeOf(dice)
+    await stepAhead(stage, server, size)
+    await sleep(duration)
+    for (const other of stage.servers) {
+      if (other === server) continue
+      await stepAhead(stage, other, size)
+      await sleep(BETWEEN_STEPS)
+    }
+  },
+  'clock back': async (stage, { duration, dice }, server) => {
+    const size = sizeOf(dice)
+    await step(stage, server, -size)
+    await sleep(duration)
+    await stepAhead(stage, server, size)
+  },
+}
+
+const LONGEST = 60_000
+const SHORTEST = 50
+
+function sizeOf(dice: number): number {
+  return SHORTEST + (dice % (LONGEST - SHORTEST))
+}
+
+/** Leases end there at once. Where a majority knows the hold without this server, that changes nothing; others may have the lock else. */
+async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number): Promise<void> {
+  const from = now()
+  const lost = await lostBy(stage.servers, [server.number], stage.keys, () => step(stage, server, size))
+  for (const key of lost) stage.recorder.record('taken', { key, from, how: 'clock' })
+}
+
+/** Read right before and after, so that the step has its place. */
+async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promise<void> {
+  const { clock, admin } = server
+  stage.readClock(server)
+  clock.set(clock.offset + ms)
+  stage.readClock(server)
+  const [seconds] = await admin.time()
+  const off = Number(seconds) * 1_000 - clock.now()
+  if (Math.abs(off) > 5_000) throw new Error(`the clock of server ${server.number} is off by ${off} ms`)
+}
+
+/**
+ * What these servers knew is gone. They do not count until every hold of before has ended: nobody else has the lock for that. But where no majority
+ * is left that knows the hold, its holder may be told before its time.
+ */
+async function forgetting(stage: QuorumStage, lost: readonly number[], forget: () => Promise<void>): Promise<void> {
+  const { servers, keys, recorder } = stage
+  const from = now()
+  const fields = { from, how: 'restart', closed: true } as const
+  if (lost.length >= majorityOf(servers.length)) {
+    await forget()
+    recorder.record('taken', fields)
+  } else {
+    for (const key of await lostBy(servers, lost, keys, forget)) recorder.record('taken', { key, ...fields })
+  }
+}
+
+function onAllLines(name: LineFault): Run {
+  return async ({ posts }, { server, duration, dice }) => {
+    await Promise.all(posts.map(({ ways }) => ways.lines[server]!.break(name, { duration, dice })))
+  }
+}

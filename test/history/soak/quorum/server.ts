@@ -1,0 +1,105 @@
+/** One of the servers of a quorum: it can crash and come back, with its data or without, be stopped, and have another time of day. */
+import { mkdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { findServerSource, type RunningServer } from '../../../../local-redis/index.ts'
+import { SteppedClock } from '../../../kit/stepped-clock.ts'
+import { eventually } from '../../../kit/time.ts'
+import { Turns } from '../scene.ts'
+import { quiet } from '../stage.ts'
+import type { Emptied } from './stage.ts'
+
+/** It writes what it has done before it says so. */
+const persisting = ['--appendonly', 'yes', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
+const forgetful = ['--appendonly', 'no', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
+
+/** The clock of a server that is launched is in the environment, where there is room for one. */
+const launches = new Turns()
+
+export class QuorumServer {
+  readonly number: number
+  readonly clock: SteppedClock
+  /** A direct connection, which waits for the server while it is away. */
+  readonly admin: Redis
+  readonly #server: RunningServer
+  readonly #dir: string
+
+  private constructor(number: number, server: RunningServer, clock: SteppedClock, dir: string) {
+    this.number = number
+    this.clock = clock
+    this.admin = quiet(new Redis(server.url, { maxRetriesPerRequest: null, retryStrategy: () => 50 }))
+    this.#server = server
+    this.#dir = dir
+  }
+
+  static async open(number: number, folder: string): Promise<QuorumServer> {
+    const source = await findServerSource()
+    const dir = join(folder, `server-${number}`)
+    mkdirSync(dir)
+    const clock = await SteppedClock.make(dir)
+    const server = await launched(clock, () => source.start({ args: persisting, dir }))
+    return new QuorumServer(number, server, clock, dir)
+  }
+
+  get url(): string {
+    return this.#server.url
+  }
+
+  /** Ends it as a crash would. */
+  kill(): Promise<void> {
+    return this.#server.kill()
+  }
+
+  /** After a crash: everything that it has ever said it has done is there again. */
+  async comeBack(): Promise<void> {
+    await launched(this.clock, () => this.#server.restart())
+  }
+
+  /** After a crash: nothing is there. Whether it persists anything from now on is what it says. */
+  async comeBackEmpty(says: Emptied): Promise<void> {
+    await rm(join(this.#dir, 'appendonlydir'), { recursive: true, force: true })
+    const args = says === 'the truth' ? forgetful : persisting
+    await launched(this.clock, () => this.#server.restart({ args }))
+  }
+
+  /** Persists every write from now on, and what is there. */
+  async persist(): Promise<void> {
+    await this.admin.config('SET', 'appendonly', 'yes')
+    await eventually(async () => {
+      const info = await this.admin.info('persistence')
+      return ['aof_rewrite_in_progress:0', 'aof_rewrite_scheduled:0', 'aof_last_bgrewrite_status:ok'].every(line =>
+        info.includes(line),
+      )
+    })
+  }
+
+  stop(): void {
+    this.#signal('SIGSTOP')
+  }
+
+  goOn(): void {
+    this.#signal('SIGCONT')
+  }
+
+  async close(): Promise<void> {
+    this.admin.disconnect()
+    if (this.#server.pid !== undefined) this.goOn()
+    await this.#server.stop()
+    this.clock.close()
+  }
+
+  #signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    const { pid } = this.#server
+    if (pid === undefined) throw new Error('the soak needs servers that are processes of this machine')
+    process.kill(pid, signal)
+  }
+}
+
+async function launched<T>(clock: SteppedClock, launch: () => Promise<T>): Promise<T> {
+  let result: T
+  await launches.inTurn(async () => {
+    result = await clock.under(launch)
+  })
+  return result!
+}

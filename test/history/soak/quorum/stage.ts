@@ -1,0 +1,83 @@
+/** What a run over a quorum plays on: its servers, the one of the witnesses, the posts, and the keeper's own client. */
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { findServerSource, type RunningServer } from '../../../../local-redis/index.ts'
+import type { LockClient } from '../../../../src/index.ts'
+import { Recorder } from '../../recorder.ts'
+import { clientOf } from '../client-of.ts'
+import { Post } from '../post.ts'
+import { quiet } from '../stage.ts'
+import { LOOPED, type Terms } from '../terms.ts'
+import { Lines } from './lines.ts'
+import { QuorumServer } from './server.ts'
+
+interface Props {
+  readonly terms: Terms
+  readonly servers: readonly QuorumServer[]
+  readonly witness: RunningServer
+  readonly recorder: Recorder
+  readonly posts: readonly Post<Lines>[]
+  readonly emptied: Emptied
+}
+
+/** What a server says that comes back empty. If it does not tell the truth, two may hold. */
+export type Emptied = 'the truth' | 'that it persists'
+
+export class QuorumStage {
+  readonly keys: readonly string[]
+  /** By their numbers. */
+  readonly servers: readonly QuorumServer[]
+  readonly recorder: Recorder
+  readonly posts: readonly Post<Lines>[]
+  readonly register: Redis
+  readonly emptied: Emptied
+  /** For forced releases. */
+  readonly locks: LockClient
+  readonly #witness: RunningServer
+
+  private constructor({ terms, servers, witness, recorder, posts, emptied }: Props) {
+    this.keys = [...terms.keys, LOOPED]
+    this.servers = servers
+    this.recorder = recorder
+    this.posts = posts
+    this.emptied = emptied
+    this.register = quiet(new Redis(witness.url))
+    const { lease, waiterTtl, tokenMemory } = terms.times
+    const urls = servers.map(({ url }) => url)
+    this.locks = clientOf(urls, { label: 'keeper', lease, waiterTtl, tokenMemory })
+    this.#witness = witness
+  }
+
+  static async open(terms: Terms, count: number, emptied: Emptied): Promise<QuorumStage> {
+    const servers: QuorumServer[] = []
+    for (let i = 0; i < count; i++) servers.push(await QuorumServer.open(i, terms.folder))
+    const witness = await (await findServerSource()).start()
+    const history = join(terms.folder, 'history.jsonl')
+    const recorder = new Recorder(history)
+    const places = { witnessUrl: witness.url, history }
+    const posts: Post<Lines>[] = []
+    for (let i = 1; i <= terms.processes; i++) {
+      posts.push(new Post(terms, places, recorder, i, await Lines.open(servers.map(({ url }) => url))))
+    }
+    return new QuorumStage({ terms, servers, witness, recorder, posts, emptied })
+  }
+
+  /** Records the time of day of a server: the checker counts tokens in it. */
+  readClock({ number, clock }: QuorumServer): void {
+    this.recorder.record('clock', { wall: clock.now(), server: number })
+  }
+
+  abandon(): void {
+    for (const post of this.posts) post.abandon()
+  }
+
+  async close(): Promise<void> {
+    this.abandon()
+    await this.locks.close()
+    this.register.disconnect()
+    await Promise.all(
+      [...this.servers, this.#witness].map(server => ('close' in server ? server.close() : server.stop())),
+    )
+    this.recorder.close()
+  }
+}

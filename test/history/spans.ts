@@ -1,0 +1,59 @@
+/** Times from one moment to another, and how many of them there are at once. */
+import { lowerBound } from './lists.ts'
+
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** In order, and none touches another. */
+export function merged(spans: readonly Span[]): Span[] {
+  const list: { from: number; to: number }[] = []
+  for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {
+    const last = list.at(-1)
+    if (last && from <= last.to) last.to = Math.max(last.to, to)
+    else list.push({ from, to })
+  }
+  return list
+}
+
+/** Whether one of the merged spans has a moment in common with this time. */
+export function overlaps(spans: readonly Span[], from: number, to: number): boolean {
+  const first = spans[lowerBound(spans, from, span => span.to)]
+  return first !== undefined && first.from <= to
+}
+
+/** ms of this time that the merged spans cover. */
+export function covered(spans: readonly Span[], from: number, to: number): number {
+  let sum = 0
+  for (let i = lowerBound(spans, from, span => span.to); i < spans.length; i++) {
+    const { from: begin, to: end } = spans[i] as Span
+    if (begin >= to) break
+    sum += Math.min(end, to) - Math.max(begin, from)
+  }
+  return sum
+}
+
+/** The times at which at least so many of the lists have a span: each list is merged, and counts once. */
+export function atLeast(count: number, lists: Iterable<readonly Span[]>): Span[] {
+  const turns = [...lists].flatMap(spans =>
+    merged(spans).flatMap(({ from, to }) => [
+      { t: from, step: 1 },
+      { t: to, step: -1 },
+    ]),
+  )
+  // At one moment beginnings come first: the ends belong to their spans.
+  turns.sort((a, b) => a.t - b.t || b.step - a.step)
+  const spans: Span[] = []
+  let together = 0
+  let from: number | undefined
+  for (const { t, step } of turns) {
+    together += step
+    if (together >= count) from ??= t
+    else if (from !== undefined) {
+      spans.push({ from, to: t })
+      from = undefined
+    }
+  }
+  return spans
+}
