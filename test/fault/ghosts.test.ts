@@ -55,7 +55,7 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
-  // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts: the grant is not given back.
+  // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts: the grant is not given back.
   test.each(kinds)(
     'a queued acquire, after its caller has left: I4 I7, its grant is given back at once ($kind)',
     async ({ client, clientBehindProxy }) => {

@@ -50,7 +50,7 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
   // Unfair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
   // `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
   // Fair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
-  // `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts: a grant by a message is kept.
+  // `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts: a grant by a message is kept.
   test.each(races.filter(race => hasRace(race, where)))(
     'a waiter that $way: I4 I6 I7, the lock goes on to $to, nothing stays ($kind, fair: $fair)',
     { timeout: 30_000 },
@@ -102,7 +102,7 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
 
 // Either of two lines suffices, as above.
 // Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
-// `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts: the grant stays with one that has gone.
+// `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts: the grant stays with one that has gone.
 test.each(kinds)(
   'a hundred waiters give up at once: I4 I7, the lock goes on to the one that does not ($kind)',
   async ({ client }) => {

@@ -79,7 +79,7 @@ describe('one release lets several waiters of another client in, by one message'
     await allFree(client(), key, 3)
   })
 
-  // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(failed)` to `` in src/session.ts and
+  // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts and
   // `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts: what the
   // one that is gone was to have stays with nobody.
   test('that comes when one of them has given up: I4 I7, its permit goes on, the others have theirs', async () => {
