@@ -237,11 +237,16 @@ const quorum: Model = {
     of('quorum: all fair, a server restarts, a late holder', 'FAIR=3 CALLERS=5 CRASHES=1 RESTARTS=1 LATES=1'),
     of('quorum: all fair, a server restarts, a lost message', 'FAIR=3 CALLERS=5 CRASHES=1 RESTARTS=1 LOSSES=1'),
     of('quorum: a server restarts, a lost message', 'CALLERS=5 CRASHES=1 RESTARTS=1 LOSSES=1'),
+    of('quorum: all fair, a server restarts, time ahead', 'FAIR=3 CALLERS=5 CRASHES=1 RESTARTS=1 AHEAD=1'),
     of('quorum: all fair, two rounds, a server stops', 'PROGRESS FAIR=3 CRASHES=1'),
     of('quorum: all fair, two rounds, a dispute', 'PROGRESS FAIR=3 DISPUTES=1'),
     of('quorum: a server restarts, a late holder', 'PROGRESS CALLERS=5 CRASHES=1 RESTARTS=1 LATES=1'),
     of('quorum: all fair, a server restarts', 'PROGRESS FAIR=3 CALLERS=5 CRASHES=1 RESTARTS=1'),
     of('quorum: one fair, two rounds', 'PROGRESS FAIR=1'),
+    of(
+      'quorum: all fair, a server stops, time ahead, a lost message',
+      'PROGRESS FAIR=3 CALLERS=5 CRASHES=1 AHEAD=1 LOSSES=1',
+    ),
     of('quorum: leases lapse: late, paused, slow', 'PROGRESS CALLERS=5 LATES=1 PAUSES=1 LAPSES=1'),
     of('quorum: one fair, a server restarts', 'PROGRESS FAIR=1 CALLERS=5 CRASHES=1 RESTARTS=1'),
     of('quorum: all fair, a waiter gives up, a lost message', 'PROGRESS FAIR=3 CALLERS=5 QUITS=1 LOSSES=1'),
@@ -304,7 +309,7 @@ const quorum: Model = {
       ...of('late-leave', 'UNVOTED UNORDERED CALLERS=5 LOSSES=1 EARLIES=1 LATE_LEAVE'),
       breaks: 'I1',
       because:
-        'the leave of an attempt runs after the next attempt with the same id has got the vote of that server, and ends it unnoticed',
+        'the leave of an attempt is repeated after the next attempt with the same id has got the vote of that server, and ends it unnoticed',
     },
     {
       ...of('unsaid', 'CALLERS=5 LATES=1 UNSAID'),

@@ -172,14 +172,15 @@ async function tell(tools: Tools, name: string): Promise<boolean> {
     return false
   }
   console.log(breaks ? `${name} breaks ${breaks}: ${because}.\n` : `${name}:\n`)
-  let ending = 'I4 is violated: from here on somebody waits, for ever, who could have the lock.'
+  // Where several assertions fail in one step, the checker has stopped at the first.
+  let broken: string | undefined
   for (const line of trail.split('\n')) {
     const step = /^\s*(redis: .*|client .*|lost: .*)$/.exec(line)?.[1]
     if (step) console.log(/^redis: (\w+ of|the) |^client /.test(step) ? step : `    ${step}`)
     const failed = /text of failed assertion: assert\((.*)\)/.exec(line)?.[1]
-    if (failed) ending = `${propertyOf(failed, model)} is violated.`
+    if (failed) broken ??= `${propertyOf(failed, model)} is violated.`
   }
-  console.log(ending)
+  console.log(broken ?? 'I4 is violated: from here on somebody waits, for ever, who could have the lock.')
   return true
 }
 

@@ -173,6 +173,10 @@ byte seen[2];                 /* the largest token that each client has seen */
 mtype ask[12] = nothing;      /* between caller and server: a request, then its reply; or the message of a promotion */
 byte token[12];               /* of the vote; of a raise, the one to be written */
 short leaves;
+#ifdef LATE_LEAVE
+short again;                  /* a leave that has run, and will be repeated, for its client has no answer */
+byte repeats = 1;
+#endif
 
 /* ---- what may still go wrong, and what is chosen for the next script --------------------------------------------- */
 
@@ -340,12 +344,6 @@ inline renew(i, s, v) {
   fi
 }
 
-#ifdef LATE_LEAVE
-#define LEFT(v) (in(leaves, v) && st[of(v)] == over)
-#else
-#define LEFT(v) in(leaves, v)
-#endif
-
 /* A server that has stopped answers nothing: that is no vote. Of an attempt that is over nobody heeds the reply. */
 inline serve(v) {
   if
@@ -361,12 +359,15 @@ inline serve(v) {
      losses--; fate = plain; ask[v] = refused; printf("  lost: the reply to %d.%d\n", client(of(v)), second(of(v)))
   :: else
   fi;
-  ask[v] = (LEFT(v) -> nothing : ask[v]);
+  ask[v] = (in(leaves, v) -> nothing : ask[v]);
   tidy()
 }
 
 /* A release, too, which tells the token of its lease. */
 inline leave(v) {
+#ifdef LATE_LEAVE
+  again = (in(again, v) -> 0 : again | ((in(leaves, v) && repeats > 0) << v)); repeats = 0;
+#endif
   take(leaves, v); take(queue[at(v)], of(v));
   printf("redis: server %d ends what it has of %d.%d\n", at(v), client(of(v)), second(of(v)));
   if
@@ -429,7 +430,7 @@ inline hope(i) {
   y = votes(i); x = vote(i, 0);
   do
   :: x < vote(i, SERVERS) ->
-     y = y | ((ask[x] != nothing && ask[x] != refused && !LEFT(x) && !(at(x) == 0 && in(fresh, client(i)))) << at(x)); x++
+     y = y | ((ask[x] != nothing && ask[x] != refused && !in(leaves, x) && !(at(x) == 0 && in(fresh, client(i)))) << at(x)); x++
   :: else -> break
   od
 }
@@ -479,11 +480,7 @@ inline receive(v) {
 }
 
 /* A server is asked where nothing of the id is under way. */
-#ifdef LATE_LEAVE
-#define READY(v) (ask[v] == nothing)
-#else
 #define READY(v) (ask[v] == nothing && !in(leaves, v))
-#endif
 
 inline begin(i) {
   least[i] = (seen[client(i)] -> seen[client(i)] + 1 : 0); trying = trying | (!fair(i) << i);
@@ -558,11 +555,7 @@ end:
 
 /* ---- network and time -------------------------------------------------------------------------------------------- */
 
-#ifdef LATE_LEAVE
-#define LEAVES(v) in(leaves, v)
-#else
 #define LEAVES(v) (in(leaves, v) && !REQUEST(v))
-#endif
 #define GIVES(v) (ask[v] == granted || ask[v] == refused)
 #define HAS(v) (hold[at(v)] == of(v))
 /* The client counts the vote no longer. */
@@ -586,6 +579,9 @@ end:
   do
   :: atomic { REQUEST(v) -> CHOICES(v); d_step { serve(v) } }
   :: atomic { LEAVES(v) -> CHOICES(v); d_step { leave(v) } }
+#ifdef LATE_LEAVE
+  :: d_step { in(again, v) && !in(leaves, v) -> leave(v) }
+#endif
   :: d_step { GIVES(v) -> receive(v) }
   :: d_step { LOOKS(v) -> ask[v] = asking; tidy() }
   :: d_step { RENEWS(v) -> ask[v] = renewing; tidy() }
