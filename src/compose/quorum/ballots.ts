@@ -171,9 +171,8 @@ export class Ballots {
     return true
   }
 
-  /** The claim waits in the queues, with this ticket. A message may have come before it had one to look with. */
-  queued(ballot: Ballot, ticket: string): void {
-    ballot.ticket = ticket
+  /** The claim has a ticket now. A message may have come before it had one to look with. */
+  queued(ballot: Ballot): void {
     for (const [i, { told }] of ballot.seats.entries()) if (told) this.#lookSoon(ballot, i)
     this.#changed(ballot)
   }
