@@ -10,8 +10,10 @@ export class Member {
   readonly index: number
   readonly server: Server
   readonly standing: Standing
-  /** Why there is no connection; undefined: there is, or there has been none yet. */
+  /** Why there is no connection; undefined: there has been none yet. */
   down: Error | undefined
+  /** How many connections have ended. Behind each may be a server that was started anew. */
+  epoch = 0
 
   constructor(index: number, server: Server, standing: Standing) {
     this.index = index
@@ -29,6 +31,13 @@ export class Member {
     if ('nodes' in redis || redis.options.sentinels) return undefined
     const { path, host, port } = redis.options
     return path || `${host}:${port}`
+  }
+
+  /** The connection is gone. */
+  lost(error: Error): void {
+    this.down = error
+    this.epoch += 1
+    this.standing.forget()
   }
 
   /** Its votes count now. */

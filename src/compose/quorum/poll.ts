@@ -122,7 +122,10 @@ export class Poll {
     }
     if (answered < majority) return
     if (voted + open >= majority) return this.#waitForOthers()
-    this.#end(() => this.#resolve({ answer: this.#refusal(), split: voted > 0 }))
+    const answer = this.#refusal()
+    // In this moment: another call of the same claim may end by the same answer, and must not take its place back.
+    if (this.#mode === 'queue') ballot.ticket = answer.ticket
+    this.#end(() => this.#resolve({ answer, split: voted > 0 }))
   }
 
   /** Whether a vote that does not count yet is waited for: looks again when it may. */

@@ -71,7 +71,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   async join(claim: Claim): Promise<Granted | Refused> {
     const { answer } = await this.#poll(claim, 'queue')
     const ballot = this.#ballots.get(claim.id)
-    if (!answer.granted && ballot && !ballot.over) this.#ballots.queued(ballot, answer.ticket)
+    if (!answer.granted && ballot && !ballot.over) this.#ballots.queued(ballot)
     return answer
   }
 

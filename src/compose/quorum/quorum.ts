@@ -104,7 +104,7 @@ export class Quorum implements Ways {
     })
     const { keys } = places[0]!
     const { waiterTtl, outageTimeout } = this.#settings
-    const ballots = new Ballots(places, this.#clock, waiterTtl, {
+    const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
       won: ({ id, key }, grant) => this.#told.won(id, grant, keys.of(key).lock),
       asks: lease => {
         this.#longest = Math.max(this.#longest, lease)
@@ -219,8 +219,7 @@ export class Quorum implements Ways {
       unlocked: (lock, by) => unlocked(`free ${by}`, lock, name => told.unlocked(name, by)),
       entered: (lock, owner) => unlocked(`entered ${owner}`, lock, name => told.entered(name, owner)),
       down: error => {
-        member().down = error
-        member().standing.forget()
+        member().lost(error)
         this.#changed()
       },
       up: () => {
