@@ -7,6 +7,7 @@ import {
   type ClientOptions,
   LockArgumentError,
   LockClient,
+  LockClosedError,
   LockConnectionError,
   LockTimeoutError,
 } from '../../src/index.ts'
@@ -255,4 +256,22 @@ test('I6: close settles everything with no server there, and at once', async () 
   await Promise.all(calls)
   expect(performance.now() - begin).toBeLessThan(PROMPT)
   await eventually(() => locks.stats().waiting === 0)
+})
+
+test('I6, I7: close while votes are split leaves nothing on any server, whatever was about to be asked', async () => {
+  const scene = scenes.get(3)!
+  // What is taken back on the third takes longer than the pause before the next attempt.
+  scene.delay(2, 5)
+  for (let ms = 0; ms < 48; ms += 4) {
+    const key = freshKey()
+    const locks = scene.client()
+    await locks.isLocked('any')
+    const others = await Promise.all([0, 1].map(i => scene.at(i).lock(key)))
+    const call = rejection(locks.lock(key), LockClosedError)
+    await sleep(ms)
+    await promptly(locks.close())
+    await promptly(call)
+    await Promise.all(others.map(lease => lease.release()))
+    await scene.nothingLeft(key)
+  }
 })

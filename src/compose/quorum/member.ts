@@ -1,5 +1,5 @@
 /** One of the servers of a quorum: the ways to it, and whether its votes count. */
-import { LockClosedError, LockConnectionError } from '../../errors.ts'
+import { LockConnectionError, LockError } from '../../errors.ts'
 import type { Server } from '../../redis/server.ts'
 import type { Standing } from './standing.ts'
 
@@ -67,9 +67,11 @@ export function reasonOf({ problem }: Member): Error {
 }
 
 /** Why no majority has answered: with the reason of each server that has not. Undefined ones have. */
-export function noMajority(reasons: readonly (Error | undefined)[]): LockConnectionError | LockClosedError {
+export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
   const { length } = reasons
-  if (reasons.some(reason => reason instanceof LockClosedError)) return new LockClosedError()
+  // What is no matter of a connection is the same for all.
+  const own = reasons.find(reason => reason instanceof LockError && !(reason instanceof LockConnectionError))
+  if (own) return own as LockError
   const errors = reasons.flatMap((error, i) =>
     error ? [new LockConnectionError(`server ${i + 1} of ${length}`, causeOf(error))] : [],
   )
