@@ -260,8 +260,8 @@ test('I6: close settles everything with no server there, and at once', async () 
 
 test('I6, I7: close while votes are split leaves nothing on any server, whatever was about to be asked', async () => {
   const scene = scenes.get(3)!
-  // What is taken back on the third takes longer than the pause before the next attempt.
-  scene.delay(2, 5)
+  // The third, which grants, answers first, so votes are split; and takes back what it granted later than the next attempt is due.
+  for (const [i, ms] of [8, 8, 5].entries()) scene.delay(i, ms)
   for (let ms = 0; ms < 48; ms += 4) {
     const key = freshKey()
     const locks = scene.client()
