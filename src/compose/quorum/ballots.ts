@@ -173,6 +173,15 @@ export class Ballots {
     this.#changed(ballot)
   }
 
+  /** The claim waits in the queues, whatever has become of it: a grant of which that has been told came too late to be used. */
+  waits({ claim, ticket }: Queued): void {
+    const ballot = this.of(claim)
+    ballot.ticket ??= ticket
+    if (!ballot.granted) return
+    ballot.reported = false
+    if (this.until(ballot) <= this.#clock.now()) ballot.granted = undefined
+  }
+
   /** A message says that the server has taken the hold away. */
   taken(server: number, id: string, token: number): void {
     const seat = this.#all.get(id)?.seats[server]
@@ -272,31 +281,43 @@ export class Ballots {
     })
   }
 
+  /** Those whose leases have not ended. */
+  #live(ballot: Ballot): Granted[] {
+    const now = this.#clock.now()
+    return this.votes(ballot).filter(({ deadline }) => deadline > now)
+  }
+
   /** Grants the claim if a majority agrees, and makes it agree if it does not. */
   elect(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
-    const votes = this.votes(ballot)
-    if (votes.length < this.majority) {
-      ballot.token = undefined
-      return
-    }
-    const deadline = this.until(ballot)
-    if (deadline <= this.#clock.now()) return
-    const token = ballot.token ?? this.#tokenOf(ballot, votes)
-    if (votes.filter(vote => vote.token === token).length >= this.majority) {
+    // Where a vote has lapsed, somebody else may have been granted the lock since.
+    const votes = this.#live(ballot)
+    ballot.token = undefined
+    if (votes.length < this.majority) return
+    const shared = this.#sharedToken(ballot)
+    const token = shared ?? this.#largest(votes)
+    const agreed = votes.filter(vote => vote.token === token)
+    if (agreed.length >= this.majority) {
+      const deadline = untilMajority(
+        agreed.map(vote => vote.deadline),
+        this.majority,
+      )
       ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
       ballot.putBack = 0
     } else {
       ballot.token = token
-      this.#agree(ballot, token)
+      this.#agree(ballot, token, shared !== undefined)
     }
   }
 
-  /** Writes the token to the servers that have the claim with another one. */
-  #agree(ballot: Ballot, token: number): void {
+  /**
+   * Writes the token to the servers that have the claim with less; with more, only if a majority has it with this one already. Before that,
+   * those that have more may be the only ones that know of the latest grant.
+   */
+  #agree(ballot: Ballot, token: number, lower: boolean): void {
     for (const [i, seat] of ballot.seats.entries()) {
       const { vote } = seat
-      if (!vote || vote.token === token || seat.agreeing) continue
+      if (!vote || vote.token === token || seat.agreeing || (vote.token > token && !lower)) continue
       seat.agreeing = true
       this.ask(ballot, i, vote.token < token ? 'raise' : 'same', token, () => {
         seat.agreeing = false
@@ -304,18 +325,23 @@ export class Ballots {
     }
   }
 
-  /** That of its owner's other holds, which it shares; else the largest, above which every later grant of any majority is. */
-  #tokenOf(ballot: Ballot, votes: readonly Granted[]): number {
-    const { id, key, owner } = ballot.claim
+  /** The one above which every later grant of any majority is: that of a majority if it has one, else the largest. */
+  #largest(votes: readonly Granted[]): number {
     const tokens = votes.map(({ token }) => token)
-    if (owner === id) return Math.max(...tokens)
-    for (const other of this.#all.values()) {
-      const token = other.granted?.token ?? other.token
-      if (other !== ballot && token !== undefined && other.claim.key === key && other.claim.owner === owner)
-        return token
-    }
     const most = tokens.find(token => tokens.filter(same => same === token).length >= this.majority)
     return most ?? Math.max(...tokens)
+  }
+
+  /** That of the other holds of the claim's owner, while a majority has one. Undefined: it has no other. */
+  #sharedToken(ballot: Ballot): number | undefined {
+    const { id, key, owner } = ballot.claim
+    if (owner === id) return undefined
+    for (const other of this.#all.values()) {
+      const token = other.granted?.token ?? other.token
+      if (other === ballot || other.over || token === undefined) continue
+      if (other.claim.key === key && other.claim.owner === owner && this.until(other) > this.#clock.now()) return token
+    }
+    return undefined
   }
 
   #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
@@ -336,7 +362,7 @@ export class Ballots {
   #changed(ballot: Ballot): void {
     this.elect(ballot)
     // A server that has voted late has the hold with a token of its own.
-    if (ballot.granted) this.#agree(ballot, ballot.granted.token)
+    if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
     const watchers = this.#watchers.get(ballot)
     if (watchers) for (const changed of [...watchers]) changed()
     else if (ballot.granted && !ballot.reported) {
@@ -351,7 +377,7 @@ export class Ballots {
     this.#hoping.add(ballot)
     const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** ballot.putBack) * (0.5 + Math.random())
     const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
-    const few = () => waits() && this.votes(ballot).length < this.majority
+    const few = () => waits() && this.#live(ballot).length < this.majority
     this.#clock.after(pause, async () => {
       if (few()) {
         const round = new Round(this.members, this.majority, this.#clock)

@@ -122,7 +122,8 @@ export class Poll {
     }
     if (answered < majority) return
     if (voted + open >= majority) return this.#waitForOthers()
-    this.#end(() => this.#resolve({ answer: this.#refusal(), split: voted > 0 }))
+    const answer = this.#refusal()
+    this.#end(() => this.#resolve({ answer, split: voted > 0 }), this.#mode === 'queue' ? answer.ticket : undefined)
   }
 
   /** Whether a vote that does not count yet is waited for: looks again when it may. */
@@ -172,12 +173,15 @@ export class Poll {
     return merged(refusals, this.#ballots.places.length - this.#ballots.majority, this.#begun)
   }
 
-  #end(settle: () => void): void {
+  /** `queued`: it waits in the queues now, with this ticket. */
+  #end(settle: () => void, queued?: string): void {
     this.#done = true
     this.#timer?.cancel()
     this.#counting?.cancel()
     this.#ballot.polls -= 1
     this.#unwatch()
+    // Before another call of the claim ends, which puts back what nobody wants.
+    if (queued !== undefined) this.#ballots.queued(this.#ballot, queued)
     settle()
   }
 }

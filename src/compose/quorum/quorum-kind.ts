@@ -69,14 +69,13 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   }
 
   async join(claim: Claim): Promise<Granted | Refused> {
-    const { answer } = await this.#poll(claim, 'queue')
-    const ballot = this.#ballots.get(claim.id)
-    if (!answer.granted && ballot && !ballot.over) this.#ballots.queued(ballot, answer.ticket)
-    return answer
+    return (await this.#poll(claim, 'queue')).answer
   }
 
   async #poll(claim: Claim, mode: 'try' | 'queue') {
     const ballot = this.#ballots.of(claim)
+    // It asks again because that came too late.
+    if (ballot.granted && this.#ballots.until(ballot) <= this.#clock.now()) ballot.granted = undefined
     try {
       return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
     } catch (error) {
@@ -111,7 +110,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     if (!ballot?.granted) return { ended: false, heard: 0 }
     const used = this.#floor.next
     ballot.over = true
-    ballot.granted = undefined
+    ballot.granted = ballot.token = undefined
     let [ended, heard] = [false, 0]
     const errors: (Error | undefined)[] = this.#ballots.places.map(() => undefined)
     const parts = this.#ballots.places.map(async ({ kind }, i) => {

@@ -10,6 +10,7 @@ import { Round } from './round.ts'
 
 export async function tendAll(ballots: Ballots, waiters: readonly Queued[], clock: Clock): Promise<Tended> {
   const { places, members, majority } = ballots
+  for (const waiter of waiters) ballots.waits(waiter)
   const answers: (Tended | undefined)[] = places.map(() => undefined)
   const round = new Round(members, majority, clock)
   // One with too few votes may be about to get more.
