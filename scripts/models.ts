@@ -2,7 +2,7 @@
  * What run-model.ts checks: configurations that have to hold, and mutants, which have to be refuted for the reason that is named
  * here. docs/model.md has the results.
  */
-export type Property = 'I1' | 'I3' | 'I4'
+export type Property = 'I1' | 'I2' | 'I3' | 'I4' | 'I8'
 
 export interface Subject {
   readonly name: string
@@ -22,6 +22,8 @@ export interface Model {
   readonly scripts: string
   /** For the compiler: a good optimizer costs more than it saves where searches are small. */
   readonly optimize: '-O1' | '-O2'
+  /** What a configuration shows, but I4, which only those with PROGRESS do. */
+  readonly shows: readonly Property[]
   /** What the failing assertion of each property says. I4 also has no assertion: a run without progress. */
   readonly assertions: Readonly<Partial<Record<Property, RegExp>>>
   readonly configurations: readonly Subject[]
@@ -38,6 +40,7 @@ const baton: Model = {
   file: 'baton.pml',
   scripts: 'lua/mutex/',
   optimize: '-O2',
+  shows: ['I1', 'I3'],
   assertions: { I1: /holders<=1/, I3: /!\(+k!=/ },
   configurations: [
     of('a waiter gives up, a lost message', 'PROGRESS QUITS=1 LOSSES=1'),
@@ -118,6 +121,7 @@ const permits: Model = {
   file: 'permits.pml',
   scripts: 'lua/permits/',
   optimize: '-O1',
+  shows: ['I1', 'I3'],
   assertions: { I1: /held<=/, I3: /overtaken/, I4: /behind/ },
   configurations: [
     of('permits: one unreachable', 'PROGRESS LARGE=4 CUTS=1 PAIRS=1 CALLERS=31'),
@@ -214,4 +218,106 @@ const permits: Model = {
   ],
 }
 
-export const models: readonly Model[] = [baton, permits]
+/**
+ * Unless FAIR says otherwise, none is fair. CALLERS=5: each client has one caller; else the first has two, one after the other.
+ * Without PROGRESS where that would take half a minute.
+ */
+const quorum: Model = {
+  file: 'quorum.pml',
+  // A quorum has no scripts of its own.
+  scripts: 'lua/mutex/',
+  optimize: '-O1',
+  shows: ['I1', 'I2', 'I8'],
+  assertions: { I1: /overlap|minority/, I2: />last/, I8: /unsaid/ },
+  configurations: [
+    of('quorum: two rounds, a server stops', 'PROGRESS CRASHES=1'),
+    of('quorum: a server restarts, its time is ahead', 'PROGRESS CALLERS=5 CRASHES=1 RESTARTS=1 AHEAD=1'),
+    of('quorum: two rounds, time ahead', 'AHEAD=1'),
+    of('quorum: a server restarts, tries too early', 'CALLERS=5 CRASHES=1 RESTARTS=1 EARLIES=1'),
+    of('quorum: all fair, a server restarts, a late holder', 'FAIR=3 CALLERS=5 CRASHES=1 RESTARTS=1 LATES=1'),
+    of('quorum: all fair, a server restarts, a lost message', 'FAIR=3 CALLERS=5 CRASHES=1 RESTARTS=1 LOSSES=1'),
+    of('quorum: a server restarts, a lost message', 'CALLERS=5 CRASHES=1 RESTARTS=1 LOSSES=1'),
+    of('quorum: all fair, a server restarts, time ahead', 'FAIR=3 CALLERS=5 CRASHES=1 RESTARTS=1 AHEAD=1'),
+    of('quorum: all fair, two rounds, a server stops', 'PROGRESS FAIR=3 CRASHES=1'),
+    of('quorum: all fair, two rounds, a dispute', 'PROGRESS FAIR=3 DISPUTES=1'),
+    of('quorum: a server restarts, a late holder', 'PROGRESS CALLERS=5 CRASHES=1 RESTARTS=1 LATES=1'),
+    of('quorum: all fair, a server restarts', 'PROGRESS FAIR=3 CALLERS=5 CRASHES=1 RESTARTS=1'),
+    of('quorum: one fair, two rounds', 'PROGRESS FAIR=1'),
+    of(
+      'quorum: all fair, a server stops, time ahead, a lost message',
+      'PROGRESS FAIR=3 CALLERS=5 CRASHES=1 AHEAD=1 LOSSES=1',
+    ),
+    of('quorum: leases lapse: late, paused, slow', 'PROGRESS CALLERS=5 LATES=1 PAUSES=1 LAPSES=1'),
+    of('quorum: one fair, a server restarts', 'PROGRESS FAIR=1 CALLERS=5 CRASHES=1 RESTARTS=1'),
+    of('quorum: all fair, a waiter gives up, a lost message', 'PROGRESS FAIR=3 CALLERS=5 QUITS=1 LOSSES=1'),
+    of('quorum: a server stops, a lost message', 'PROGRESS CALLERS=5 CRASHES=1 LOSSES=1'),
+    of('quorum: all fair, a server stops, a lost message', 'PROGRESS FAIR=3 CALLERS=5 CRASHES=1 LOSSES=1'),
+    of(
+      'quorum: all fair, a server stops, a dispute, early',
+      'PROGRESS FAIR=3 CALLERS=5 CRASHES=1 DISPUTES=1 EARLIES=1',
+    ),
+  ],
+  mutants: [
+    {
+      ...of('no-write-back', 'CALLERS=5 AHEAD=1 NO_WRITE_BACK'),
+      breaks: 'I2',
+      because:
+        "of two votes one has the larger token, which is the lease's; the next majority is without the server that knows it, and issues it again",
+    },
+    {
+      ...of('set-back', 'SET_BACK'),
+      breaks: 'I2',
+      because:
+        'a renewal comes late: a server that has issued larger tokens since is made to join the old hold, and its clock goes back to the token of that',
+    },
+    {
+      ...of('count-restarted', 'UNORDERED CALLERS=5 CRASHES=1 RESTARTS=1 COUNT_RESTARTED'),
+      breaks: 'I1',
+      because:
+        "a server of the holder's majority comes back with nothing and votes for another, whose vote makes a majority",
+    },
+    {
+      ...of('count-young', 'CALLERS=5 CRASHES=1 RESTARTS=1 COUNT_YOUNG'),
+      breaks: 'I2',
+      because:
+        'a server that came back votes with a small token before it counts; the vote is counted later, beside one of a server that does not know the last token either',
+    },
+    {
+      ...of('own-lease', 'CALLERS=5 CRASHES=1 RESTARTS=1 OWN_LEASE'),
+      breaks: 'I1',
+      because:
+        'a client counts a server that has been up for longer than its own leases, while another holds by a longer lease that the server has forgotten',
+    },
+    {
+      ...of('from-reply', 'UNVOTED CALLERS=5 LAPSES=1 FROM_REPLY'),
+      breaks: 'I1',
+      because:
+        'a vote lapses while its reply is under way; its caller counts it from the reply on, beside the next holder',
+    },
+    {
+      ...of('latest-deadline', 'CALLERS=5 LATES=1 LATEST_DEADLINE'),
+      breaks: 'I1',
+      because:
+        'a holder goes on as long as one of its votes does; the others have lapsed, and are a majority for the next',
+    },
+    {
+      ...of('keep-minority', 'PROGRESS CALLERS=5 CRASHES=1 KEEP_MINORITY'),
+      breaks: 'I4',
+      because: 'one server has stopped, and each of two callers keeps the vote of one of the other two',
+    },
+    {
+      ...of('late-leave', 'UNVOTED UNORDERED CALLERS=5 LOSSES=1 EARLIES=1 LATE_LEAVE'),
+      breaks: 'I1',
+      because:
+        'the leave of an attempt is repeated after the next attempt with the same id has got the vote of that server, and ends it unnoticed',
+    },
+    {
+      ...of('unsaid', 'CALLERS=5 LATES=1 UNSAID'),
+      breaks: 'I8',
+      because:
+        'a holder that cannot renew passes its deadline and says so only when a majority tells it; another holds by then',
+    },
+  ],
+}
+
+export const models: readonly Model[] = [baton, permits, quorum]

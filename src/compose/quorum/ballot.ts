@@ -23,8 +23,10 @@ export class Seat {
   vote: Granted | undefined
   /** When it came, ms. */
   votedAt = 0
-  /** The server counted when it voted, or has counted since. */
+  /** The server counted when it voted; of a hold: it has the token of the hold. */
   counted = false
+  /** The connection over which it voted (member.ts). */
+  epoch = 0
   seen: Sight | undefined
   /** Its place in the queue there, from 1; 0: none. */
   position = 0

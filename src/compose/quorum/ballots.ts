@@ -16,6 +16,7 @@ import { type Clock, surelyUntil } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
 import type { Claim, Granted, HoldName, Queued, Refused, Tended, Via, VoteMode } from '../../kind.ts'
 import { Ballot, type Seat, untilMajority } from './ballot.ts'
+import type { Floor } from './floor.ts'
 import type { Member } from './member.ts'
 import type { Place } from './place.ts'
 import { Round } from './round.ts'
@@ -41,6 +42,7 @@ export class Ballots {
   readonly members: readonly Member[]
   readonly majority: number
   readonly #clock: Clock
+  readonly #floor: Floor
   readonly #waiterTtl: number
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
@@ -50,11 +52,12 @@ export class Ballots {
   /** Waiters with too few votes, which look again soon. */
   readonly #hoping = new Set<Ballot>()
 
-  constructor(places: readonly Place[], clock: Clock, waiterTtl: number, listener: BallotsListener) {
+  constructor(places: readonly Place[], clock: Clock, floor: Floor, waiterTtl: number, listener: BallotsListener) {
     this.places = places
     this.members = places.map(({ member }) => member)
     this.majority = Math.floor(places.length / 2) + 1
     this.#clock = clock
+    this.#floor = floor
     this.#waiterTtl = waiterTtl
     this.#listener = listener
   }
@@ -129,10 +132,12 @@ export class Ballots {
       return
     }
     // What confirms a vote says nothing of how it came about.
-    const via = seat.vote?.via ?? grant.via
-    // Nor does a server forget that it counted, while it has the vote.
-    seat.counted = (seat.vote !== undefined && seat.counted) || this.counts(server)
-    seat.vote = { ...grant, via, deadline: grant.deadline - lease * DRIFT }
+    const { vote } = seat
+    const { epoch } = (this.places[server] as Place).member
+    const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
+    seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(server)
+    seat.epoch = epoch
+    seat.vote = { ...grant, via: vote?.via ?? grant.via, deadline: grant.deadline - lease * DRIFT }
     seat.votedAt = this.#clock.now()
   }
 
@@ -166,9 +171,8 @@ export class Ballots {
     return true
   }
 
-  /** The claim waits in the queues, with this ticket. A message may have come before it had one to look with. */
-  queued(ballot: Ballot, ticket: string): void {
-    ballot.ticket = ticket
+  /** The claim has a ticket now. A message may have come before it had one to look with. */
+  queued(ballot: Ballot): void {
     for (const [i, { told }] of ballot.seats.entries()) if (told) this.#lookSoon(ballot, i)
     this.#changed(ballot)
   }
@@ -274,11 +278,7 @@ export class Ballots {
 
   /** The votes that count. */
   votes({ seats }: Ballot): Granted[] {
-    return seats.flatMap((seat, i) => {
-      if (!seat.vote) return []
-      seat.counted ||= this.counts(i)
-      return seat.counted ? [seat.vote] : []
-    })
+    return seats.flatMap(({ vote, counted }) => (vote && counted ? [vote] : []))
   }
 
   /** Those whose leases have not ended. */
@@ -304,6 +304,7 @@ export class Ballots {
       )
       ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
       ballot.putBack = 0
+      for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
     } else {
       ballot.token = token
       this.#agree(ballot, token, shared !== undefined)
@@ -360,6 +361,7 @@ export class Ballots {
   }
 
   #changed(ballot: Ballot): void {
+    this.#askYoung(ballot)
     this.elect(ballot)
     // A server that has voted late has the hold with a token of its own.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
@@ -369,6 +371,21 @@ export class Ballots {
       ballot.reported = true
       this.#listener.won(ballot.claim, ballot.granted)
     } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.#hope(ballot)
+  }
+
+  /**
+   * A server that counts by now may have voted before it did, with a token that is smaller than one that it has forgotten: it votes once
+   * more, with the present floor (I2).
+   */
+  #askYoung(ballot: Ballot): void {
+    if (ballot.over || ballot.granted) return
+    for (const [i, seat] of ballot.seats.entries()) {
+      if (!seat.vote || seat.counted || seat.agreeing || !this.counts(i)) continue
+      seat.agreeing = true
+      this.ask(ballot, i, 'raise', this.#floor.next, () => {
+        seat.agreeing = false
+      })
+    }
   }
 
   /** It has too few votes, and may get more. */
@@ -450,16 +467,24 @@ export class Ballots {
     for (;;) {
       seat.left = seat.again = false
       try {
-        await (this.places[server] as Place).kind.leave(claim)
+        const { member, kind } = this.places[server] as Place
+        const { epoch } = member
+        await kind.leave(claim)
+        // What was sent over a connection that has gone may come late, and would take away what is granted after this.
+        if (member.epoch !== epoch) await this.#pause()
         seat.left = true
         // A request that was sent again, because it was put off or its answer was lost, may come behind.
         if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
         if (!seat.again) return
       } catch (error) {
         if (error instanceof LockClosedError || this.#clock.now() >= pointless) throw error
-        await new Promise<void>(resolve => this.#clock.after(PAUSE, resolve))
+        await this.#pause()
       }
     }
+  }
+
+  #pause(): Promise<void> {
+    return new Promise(resolve => this.#clock.after(PAUSE, resolve))
   }
 
   #forget(ballot: Ballot): void {

@@ -1,5 +1,5 @@
 /** One of the servers of a quorum: the ways to it, and whether its votes count. */
-import { LockClosedError, LockConnectionError } from '../../errors.ts'
+import { LockConnectionError, LockError } from '../../errors.ts'
 import type { Server } from '../../redis/server.ts'
 import type { Standing } from './standing.ts'
 
@@ -10,8 +10,10 @@ export class Member {
   readonly index: number
   readonly server: Server
   readonly standing: Standing
-  /** Why there is no connection; undefined: there is, or there has been none yet. */
+  /** Why there is no connection; undefined: there has been none yet. */
   down: Error | undefined
+  /** How many connections have ended. Behind each may be a server that was started anew. */
+  epoch = 0
 
   constructor(index: number, server: Server, standing: Standing) {
     this.index = index
@@ -29,6 +31,13 @@ export class Member {
     if ('nodes' in redis || redis.options.sentinels) return undefined
     const { path, host, port } = redis.options
     return path || `${host}:${port}`
+  }
+
+  /** The connection is gone. */
+  lost(error: Error): void {
+    this.down = error
+    this.epoch += 1
+    this.standing.forget()
   }
 
   /** Its votes count now. */
@@ -58,9 +67,11 @@ export function reasonOf({ problem }: Member): Error {
 }
 
 /** Why no majority has answered: with the reason of each server that has not. Undefined ones have. */
-export function noMajority(reasons: readonly (Error | undefined)[]): LockConnectionError | LockClosedError {
+export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
   const { length } = reasons
-  if (reasons.some(reason => reason instanceof LockClosedError)) return new LockClosedError()
+  // What is no matter of a connection is the same for all.
+  const own = reasons.find(reason => reason instanceof LockError && !(reason instanceof LockConnectionError))
+  if (own) return own as LockError
   const errors = reasons.flatMap((error, i) =>
     error ? [new LockConnectionError(`server ${i + 1} of ${length}`, causeOf(error))] : [],
   )

@@ -123,7 +123,9 @@ export class Poll {
     if (answered < majority) return
     if (voted + open >= majority) return this.#waitForOthers()
     const answer = this.#refusal()
-    this.#end(() => this.#resolve({ answer, split: voted > 0 }), this.#mode === 'queue' ? answer.ticket : undefined)
+    // In this moment: another call of the same claim may end by the same answer, and must not take its place back.
+    if (this.#mode === 'queue') ballot.ticket = answer.ticket
+    this.#end(() => this.#resolve({ answer, split: voted > 0 }))
   }
 
   /** Whether a vote that does not count yet is waited for: looks again when it may. */
@@ -173,15 +175,12 @@ export class Poll {
     return merged(refusals, this.#ballots.places.length - this.#ballots.majority, this.#begun)
   }
 
-  /** `queued`: it waits in the queues now, with this ticket. */
-  #end(settle: () => void, queued?: string): void {
+  #end(settle: () => void): void {
     this.#done = true
     this.#timer?.cancel()
     this.#counting?.cancel()
     this.#ballot.polls -= 1
     this.#unwatch()
-    // Before another call of the claim ends, which puts back what nobody wants.
-    if (queued !== undefined) this.#ballots.queued(this.#ballot, queued)
     settle()
   }
 }

@@ -69,7 +69,10 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   }
 
   async join(claim: Claim): Promise<Granted | Refused> {
-    return (await this.#poll(claim, 'queue')).answer
+    const { answer } = await this.#poll(claim, 'queue')
+    const ballot = this.#ballots.get(claim.id)
+    if (!answer.granted && ballot && !ballot.over) this.#ballots.queued(ballot)
+    return answer
   }
 
   async #poll(claim: Claim, mode: 'try' | 'queue') {

@@ -7,7 +7,7 @@
  *                          └─▶ Server ──▶ Redis 3                   └─▶ Mutex of server 3
  */
 import type { Clock } from '../../clock.ts'
-import { LockArgumentError, LockConnectionError, LockError } from '../../errors.ts'
+import { LockArgumentError, LockError } from '../../errors.ts'
 import type { Channel, KindDefinition, Names, ScriptSet } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Settings } from '../../options.ts'
@@ -21,7 +21,7 @@ import type { Channels } from '../../wait/ears.ts'
 import type { Made, Ways, WaysListener } from '../../ways.ts'
 import { Ballots } from './ballots.ts'
 import { Floor } from './floor.ts'
-import { Member, noMajority, reasonOf } from './member.ts'
+import { Member, noMajority } from './member.ts'
 import { Openings } from './openings.ts'
 import type { Place } from './place.ts'
 import { QuorumKind } from './quorum-kind.ts'
@@ -104,7 +104,7 @@ export class Quorum implements Ways {
     })
     const { keys } = places[0]!
     const { waiterTtl, outageTimeout } = this.#settings
-    const ballots = new Ballots(places, this.#clock, waiterTtl, {
+    const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
       won: ({ id, key }, grant) => this.#told.won(id, grant, keys.of(key).lock),
       asks: lease => {
         this.#longest = Math.max(this.#longest, lease)
@@ -133,27 +133,35 @@ export class Quorum implements Ways {
   }
 
   async *list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined> {
+    const round = new Round(this.#members, this.#majority, this.#clock)
+    const lists = this.#members.map(({ server }, i) => {
+      const pages = server.list(
+        kinds.map(keys => this.#keysOf(i) ?? keys),
+        pattern,
+      )
+      const first = pages.next()
+      first.then(
+        () => round.answered(i, false),
+        error => round.failed(i, error),
+      )
+      return { pages, first }
+    })
+    const errors = [...(await round.over)]
     const seen = new Set<string>()
-    const errors: (Error | undefined)[] = this.#members.map(reasonOf)
-    const listed = () => this.#members.length - errors.filter(error => error !== undefined).length
-    // Those that are there come first; the others are waited for only where these are too few.
-    const byPresence = [...this.#members].sort((a, b) => Number(b.up) - Number(a.up))
-    for (const { index, server } of byPresence) {
-      if (!server.up && listed() >= this.#majority) continue
+    for (const [i, { pages, first }] of lists.entries()) {
+      // One that has not begun by now is not waited for.
+      if (!round.has(i)) continue
       try {
-        const own = kinds.map(keys => this.#keysOf(index) ?? keys)
-        for await (const page of server.list(own, pattern)) {
-          const found = page.filter(([kind, key]) => !seen.has(`${kind} ${key}`))
+        for (let page = await first; !page.done; page = await pages.next()) {
+          const found = page.value.filter(([kind, key]) => !seen.has(`${kind} ${key}`))
           for (const [kind, key] of found) seen.add(`${kind} ${key}`)
           yield found
         }
-        errors[index] = undefined
       } catch (error) {
-        if (!(error instanceof LockConnectionError)) throw error
-        errors[index] = error
+        errors[i] = error as Error
       }
     }
-    if (listed() < this.#majority) throw noMajority(errors)
+    if (errors.filter(Boolean).length > this.#members.length - this.#majority) throw noMajority(errors)
   }
 
   need(kinds: readonly Calling[]): void {
@@ -219,8 +227,7 @@ export class Quorum implements Ways {
       unlocked: (lock, by) => unlocked(`free ${by}`, lock, name => told.unlocked(name, by)),
       entered: (lock, owner) => unlocked(`entered ${owner}`, lock, name => told.entered(name, owner)),
       down: error => {
-        member().down = error
-        member().standing.forget()
+        member().lost(error)
         this.#changed()
       },
       up: () => {

@@ -48,6 +48,10 @@ export class Round {
     else this.#waitForOthers()
   }
 
+  has(server: number): boolean {
+    return this.#outcomes[server] === 'answered'
+  }
+
   failed(server: number, error: Error): void {
     this.#outcomes[server] = error
     const failed = this.#outcomes.filter(outcome => outcome instanceof Error).length

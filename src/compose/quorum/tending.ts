@@ -10,8 +10,9 @@ import { Round } from './round.ts'
 
 export async function tendAll(ballots: Ballots, waiters: readonly Queued[], clock: Clock): Promise<Tended> {
   const { places, members, majority } = ballots
-  for (const waiter of waiters) ballots.waits(waiter)
   const answers: (Tended | undefined)[] = places.map(() => undefined)
+  // Whoever is tended waits, whatever has been taken back before.
+  for (const waiter of waiters) ballots.waits(waiter)
   const round = new Round(members, majority, clock)
   // One with too few votes may be about to get more.
   const settled = ({ claim }: Queued) => {

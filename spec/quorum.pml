@@ -1,0 +1,675 @@
+/*
+ * A mutex over a quorum of three independent servers, for the model checker Spin. `npm run model` checks it; docs/model.md says
+ * what that shows. A quorum is a kind of lock that is composed of one mutex a server, and has no scripts of its own.
+ *
+ * Two clients take one lock, the first one twice. A vote is one server's grant of one id; two votes are a majority. The checker
+ * follows every order in which the steps below can happen, and every choice of what goes wrong.
+ *
+ *      Caller(i)                      Vote(v)                                 Faults
+ *      ─────────                      ───────                                 ──────
+ *      asks, tries again, looks,      what is under way between caller        server 0 stops, starts again
+ *      puts back, holds, releases,    of(v) and server at(v), both ways;      with nothing, and counts again
+ *      gives up                       the leases of both ends
+ *
+ * A server runs a script as a whole, so each script is one step (d_step). What one server does with the lock, spec/baton.pml shows.
+ * So a server here is only what a vote is made of: who has it, who is queued, and the last token.
+ *
+ *      lua/mutex/acquire.lua   serve, asking    lua/shared/promote.lua   promote
+ *      lua/mutex/tend.lua      serve, asking    lua/shared/enqueue.lua   in serve
+ *      lua/mutex/release.lua   leave            lua/shared/grant.lua     grant
+ *      lua/mutex/leave.lua     leave            lua/shared/open.lua      endVote
+ *      lua/mutex/renew.lua     serve, renewing: only where it makes a server join a hold. Else a renewed vote is one that does not end
+ *      lua/mutex/force-release.lua, lua/mutex/pass.lua, lua/mutex/inspect.lua, lua/mutex/sweep.lua   not here, for what
+ *                              spec/baton.pml has of them is the same on each server
+ *
+ * A request and its reply are two steps. The requests of one id to one server run in the order in which they were sent, and an
+ * attempt asks a server only if all earlier requests of that id have run there, the leave that takes back the attempt before, too. A
+ * leave is repeated until it has run, so it may be late, but is not lost. So is a raise, and a renewal.
+ *
+ * AN ATTEMPT asks all servers at once, with a floor: one more than the largest token that the client has seen. It is decided at the
+ * majority's reply. If a majority has the largest token of the votes, the caller holds with that. Else that token is written back
+ * (`raising`) to the other voters until a majority has it. Where no majority can be had any more, all of it is taken back (`takeBack`).
+ *   - An unfair caller then tries again when a majority may be free: a message or the slow timer says so, which is no step here.
+ *   - A fair one is queued by each server that refuses it. The end of a vote promotes the first there, and the message of that is
+ *     a vote. A caller with votes of a minority looks, puts back what it has, and joins again.
+ * A renewal makes a server that has missed the hold, and is free, join it with the very token of the hold.
+ *
+ * TOKENS are counted. A server issues the largest of: its last token and 1, the floor, its own time. The time is a choice: it is
+ * ahead of the other two by 1, AHEAD times. A release tells each server the token of its lease, which is a floor for the promotion
+ * that follows.
+ *
+ * TICKETS are not counted, and I3 is not checked. All servers promote in one order, that of the ids, but for DISPUTES times.
+ *
+ * A SERVER THAT COMES BACK with nothing (`fresh`) votes, but a client does not count its votes until the server has been up for longer
+ * than the longest lease of all clients. Until then a client may go on counting what the server had voted before (`old`); for a waiter
+ * the first vote from after the restart replaces that. What the server has voted for a waiter while it did not count never counts,
+ * for its token may be too small: it is put back (`putBackYoung`) and asked for again.
+ * The server's replies that were under way when it stopped are lost. One that would have arrived later is as one that arrived before.
+ *
+ * TIME is not counted. What the clients rely on is built in:
+ *   - a client counts a vote for no longer than the server does (`proved` ends before the vote), for src/clock.ts counts from before
+ *     the request. Its deadline is then the majority-th latest: it holds while it counts a majority of votes (HELD);
+ *   - a reply that was under way when its vote lapsed arrives too late to be used, and is no vote;
+ *   - when a server has been up for longer than the longest lease, nobody counts an old vote of it, and its time of day is past the
+ *     last token that it had issued: the clocks of the servers differ by less than that lease;
+ *   - a process that runs signals the loss of a hold at its deadline, which is before the servers'.
+ * Votes for a caller that lives are renewed, and lapse only by LATES, PAUSES and LAPSES. Progress never relies on a lapse. A renewal that
+ * finds the hold gone on a majority only ends it earlier than its deadline would, so it is no step.
+ *
+ * CHANCE. A caller that was refused tries again after a random pause, longer each time, so at some time it tries while the others do
+ * nothing (ALONE). How soon that happens is measured, not modelled. Here a caller tries again, or puts back, only when it is alone; or
+ * sooner, EARLIES times.
+ *
+ * What goes wrong is bounded by a number for each kind:
+ *   CRASHES   server 0 stops. By symmetry that is any server
+ *   RESTARTS  it starts again, with nothing
+ *   LOSSES    an acquire or tend that does not run, a reply that nobody gets, or the message of a promotion
+ *   LATES     a holder cannot renew any more; its process runs
+ *   PAUSES    the same, and its process is stopped until after its deadline
+ *   LAPSES    the vote for a live waiter lapses, or its client no longer counts it
+ *   QUITS     a waiter gives up
+ *   EARLIES   an unfair caller tries where it cannot get a majority, or beside another's attempt; a fair one puts back at any time
+ *
+ * Properties:
+ *   I1  become(): when a caller gets the lock, no other counts itself as its holder (`overlap`), and a majority has voted for it:
+ *       nothing is counted of a minority (`minority`)
+ *   I2  become(): its token is larger than that of every earlier grant, whichever majority that was from
+ *   I4  ltl progress: it never stays so that nobody holds and somebody waits, so each wait ends: with the lock, or given up. Servers 1
+ *       and 2 are there all the time. No fairness is assumed. As in spec/baton.pml, looks that would change nothing are no steps
+ *   I8  become(): every hold that was lost before has been signalled (`unsaid`), but that of a stopped process
+ *
+ * UNORDERED switches I2 off, and UNVOTED the second half of I1, so that a mutant shows the worse accident.
+ *
+ * Mutants, each a rule taken away: NO_WRITE_BACK, SET_BACK, COUNT_RESTARTED, COUNT_YOUNG, OWN_LEASE, FROM_REPLY, LATEST_DEADLINE,
+ * KEEP_MINORITY, LATE_LEAVE, UNSAID. scripts/models.ts says what each of them breaks.
+ */
+
+#ifndef FAIR
+#define FAIR 0 /* a set of clients */
+#endif
+#ifndef CALLERS
+#define CALLERS 7 /* a set of ids: the callers that there are */
+#endif
+#ifndef CRASHES
+#define CRASHES 0
+#endif
+#ifndef RESTARTS
+#define RESTARTS 0
+#endif
+#ifndef LOSSES
+#define LOSSES 0
+#endif
+#ifndef LATES
+#define LATES 0
+#endif
+#ifndef PAUSES
+#define PAUSES 0
+#endif
+#ifndef LAPSES
+#define LAPSES 0
+#endif
+#ifndef QUITS
+#define QUITS 0
+#endif
+#ifndef EARLIES
+#define EARLIES 0
+#endif
+#ifndef AHEAD
+#define AHEAD 0
+#endif
+#ifndef DISPUTES
+#define DISPUTES 0
+#endif
+
+#define SERVERS 3
+#define IDS 4
+#define NONE IDS
+
+/* Sets of ids, of clients, of servers or of votes are bits. */
+#define in(set, i) (((set) >> (i)) & 1)
+#define put(set, i) set = (set) | (1 << (i))
+#define take(set, i) set = (set) & ~(1 << (i))
+
+/* An id is one caller of one client: 0 and 1 are of client 0, one after the other; 2 and 3 of client 1. */
+#define client(i) ((i) / 2)
+#define second(i) ((i) & 1)
+#define exists(i) in(CALLERS, i)
+#define fair(i) in(FAIR, client(i))
+
+#define vote(i, s) ((i) * SERVERS + (s))
+#define of(v) ((v) / SERVERS)
+#define at(v) ((v) % SERVERS)
+
+/* Whether a set of servers is a majority. */
+#define many(set) (in(set, 0) + in(set, 1) + in(set, 2) >= 2)
+
+mtype = { idle, waiting, holding, over };
+mtype = { nothing, asking, raising, renewing, granted, refused };
+mtype = { plain, unasked, unheard, ahead, disputed };
+
+/* ---- servers ----------------------------------------------------------------------------------------------------- */
+
+byte hold[SERVERS] = NONE;    /* the field `hold`; NONE: no owner, or its lease has lapsed */
+byte clock[SERVERS];          /* the field `clock`: the last token */
+byte queue[SERVERS];          /* the ids in the queue */
+bool down;                    /* server 0 has stopped */
+byte memory;                  /* the last token that it had issued then */
+
+/* ---- clients ----------------------------------------------------------------------------------------------------- */
+
+mtype st[IDS] = over;         /* as in src/local/states.ts: waiting in any of its places, holding, over; idle: not come yet */
+byte trying;                  /* unfair waiters whose attempt is not decided */
+short proved;                 /* votes that their caller counts as running */
+byte old;                     /* callers that count a vote of server 0 from before it stopped */
+byte fresh;                   /* clients that do not count server 0, for it has not been up for long enough */
+byte overdue;                 /* holders that cannot renew any more */
+byte stopped;                 /* holders whose process is stopped */
+byte lease[IDS];              /* the token of the lease */
+byte least[IDS];              /* the floor of the attempt */
+byte seen[2];                 /* the largest token that each client has seen */
+
+/* ---- under way --------------------------------------------------------------------------------------------------- */
+
+mtype ask[12] = nothing;      /* between caller and server: a request, then its reply; or the message of a promotion */
+byte token[12];               /* of the vote; of a raise, the one to be written */
+short leaves;
+#ifdef LATE_LEAVE
+short again;                  /* a leave that has run, and will be repeated, for its client has no answer */
+byte repeats = 1;
+#endif
+
+/* ---- what may still go wrong, and what is chosen for the next script --------------------------------------------- */
+
+byte crashes = CRASHES, restarts = RESTARTS, losses = LOSSES, lates = LATES, pauses = PAUSES, lapses = LAPSES,
+  quits = QUITS, earlies = EARLIES, aheads = AHEAD, disputes = DISPUTES;
+mtype fate = plain;
+
+/* ---- for the properties ------------------------------------------------------------------------------------------ */
+
+byte holders, waiters, last;
+
+/* Within one step only. */
+hidden byte w, k, x, y, used;
+hidden byte overlap, unsaid, minority;
+
+/* ---- what a caller counts ---------------------------------------------------------------------------------------- */
+
+#define votes(i) ((((proved) >> ((i) * SERVERS)) & 7 & ~in(fresh, client(i))) | in(old, i))
+#ifdef LATEST_DEADLINE
+#define HELD(i) (votes(i) != 0)
+#else
+#define HELD(i) many(votes(i))
+#endif
+
+inline become(i, state) {
+  holders = holders - (st[i] == holding) + (state == holding);
+  waiters = waiters - (st[i] == waiting) + (state == waiting);
+  st[i] = state;
+  printf("client %d, caller %d: %e\n", client(i), second(i), state);
+  if
+  :: state == holding ->
+     overlap = false; unsaid = false; k = 0;
+     do
+     :: k < IDS && k != i && st[k] == holding ->
+        overlap = overlap || HELD(k); unsaid = unsaid || !in(stopped, k); k++
+     :: k < IDS && !(k != i && st[k] == holding) -> k++
+     :: k == IDS -> break
+     od;
+     assert(!overlap); /* I1 */
+     assert(!unsaid); /* I8 */
+#ifndef UNVOTED
+     minority = (hold[0] == i || in(old, i)) + (hold[1] == i) + (hold[2] == i) < 2;
+     assert(!minority); /* I1 */
+#endif
+#ifndef UNORDERED
+     assert(lease[i] > last); /* I2 */
+#endif
+     last = lease[i]
+  :: else
+  fi
+}
+
+/* ---- states that differ in nothing that matters are made one ----------------------------------------------------- */
+
+#define known(v) (in(proved, v) || (at(v) == 0 && in(old, of(v))) || ask[v] != nothing || hold[at(v)] == of(v))
+
+/* Ends every step. */
+inline tidy() {
+  w = 0;
+  do
+  :: w < IDS && exists(w) ->
+     x = vote(w, 0); y = 0;
+     do
+     :: x < vote(w, SERVERS) ->
+        token[x] = (known(x) -> token[x] : 0);
+        y = y || known(x) || in(leaves, x);
+        x++
+     :: else -> break
+     od;
+     if
+     :: st[w] == over && !y -> lease[w] = 0; least[w] = 0; take(overdue, w)
+     :: else
+     fi;
+     w++
+  :: w < IDS && !exists(w) -> w++
+  :: w == IDS -> break
+  od;
+  fate = plain
+}
+
+/* ---- scripts ----------------------------------------------------------------------------------------------------- */
+
+#define larger(a, b) ((a) > (b) -> (a) : (b))
+
+/* `floor`: issued is at least that. */
+inline grant(i, s, floor) {
+  clock[s] = larger(clock[s] + 1, floor) + (fate == ahead);
+  aheads = aheads - (fate == ahead);
+  fate = (fate == ahead -> plain : fate);
+  hold[s] = i; take(queue[s], i); token[vote(i, s)] = clock[s];
+  printf("  redis: server %d votes for %d.%d, token %d\n", s, client(i), second(i), clock[s])
+}
+
+/*
+ * The first in the queue, in an order that is the same on all servers; by a dispute the last. A request that is under way will find
+ * the vote.
+ */
+inline promote(s, floor) {
+  if
+  :: queue[s] != 0 ->
+     k = 0;
+     do
+     :: k < IDS && in(queue[s], k) && (fate != disputed || (queue[s] >> (k + 1)) == 0) -> break
+     :: else -> k++
+     od;
+     disputes = disputes - (fate == disputed);
+     fate = (fate == disputed -> plain : fate);
+     grant(k, s, floor);
+     if
+     :: (ask[vote(k, s)] == nothing || ask[vote(k, s)] == refused) && fate == unheard ->
+        losses--; fate = plain; printf("  lost: the message of it\n")
+     :: (ask[vote(k, s)] == nothing || ask[vote(k, s)] == refused) && fate != unheard -> ask[vote(k, s)] = granted
+     :: else
+     fi
+  :: else
+  fi
+}
+
+inline endVote(s, floor) {
+  hold[s] = NONE; promote(s, floor)
+}
+
+/* An acquire, or of a fair waiter a tend. Refused, it tells the clock. */
+inline answer(i, s, v) {
+  printf("redis: server %d is asked by %d.%d\n", s, client(i), second(i));
+  if
+  :: hold[s] == NONE && queue[s] == 0 -> grant(i, s, least[i])
+  :: hold[s] != i && (hold[s] != NONE || queue[s] != 0) ->
+     queue[s] = queue[s] | (fair(i) << i);
+     if
+     :: hold[s] == NONE -> promote(s, least[i])
+     :: else
+     fi
+  :: else
+  fi;
+  if
+  :: hold[s] == i -> ask[v] = granted
+  :: else -> ask[v] = refused; token[v] = clock[s]
+  fi
+}
+
+/* Writes the token to a voter that has less. */
+inline raise(i, s, v) {
+  printf("redis: server %d is told of token %d by %d.%d\n", s, token[v], client(i), second(i));
+  if
+  :: hold[s] == i -> clock[s] = larger(clock[s], token[v]); ask[v] = granted
+  :: else -> ask[v] = refused
+  fi
+}
+
+/* A server that is free joins the hold, with the very token of it. */
+inline renew(i, s, v) {
+  printf("redis: server %d is asked to join the hold of %d.%d\n", s, client(i), second(i));
+  if
+  :: hold[s] == NONE && queue[s] == 0 ->
+     hold[s] = i; token[v] = lease[i];
+#ifdef SET_BACK
+     clock[s] = lease[i];
+#else
+     clock[s] = larger(clock[s], lease[i]);
+#endif
+     ask[v] = granted
+  :: hold[s] == i -> token[v] = lease[i]; clock[s] = larger(clock[s], lease[i]); ask[v] = granted
+  :: else -> ask[v] = refused
+  fi
+}
+
+/* A server that has stopped answers nothing: that is no vote. Of an attempt that is over nobody heeds the reply. */
+inline serve(v) {
+  if
+  :: at(v) == 0 && down -> ask[v] = refused
+  :: !(at(v) == 0 && down) && fate == unasked ->
+     losses--; fate = plain; ask[v] = refused; printf("  lost: a request of %d.%d\n", client(of(v)), second(of(v)))
+  :: !(at(v) == 0 && down) && fate != unasked && ask[v] == asking -> answer(of(v), at(v), v)
+  :: !(at(v) == 0 && down) && fate != unasked && ask[v] == raising -> raise(of(v), at(v), v)
+  :: !(at(v) == 0 && down) && fate != unasked && ask[v] == renewing -> renew(of(v), at(v), v)
+  fi;
+  if
+  :: fate == unheard ->
+     losses--; fate = plain; ask[v] = refused; printf("  lost: the reply to %d.%d\n", client(of(v)), second(of(v)))
+  :: else
+  fi;
+  ask[v] = (in(leaves, v) -> nothing : ask[v]);
+  tidy()
+}
+
+/* A release, too, which tells the token of its lease. */
+inline leave(v) {
+#ifdef LATE_LEAVE
+  again = (in(again, v) -> 0 : again | ((in(leaves, v) && repeats > 0) << v)); repeats = 0;
+#endif
+  take(leaves, v); take(queue[at(v)], of(v));
+  printf("redis: server %d ends what it has of %d.%d\n", at(v), client(of(v)), second(of(v)));
+  if
+  :: hold[at(v)] == of(v) -> used = (lease[of(v)] -> lease[of(v)] + 1 : 0); endVote(at(v), used)
+  :: else
+  fi;
+  tidy()
+}
+
+/* What will go wrong in the script that runs next. */
+#define CHOICES(v) \
+  if \
+  :: true \
+  :: losses > 0 && ask[v] == asking -> fate = unasked \
+  :: losses > 0 && ask[v] != raising && ask[v] != renewing -> fate = unheard \
+  :: aheads > 0 && (ask[v] == asking || queue[at(v)] != 0) -> fate = ahead \
+  :: disputes > 0 && queue[at(v)] != 0 -> fate = disputed \
+  fi
+
+/* ---- callers -------------------------------------------------------------------------------------------------------- */
+
+#define REQUEST(v) (ask[v] == asking || ask[v] == raising || ask[v] == renewing)
+
+inline takeBack(i) {
+  x = vote(i, 0);
+  do
+  :: x < vote(i, SERVERS) ->
+     leaves = leaves | ((hold[at(x)] == i || REQUEST(x) || in(queue[at(x)], i)) << x);
+     ask[x] = (REQUEST(x) -> ask[x] : nothing);
+     take(proved, x);
+     x++
+  :: else -> break
+  od;
+  take(old, i); take(trying, i)
+}
+
+/* Sets `w` to the largest token of the votes, and `k` to how many have it. Those that have less are told. */
+inline compare(i) {
+  w = 0; k = 0; x = vote(i, 0);
+  do
+  :: x < vote(i, SERVERS) ->
+     w = (in(votes(i), at(x)) && token[x] > w -> token[x] : w); x++
+  :: else -> break
+  od;
+#ifdef NO_WRITE_BACK
+  k = 2;
+#else
+  x = vote(i, 0);
+  do
+  :: x < vote(i, SERVERS) && in(votes(i), at(x)) && ask[x] == nothing && token[x] == w -> k++; x++
+  :: x < vote(i, SERVERS) && in(votes(i), at(x)) && ask[x] == nothing && token[x] < w -> token[x] = w; ask[x] = raising; x++
+  :: x < vote(i, SERVERS) && !(in(votes(i), at(x)) && ask[x] == nothing) -> x++
+  :: x == vote(i, SERVERS) -> break
+  od
+#endif
+}
+
+/* Sets `y` to the servers that count and have voted, or may still. */
+inline hope(i) {
+  y = votes(i); x = vote(i, 0);
+  do
+  :: x < vote(i, SERVERS) ->
+     y = y | ((ask[x] != nothing && ask[x] != refused && !in(leaves, x) && !(at(x) == 0 && in(fresh, client(i)))) << at(x)); x++
+  :: else -> break
+  od
+}
+
+/* What follows from a change of what caller `i` counts. */
+inline settle(i) {
+  if
+  :: st[i] == waiting && many(votes(i)) ->
+     compare(i);
+     if
+     :: k >= 2 -> lease[i] = w; take(trying, i); become(i, holding)
+     :: else
+     fi
+  :: st[i] == waiting && !many(votes(i)) && in(trying, i) ->
+     hope(i);
+     if
+     :: !many(y) ->
+        printf("client %d: no majority\n", client(i));
+#ifdef KEEP_MINORITY
+        take(trying, i)
+#else
+        takeBack(i)
+#endif
+     :: else
+     fi
+#ifndef UNSAID
+  :: st[i] == holding && !HELD(i) && !in(stopped, i) ->
+     printf("client %d: its hold is lost\n", client(i)); become(i, over); takeBack(i)
+#endif
+  :: else
+  fi
+}
+
+/* A reply, or the message of a promotion. */
+inline receive(v) {
+  seen[client(of(v))] = larger(seen[client(of(v))], token[v]);
+  if
+  :: ask[v] == granted && st[of(v)] == holding -> put(proved, v)
+  :: ask[v] == granted && st[of(v)] == waiting -> put(proved, v); old = old & ~((at(v) == 0) << of(v))
+  :: ask[v] == granted && !(st[of(v)] == waiting || st[of(v)] == holding) -> put(leaves, v)
+  :: ask[v] == refused && st[of(v)] == waiting ->
+     take(proved, v); old = old & ~((at(v) == 0) << of(v))
+  :: else
+  fi;
+  ask[v] = nothing;
+  settle(of(v)); tidy()
+}
+
+/* A server is asked where nothing of the id is under way. */
+#define READY(v) (ask[v] == nothing && !in(leaves, v))
+
+inline begin(i) {
+  least[i] = (seen[client(i)] -> seen[client(i)] + 1 : 0); trying = trying | (!fair(i) << i);
+  x = vote(i, 0);
+  do
+  :: x < vote(i, SERVERS) -> ask[x] = (READY(x) -> asking : ask[x]); x++
+  :: else -> break
+  od
+}
+
+#define COUNTS(i, s) (!((s) == 0 && (down || in(fresh, client(i)))))
+#define COULD(i, s) (READY(vote(i, s)) && COUNTS(i, s))
+#define FREE(i, s) (COULD(i, s) && hold[s] == NONE && queue[s] == 0)
+/* Nothing of it is under way. */
+#define QUIET(i) (ask[vote(i, 0)] == nothing && ask[vote(i, 1)] == nothing && ask[vote(i, 2)] == nothing && \
+  ((leaves >> vote(i, 0)) & 7) == 0)
+#define STILL(i, k) ((k) == (i) || !exists(k) || QUIET(k))
+#define ALONE(i) (STILL(i, 0) && STILL(i, 1) && STILL(i, 2) && STILL(i, 3))
+/* An unfair caller that has been refused. */
+#define WAITS(i) (st[i] == waiting && !fair(i) && !in(trying, i))
+#define TRIES(i) (WAITS(i) && FREE(i, 0) + FREE(i, 1) + FREE(i, 2) >= 2 && ALONE(i))
+#define TRIES_EARLY(i) (WAITS(i) && earlies > 0 && !TRIES(i) && COULD(i, 0) + COULD(i, 1) + COULD(i, 2) >= 2)
+
+/* Whether a look of a fair waiter would find or change anything; it joins the queue again where it is missing. */
+#define LOOKS(v) (st[of(v)] == waiting && fair(of(v)) && READY(v) && !in(proved, v) && !(at(v) == 0 && down) && \
+  (hold[at(v)] == of(v) || hold[at(v)] == NONE || !in(queue[at(v)], of(v))))
+
+/* A fair one with votes of a minority, that has nothing more to hear, while another has votes, too. */
+#define WANTED(i, k) ((k) != (i) && exists(k) && st[k] == waiting && (hold[0] == (k) || hold[1] == (k) || hold[2] == (k)))
+#define MINOR(i) (st[i] == waiting && fair(i) && QUIET(i) && ((proved >> vote(i, 0)) & 7) != 0 && !many(votes(i)))
+#define LOOKED(k) (!LOOKS(vote(k, 0)) && !LOOKS(vote(k, 1)) && !LOOKS(vote(k, 2)))
+#define PUTS_BACK(i) (MINOR(i) && ALONE(i) && LOOKED(0) && LOOKED(1) && LOOKED(2) && LOOKED(3) && \
+  (WANTED(i, 0) || WANTED(i, 1) || WANTED(i, 2) || WANTED(i, 3)))
+
+inline putBack(i) {
+  printf("client %d puts back a minority\n", client(i));
+  x = vote(i, 0);
+  do
+  :: x < vote(i, SERVERS) && in(proved, x) -> take(proved, x); put(leaves, x); x++
+  :: x < vote(i, SERVERS) && !in(proved, x) -> x++
+  :: x == vote(i, SERVERS) -> break
+  od;
+  take(old, i); tidy()
+}
+
+/* A renewal that would make the server join. */
+#define RENEWS(v) (st[of(v)] == holding && !in(overdue, of(v)) && READY(v) && !in(proved, v) && !(at(v) == 0 && down) && \
+  (hold[at(v)] == of(v) || (hold[at(v)] == NONE && queue[at(v)] == 0)))
+
+proctype Caller(byte i) {
+end:
+  do
+  :: d_step { st[i] == idle && (!second(i) || st[i - 1] == over) -> become(i, waiting); begin(i); tidy() }
+  :: d_step { TRIES(i) -> printf("client %d tries again\n", client(i)); begin(i); tidy() }
+  :: d_step { TRIES_EARLY(i) -> earlies--; printf("client %d tries early\n", client(i)); begin(i); tidy() }
+#ifndef KEEP_MINORITY
+  :: d_step { PUTS_BACK(i) -> putBack(i) }
+  :: d_step { MINOR(i) && !PUTS_BACK(i) && earlies > 0 -> earlies--; putBack(i) }
+#endif
+  :: d_step { st[i] == holding && !in(stopped, i) -> become(i, over); takeBack(i); tidy() }
+  :: d_step { st[i] == waiting && quits > 0 -> quits--; printf("client %d gives up\n", client(i)); become(i, over); takeBack(i); tidy() }
+  :: d_step { st[i] == holding && lates > 0 && !in(overdue, i) -> lates--; put(overdue, i); tidy() }
+  :: d_step { st[i] == holding && pauses > 0 && !in(overdue, i) -> pauses--; put(overdue, i); put(stopped, i); tidy() }
+  /* It goes on, and finds that it has lost the hold. */
+  :: d_step { in(stopped, i) && !HELD(i) -> take(stopped, i); become(i, over); takeBack(i); tidy() }
+#ifdef UNSAID
+  :: d_step { st[i] == holding && !in(stopped, i) && !HELD(i) && hold[1] != i && hold[2] != i -> become(i, over); takeBack(i); tidy() }
+#endif
+  :: d_step { in(old, i) -> take(old, i); settle(i); tidy() }
+  od
+}
+
+/* ---- network and time -------------------------------------------------------------------------------------------- */
+
+#define LEAVES(v) (in(leaves, v) && !REQUEST(v))
+#define GIVES(v) (ask[v] == granted || ask[v] == refused)
+#define HAS(v) (hold[at(v)] == of(v))
+/* The client counts the vote no longer. */
+#define ENDS(v) (in(proved, v) && (in(overdue, of(v)) || !HAS(v)))
+#define ENDS_EARLY(v) (in(proved, v) && !ENDS(v) && lapses > 0 && st[of(v)] == waiting)
+/* Then the server does not either. */
+#define LAPSES_NOW(v) (HAS(v) && !in(proved, v) && (in(overdue, of(v)) || (lapses > 0 && st[of(v)] == waiting)))
+
+inline lapse(v) {
+  printf("redis: the vote of server %d for %d.%d lapses\n", at(v), client(of(v)), second(of(v)));
+  lapses = lapses - !in(overdue, of(v));
+  hold[at(v)] = NONE;
+#ifndef FROM_REPLY
+  ask[v] = (ask[v] == granted -> refused : ask[v]);
+#endif
+  tidy()
+}
+
+proctype Vote(byte v) {
+end:
+  do
+  :: atomic { REQUEST(v) -> CHOICES(v); d_step { serve(v) } }
+  :: atomic { LEAVES(v) -> CHOICES(v); d_step { leave(v) } }
+#ifdef LATE_LEAVE
+  :: d_step { in(again, v) && !in(leaves, v) -> leave(v) }
+#endif
+  :: d_step { GIVES(v) -> receive(v) }
+  :: d_step { LOOKS(v) -> ask[v] = asking; tidy() }
+  :: d_step { RENEWS(v) -> ask[v] = renewing; tidy() }
+  :: d_step { ENDS(v) -> take(proved, v); settle(of(v)); tidy() }
+  :: d_step { ENDS_EARLY(v) -> lapses--; take(proved, v); settle(of(v)); tidy() }
+  :: d_step { LAPSES_NOW(v) -> lapse(v) }
+  od
+}
+
+/* The replies under way are lost; a leave has nothing to end. */
+inline crash() {
+  printf("redis: server 0 stops\n");
+  crashes--; down = true; memory = clock[0]; clock[0] = 0; hold[0] = NONE; queue[0] = 0;
+  w = 0;
+  do
+  :: w < IDS ->
+     old = old | (in(proved, vote(w, 0)) << w);
+     take(proved, vote(w, 0));
+     ask[vote(w, 0)] = (GIVES(vote(w, 0)) -> refused : ask[vote(w, 0)]);
+     leaves = (REQUEST(vote(w, 0)) -> leaves : leaves & ~(1 << vote(w, 0)));
+     w++
+  :: else -> break
+  od;
+  tidy()
+}
+
+inline restart() {
+  printf("redis: server 0 starts again, with nothing\n");
+  restarts--; down = false;
+#ifndef COUNT_RESTARTED
+  fresh = 3;
+#endif
+  tidy()
+}
+
+#ifdef OWN_LEASE
+#define LONG_UP(c) ((old & (3 << ((c) * 2))) == 0)
+#else
+#define LONG_UP(c) (old == 0)
+#endif
+
+/* What it has voted for a waiter until now has a token that may be too small, and is put back. */
+inline putBackYoung(i) {
+#ifndef COUNT_YOUNG
+  if
+  :: st[i] == waiting && hold[0] == i ->
+     put(leaves, vote(i, 0)); take(proved, vote(i, 0));
+     ask[vote(i, 0)] = (REQUEST(vote(i, 0)) -> ask[vote(i, 0)] : nothing)
+  :: else
+  fi;
+#endif
+  settle(i)
+}
+
+inline count(c) {
+  printf("client %d counts server 0 again\n", c);
+  take(fresh, c); clock[0] = larger(clock[0], memory);
+  putBackYoung(c * 2); putBackYoung(c * 2 + 1);
+  tidy()
+}
+
+proctype Faults() {
+end:
+  do
+  :: d_step { crashes > 0 -> crash() }
+  :: d_step { restarts > 0 && down -> restart() }
+  :: d_step { in(fresh, 0) && LONG_UP(0) -> count(0) }
+  :: d_step { in(fresh, 1) && LONG_UP(1) -> count(1) }
+  od
+}
+
+init {
+  byte i;
+  atomic {
+    do
+    :: i < IDS && exists(i) -> d_step { st[i] = idle }; i++
+    :: i < IDS && !exists(i) -> i++
+    :: i == IDS -> i = 0; break
+    od;
+    do
+    :: i < IDS && exists(i) -> run Caller(i); run Vote(vote(i, 0)); run Vote(vote(i, 1)); run Vote(vote(i, 2)); i++
+    :: i < IDS && !exists(i) -> i++
+    :: i == IDS -> i = 0; break
+    od;
+    run Faults()
+  }
+}
+
+#ifdef PROGRESS
+ltl progress { []<> (holders > 0 || waiters == 0) } /* I4 */
+#endif
