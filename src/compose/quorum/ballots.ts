@@ -47,8 +47,8 @@ export class Ballots {
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
   readonly #watchers = new Map<Ballot, Set<() => void>>()
-  /** What is taken back, and from which server. */
-  readonly #clearing = new Map<Promise<void>, number>()
+  /** Where something is taken back, and from which server. */
+  readonly #clearing = new Map<Seat, number>()
   /** Waiters with too few votes, which look again soon. */
   readonly #hoping = new Set<Ballot>()
 
@@ -103,7 +103,8 @@ export class Ballots {
         answered?.(error)
         this.#changed(ballot)
       }
-      seat.clearing.then(() => this.ask(ballot, server, mode, floor, answered), failed)
+      const { trying, clearing } = seat
+      Promise.all([trying, clearing]).then(() => this.ask(ballot, server, mode, floor, answered), failed)
       return
     }
     seat.asked += 1
@@ -201,10 +202,13 @@ export class Ballots {
     return this.most(ballot.seats.map((_, i) => this.clear(ballot, i)))
   }
 
-  /** Takes it back on one server. Rejects if that could not be done until it has lapsed. */
+  /**
+   * Takes it back on one server, repeatedly until that is done or it has lapsed. Rejects as soon as an attempt fails: whatever waits for
+   * this would wait for the whole lease where the server refuses.
+   */
   clear(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
-    if (seat.clearing) return seat.clearing
+    if (seat.clearing) return seat.trying as Promise<void>
     seat.vote = seat.seen = undefined
     seat.told = false
     if (!seat.touched) {
@@ -212,23 +216,23 @@ export class Ballots {
       return Promise.resolve()
     }
     const clearing = this.#leave(ballot, server).finally(() => {
-      seat.clearing = undefined
+      seat.clearing = seat.trying = undefined
       seat.touched = seat.asked > 0
-      this.#clearing.delete(clearing)
+      this.#clearing.delete(seat)
       this.#forget(ballot)
     })
     clearing.catch(() => {})
-    this.#clearing.set(clearing, server)
+    this.#clearing.set(seat, server)
     seat.clearing = clearing
-    return clearing
+    return seat.trying as Promise<void>
   }
 
-  /** Resolves when all is taken back that can be: from the servers that are there. */
+  /** Resolves when all is taken back that can be: from the servers that are there, and do not refuse. */
   async rest(): Promise<void> {
     for (;;) {
-      const clearing = [...this.#clearing].filter(([, server]) => this.places[server]?.member.up)
-      if (clearing.length === 0) return
-      await Promise.allSettled(clearing.map(([promise]) => promise))
+      const under = [...this.#clearing].filter(([{ failed }, server]) => !failed && this.places[server]?.member.up)
+      if (under.length === 0) return
+      await Promise.allSettled(under.map(([{ trying, clearing }]) => Promise.all([trying, clearing])))
     }
   }
 
@@ -462,25 +466,33 @@ export class Ballots {
 
   async #leave(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
-    const { claim } = ballot
-    const pointless = this.#clock.now() + claim.lease + this.#waiterTtl
+    const pointless = this.#clock.now() + ballot.claim.lease + this.#waiterTtl
     for (;;) {
-      seat.left = seat.again = false
+      seat.failed = false
+      seat.trying = this.#leaveOnce(ballot, server)
       try {
-        const { member, kind } = this.places[server] as Place
-        const { epoch } = member
-        await kind.leave(claim)
-        // What was sent over a connection that has gone may come late, and would take away what is granted after this.
-        if (member.epoch !== epoch) await this.#pause()
-        seat.left = true
-        // A request that was sent again, because it was put off or its answer was lost, may come behind.
-        if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
-        if (!seat.again) return
+        return await seat.trying
       } catch (error) {
+        seat.failed = true
         if (error instanceof LockClosedError || this.#clock.now() >= pointless) throw error
         await this.#pause()
       }
     }
+  }
+
+  async #leaveOnce({ claim, seats }: Ballot, server: number): Promise<void> {
+    const seat = seats[server] as Seat
+    const { member, kind } = this.places[server] as Place
+    do {
+      seat.left = seat.again = false
+      const { epoch } = member
+      await kind.leave(claim)
+      // What was sent over a connection that has gone may come late, and would take away what is granted after this.
+      if (member.epoch !== epoch) await this.#pause()
+      seat.left = true
+      // A request that was sent again, because it was put off or its answer was lost, may come behind.
+      if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
+    } while (seat.again)
   }
 
   #pause(): Promise<void> {

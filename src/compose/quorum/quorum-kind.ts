@@ -117,8 +117,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     let [ended, heard] = [false, 0]
     const errors: (Error | undefined)[] = this.#ballots.places.map(() => undefined)
     const parts = this.#ballots.places.map(async ({ kind }, i) => {
-      if (!ballot.seats[i]?.vote) return this.#ballots.clear(ballot, i)
       try {
+        if (!ballot.seats[i]?.vote) return await this.#ballots.clear(ballot, i)
         const released = await kind.release(hold, used || undefined)
         ended ||= released.ended
         heard = Math.max(heard, released.heard)
