@@ -42,10 +42,6 @@ export class Seat {
   told = false
   /** Until everything of it is taken back. */
   clearing: Promise<void> | undefined
-  /** The server has taken back what it had. */
-  left = false
-  /** After that a request of before was answered, which may have left something. */
-  again = false
   /** Called when nothing is unanswered any more. */
   idle: (() => void) | undefined
 }

@@ -122,10 +122,7 @@ export class Ballots {
   /** The server has granted the claim. `sent`: when that was asked for or looked at; undefined: a message says so. */
   voted(ballot: Ballot, server: number, grant: Granted, lease = ballot.claim.lease): void {
     const seat = ballot.seats[server] as Seat
-    if (seat.clearing) {
-      seat.again ||= seat.left
-      return
-    }
+    if (seat.clearing) return
     seat.touched = true
     if (ballot.over) {
       this.clear(ballot, server)
@@ -324,8 +321,7 @@ export class Ballots {
     if (answer instanceof Error) {
       // What has become of it is not known; nor of a vote whose token was to be another.
       if (mode === 'raise' || mode === 'same') seat.vote = undefined
-      if (seat.clearing) seat.again ||= seat.left
-      else if (ballot.over) this.clear(ballot, server)
+      if (ballot.over) this.clear(ballot, server)
     } else if (answer?.granted) {
       this.voted(ballot, server, answer)
     } else if (answer) {
@@ -437,24 +433,22 @@ export class Ballots {
   async #leave(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
     const { claim } = ballot
+    const { member, kind } = this.places[server] as Place
+    const { epoch } = member
     const pointless = this.#clock.now() + claim.lease + this.#waiterTtl
     for (;;) {
-      seat.left = seat.again = false
       try {
-        const { member, kind } = this.places[server] as Place
-        const { epoch } = member
         await kind.leave(claim)
-        // What was sent over a connection that has gone may come late, and would take away what is granted after this.
-        if (member.epoch !== epoch) await this.#pause()
-        seat.left = true
-        // A request that was sent again, because it was put off or its answer was lost, may come behind.
-        if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
-        if (!seat.again) return
+        if (seat.asked === 0) break
+        // What is not answered by then may have been sent again, and come behind: it may have joined the queue, or been granted.
+        await new Promise<void>(resolve => (seat.idle = resolve))
       } catch (error) {
         if (error instanceof LockClosedError || this.#clock.now() >= pointless) throw error
         await this.#pause()
       }
     }
+    // What was sent over a connection that has gone may come late, and would take away what is granted after this.
+    if (member.epoch !== epoch) await this.#pause()
   }
 
   #pause(): Promise<void> {
