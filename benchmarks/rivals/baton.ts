@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type ClientOptions, type Lease, type Lock, LockClient, type LockOptions } from '../../src/index.ts'
 import { asksFair, type Contender, type Rival, type RivalClient, type Setting } from '../contract.ts'
 import { allBut } from '../scenarios.ts'
@@ -75,6 +76,53 @@ export const batonUnfairSingle: Rival = {
   open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
+/** Servers count once they have been up for longer than the lease, which is 30 s by default; uptimes are in whole seconds. */
+const countsServersAfter = 32_000
+
+export const batonFairQuorum: Rival = {
+  ...ours,
+  name: 'baton-fair-quorum',
+  fair: true,
+  locks: ['quorum'],
+  countsServersAfter,
+  note: 'redis-baton over all servers, fair: one queue in each, in one order.',
+  open: async setting => openQuorum(setting, { fair: true }),
+}
+
+export const batonUnfairQuorum: Rival = {
+  ...batonFairQuorum,
+  name: 'baton-unfair-quorum',
+  fair: false,
+  note: 'redis-baton over all servers, unfair for ever: woken by the message that makes a majority.',
+  open: async setting => openQuorum(setting, { fairAfter: Number.POSITIVE_INFINITY }),
+}
+
+let quorums = 0
+
+/** A client over all servers, which counts how often they were asked. */
+function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
+  const { servers = [setting.url], process } = setting
+  quorums += 1
+  const label = `bench-${process}-${quorums}`
+  const tally = { attempts: 0, secondRounds: 0 }
+  const count = (message: unknown) => {
+    const poll = message as { label: string; outcome: string; secondRound: boolean }
+    if (poll.label !== label) return
+    tally.attempts += 1
+    if (poll.secondRound) tally.secondRounds += 1
+  }
+  subscribe('redis-baton:poll', count)
+  const client = open({ ...setting, lock: 'mutex' }, { ...options, label }, undefined, servers)
+  return {
+    ...client,
+    tally: () => tally,
+    close: async () => {
+      unsubscribe('redis-baton:poll', count)
+      await client.close()
+    },
+  }
+}
+
 /** Whoever is none of the waiters holds a mutex of his own. */
 function openMutex(setting: Setting, options: ClientOptions): RivalClient {
   const client = open({ ...setting, lock: 'mutex' }, options)
@@ -87,11 +135,16 @@ function openMutex(setting: Setting, options: ClientOptions): RivalClient {
   }
 }
 
-function open(setting: Setting, options: ClientOptions, callOptions?: (waiter: number) => LockOptions): OpenClient {
+function open(
+  setting: Setting,
+  options: ClientOptions,
+  callOptions?: (waiter: number) => LockOptions,
+  servers?: readonly string[],
+): OpenClient {
   const { url, lease, process } = setting
   // The lease is the client's, so that it is renewed like any other; a lease of the call would be a fixed one.
-  const ofClient = { ...options, label: `bench-${process}`, ...(lease === undefined ? {} : { lease }) }
-  const locks = new LockClient(url, ofClient)
+  const ofClient = { label: `bench-${process}`, ...options, ...(lease === undefined ? {} : { lease }) }
+  const locks = new LockClient(servers ?? url, ofClient)
   return {
     contender(waiter, reading) {
       const lock = locking(locks, setting, reading, callOptions?.(waiter))

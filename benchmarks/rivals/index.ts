@@ -5,10 +5,12 @@ import { type Command, nodeWorker } from '../harness/crew.ts'
 import {
   batonFair,
   batonFairMutex,
+  batonFairQuorum,
   batonFairSingle,
   batonMixed,
   batonUnfair,
   batonUnfairMutex,
+  batonUnfairQuorum,
   batonUnfairSingle,
 } from './baton.ts'
 import { floorBlpop, floorBroadcast, floorPublish, floorSet } from './floors.ts'
@@ -51,6 +53,8 @@ export const rivals: readonly Rival[] = [
   batonUnfairMutex,
   batonFairSingle,
   batonUnfairSingle,
+  batonFairQuorum,
+  batonUnfairQuorum,
   floorPublish,
   floorBlpop,
   floorBroadcast,

@@ -44,7 +44,8 @@
 local lease = claim:match(LEASE, TERMS_AT)
 
 -- The usual case stands before everything that it does not need.
-if not floor and not holder and not queued and clock ~= NO_CLOCK then
+if not holder and not queued and clock ~= NO_CLOCK and (not floor or mode == 'try' or mode == 'queue') then
+  if floor then clock = math.max(clock, floor - 1) end
   local ends
   -- include: clock
   -- include: grant { token = tick }

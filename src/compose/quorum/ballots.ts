@@ -18,6 +18,7 @@ import type { Claim, Granted, HoldName, Queued, Refused, Tended, Via, VoteMode }
 import { Ballot, type Seat, untilMajority } from './ballot.ts'
 import type { Floor } from './floor.ts'
 import type { Member } from './member.ts'
+import { tellOutcome } from './outcomes.ts'
 import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
@@ -283,6 +284,7 @@ export class Ballots {
     if (votes.filter(vote => vote.token === token).length >= this.majority) {
       ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
       ballot.putBack = 0
+      tellOutcome(ballot.claim, 'granted', ballot.token !== undefined)
       for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
     } else {
       ballot.token = token

@@ -14,6 +14,7 @@ import type { Granted, Refused, VoteMode } from '../../kind.ts'
 import type { Ballot } from './ballot.ts'
 import type { Answer, Ballots } from './ballots.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
+import { tellOutcome } from './outcomes.ts'
 import { graceAfter } from './round.ts'
 
 export interface Outcome {
@@ -125,6 +126,7 @@ export class Poll {
     const answer = this.#refusal()
     // In this moment: another call of the same claim may end by the same answer, and must not take its place back.
     if (this.#mode === 'queue') ballot.ticket = answer.ticket
+    tellOutcome(ballot.claim, voted > 0 ? 'split' : 'refused')
     this.#end(() => this.#resolve({ answer, split: voted > 0 }))
   }
 
@@ -164,6 +166,7 @@ export class Poll {
       const seat = this.#ballot.seats[i]
       return this.#answered[i] && !(seat?.vote && !seat.counted) ? undefined : reasonOf(member)
     })
+    tellOutcome(this.#ballot.claim, 'failed')
     this.#end(() => this.#reject(noMajority(reasons)))
   }
 

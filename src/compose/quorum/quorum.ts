@@ -6,7 +6,7 @@
  *                          ├─▶ Server ──▶ Redis 2                   ├─▶ Mutex of server 2
  *                          └─▶ Server ──▶ Redis 3                   └─▶ Mutex of server 3
  */
-import type { Clock } from '../../clock.ts'
+import type { Clock, Timer } from '../../clock.ts'
 import { LockArgumentError, LockError } from '../../errors.ts'
 import type { Channel, KindDefinition, Names, ScriptSet } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
@@ -43,6 +43,8 @@ export class Quorum implements Ways {
   /** What was last told: that a majority is there, or not. */
   #whole: boolean | undefined
   #reported = false
+  /** Until the votes of a server count. */
+  readonly #waits = new Map<Standing, Timer>()
 
   constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, told: WaysListener) {
     const now = () => clock.now()
@@ -85,6 +87,7 @@ export class Quorum implements Ways {
   }
 
   close(): void {
+    for (const timer of this.#waits.values()) timer.cancel()
     for (const { server } of this.#members) server.close()
   }
 
@@ -259,10 +262,13 @@ export class Quorum implements Ways {
   #waitFor(standing: Standing): void {
     const { wait } = standing
     if (standing.counts !== false || wait === Number.POSITIVE_INFINITY) return
-    this.#clock.after(Math.min(wait + 1, 1_000), () => {
+    this.#waits.get(standing)?.cancel()
+    const timer = this.#clock.after(Math.min(wait + 1, 1_000), () => {
+      this.#waits.delete(standing)
       this.#changed()
       this.#waitFor(standing)
     })
+    this.#waits.set(standing, timer)
   }
 
   /** A server has come, gone, or begun to count. */
