@@ -246,6 +246,24 @@ describe('servers that refuse', () => {
     expect(await lease.release()).toBe(true)
     expect(await scene.redis(0).get(`lock:{${key}}`)).toBe('mine')
   })
+
+  test.each([[0], [0, 1]])(
+    'I6: close does not wait for those that go on refusing to take it back: server %i',
+    async (...strange) => {
+      const scene = scenes.get(3)!
+      const locks = made(scene.source)
+      const key = freshKey()
+      await locks.isLocked(key)
+      for (const i of strange) await scene.redis(i).set(`lock:{${key}}`, 'mine')
+      const attempt = await promptly(locks.tryLock(key).catch((error: unknown) => error))
+      if (strange.length > 1) expect(attempt).toBeInstanceOf(LockConnectionError)
+      else expect(attempt).toMatchObject({ held: true })
+      const begin = performance.now()
+      await locks.close()
+      expect(performance.now() - begin).toBeLessThan(PROMPT)
+      await eventually(async () => !(await scene.at(2).isLocked(key)))
+    },
+  )
 })
 
 test('I6: close settles everything with no server there, and at once', async () => {

@@ -42,6 +42,10 @@ export class Seat {
   told = false
   /** Until everything of it is taken back. */
   clearing: Promise<void> | undefined
+  /** The latest attempt at that. */
+  trying: Promise<void> | undefined
+  /** It has failed, and another one follows. */
+  failed = false
   /** The server has taken back what it had. */
   left = false
   /** After that a request of before was answered, which may have left something. */

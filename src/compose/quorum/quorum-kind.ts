@@ -83,6 +83,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
 
   async #poll(claim: Claim, mode: 'try' | 'queue') {
     const ballot = this.#ballots.of(claim)
+    // It asks again because that came too late.
+    if (ballot.granted && this.#ballots.until(ballot) <= this.#clock.now()) ballot.granted = undefined
     try {
       return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
     } catch (error) {
@@ -118,12 +120,12 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     if (!ballot?.granted) return { ended: false, heard: 0 }
     const used = this.#floor.next
     ballot.over = true
-    ballot.granted = undefined
+    ballot.granted = ballot.token = undefined
     let [ended, heard] = [false, 0]
     const errors: (Error | undefined)[] = this.#ballots.places.map(() => undefined)
     const parts = this.#ballots.places.map(async ({ kind }, i) => {
-      if (!ballot.seats[i]?.vote) return this.#ballots.clear(ballot, i)
       try {
+        if (!ballot.seats[i]?.vote) return await this.#ballots.clear(ballot, i)
         const released = await kind.release(hold, used || undefined)
         ended ||= released.ended
         heard = Math.max(heard, released.heard)
