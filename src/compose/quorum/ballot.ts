@@ -59,6 +59,8 @@ export class Ballot {
   polls = 0
   /** Which token is being agreed on; undefined: no majority has voted. */
   token: number | undefined
+  /** Until when the votes of other servers are waited for, ms. */
+  sharesUntil: number | undefined
   /** Whoever waits for it has been told. */
   reported = false
   /** Nobody wants it any more. */

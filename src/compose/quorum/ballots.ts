@@ -29,6 +29,9 @@ const PAUSE = 1_000
 /** How long a waiter with too few votes waits for more, in ms: the first time on average, and at most. */
 const PATIENCE = { first: 10, longest: 250 }
 
+/** How long votes of an owner with a name wait for those of the other servers, in ms. */
+const SHARING = 20
+
 export type Answer = Granted | Refused | undefined | Error
 
 export interface BallotsListener {
@@ -201,7 +204,7 @@ export class Ballots {
   /** Takes everything of the claim back, on every server. Resolves when a majority has nothing of it any more. */
   end(ballot: Ballot): Promise<void> {
     ballot.over = true
-    ballot.granted = ballot.token = ballot.ticket = undefined
+    ballot.granted = ballot.token = ballot.ticket = ballot.sharesUntil = undefined
     ballot.reported = false
     this.#changed(ballot)
     return this.most(ballot.seats.map((_, i) => this.clear(ballot, i)))
@@ -324,7 +327,7 @@ export class Ballots {
       ballot.putBack = ballot.looks = 0
       tellOutcome(ballot.claim, 'granted', ballot.token !== undefined)
       for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
-    } else {
+    } else if (shared !== undefined || !this.#mayShare(ballot)) {
       ballot.token = token
       this.#agree(ballot, token, shared !== undefined)
     }
@@ -368,6 +371,21 @@ export class Ballots {
       if (other.claim.key === key && other.claim.owner === owner && this.until(other) > this.#clock.now()) return token
     }
     return undefined
+  }
+
+  /**
+   * Another client may be granted the lock for the same owner in this moment, and has to come to the same token. What both see is what the
+   * servers have, if they look at all of them: so those that are missing are waited for, a little.
+   */
+  #mayShare(ballot: Ballot): boolean {
+    const { claim, seats } = ballot
+    if (claim.owner === claim.id || seats.every(({ vote }, i) => vote || !this.members[i]?.up)) return false
+    const now = this.#clock.now()
+    if (ballot.sharesUntil === undefined) {
+      ballot.sharesUntil = now + SHARING
+      this.#clock.after(SHARING, () => this.#changed(ballot))
+    }
+    return now < ballot.sharesUntil
   }
 
   #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
