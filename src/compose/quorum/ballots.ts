@@ -104,8 +104,12 @@ export class Ballots {
         answered?.(error)
         this.#changed(ballot)
       }
-      const { trying, clearing } = seat
-      Promise.all([trying, clearing]).then(() => this.ask(ballot, server, mode, floor, answered), failed)
+      const cleared = () => {
+        // Its caller has given up meanwhile, and has its client closed perhaps: what is granted now nobody would take back (I7).
+        if (ballot.over) answered?.(undefined)
+        else this.ask(ballot, server, mode, floor, answered)
+      }
+      Promise.all([seat.trying, seat.clearing]).then(cleared, failed)
       return
     }
     seat.asked += 1
