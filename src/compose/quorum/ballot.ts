@@ -46,10 +46,6 @@ export class Seat {
   trying: Promise<void> | undefined
   /** It has failed, and another one follows. */
   failed = false
-  /** The server has taken back what it had. */
-  left = false
-  /** After that a request of before was answered, which may have left something. */
-  again = false
   /** Called when nothing is unanswered any more. */
   idle: (() => void) | undefined
 }

@@ -106,10 +106,11 @@ export class Ballots {
       }
       const cleared = () => {
         // Its caller has given up meanwhile, and has its client closed perhaps: what is granted now nobody would take back (I7).
-        if (ballot.over) answered?.(undefined)
+        if (ballot.over) failed(new Error('nobody waits for it any more'))
         else this.ask(ballot, server, mode, floor, answered)
       }
-      Promise.all([seat.trying, seat.clearing]).then(cleared, failed)
+      const { trying, clearing } = seat
+      Promise.all([trying, clearing]).then(cleared, failed)
       return
     }
     const { touched } = seat
@@ -132,10 +133,7 @@ export class Ballots {
   /** The server has granted the claim. `sent`: when that was asked for or looked at; undefined: a message says so. */
   voted(ballot: Ballot, server: number, grant: Granted, lease = ballot.claim.lease): void {
     const seat = ballot.seats[server] as Seat
-    if (seat.clearing) {
-      seat.again ||= seat.left
-      return
-    }
+    if (seat.clearing) return
     seat.touched = true
     if (ballot.over) {
       this.clear(ballot, server)
@@ -364,8 +362,7 @@ export class Ballots {
     if (answer instanceof Error) {
       // What has become of it is not known; nor of a vote whose token was to be another.
       if (mode === 'raise' || mode === 'same') seat.vote = undefined
-      if (seat.clearing) seat.again ||= seat.left
-      else if (ballot.over) this.clear(ballot, server)
+      if (ballot.over) this.clear(ballot, server)
     } else if (answer?.granted) {
       this.voted(ballot, server, answer)
     } else if (answer) {
@@ -493,16 +490,15 @@ export class Ballots {
   async #leaveOnce({ claim, seats }: Ballot, server: number): Promise<void> {
     const seat = seats[server] as Seat
     const { member, kind } = this.places[server] as Place
-    do {
-      seat.left = seat.again = false
-      const { epoch } = member
+    const { epoch } = member
+    for (;;) {
       await kind.leave(claim)
-      // What was sent over a connection that has gone may come late, and would take away what is granted after this.
-      if (member.epoch !== epoch) await this.#pause()
-      seat.left = true
-      // A request that was sent again, because it was put off or its answer was lost, may come behind.
-      if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
-    } while (seat.again)
+      if (seat.asked === 0) break
+      // What is not answered by then may have been sent again, and come behind: it may have joined the queue, or been granted.
+      await new Promise<void>(resolve => (seat.idle = resolve))
+    }
+    // What was sent over a connection that has gone may come late, and would take away what is granted after this.
+    if (member.epoch !== epoch) await this.#pause()
   }
 
   #pause(): Promise<void> {

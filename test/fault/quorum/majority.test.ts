@@ -1,0 +1,167 @@
+/** A majority of the servers is lost: nobody can have the lock until it is there again, and everybody is told so in time. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { LockConnectionError, LockLostError } from '../../../src/index.ts'
+import { Memory, RecordedClient } from '../../history/recorded.ts'
+import { aborted, outcomeOf, within } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
+import { QuorumScene } from '../../kit/quorum-scene.ts'
+import { Random } from '../../kit/random.ts'
+import { freshKey } from '../../kit/redis.ts'
+import { sleep } from '../../kit/time.ts'
+import { type Fault, frozen, killed, partitioned } from './faults.ts'
+import { seeded, verdictOn } from './trial.ts'
+
+const sizes = [3, 5]
+const lease = 1_500
+const outageTimeout = 1_000
+const waiterTtl = 1_500
+
+const scenes = new Map<number, QuorumScene>()
+beforeAll(async () => {
+  await Promise.all(sizes.map(async servers => scenes.set(servers, await QuorumScene.start({ servers }))))
+})
+afterEach(async () => {
+  for (const scene of scenes.values()) await scene.mend()
+})
+afterAll(async () => {
+  for (const scene of scenes.values()) await scene.stop()
+})
+
+/** What befalls a majority of them, which are drawn. */
+class Loss {
+  readonly #scene: QuorumScene
+  readonly #fault: Fault
+  readonly #memory: Memory
+  readonly #servers: number[]
+  #number = 0
+
+  constructor(scene: QuorumScene, fault: Fault, memory: Memory, random: Random) {
+    this.#scene = scene
+    this.#fault = fault
+    this.#memory = memory
+    const all = Array.from({ length: scene.size }, (_, i) => i)
+    this.#servers = random.shuffled(all).slice(0, scene.majority)
+  }
+
+  async begin(): Promise<void> {
+    this.#number += 1
+    this.#record('begin')
+    await Promise.all(this.#servers.map(i => this.#fault.begin(this.#scene, i)))
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#servers.map(i => this.#fault.end(this.#scene, i)))
+    this.#record('end')
+  }
+
+  #record(phase: 'begin' | 'end'): void {
+    const { name } = this.#fault
+    this.#memory.record('fault', { fault: this.#number, name, phase, reach: 'server', servers: this.#servers })
+  }
+}
+
+/** With three servers and with five, at the same time. */
+async function play(fault: Fault, act: (stage: Stage) => Promise<void>): Promise<void> {
+  await Promise.all([...scenes.values()].map(scene => playOver(scene, fault, act)))
+}
+
+function playOver(scene: QuorumScene, fault: Fault, act: (stage: Stage) => Promise<void>): Promise<void> {
+  return seeded(`${fault.name}, ${scene.size} servers`, async seed => {
+    const memory = new Memory()
+    const terms = { seed, servers: scene.size, waiterTtl, longestLease: lease, outageTimeout }
+    memory.record('run', terms)
+    const random = new Random(seed, scene.size)
+    const patient = scene.client({ lease, waiterTtl, outageTimeout: 20_000, label: 'patient' })
+    const stage = {
+      scene,
+      random,
+      holder: new RecordedClient('holder', scene.client({ lease, waiterTtl, outageTimeout, label: 'holder' }), memory),
+      others: scene.client({ lease, waiterTtl, outageTimeout, label: 'others' }),
+      patient: new RecordedClient('patient', patient, memory),
+      loss: new Loss(scene, fault, memory, random),
+      key: freshKey(`${scene.size}`),
+    }
+    await act(stage)
+    await scene.nothingLeft(stage.key)
+    verdictOn(memory)
+  })
+}
+
+interface Stage {
+  readonly scene: QuorumScene
+  readonly random: Random
+  readonly holder: RecordedClient
+  readonly others: ReturnType<QuorumScene['client']>
+  readonly patient: RecordedClient
+  readonly loss: Loss
+  readonly key: string
+}
+
+const losses = [killed, frozen, ...partitioned]
+
+// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in src/compose/quorum/ballots.ts: the holder
+// believes for too long.
+// I6. Break: `return well < this.#majority ? noMajority(problems) : undefined` to `return undefined` in src/compose/quorum/quorum.ts: nobody
+// says that a majority is gone.
+test.each(losses)('I1 I6 I8: every call settles, and the holder is told before the next has it: $name', loss =>
+  play(loss, async ({ scene, holder, others, patient, loss, key }) => {
+    const held = await holder.lock(key)
+    const mine = await others.lock(freshKey('mine'))
+    await scene.heldEverywhere(key, held.id)
+    const parked = [await park(others, key, { fair: true }), await park(others, key)].map(({ lease }) => lease)
+    await loss.begin()
+    const begun = performance.now()
+    const next = patient.lock(key, { fair: true })
+    const free = freshKey('free')
+    const calls = [
+      others.lock(free),
+      others.lock(free, { fair: true }),
+      others.tryLock(free),
+      others.tryLock(free, { timeout: 60_000 }),
+      others.using(free, () => 'ran'),
+      others.inspect(free),
+      others.isLocked(free),
+      others.forceRelease(free),
+      mine.renew(),
+    ]
+    // Half of outageTimeout at the most passes until a command without an answer says that a server is gone.
+    const limit = 1.5 * outageTimeout + 1_000
+    const outcomes = await within(limit, Promise.all([...calls, ...parked].map(call => outcomeOf<unknown>(call))))
+    for (const [i, { error }] of outcomes.entries()) {
+      const lost = error instanceof LockLostError && calls[i] === calls.at(-1)
+      expect(lost || error instanceof LockConnectionError, `call ${i}: ${error}`).toBe(true)
+    }
+    await within(lease + 500, aborted(held.signal))
+    expect(held.held).toBe(false)
+    expect(held.signal.reason).toBeInstanceOf(LockLostError)
+    expect(performance.now() - begun).toBeLessThan(lease + limit)
+    expect(await within(limit, holder.release(held))).toBe(false)
+
+    await loss.end()
+    const lease2 = await within(2 * lease + waiterTtl + 2_000, next)
+    expect(lease2.fencingToken).toBeGreaterThan(held.fencingToken)
+    expect(await patient.release(lease2)).toBe(true)
+  }),
+)
+
+// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in src/compose/quorum/ballots.ts: the holder
+// believes for too long.
+test.each(losses)('I1 I4 I8: for about a lease: the holder keeps it, or is told before the next has it: $name', loss =>
+  play(loss, async ({ scene, random, holder, patient, loss, key }) => {
+    const held = await holder.lock(key)
+    await scene.heldEverywhere(key, held.id)
+    const next = patient.lock(key, { fair: true })
+    await scene.queuedEverywhere(key, 1)
+    await loss.begin()
+    await sleep(random.between(0.6, 1.2) * lease)
+    await loss.end()
+    // By then it was told, or goes on.
+    await sleep(lease)
+    const kept = held.held
+    if (!kept) await within(500, aborted(held.signal))
+    expect(await holder.release(held)).toBe(kept)
+    const last = await within(2 * lease + waiterTtl + 2_000, next)
+    expect(last.fencingToken).toBeGreaterThan(held.fencingToken)
+    expect(await patient.release(last)).toBe(true)
+  }),
+)

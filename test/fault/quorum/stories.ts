@@ -1,0 +1,185 @@
+/**
+ * Every step of a lock's life, each on a lock of its own, so that one fault can meet all of them: `prepare` brings the lock to where the step
+ * begins, and what it returns takes the step at a moment of its own and everything that follows from it.
+ */
+import { expect } from 'vitest'
+import { type Lease, type LockOptions, LockTimeoutError } from '../../../src/index.ts'
+import type { RecordedClient } from '../../history/recorded.ts'
+import { rejection, within } from '../../kit/outcomes.ts'
+import type { QuorumScene } from '../../kit/quorum-scene.ts'
+import type { Random } from '../../kit/random.ts'
+import { sleep } from '../../kit/time.ts'
+
+/** Within which every call is answered while a majority is well, in ms: two heartbeats, and room for a slow machine. */
+const LIMIT = 4_000
+
+export class Stage {
+  readonly scene: QuorumScene
+  readonly clients: readonly [RecordedClient, RecordedClient, RecordedClient]
+  readonly key: string
+  readonly #random: Random
+
+  constructor(scene: QuorumScene, clients: Stage['clients'], key: string, random: Random) {
+    this.scene = scene
+    this.clients = clients
+    this.key = key
+    this.#random = random
+  }
+
+  lock(client: RecordedClient, options: LockOptions = {}): Promise<Lease> {
+    return client.lock(this.key, { fairAfter: Number.POSITIVE_INFINITY, ...options })
+  }
+
+  /** Holds for a moment what this call gets. */
+  async visit(client: RecordedClient, call: Promise<Lease>, what: string): Promise<Lease> {
+    const lease = await within(LIMIT, call, `${what}: granted`)
+    await sleep(this.#random.between(0, 40))
+    await this.release(client, lease, what)
+    return lease
+  }
+
+  async release(client: RecordedClient, lease: Lease, what: string): Promise<void> {
+    expect(lease.held, `${what}: held until it is released`).toBe(true)
+    expect(await within(LIMIT, client.release(lease), `${what}: released`), `${what}: had it`).toBe(true)
+  }
+
+  /** Held on all servers. */
+  async held(options: LockOptions = {}): Promise<Lease> {
+    const lease = await this.lock(this.clients[0], options)
+    await this.scene.heldEverywhere(this.key, lease.id)
+    return lease
+  }
+
+  /** Queued on all servers, as the last of so many. */
+  async queued(client: RecordedClient, waiters: number): Promise<{ call: Promise<Lease> }> {
+    const call = this.lock(client, { fair: true })
+    // Looked at later.
+    call.catch(() => {})
+    await this.scene.queuedEverywhere(this.key, waiters)
+    return { call }
+  }
+}
+
+export interface Story {
+  readonly name: string
+  /** A clock that is set ahead may take a hold from a bare majority, and contenders may have left it one. */
+  readonly contended?: true
+  prepare(stage: Stage): Promise<() => Promise<void>>
+}
+
+const acquire = (fair: boolean): Story => ({
+  name: `acquire (fair: ${fair})`,
+  async prepare(stage) {
+    const [, one, two] = stage.clients
+    return async () => {
+      const first = await stage.visit(one, stage.lock(one, { fair }), 'acquire')
+      const second = await stage.visit(two, stage.lock(two, { fair }), 'acquire, then')
+      expect(second.fencingToken).toBeGreaterThan(first.fencingToken)
+    }
+  },
+})
+
+const compete = (fair: boolean): Story => ({
+  name: `acquire, three at once (fair: ${fair})`,
+  contended: true,
+  async prepare(stage) {
+    return async () => {
+      await Promise.all(stage.clients.map(each => stage.visit(each, stage.lock(each, { fair }), 'compete')))
+    }
+  },
+})
+
+const join: Story = {
+  name: 'join the queue',
+  async prepare(stage) {
+    const [holder, one] = stage.clients
+    const held = await stage.held()
+    return async () => {
+      const call = stage.lock(one, { fair: true })
+      call.catch(() => {})
+      await sleep(100)
+      await stage.release(holder, held, 'hold while others queue')
+      const next = await stage.visit(one, call, 'queue')
+      expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
+    }
+  },
+}
+
+const handOff: Story = {
+  name: 'hand-off by the queue',
+  async prepare(stage) {
+    const [holder, one, two] = stage.clients
+    const held = await stage.held()
+    const first = await stage.queued(one, 1)
+    const second = await stage.queued(two, 2)
+    return async () => {
+      await stage.release(holder, held, 'hand off')
+      const [a, b] = await Promise.all([
+        stage.visit(one, first.call, 'first in the queue'),
+        stage.visit(two, second.call, 'second in the queue'),
+      ])
+      expect(a.fencingToken, 'after the holder before').toBeGreaterThan(held.fencingToken)
+      expect(b.fencingToken, 'in their order').toBeGreaterThan(a.fencingToken)
+    }
+  },
+}
+
+const wakeUp: Story = {
+  name: 'wake-up of an unfair waiter',
+  async prepare(stage) {
+    const [holder, one] = stage.clients
+    const held = await stage.held()
+    const call = stage.lock(one)
+    call.catch(() => {})
+    // Refused, and subscribed.
+    await sleep(100)
+    return async () => {
+      await stage.release(holder, held, 'release')
+      const next = await stage.visit(one, call, 'woken')
+      expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
+    }
+  },
+}
+
+const renewal: Story = {
+  name: 'renewal',
+  async prepare(stage) {
+    const [holder, , other] = stage.clients
+    const held = await stage.held({ lease: 1_500, renew: true })
+    return async () => {
+      await within(LIMIT, held.renew(), 'renewed')
+      // Longer than its lease: it lives by renewals.
+      for (let i = 0; i < 4; i++) {
+        await sleep(400)
+        expect(held.held, 'held while it is renewed').toBe(true)
+        await rejection(other.lock(stage.key, { timeout: 0 }), LockTimeoutError)
+      }
+      await stage.release(holder, held, 'hold by renewals')
+    }
+  },
+}
+
+const release: Story = {
+  name: 'release',
+  async prepare(stage) {
+    const [holder, one] = stage.clients
+    const held = await stage.held()
+    return async () => {
+      await stage.release(holder, held, 'release')
+      const next = await stage.visit(one, stage.lock(one), 'acquire after a release')
+      expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
+    }
+  },
+}
+
+export const stories: readonly Story[] = [
+  acquire(false),
+  acquire(true),
+  compete(false),
+  compete(true),
+  join,
+  handOff,
+  wakeUp,
+  renewal,
+  release,
+]

@@ -1,0 +1,114 @@
+/**
+ * One fault of a minority of the servers, and every step of a lock (stories.ts) around the moment when it begins:
+ *
+ *   prepared ──▶ steps begin, the fault begins, in an order that is drawn ──▶ all have ended ──▶ the fault ends ──▶ nothing is left
+ *
+ * What is drawn follows from a seed, which a failure tells: BATON_SEED=<n> draws the same again.
+ */
+import { expect } from 'vitest'
+import { check, eventsBefore } from '../../history/check.ts'
+import { Memory, RecordedClient } from '../../history/recorded.ts'
+import { within } from '../../kit/outcomes.ts'
+import type { QuorumScene } from '../../kit/quorum-scene.ts'
+import { Random } from '../../kit/random.ts'
+import { freshKey } from '../../kit/redis.ts'
+import { eventually, sleep } from '../../kit/time.ts'
+import type { Fault } from './faults.ts'
+import { Stage, stories } from './stories.ts'
+
+/** Of clients whose servers forget: leases are short, because servers count only after the longest. */
+export const FORGETFUL_LEASE = 2_000
+const LEASE = 30_000
+/** By a third of it, messages that were lost are made up for. */
+const WAITER_TTL = 3_000
+/** After a third of it without an answer a connection is made anew: that is shorter than a fault. */
+const OUTAGE = 3_000
+
+/** So many ms before the fault begins or behind it, a step is taken. */
+const AROUND = { before: 15, behind: 30 }
+
+/** Runs it with a seed; a failure says how to repeat it. */
+export async function seeded(what: string, run: (seed: number) => Promise<void>): Promise<void> {
+  const seed = Number(process.env['BATON_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+  try {
+    await run(seed)
+  } catch (error) {
+    throw new Error(`${what}: ${(error as Error).message}\nBATON_SEED=${seed}`, { cause: error })
+  }
+}
+
+/** Fails unless the checker finds nothing in the history. */
+export function verdictOn({ events }: Memory): void {
+  const { violations } = check(events)
+  const [first] = violations
+  const said = violations.map(({ invariant, text }) => `${invariant}: ${text}`)
+  expect(said, first && JSON.stringify(eventsBefore(first, events))).toEqual([])
+}
+
+/** Resolves when the servers have been up for long enough to count, whatever they have forgotten. */
+export async function allCount(scene: QuorumScene, lease = FORGETFUL_LEASE): Promise<void> {
+  for (let i = 0; i < scene.size; i++) {
+    await eventually(async () => (await scene.uptime(i)) >= Math.ceil((lease * 1.02) / 1_000), 2 * lease + 2_000)
+  }
+}
+
+export function trial(scene: QuorumScene, fault: Fault): Promise<void> {
+  return seeded(`${fault.name}, ${scene.size} servers`, seed => play(scene, fault, new Random(seed), seed))
+}
+
+async function play(scene: QuorumScene, fault: Fault, random: Random, seed: number): Promise<void> {
+  if (fault.forgets) await allCount(scene)
+  const lease = fault.forgets ? FORGETFUL_LEASE : LEASE
+  const options = { lease, waiterTtl: WAITER_TTL, outageTimeout: OUTAGE }
+  const memory = new Memory()
+  memory.record('run', { seed, servers: scene.size, waiterTtl: WAITER_TTL, longestLease: lease, outageTimeout: OUTAGE })
+  const own = ['a', 'b', 'c'].map(label => scene.client({ ...options, label }))
+  const clients = own.map((locks, i) => new RecordedClient('abc'[i]!, locks, memory)) as unknown as Stage['clients']
+  const chosen = stories.filter(({ contended }) => !(contended && fault.clock))
+  const places = chosen.map((story, i) => ({
+    story,
+    stage: new Stage(scene, clients, freshKey(`${i}`), new Random(seed, i + 1)),
+    at: random.between(-AROUND.before, AROUND.behind),
+  }))
+  const struck = random.shuffled(Array.from({ length: scene.size }, (_, i) => i)).slice(0, scene.minority.length)
+
+  const acts = await Promise.all(places.map(({ story, stage }) => story.prepare(stage)))
+  const steps = places.map(async ({ story, at }, i) => {
+    await sleep(AROUND.before + at)
+    await acts[i]!().catch((error: Error) => {
+      throw new Error(`${story.name}, ${Math.round(at)} ms after "${fault.name}" of ${struck}: ${error.message}`, {
+        cause: error,
+      })
+    })
+  })
+  const done = Promise.allSettled(steps)
+  await sleep(AROUND.before)
+  await Promise.all(struck.map(server => fault.begin(scene, server)))
+  const failures = (await done).flatMap(step => (step.status === 'rejected' ? [step.reason as Error] : []))
+  for (const server of struck) await fault.end(scene, server)
+  if (failures.length > 0) throw failures[0]
+
+  // What the servers have missed, or learn late, changes nothing.
+  await Promise.all(
+    places.map(async ({ stage, story }) => {
+      const fair = random.chance(0.5)
+      const [one] = random.shuffled(clients)
+      await stage.visit(one!, stage.lock(one!, { fair }), `${story.name}, after "${fault.name}" of ${struck}`)
+    }),
+  )
+  await Promise.all(
+    places.map(({ stage, story }) => nothingLeft(scene, stage.key, `${story.name}, "${fault.name}" of ${struck}`)),
+  )
+  for (const locks of own) expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
+  await within(2_000, Promise.all(own.map(locks => locks.close())))
+  verdictOn(memory)
+}
+
+/** Fails unless what is left on any server is soon taken back. */
+async function nothingLeft(scene: QuorumScene, key: string, what: string): Promise<void> {
+  await scene.nothingLeft(key).catch(async () => {
+    const states = await Promise.all(Array.from({ length: scene.size }, (_, i) => scene.at(i).inspect(key)))
+    const left = states.map(({ holders, waiters }) => ({ holders, waiters }))
+    throw new Error(`${what}: I7, there is something left: ${JSON.stringify(left)}`)
+  })
+}
