@@ -191,7 +191,10 @@ export class Quorum implements Ways {
       const sent = this.#clock.now()
       const read = server.link.commands.redis.time() as Promise<[seconds: number | string, micros: number | string]>
       read.then(
-        ([seconds, micros]) => this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent),
+        ([seconds, micros]) => {
+          this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent)
+          this.#ballots?.reconsider()
+        },
         // Without it, grants take a round trip more.
         () => {},
       )
@@ -211,9 +214,10 @@ export class Quorum implements Ways {
   #listenTo(i: number): LinkListener {
     const told = this.#told
     const member = () => this.#members[i] as Member
-    const unlocked = (what: string, lock: string, tell: (lock: string) => void) => {
+    const said = (what: string, lock: string, tell: (lock: string, by: string | undefined) => void, by?: string) => {
       const name = this.#nameOf(i, lock)
-      if (name !== undefined && this.#openings.said(`${what} ${name}`, i)) tell(name)
+      const opening = name === undefined ? undefined : this.#openings.said(`${what} ${name}`, i, by)
+      if (name !== undefined && opening) tell(name, opening.by)
     }
     return {
       granted: (id, token, via, lock) => {
@@ -226,8 +230,8 @@ export class Quorum implements Ways {
         this.#ballots?.taken(i, id, token)
         told.lost(id, 0)
       },
-      unlocked: (lock, by) => unlocked(`free ${by}`, lock, name => told.unlocked(name, by)),
-      entered: (lock, owner) => unlocked(`entered ${owner}`, lock, name => told.entered(name, owner)),
+      unlocked: (lock, by) => said('free', lock, (name, one) => told.unlocked(name, one), by),
+      entered: (lock, owner) => said(`entered ${owner}`, lock, name => told.entered(name, owner)),
       down: error => {
         member().lost(error)
         this.#changed()
@@ -270,6 +274,12 @@ export class Quorum implements Ways {
     this.#waits.set(standing, timer)
   }
 
+  /** So many are away or do not count that the others are no majority. One that has not been connected yet may come. */
+  get #lacking(): boolean {
+    const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)
+    return useless.length > this.#members.length - this.#majority
+  }
+
   /** A server has come, gone, or begun to count. */
   #changed(): void {
     const whole = this.up
@@ -277,8 +287,7 @@ export class Quorum implements Ways {
       this.#whole = whole
       const error = whole ? undefined : this.trouble
       if (whole) this.#told.up()
-      else if (error && this.#members.some(({ down, standing }) => down || standing.counts === false))
-        this.#told.down(error)
+      else if (error && this.#lacking) this.#told.down(error)
     }
     this.#report()
     this.#ballots?.reconsider()
@@ -287,7 +296,7 @@ export class Quorum implements Ways {
   /** Events: a majority is gone, or there again. */
   #report(): void {
     const { trouble, up } = this
-    if (!up && trouble && this.#members.some(({ down }) => down) && !this.#reported) {
+    if (!up && trouble && this.#lacking && this.#members.some(({ away }) => away) && !this.#reported) {
       this.#reported = true
       this.#told.disconnected(trouble)
     } else if (up && this.#reported) {
