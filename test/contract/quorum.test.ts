@@ -76,6 +76,23 @@ test('I2: tokens rise over releases, hand-offs, wake-ups, lapses, forced release
   expect(leases.map(({ via }) => via).slice(0, 3)).toEqual(['immediate', 'handoff', 'wakeup'])
 })
 
+test('I9: whoever is refused asks each server once, and takes back only what was not answered by then', async () => {
+  const [holder, other] = scene.clients(2)
+  const key = freshKey()
+  const lease = await holder!.lock(key)
+  await scene.heldEverywhere(key, lease.id)
+  // What a client asks the servers at its start comes behind its first call.
+  await other!.tryLock(key)
+  await sleep(500)
+  const before = await scene.admin().calls()
+  for (let i = 0; i < 10; i++) expect(await other!.tryLock(key)).toBeNull()
+  await sleep(200)
+  // It is refused by the answer of a majority.
+  const { evalsha } = await scene.admin().calls(before)
+  expect(evalsha).toBeGreaterThanOrEqual(10 * scene.size)
+  expect(evalsha).toBeLessThanOrEqual(10 * (scene.size + scene.minority.length))
+})
+
 describe('waiting', () => {
   test('I3: fair waiters of several clients are granted in the order in which they queued', async () => {
     const all = scene.clients(3)

@@ -118,11 +118,15 @@ export class Ballots {
       Promise.all([trying, clearing]).then(cleared, failed)
       return
     }
+    const { touched } = seat
     seat.asked += 1
     seat.touched = true
     const sent = this.#clock.now()
     const settled = (answer: Answer) => {
       seat.asked -= 1
+      // An attempt that is refused leaves nothing to take back: whoever loses asks each server once.
+      const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
+      if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
       this.#answered(ballot, server, answer, mode, sent)
       answered?.(answer)
       this.#changed(ballot)
