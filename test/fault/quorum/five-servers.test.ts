@@ -17,7 +17,6 @@ afterAll(() => Promise.all([lasting.stop(), forgetting.stop()]))
 // may be missing, and not two.
 // I7. Break: `if (!ballot.seats[i]?.vote) return this.#ballots.clear(ballot, i)` to `if (!ballot.seats[i]?.vote) return` in
 // src/compose/quorum/quorum-kind.ts: what a silent server grants later is not taken back.
-// I7. Break: `if (seat.asked === 0) break` to `break` in src/compose/quorum/ballots.ts: nor what comes behind a leave.
 test.each(faults)('I1 I2 I4 I6 I7 I8: two of five servers: $name', fault =>
   trial(fault.forgets ? forgetting : lasting, fault),
 )
