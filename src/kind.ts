@@ -18,6 +18,15 @@ export type Via = 'immediate' | 'handoff' | 'wakeup' | 'expiry' | 'reentry'
 /** 'unlock': tells unfair waiters of a key that it is free. 'inbox': brings a client its grants. */
 export type Channel = 'unlock' | 'inbox'
 
+/** The channels of a key, as far as waiting needs them. Each `hear` is matched by one `drop`. */
+export interface Channels {
+  /** Undefined: heard already. A promise: heard when it resolves. */
+  hear(key: string, channel: Channel): Promise<void> | undefined
+  drop(key: string, channel: Channel): void
+  /** Whether the server has confirmed that this client hears it, also where nobody needs it any more. */
+  hears(key: string, channel: Channel): boolean
+}
+
 /** What one call asks for. */
 export interface Claim {
   readonly key: string

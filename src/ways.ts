@@ -2,14 +2,12 @@
  * The ways between a client and its Redis, as a session sees them: those to one Redis (redis/server.ts), or to the independent servers of
  * a quorum (compose/quorum/quorum.ts), which together are one.
  */
-
 import type { LockError } from './errors.ts'
-import type { Granted, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'
+import type { Channels, Granted, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'
 import type { Ids } from './redis/ids.ts'
 import type { Keys } from './redis/keys.ts'
 import type { LinkListener } from './redis/link.ts'
 import type { Calling } from './redis/rights.ts'
-import type { Channels } from './wait/ears.ts'
 
 /** What comes over the ways. */
 export interface WaysListener extends LinkListener {

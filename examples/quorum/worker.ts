@@ -11,7 +11,7 @@ const { LEDGER = 'ledger.txt', NAME = `worker ${process.pid}`, OUTAGE_MS = '1500
 const { REDIS_URLS = [7001, 7002, 7003, 7004, 7005].map(port => `redis://127.0.0.1:${port}`).join() } = process.env
 
 const locks = new LockClient(REDIS_URLS.split(','), { label: NAME, outageTimeout: Number(OUTAGE_MS) })
-locks.on('error', ({ error }) => console.log(`${NAME}: ${error.message}`))
+locks.on('error', ({ error }) => console.log(`${NAME}: ${error}`))
 
 const stop = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort())

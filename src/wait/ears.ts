@@ -1,16 +1,7 @@
 /** The channels that a client hears for the waiters of each lock: subscribed when the first needs one, dropped with the last. */
 import type { Clock } from '../clock.ts'
 import { isRefusal } from '../errors.ts'
-import type { Channel } from '../kind.ts'
-
-/** The channels of a key, as far as waiting needs them. Each `hear` is matched by one `drop`. */
-export interface Channels {
-  /** Undefined: heard already. A promise: heard when it resolves. */
-  hear(key: string, channel: Channel): Promise<void> | undefined
-  drop(key: string, channel: Channel): void
-  /** Whether the server has confirmed that this client hears it, also where nobody needs it any more. */
-  hears(key: string, channel: Channel): boolean
-}
+import type { Channel, Channels } from '../kind.ts'
 
 /** A promise resolves when the channel was first heard; `true`: it has been. */
 type Heard = { [C in Channel]?: Promise<void> | true | undefined }

@@ -1,6 +1,7 @@
 /** A kind and channels whose every answer the test gives by hand, when and in what order it likes. */
 import type {
   Channel,
+  Channels,
   Claim,
   Confirmation,
   FairQueue,
@@ -18,7 +19,6 @@ import type {
   Renewed,
   Tended,
 } from '../../src/kind.ts'
-import type { Channels } from '../../src/wait/ears.ts'
 import { settled } from './promises.ts'
 
 /** One call that the code under test has made. */

@@ -42,6 +42,10 @@ export class Seat {
   told = false
   /** Until everything of it is taken back. */
   clearing: Promise<void> | undefined
+  /** The latest attempt at that. */
+  trying: Promise<void> | undefined
+  /** It has failed, and another one follows. */
+  failed = false
   /** Called when nothing is unanswered any more. */
   idle: (() => void) | undefined
 }

@@ -48,8 +48,8 @@ export class Ballots {
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
   readonly #watchers = new Map<Ballot, Set<() => void>>()
-  /** What is taken back, and from which server. */
-  readonly #clearing = new Map<Promise<void>, number>()
+  /** Where something is taken back, and from which server. */
+  readonly #clearing = new Map<Seat, number>()
   /** Waiters with too few votes, which look again soon. */
   readonly #hoping = new Set<Ballot>()
 
@@ -104,7 +104,13 @@ export class Ballots {
         answered?.(error)
         this.#changed(ballot)
       }
-      seat.clearing.then(() => this.ask(ballot, server, mode, floor, answered), failed)
+      const cleared = () => {
+        // Its caller has given up meanwhile, and has its client closed perhaps: what is granted now nobody would take back (I7).
+        if (ballot.over) failed(new Error('nobody waits for it any more'))
+        else this.ask(ballot, server, mode, floor, answered)
+      }
+      const { trying, clearing } = seat
+      Promise.all([trying, clearing]).then(cleared, failed)
       return
     }
     seat.asked += 1
@@ -175,6 +181,15 @@ export class Ballots {
     this.#changed(ballot)
   }
 
+  /** The claim waits in the queues, whatever has become of it: a grant of which that has been told came too late to be used. */
+  waits({ claim, ticket }: Queued): void {
+    const ballot = this.of(claim)
+    ballot.ticket ??= ticket
+    if (!ballot.granted) return
+    ballot.reported = false
+    if (this.until(ballot) <= this.#clock.now()) ballot.granted = undefined
+  }
+
   /** A message says that the server has taken the hold away. */
   taken(server: number, id: string, token: number): void {
     const seat = this.#all.get(id)?.seats[server]
@@ -190,10 +205,13 @@ export class Ballots {
     return this.most(ballot.seats.map((_, i) => this.clear(ballot, i)))
   }
 
-  /** Takes it back on one server. Rejects if that could not be done until it has lapsed. */
+  /**
+   * Takes it back on one server, repeatedly until that is done or it has lapsed. Rejects as soon as an attempt fails: whatever waits for
+   * this would wait for the whole lease where the server refuses.
+   */
   clear(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
-    if (seat.clearing) return seat.clearing
+    if (seat.clearing) return seat.trying as Promise<void>
     seat.vote = seat.seen = undefined
     seat.told = false
     if (!seat.touched) {
@@ -201,23 +219,23 @@ export class Ballots {
       return Promise.resolve()
     }
     const clearing = this.#leave(ballot, server).finally(() => {
-      seat.clearing = undefined
+      seat.clearing = seat.trying = undefined
       seat.touched = seat.asked > 0
-      this.#clearing.delete(clearing)
+      this.#clearing.delete(seat)
       this.#forget(ballot)
     })
     clearing.catch(() => {})
-    this.#clearing.set(clearing, server)
+    this.#clearing.set(seat, server)
     seat.clearing = clearing
-    return clearing
+    return seat.trying as Promise<void>
   }
 
-  /** Resolves when all is taken back that can be: from the servers that are there. */
+  /** Resolves when all is taken back that can be: from the servers that are there, and do not refuse. */
   async rest(): Promise<void> {
     for (;;) {
-      const clearing = [...this.#clearing].filter(([, server]) => this.places[server]?.member.up)
-      if (clearing.length === 0) return
-      await Promise.allSettled(clearing.map(([promise]) => promise))
+      const under = [...this.#clearing].filter(([{ failed }, server]) => !failed && this.places[server]?.member.up)
+      if (under.length === 0) return
+      await Promise.allSettled(under.map(([{ trying, clearing }]) => Promise.all([trying, clearing])))
     }
   }
 
@@ -270,33 +288,45 @@ export class Ballots {
     return seats.flatMap(({ vote, counted }) => (vote && counted ? [vote] : []))
   }
 
+  /** Those whose leases have not ended. */
+  #live(ballot: Ballot): Granted[] {
+    const now = this.#clock.now()
+    return this.votes(ballot).filter(({ deadline }) => deadline > now)
+  }
+
   /** Grants the claim if a majority agrees, and makes it agree if it does not. */
   elect(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
-    const votes = this.votes(ballot)
-    if (votes.length < this.majority) {
-      ballot.token = undefined
-      return
-    }
-    const deadline = this.until(ballot)
-    if (deadline <= this.#clock.now()) return
-    const token = ballot.token ?? this.#tokenOf(ballot, votes)
-    if (votes.filter(vote => vote.token === token).length >= this.majority) {
+    // Where a vote has lapsed, somebody else may have been granted the lock since.
+    const votes = this.#live(ballot)
+    ballot.token = undefined
+    if (votes.length < this.majority) return
+    const shared = this.#sharedToken(ballot)
+    const token = shared ?? this.#largest(votes)
+    const agreed = votes.filter(vote => vote.token === token)
+    if (agreed.length >= this.majority) {
+      const deadline = untilMajority(
+        agreed.map(vote => vote.deadline),
+        this.majority,
+      )
       ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
       ballot.putBack = 0
       tellOutcome(ballot.claim, 'granted', ballot.token !== undefined)
       for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
     } else {
       ballot.token = token
-      this.#agree(ballot, token)
+      this.#agree(ballot, token, shared !== undefined)
     }
   }
 
-  /** Writes the token to the servers that have the claim with another one. */
-  #agree(ballot: Ballot, token: number): void {
+  /**
+   * Writes the token to the servers that have the claim with less; with more, only if a majority has it with this one already. Before that,
+   * those that have more may be the only ones that know of the latest grant.
+   */
+  #agree(ballot: Ballot, token: number, lower: boolean): void {
     for (const [i, seat] of ballot.seats.entries()) {
       const { vote } = seat
-      if (!vote || vote.token === token || seat.agreeing) continue
+      if (!vote || vote.token === token || seat.agreeing || (vote.token > token && !lower)) continue
       seat.agreeing = true
       this.ask(ballot, i, vote.token < token ? 'raise' : 'same', token, () => {
         seat.agreeing = false
@@ -304,18 +334,23 @@ export class Ballots {
     }
   }
 
-  /** That of its owner's other holds, which it shares; else the largest, above which every later grant of any majority is. */
-  #tokenOf(ballot: Ballot, votes: readonly Granted[]): number {
-    const { id, key, owner } = ballot.claim
+  /** The one above which every later grant of any majority is: that of a majority if it has one, else the largest. */
+  #largest(votes: readonly Granted[]): number {
     const tokens = votes.map(({ token }) => token)
-    if (owner === id) return Math.max(...tokens)
-    for (const other of this.#all.values()) {
-      const token = other.granted?.token ?? other.token
-      if (other !== ballot && token !== undefined && other.claim.key === key && other.claim.owner === owner)
-        return token
-    }
     const most = tokens.find(token => tokens.filter(same => same === token).length >= this.majority)
     return most ?? Math.max(...tokens)
+  }
+
+  /** That of the other holds of the claim's owner, while a majority has one. Undefined: it has no other. */
+  #sharedToken(ballot: Ballot): number | undefined {
+    const { id, key, owner } = ballot.claim
+    if (owner === id) return undefined
+    for (const other of this.#all.values()) {
+      const token = other.granted?.token ?? other.token
+      if (other === ballot || other.over || token === undefined) continue
+      if (other.claim.key === key && other.claim.owner === owner && this.until(other) > this.#clock.now()) return token
+    }
+    return undefined
   }
 
   #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
@@ -336,7 +371,7 @@ export class Ballots {
     this.#askYoung(ballot)
     this.elect(ballot)
     // A server that has voted late has the hold with a token of its own.
-    if (ballot.granted) this.#agree(ballot, ballot.granted.token)
+    if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
     const watchers = this.#watchers.get(ballot)
     if (watchers) for (const changed of [...watchers]) changed()
     else if (ballot.granted && !ballot.reported) {
@@ -366,7 +401,7 @@ export class Ballots {
     this.#hoping.add(ballot)
     const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** ballot.putBack) * (0.5 + Math.random())
     const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
-    const few = () => waits() && this.votes(ballot).length < this.majority
+    const few = () => waits() && this.#live(ballot).length < this.majority
     this.#clock.after(pause, async () => {
       if (few()) {
         const round = new Round(this.members, this.majority, this.#clock)
@@ -434,20 +469,29 @@ export class Ballots {
 
   async #leave(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
-    const { claim } = ballot
-    const { member, kind } = this.places[server] as Place
-    const { epoch } = member
-    const pointless = this.#clock.now() + claim.lease + this.#waiterTtl
+    const pointless = this.#clock.now() + ballot.claim.lease + this.#waiterTtl
     for (;;) {
+      seat.failed = false
+      seat.trying = this.#leaveOnce(ballot, server)
       try {
-        await kind.leave(claim)
-        if (seat.asked === 0) break
-        // What is not answered by then may have been sent again, and come behind: it may have joined the queue, or been granted.
-        await new Promise<void>(resolve => (seat.idle = resolve))
+        return await seat.trying
       } catch (error) {
+        seat.failed = true
         if (error instanceof LockClosedError || this.#clock.now() >= pointless) throw error
         await this.#pause()
       }
+    }
+  }
+
+  async #leaveOnce({ claim, seats }: Ballot, server: number): Promise<void> {
+    const seat = seats[server] as Seat
+    const { member, kind } = this.places[server] as Place
+    const { epoch } = member
+    for (;;) {
+      await kind.leave(claim)
+      if (seat.asked === 0) break
+      // What is not answered by then may have been sent again, and come behind: it may have joined the queue, or been granted.
+      await new Promise<void>(resolve => (seat.idle = resolve))
     }
     // What was sent over a connection that has gone may come late, and would take away what is granted after this.
     if (member.epoch !== epoch) await this.#pause()

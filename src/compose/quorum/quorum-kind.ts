@@ -44,6 +44,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   readonly #clock: Clock
   readonly #patience: number
   readonly #renewals: Renewals
+  /** Attempts that will ask again, unless their claim is taken back until then (I7). */
+  readonly #pausing = new Set<{ readonly id: string; left: boolean }>()
 
   /** `patience`: for how many ms a call rides out that servers do not count. */
   constructor(ballots: Ballots, floor: Floor, clock: Clock, patience: number) {
@@ -64,7 +66,11 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       const pause = SPLIT.pause * 2 ** (attempt - 1) * (0.5 + Math.random())
       // Whoever waits tries again by itself then.
       if (attempt === SPLIT.attempts) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
+      const pausing = { id: claim.id, left: false }
+      this.#pausing.add(pausing)
       await new Promise<void>(resolve => this.#clock.after(pause, resolve))
+      this.#pausing.delete(pausing)
+      if (pausing.left) return answer
     }
   }
 
@@ -77,6 +83,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
 
   async #poll(claim: Claim, mode: 'try' | 'queue') {
     const ballot = this.#ballots.of(claim)
+    // It asks again because that came too late.
+    if (ballot.granted && this.#ballots.until(ballot) <= this.#clock.now()) ballot.granted = undefined
     try {
       return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
     } catch (error) {
@@ -102,6 +110,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   }
 
   async giveBack({ id }: HoldName): Promise<void> {
+    for (const pausing of this.#pausing) if (pausing.id === id) pausing.left = true
     const ballot = this.#ballots.get(id)
     if (ballot) await this.#ballots.end(ballot)
   }
@@ -111,12 +120,12 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     if (!ballot?.granted) return { ended: false, heard: 0 }
     const used = this.#floor.next
     ballot.over = true
-    ballot.granted = undefined
+    ballot.granted = ballot.token = undefined
     let [ended, heard] = [false, 0]
     const errors: (Error | undefined)[] = this.#ballots.places.map(() => undefined)
     const parts = this.#ballots.places.map(async ({ kind }, i) => {
-      if (!ballot.seats[i]?.vote) return this.#ballots.clear(ballot, i)
       try {
+        if (!ballot.seats[i]?.vote) return await this.#ballots.clear(ballot, i)
         const released = await kind.release(hold, used || undefined)
         ended ||= released.ended
         heard = Math.max(heard, released.heard)

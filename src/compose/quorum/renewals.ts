@@ -6,7 +6,7 @@
  * had it there who has put it back since. Without that, the loss of one server after the other would end a hold of which nobody heard (I8).
  */
 import type { Clock } from '../../clock.ts'
-import type { Prolonging, Renewed } from '../../kind.ts'
+import type { Prolonging, Renewed, VoteMode } from '../../kind.ts'
 import type { Ballot, Seat } from './ballot.ts'
 import type { Ballots } from './ballots.ts'
 import { noMajority } from './member.ts'
@@ -27,8 +27,8 @@ export class Renewals {
     this.#clock = clock
   }
 
-  /** Rejects where too few servers answer to say what has become of each. */
-  async renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
+  /** Rejects where too few servers answer to say what has become of each. `again`: where tokens had to be put right. */
+  async renew(asked: readonly Prolonging[], again = true): Promise<Renewed[]> {
     const { places, members, majority } = this.#ballots
     const questions: Question[] = asked.map(each => ({
       ...each,
@@ -45,8 +45,12 @@ export class Renewals {
       )
     }
     const errors = await round.over
-    await Promise.all(questions.map(({ ballot }) => ballot && this.#settle(ballot)))
-    if (!questions.every(decided)) throw noMajority(errors)
+    const settled = await Promise.all(questions.map(({ ballot }) => ballot && this.#settle(ballot)))
+    if (!questions.every(decided)) {
+      // To be told the right token prolongs nothing.
+      if (again && settled.some(Boolean)) return this.renew(asked, false)
+      throw noMajority(errors)
+    }
     return questions.map(({ ballot }) => {
       if (!ballot?.granted) return undefined
       const until = this.#ballots.until(ballot)
@@ -81,17 +85,37 @@ export class Renewals {
     }
   }
 
-  /** Servers that have the claim with another token than is known here have it all the same, and are told the right one. */
-  async #settle(ballot: Ballot): Promise<void> {
-    const anew = ballot.seats.flatMap((seat, i) => (seat.anew ? [i] : []))
+  /**
+   * Servers that have the claim with another token than is known here have it all the same, and are told the right one. So are those to
+   * which another was written in the moment of the grant: until they have the right one they do not count, and are waited for. True: there
+   * were some.
+   */
+  async #settle(ballot: Ballot): Promise<boolean> {
     const token = ballot.granted?.token
-    if (token === undefined || anew.length === 0) return
-    await Promise.all(
-      anew.map(i => {
-        ;(ballot.seats[i] as Seat).anew = false
-        return new Promise<void>(resolve => this.#ballots.ask(ballot, i, 'raise', token, () => resolve()))
-      }),
-    )
+    if (token === undefined) return false
+    const anew = ballot.seats.flatMap((seat, i) => (seat.anew ? [i] : []))
+    for (const i of anew) (ballot.seats[i] as Seat).anew = false
+    await this.#askUntilHeld(ballot, anew, 'raise', token)
+    const other = ballot.seats.flatMap(({ vote }, i) => (vote && vote.token !== token ? [i] : []))
+    await this.#askUntilHeld(ballot, other, 'same', token)
+    return anew.length + other.length > 0
+  }
+
+  /** Resolves when these servers have answered, or as soon as a majority has the hold. */
+  #askUntilHeld(ballot: Ballot, servers: readonly number[], mode: VoteMode, token: number): Promise<void> {
+    return new Promise(resolve => {
+      let unanswered = servers.length
+      const judge = () => {
+        if (unanswered === 0 || this.#ballots.until(ballot) > 0) resolve()
+      }
+      for (const i of servers) {
+        this.#ballots.ask(ballot, i, mode, token, () => {
+          unanswered -= 1
+          judge()
+        })
+      }
+      judge()
+    })
   }
 
   /** Asks the servers that miss the hold to join it. */

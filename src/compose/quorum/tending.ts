@@ -12,7 +12,7 @@ export async function tendAll(ballots: Ballots, waiters: readonly Queued[], cloc
   const { places, members, majority } = ballots
   const answers: (Tended | undefined)[] = places.map(() => undefined)
   // Whoever is tended waits, whatever has been taken back before.
-  for (const { claim, ticket } of waiters) ballots.of(claim).ticket ??= ticket
+  for (const waiter of waiters) ballots.waits(waiter)
   const round = new Round(members, majority, clock)
   // One with too few votes may be about to get more.
   const settled = ({ claim }: Queued) => {

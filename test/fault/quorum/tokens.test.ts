@@ -1,0 +1,55 @@
+/** I2, I5: which token a hold has, where servers have different ones, or are silent. */
+import { expect, test } from 'vitest'
+import { promptly } from '../../kit/outcomes.ts'
+import { quorumScene } from '../../kit/quorum-scene.ts'
+import { freshKey } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
+import { expectIncreasing } from '../../kit/witness.ts'
+
+test('I2: an owner does not get the token of a hold that has ended, although a server is silent about it', async () => {
+  const scene = await quorumScene()
+  const [one, two] = scene.clients(2)
+  const key = freshKey()
+  // The servers disagree on the next token, so one has to be agreed on.
+  const first = await promptly(one!.lock(key))
+  await scene.heldEverywhere(key, first.id)
+  await first.release()
+  await two!.isLocked(key)
+  await eventually(async () => !(await scene.at(0).isLocked(key)))
+  await scene.redis(0).hset(`lock:{${key}}`, 'clock', String(first.fencingToken + 60_000_000))
+  scene.partition(2)
+  const tokens: number[] = []
+  for (const [locks, owner] of [
+    [one!, 'somebody'],
+    [two!, 'another'],
+    [one!, 'somebody'],
+    [two!, 'another'],
+  ] as const) {
+    const lease = await promptly(locks.lock(key, { owner }))
+    tokens.push(lease.fencingToken)
+    expect(await promptly(lease.release())).toBe(true)
+  }
+  expectIncreasing(tokens)
+})
+
+test('I5: a hold is renewed where most servers have it with another token than its own', async () => {
+  const scene = await quorumScene()
+  const locks = scene.client()
+  const key = freshKey()
+  const lease = await promptly(locks.lock(key))
+  const has = async (i: number) => (await scene.at(i).inspect(key)).fencingToken === lease.fencingToken
+  for (const i of [0, 1, 2]) await eventually(() => has(i))
+  // As if another floor had been written to them in the moment of the grant.
+  for (const i of [0, 1]) {
+    const name = `lock:{${key}}`
+    const holder = (await scene.redis(i).hget(name, 'holder')) as string
+    const token = Number(holder.slice(0, 16))
+    await scene.redis(i).hset(name, 'holder', `${token + 1_000}${holder.slice(16)}`)
+    expect((await scene.at(i).inspect(key)).fencingToken).toBe(token + 1_000)
+  }
+  await promptly(lease.renew(60_000))
+  expect(lease.held).toBe(true)
+  expect(lease.remaining()).toBeGreaterThan(50_000)
+  expect(await lease.release()).toBe(true)
+  await scene.nothingLeft(key)
+})

@@ -1,0 +1,78 @@
+/** The servers of a quorum: what docs/quorum.md says of the rights that a user needs there besides those of one server. */
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
+import { aclRule } from '../../src/redis/rights.ts'
+import { promptly, rejection, within } from '../kit/outcomes.ts'
+import { type QuorumServer, startQuorumServer } from '../kit/topologies/quorum-server.ts'
+
+/** They persist every write. */
+let servers: QuorumServer[] = []
+beforeAll(async () => {
+  servers = await Promise.all(Array.from({ length: 3 }, () => startQuorumServer()))
+})
+afterAll(() => Promise.all(servers.map(server => server.stop())))
+
+interface Scene extends AsyncDisposable {
+  readonly locks: LockClient
+  readonly warnings: Error[]
+  /** What of this user the servers have refused. */
+  refused(): Promise<string[]>
+}
+
+/** A user of this name on each server, with the rights of one server and these, and a client in its name. */
+async function scene(name: string, besides: readonly string[], options: ClientOptions = {}): Promise<Scene> {
+  const admins = servers.map(({ url }) => new Redis(url))
+  for (const admin of admins) await admin.acl('SETUSER', name, 'on', '>pw', ...aclRule([mutex]), ...besides)
+  const ways = servers.map(({ port }) => ({ host: '127.0.0.1', port, username: name, password: 'pw' }))
+  const locks = new LockClient(ways, options)
+  const warnings: Error[] = []
+  locks.on('error', ({ error }) => warnings.push(error as Error))
+  return {
+    locks,
+    warnings,
+    async refused() {
+      const logs = await Promise.all(admins.map(admin => admin.acl('LOG')))
+      return logs.flat().flatMap(entry => {
+        const fields = (entry as unknown[]).map(String)
+        return fields.includes(name) ? [fields[fields.indexOf('object') + 1]!] : []
+      })
+    },
+    async [Symbol.asyncDispose]() {
+      await locks.close()
+      for (const admin of admins) admin.disconnect()
+    },
+  }
+}
+
+/** Why each of the servers has not voted. */
+const reasonsOf = ({ cause }: LockConnectionError) =>
+  (cause as AggregateError).errors.map((error: Error) => (error.cause as Error).message)
+
+// Break: the words 'always' or 'appendfsync' in src/compose/quorum/standing.ts.
+test('with +info and +config|get they count at once: no other right is asked for, and nothing is said', async () => {
+  await using at = await scene('whole', ['+info', '+config|get'], { lease: 600_000 })
+  const lease = await promptly(at.locks.lock('whole', { fair: true }))
+  expect(await promptly(lease.release())).toBe(true)
+  expect(await promptly(at.locks.isLocked('whole'))).toBe(false)
+  expect([at.warnings, await at.refused()]).toEqual([[], []])
+})
+
+// Break: `.catch(() => [])` in src/compose/quorum/standing.ts.
+test('without +config|get they count when they have been up for longer than the longest lease', async () => {
+  await using long = await scene('young', ['+info'], { lease: 600_000, outageTimeout: 300 })
+  const error = await promptly(rejection(long.locks.lock('young'), LockConnectionError))
+  expect(reasonsOf(error)).toEqual(Array(3).fill(expect.stringMatching(/its votes count in \d+ ms/)))
+  expect(new Set(await long.refused())).toEqual(new Set(['config|get']))
+
+  await using short = await scene('old', ['+info'], { lease: 1_000 })
+  expect((await within(8_000, short.locks.lock('old'))).held).toBe(true)
+})
+
+// Break: `if (this.#error) return false` in src/compose/quorum/standing.ts.
+test('without +info they never count, and say why', async () => {
+  await using at = await scene('unknown', ['+config|get'], { lease: 100, outageTimeout: 2_000 })
+  const error = await promptly(rejection(at.locks.lock('unknown'), LockConnectionError))
+  expect(reasonsOf(error)).toEqual(Array(3).fill(expect.stringMatching(/NOPERM.*info/i)))
+})
