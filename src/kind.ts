@@ -135,9 +135,9 @@ export interface Prolonging extends Held {
 
 /**
  * The new deadline of a hold; undefined: it is gone. 'anew': so is that grant, but its id, which had waited again, has been
- * granted the lock since, with a larger token.
+ * granted the lock since, with a larger token. 'unknown': too few of several servers have said what has become of it.
  */
-export type Renewed = number | 'anew' | undefined
+export type Renewed = number | 'anew' | 'unknown' | undefined
 
 /** What Redis says when it is told of a hand-off within the client. */
 export interface Passed {

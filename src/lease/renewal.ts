@@ -237,15 +237,16 @@ export class Renewal {
       // Unknown, not lost: asked again soon, until the deadline decides.
     }
     for (const [i, hold] of holds.entries()) {
-      hold.answered(answers ? undefined : this.#clock.now() + Math.min(1_000, hold.length / 10))
-      if (answers) this.#learn(hold, questions[i]!, answers[i])
+      const answer = answers ? answers[i] : 'unknown'
+      hold.answered(answer === 'unknown' ? this.#clock.now() + Math.min(1_000, hold.length / 10) : undefined)
+      this.#learn(hold, questions[i]!, answer)
       if (this.#locks.has(hold)) this.#plan(hold)
     }
   }
 
   /** Takes in what Redis said of a hold, unless it has ended in the meantime. */
   #learn(hold: Hold, question: Question, renewed: Renewed): void {
-    if (hold.state.is !== 'held') return
+    if (hold.state.is !== 'held' || renewed === 'unknown') return
     if (renewed === undefined) return this.#lose(hold, 'Redis does not know this hold any more')
     if (renewed === 'anew') return this.#leaveBehind(hold, 'Redis has granted the lock anew')
     hold.confirmed(question, renewed, this.#clock.now())

@@ -67,6 +67,8 @@ export class Ballot {
   ticket: string | undefined
   /** How often it has put votes back that were too few. */
   putBack = 0
+  /** How often it has looked since, with too few votes. */
+  looks = 0
 
   constructor(claim: Claim, servers: number) {
     this.claim = claim

@@ -27,7 +27,7 @@ const DRIFT = 0.01
 /** Between attempts to take something back, in ms. */
 const PAUSE = 1_000
 /** How long a waiter with too few votes waits for more, in ms: the first time on average, and at most. */
-const PATIENCE = { first: 10, longest: 1_000 }
+const PATIENCE = { first: 10, longest: 250 }
 
 export type Answer = Granted | Refused | undefined | Error
 
@@ -50,6 +50,8 @@ export class Ballots {
   readonly #watchers = new Map<Ballot, Set<() => void>>()
   /** Where something is taken back, and from which server. */
   readonly #clearing = new Map<Seat, number>()
+  /** Releases under way, and on which server. */
+  readonly #releases = new Map<Promise<unknown>, number>()
   /** Waiters with too few votes, which look again soon. */
   readonly #hoping = new Set<Ballot>()
 
@@ -234,8 +236,10 @@ export class Ballots {
   async rest(): Promise<void> {
     for (;;) {
       const under = [...this.#clearing].filter(([{ failed }, server]) => !failed && this.places[server]?.member.up)
-      if (under.length === 0) return
-      await Promise.allSettled(under.map(([{ trying, clearing }]) => Promise.all([trying, clearing])))
+      const releases = [...this.#releases].flatMap(([release, server]) => (this.members[server]?.up ? [release] : []))
+      if (under.length + releases.length === 0) return
+      const clears = under.map(([{ trying, clearing }]) => Promise.all([trying, clearing]))
+      await Promise.allSettled([...clears, ...releases])
     }
   }
 
@@ -250,6 +254,13 @@ export class Ballots {
         )
       }
     })
+  }
+
+  /** A release that its caller does not wait for, where a majority has answered. */
+  releasing(server: number, release: Promise<unknown>): void {
+    const over = () => void this.#releases.delete(release)
+    this.#releases.set(release, server)
+    release.then(over, over)
   }
 
   /** The hold has been released on this server. */
@@ -310,13 +321,19 @@ export class Ballots {
         this.majority,
       )
       ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
-      ballot.putBack = 0
+      ballot.putBack = ballot.looks = 0
       tellOutcome(ballot.claim, 'granted', ballot.token !== undefined)
       for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
     } else {
       ballot.token = token
       this.#agree(ballot, token, shared !== undefined)
     }
+  }
+
+  /** Grants a claim whose leases have ended already: its caller learns of that from the deadline. */
+  grantLapsed(ballot: Ballot): void {
+    const votes = this.votes(ballot)
+    ballot.granted = { granted: true, token: this.#largest(votes), deadline: this.until(ballot), via: viaOf(votes) }
   }
 
   /**
@@ -388,8 +405,11 @@ export class Ballots {
     if (ballot.over || ballot.granted) return
     for (const [i, seat] of ballot.seats.entries()) {
       if (!seat.vote || seat.counted || seat.agreeing || !this.counts(i)) continue
+      const floor = this.#floor.next
+      // As soon as the clocks have been read.
+      if (floor === 0) return
       seat.agreeing = true
-      this.ask(ballot, i, 'raise', this.#floor.next, () => {
+      this.ask(ballot, i, 'raise', floor, () => {
         seat.agreeing = false
       })
     }
@@ -399,11 +419,13 @@ export class Ballots {
   #hope(ballot: Ballot): void {
     if (this.#hoping.has(ballot) || !ballot.seats.some(({ vote }) => vote)) return
     this.#hoping.add(ballot)
-    const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** ballot.putBack) * (0.5 + Math.random())
+    const looks = Math.max(ballot.putBack, ballot.looks)
+    const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** looks) * (0.5 + Math.random())
     const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
     const few = () => waits() && this.#live(ballot).length < this.majority
     this.#clock.after(pause, async () => {
       if (few()) {
+        ballot.looks += 1
         const round = new Round(this.members, this.majority, this.#clock)
         for (const i of ballot.seats.keys()) {
           this.#look(ballot, i).then(
@@ -415,6 +437,7 @@ export class Ballots {
         const looked = await round.over.catch(() => undefined)
         if (looked && few()) {
           ballot.putBack += 1
+          ballot.looks = 0
           for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.clear(ballot, i)
         }
       }

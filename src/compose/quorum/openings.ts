@@ -9,6 +9,8 @@ const TOGETHER = 1_000
 interface Opening {
   readonly since: number
   readonly servers: Set<number>
+  /** Who has released; undefined: not one alone. */
+  by: string | undefined
 }
 
 export class Openings {
@@ -22,8 +24,8 @@ export class Openings {
     this.#majority = majority
   }
 
-  /** The server says so. True: by this message, a majority does. */
-  said(what: string, server: number): boolean {
+  /** The server says so, because of `by`. Undefined: not yet, or not any more, by this message a majority does. */
+  said(what: string, server: number, by?: string): Pick<Opening, 'by'> | undefined {
     const now = this.#now()
     for (const [old, { since }] of this.#open) {
       if (now - since < TOGETHER) break
@@ -33,9 +35,11 @@ export class Openings {
     // The same server again: the lock was taken and released in the meantime.
     if (!opening || opening.servers.has(server)) {
       this.#open.delete(what)
-      opening = { since: now, servers: new Set() }
+      opening = { since: now, servers: new Set(), by }
       this.#open.set(what, opening)
     }
-    return opening.servers.add(server).size === this.#majority
+    // Two clients may have put back one vote each.
+    if (opening.by !== by) opening.by = undefined
+    return opening.servers.add(server).size === this.#majority ? opening : undefined
   }
 }

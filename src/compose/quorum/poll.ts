@@ -35,6 +35,8 @@ export class Poll {
   readonly #resolve: (outcome: Outcome) => void
   readonly #reject: (error: Error) => void
   #timer: Timer | undefined
+  /** A majority of leases has ended before it could be used. */
+  #askedAgain = false
   /** Those that have not answered are not waited for. */
   #late = false
   /** For so many ms after the beginning, votes may not count yet. */
@@ -144,6 +146,13 @@ export class Poll {
 
   #askLapsed(): void {
     const now = this.#clock.now()
+    if (this.#ballot.seats.every(({ vote }) => !vote || vote.deadline > now)) return
+    // Once: a lease may be shorter than any way to the servers.
+    if (this.#askedAgain) {
+      this.#ballots.grantLapsed(this.#ballot)
+      return this.#judge()
+    }
+    this.#askedAgain = true
     for (const [i, seat] of this.#ballot.seats.entries()) {
       if (!seat.vote || seat.vote.deadline > now) continue
       seat.vote = undefined

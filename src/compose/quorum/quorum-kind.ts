@@ -121,13 +121,14 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     const used = this.#floor.next
     ballot.over = true
     ballot.granted = ballot.token = undefined
-    let [ended, heard] = [false, 0]
+    let [ended, gone, heard] = [0, 0, 0]
     const errors: (Error | undefined)[] = this.#ballots.places.map(() => undefined)
     const parts = this.#ballots.places.map(async ({ kind }, i) => {
       try {
         if (!ballot.seats[i]?.vote) return await this.#ballots.clear(ballot, i)
         const released = await kind.release(hold, used || undefined)
-        ended ||= released.ended
+        if (released.ended) ended += 1
+        else gone += 1
         heard = Math.max(heard, released.heard)
         this.#ballots.released(ballot, i)
         for (const { id, grant } of released.successors ?? []) {
@@ -139,10 +140,13 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
         throw error
       }
     })
+    for (const [i, part] of parts.entries()) this.#ballots.releasing(i, part)
     await this.#ballots.most(parts).catch(() => {
       throw noMajority(errors)
     })
-    return { ended, heard }
+    const { places, majority } = this.#ballots
+    // Where so many had lost it, no majority had it any more.
+    return { ended: ended > 0 && gone <= places.length - majority, heard }
   }
 
   renew(asked: readonly Prolonging[]): Promise<Renewed[]> {

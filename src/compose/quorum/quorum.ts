@@ -191,7 +191,10 @@ export class Quorum implements Ways {
       const sent = this.#clock.now()
       const read = server.link.commands.redis.time() as Promise<[seconds: number | string, micros: number | string]>
       read.then(
-        ([seconds, micros]) => this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent),
+        ([seconds, micros]) => {
+          this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent)
+          this.#ballots?.reconsider()
+        },
         // Without it, grants take a round trip more.
         () => {},
       )
@@ -211,9 +214,10 @@ export class Quorum implements Ways {
   #listenTo(i: number): LinkListener {
     const told = this.#told
     const member = () => this.#members[i] as Member
-    const unlocked = (what: string, lock: string, tell: (lock: string) => void) => {
+    const said = (what: string, lock: string, tell: (lock: string, by: string | undefined) => void, by?: string) => {
       const name = this.#nameOf(i, lock)
-      if (name !== undefined && this.#openings.said(`${what} ${name}`, i)) tell(name)
+      const opening = name === undefined ? undefined : this.#openings.said(`${what} ${name}`, i, by)
+      if (name !== undefined && opening) tell(name, opening.by)
     }
     return {
       granted: (id, token, via, lock) => {
@@ -226,8 +230,8 @@ export class Quorum implements Ways {
         this.#ballots?.taken(i, id, token)
         told.lost(id, 0)
       },
-      unlocked: (lock, by) => unlocked(`free ${by}`, lock, name => told.unlocked(name, by)),
-      entered: (lock, owner) => unlocked(`entered ${owner}`, lock, name => told.entered(name, owner)),
+      unlocked: (lock, by) => said('free', lock, (name, one) => told.unlocked(name, one), by),
+      entered: (lock, owner) => said(`entered ${owner}`, lock, name => told.entered(name, owner)),
       down: error => {
         member().lost(error)
         this.#changed()

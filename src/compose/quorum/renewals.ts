@@ -49,10 +49,14 @@ export class Renewals {
     if (!questions.every(decided)) {
       // To be told the right token prolongs nothing.
       if (again && settled.some(Boolean)) return this.renew(asked, false)
-      throw noMajority(errors)
+      // Others have perhaps been prolonged; and a server that misses this one may make up for those that are away.
+      for (const { ballot } of questions) if (ballot) this.#join(ballot)
+      if (!questions.some(decided)) throw noMajority(errors)
     }
-    return questions.map(({ ballot }) => {
+    return questions.map(question => {
+      const { ballot } = question
       if (!ballot?.granted) return undefined
+      if (!decided(question)) return 'unknown'
       const until = this.#ballots.until(ballot)
       if (until === 0) {
         this.#ballots.end(ballot).catch(() => {})
