@@ -94,6 +94,21 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
   })
 })
 
+test('I6: a client that finds one of three dead before another has answered for the first time waits for that one', async () => {
+  const scene = scenes.get(3)!
+  await scene.kill(2)
+  scene.delay(1, 100)
+  const [calling, looking] = scene.clients(2)
+  const said: string[] = []
+  for (const locks of [calling!, looking!]) {
+    for (const event of ['disconnected', 'reconnected'] as const) locks.on(event, () => said.push(event))
+  }
+  const lease = await promptly(calling!.tryLock(freshKey()))
+  expect(lease?.held).toBe(true)
+  expect(await promptly(looking!.isLocked(freshKey()))).toBe(false)
+  expect(said).toEqual([])
+})
+
 describe('a server cannot be reached for a while, and keeps what it has', () => {
   test('I7: what was released meanwhile ends there, too, long before its lease', async () => {
     const scene = scenes.get(3)!

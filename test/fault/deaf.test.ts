@@ -35,7 +35,7 @@ describe.each(Object.entries(outages))('the connection for messages %s', (_, beg
   )
 })
 
-// Break: `if (error.cause === undefined || error.cause.name === 'ReplyError') reject(error)` to `reject(error)` in
+// Break: `if (error.cause === undefined || isRefusal(error)) reject(error)` to `reject(error)` in
 // src/wait/ears.ts: it ends with the subscription that both have asked for.
 test('I6: a fair call rides out an outage though one that came before it has given up', async () => {
   const { locks, proxy } = await clientBehindProxy({ outageTimeout: 3_000, waiterTtl: 15_000 })

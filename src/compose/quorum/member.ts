@@ -25,6 +25,11 @@ export class Member {
     return this.server.up
   }
 
+  /** A connection was lost, or could not be made, and there has been none since. */
+  get away(): boolean {
+    return !this.up && this.down !== undefined
+  }
+
   /** Where it is; undefined: not only at one address. */
   get address(): string | undefined {
     const { redis } = this.server.link.commands

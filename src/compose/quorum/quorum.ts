@@ -274,6 +274,12 @@ export class Quorum implements Ways {
     this.#waits.set(standing, timer)
   }
 
+  /** So many are away or do not count that the others are no majority. One that has not been connected yet may come. */
+  get #lacking(): boolean {
+    const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)
+    return useless.length > this.#members.length - this.#majority
+  }
+
   /** A server has come, gone, or begun to count. */
   #changed(): void {
     const whole = this.up
@@ -281,8 +287,7 @@ export class Quorum implements Ways {
       this.#whole = whole
       const error = whole ? undefined : this.trouble
       if (whole) this.#told.up()
-      else if (error && this.#members.some(({ down, standing }) => down || standing.counts === false))
-        this.#told.down(error)
+      else if (error && this.#lacking) this.#told.down(error)
     }
     this.#report()
     this.#ballots?.reconsider()
@@ -291,7 +296,7 @@ export class Quorum implements Ways {
   /** Events: a majority is gone, or there again. */
   #report(): void {
     const { trouble, up } = this
-    if (!up && trouble && this.#members.some(({ down }) => down) && !this.#reported) {
+    if (!up && trouble && this.#lacking && this.#members.some(({ away }) => away) && !this.#reported) {
       this.#reported = true
       this.#told.disconnected(trouble)
     } else if (up && this.#reported) {
