@@ -60,8 +60,8 @@ async function twoSides(size: number, seed: number, patience?: number) {
   return { scene, memory, servers, a, b, most, fewest: servers.slice(scene.majority), random: new Random(seed, size) }
 }
 
-// I1 I8. Break: `(a, b) => b - a)[majority - 1]` to `(a, b) => b - a)[0]` in src/compose/quorum/ballot.ts: a minority that prolongs is
-// enough.
+// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in src/compose/quorum/ballots.ts: the holder
+// believes for too long.
 test.each(sizes)('I1 I8: the majority changes sides: the holder is told before the other has it (%i)', size =>
   seeded('majority', async seed => {
     const { scene, memory, servers, a, b, most, random } = await twoSides(size, seed, 10_000)
@@ -92,8 +92,8 @@ test.each(sizes)('I1 I8: the majority changes sides: the holder is told before t
   }),
 )
 
-// I1 I8. Break: `(a, b) => b - a)[majority - 1]` to `(a, b) => b - a)[0]` in src/compose/quorum/ballot.ts: a minority that prolongs is
-// enough.
+// I1. Break: `this.majority = Math.floor(places.length / 2) + 1` to `this.majority = 1` in src/compose/quorum/ballots.ts: one server is
+// enough, and each side has one.
 test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
   seeded('sides', async seed => {
     const { scene, memory, servers, a, b, random } = await twoSides(size, seed)
@@ -103,7 +103,8 @@ test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
     const visits = async (side: Side, draws: Random) => {
       while (performance.now() < end) {
         const options = { timeout: 2_000, fair: draws.chance(0.5) }
-        const hold = draws.between(0, 0.6 * lease)
+        // Some are given back in time, some are lost.
+        const hold = draws.between(0, draws.chance(0.5) ? lease / 2 : 2 * lease)
         const call = side.recorded.lock(key, options).catch(error => {
           if (error instanceof LockTimeoutError || error instanceof LockConnectionError) return undefined
           throw error
@@ -118,7 +119,7 @@ test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
     }
     const splits = async () => {
       while (performance.now() < end) {
-        await sleep(random.between(100, 900))
+        await sleep(random.between(100, 1.5 * lease))
         const directions = random.pick<Direction[]>([['up'], ['down'], ['up', 'down']])
         const cut = random.int(1, size - 1)
         const order = random.shuffled(servers)

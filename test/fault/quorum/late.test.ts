@@ -1,0 +1,47 @@
+/** What a server of a quorum does behind the end of the call that asked for it. */
+import { expect, test } from 'vitest'
+import { outcomeOf } from '../../kit/outcomes.ts'
+import { quorumScene } from '../../kit/quorum-scene.ts'
+import { freshKey } from '../../kit/redis.ts'
+import { eventually, sleep } from '../../kit/time.ts'
+
+const waiterTtl = 6_000
+
+/**
+ * The waiter's heartbeat waits on its way to the third server, and behind it the waiter's leave. The server does not know the heartbeat's
+ * script any more, and knows that of the leave: so the waiter leaves first, and joins again by the heartbeat, which is sent once more.
+ */
+// Break: `await new Promise<void>(resolve => (seat.idle = resolve))` to `return new Promise<void>(resolve => (seat.idle = resolve))` in
+// src/compose/quorum/ballots.ts: it leaves once.
+test('I7: a waiter that joins the queue again behind its leave is taken out of it', async () => {
+  const scene = await quorumScene()
+  const [holder, waiter] = [scene.client(), scene.client({ waiterTtl })]
+  const key = freshKey()
+  const held = await holder.lock(key)
+  await scene.heldEverywhere(key, held.id)
+  const giving = new AbortController()
+  const waiting = outcomeOf(waiter.lock(key, { fair: true, signal: giving.signal }))
+  await scene.queuedEverywhere(key, 1)
+
+  const last = scene.size - 1
+  await scene.redis(last).script('FLUSH')
+  const other = freshKey('other')
+  const theirs = await scene.at(last).lock(other)
+  await scene
+    .at(last)
+    .lock(other, { fair: true, timeout: 50 })
+    .catch(() => {})
+  await theirs.release()
+
+  scene.partition(last)
+  // By then the heartbeat is on its way.
+  await sleep(waiterTtl / 3 + 200)
+  giving.abort(new Error('given up'))
+  expect(`${(await waiting).error}`).toContain('given up')
+  scene.heal(last)
+  // Long before its place there expires.
+  await sleep(500)
+  await eventually(async () => (await scene.at(last).inspect(key)).waiters.length === 0, 1_000)
+  expect(await held.release()).toBe(true)
+  await scene.nothingLeft(key)
+})
