@@ -81,7 +81,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, free)
   })
 
-  // Break: `if (answers) this.#learn(hold, questions[i]!, answers[i])` to `this.#learn(hold, questions[i]!, answers?.[i])` in
+  // Break: `const answer = answers ? answers[i] : 'unknown'` to `const answer = answers?.[i]` in
   // src/lease/renewal.ts: a renewal that was refused is taken for a lost lock. Break: `if (silence >= this.#patience)` away
   // in src/wait/requests.ts: the waiter gives up at the first heartbeat that is refused.
   test('I1 I4 I8: for less than a lease, holder and fair waiter see it through', async () => {

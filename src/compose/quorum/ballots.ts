@@ -421,7 +421,7 @@ export class Ballots {
 
   /**
    * A server that counts by now may have voted before it did, with a token that is smaller than one that it has forgotten: it votes once
-   * more, with the present floor (I2).
+   * more, with the present floor (I2). Most of the lease is over by then, and it is given all of it again.
    */
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
@@ -431,9 +431,14 @@ export class Ballots {
       // As soon as the clocks have been read.
       if (floor === 0) return
       seat.agreeing = true
-      this.ask(ballot, i, 'raise', floor, () => {
-        seat.agreeing = false
-      })
+      const raise = () => {
+        this.ask(ballot, i, 'raise', floor, () => {
+          seat.agreeing = false
+        })
+      }
+      const hold = { key: ballot.claim.key, id: ballot.claim.id }
+      const { kind } = this.places[i] as Place
+      kind.renew([{ hold, token: seat.vote.token, ms: ballot.claim.lease }]).then(raise, raise)
     }
   }
 

@@ -46,18 +46,12 @@ export class Renewals {
     }
     const errors = await round.over
     const settled = await Promise.all(questions.map(({ ballot }) => ballot && this.#settle(ballot)))
-    if (!questions.every(decided)) {
-      // To be told the right token prolongs nothing.
-      if (again && settled.some(Boolean)) return this.renew(asked, false)
-      // Others have perhaps been prolonged; and a server that misses this one may make up for those that are away.
-      for (const { ballot } of questions) if (ballot) this.#join(ballot)
-      if (!questions.some(decided)) throw noMajority(errors)
-    }
-    return questions.map(question => {
+    // To be told the right token prolongs nothing.
+    if (!questions.every(decided) && again && settled.some(Boolean)) return this.renew(asked, false)
+    const renewed = questions.map((question): Renewed => {
       const { ballot } = question
       if (!ballot?.granted) return undefined
-      if (!decided(question)) return 'unknown'
-      const until = this.#ballots.until(ballot)
+      const until = decided(question) ? this.#ballots.until(ballot) : 'unknown'
       if (until === 0) {
         this.#ballots.end(ballot).catch(() => {})
         return undefined
@@ -65,6 +59,8 @@ export class Renewals {
       this.#join(ballot)
       return until
     })
+    if (renewed.every(each => each === 'unknown')) throw noMajority(errors)
+    return renewed
   }
 
   async #ask(server: number, questions: readonly Question[]): Promise<void> {

@@ -6,6 +6,8 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { expectIncreasing } from '../../kit/witness.ts'
 
+// Break: `return most ?? Math.max(...tokens)` to `return most ?? Math.min(...tokens)` in src/compose/quorum/ballots.ts: those that have more
+// are never lowered, so nothing is agreed on.
 test('I2: an owner does not get the token of a hold that has ended, although a server is silent about it', async () => {
   const scene = await quorumScene()
   const [one, two] = scene.clients(2)
@@ -32,6 +34,8 @@ test('I2: an owner does not get the token of a hold that has ended, although a s
   expectIncreasing(tokens)
 })
 
+// Break: `if (!questions.every(decided) && again && settled.some(Boolean)) return this.renew(asked, false)` away in
+// src/compose/quorum/renewals.ts: what was told the right token is not prolonged.
 test('I5: a hold is renewed where most servers have it with another token than its own', async () => {
   const scene = await quorumScene()
   const locks = scene.client()
