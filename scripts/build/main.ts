@@ -1,7 +1,7 @@
 /**
  * Makes dist/ of the sources:
  *
- *     src/  ── rolldown ──▶ dist/<entry>.js, .cjs      the library, for `import` and for `require`, with source maps
+ *     src/  ── rolldown ──▶ dist/<entry>.js, .cjs      the library, for `import`, with source maps, and for `require`
  *           ── tsc, rollup ─▶ dist/<entry>.d.ts, .d.cts  its declarations, rolled up
  *     cli/, benchmarks/, local-redis/ ── rolldown ──▶ dist/cli/…   the program, with all packages that it uses
  *     the licences of what has been bundled ──▶ dist/third-party-notices.txt

@@ -8,7 +8,9 @@
  * A vote is one server's grant. What is cleared is asked for again only when the server has answered to that: an answer of before must
  * not be taken for one of after.
  */
-import type { Claim, Granted } from '../../kind.ts'
+import type { Claim, Granted, Refused, VoteMode } from '../../kind.ts'
+import type { Member } from './member.ts'
+import type { Place } from './place.ts'
 
 /** The latest time that is proven to be before a grant by this server of which a message tells. */
 export interface Sight {
@@ -81,4 +83,29 @@ export class Ballot {
 /** Until when a majority has it, if these are the ends on the servers that do; 0: no majority has. */
 export function untilMajority(ends: readonly number[], majority: number): number {
   return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
+}
+
+export type Answer = Granted | Refused | undefined | Error
+
+/** All ballots of a client, as far as those need them that look at votes, or at servers. */
+export interface BallotBox {
+  readonly places: readonly Place[]
+  readonly members: readonly Member[]
+  readonly majority: number
+  readonly all: Iterable<Ballot>
+  get(id: string): Ballot | undefined
+  /** Whether the votes of the server count now. */
+  counts(server: number): boolean
+  /** Asks one server; `answered` is called behind everything that its answer does. */
+  ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void
+  /** The server has granted the claim. */
+  voted(ballot: Ballot, server: number, grant: Granted): void
+  /** The server does not have the claim, or has it in its queue. */
+  refused(ballot: Ballot, server: number, seen: Sight, position?: number): void
+  /** Takes everything of the claim back on one server. */
+  clear(ballot: Ballot, server: number): Promise<void>
+  /** Something has come for the claim. */
+  changed(ballot: Ballot): void
+  /** The votes that count, of leases that have not ended. */
+  live(ballot: Ballot): Granted[]
 }

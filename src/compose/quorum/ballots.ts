@@ -9,30 +9,20 @@
  * The story of 2: A is granted the lock with 5 by server 1 and with 9 by server 2. If its token were 9, and server 1 and 3 granted it to
  * B later, which know of 5, B might get 6. So A has the lock when a majority has 9.
  *
- * A waiter that has too few votes looks at all servers within a moment, and puts back what cannot become a majority; it waits a random
- * time before, that grows: of two that have one vote each, the first to put it back gives it to the other.
+ * Beside this: election.ts (2 and 3), clearing.ts (what is taken back), looks.ts (what a waiter looks at), poll.ts (the calls that wait).
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
-import { LockClosedError } from '../../errors.ts'
 import type { Claim, Granted, HoldName, Queued, Refused, Tended, Via, VoteMode } from '../../kind.ts'
-import { Ballot, type Seat, untilMajority } from './ballot.ts'
+import { type Answer, Ballot, type BallotBox, type Seat } from './ballot.ts'
+import { Clearing } from './clearing.ts'
+import { Election } from './election.ts'
 import type { Floor } from './floor.ts'
+import { Looks } from './looks.ts'
 import type { Member } from './member.ts'
-import { tellOutcome } from './outcomes.ts'
 import type { Place } from './place.ts'
-import { Round } from './round.ts'
 
 /** What a majority of servers may be ahead or behind in the course of a lease: a share of it. */
 const DRIFT = 0.01
-/** Between attempts to take something back, in ms. */
-const PAUSE = 1_000
-/** How long a waiter with too few votes waits for more, in ms: the first time on average, and at most. */
-const PATIENCE = { first: 10, longest: 250 }
-
-/** How long votes of an owner with a name wait for those of the other servers, in ms. */
-const SHARING = 20
-
-export type Answer = Granted | Refused | undefined | Error
 
 export interface BallotsListener {
   /** A claim that no call waits for has been granted. */
@@ -41,31 +31,31 @@ export interface BallotsListener {
   asks(lease: number): void
 }
 
-export class Ballots {
+export class Ballots implements BallotBox {
   readonly places: readonly Place[]
   readonly members: readonly Member[]
   readonly majority: number
   readonly #clock: Clock
-  readonly #floor: Floor
-  readonly #waiterTtl: number
+  readonly #election: Election
+  readonly #looks: Looks
+  readonly #clearing: Clearing
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
   readonly #watchers = new Map<Ballot, Set<() => void>>()
-  /** Where something is taken back, and from which server. */
-  readonly #clearing = new Map<Seat, number>()
-  /** Releases under way, and on which server. */
-  readonly #releases = new Map<Promise<unknown>, number>()
-  /** Waiters with too few votes, which look again soon. */
-  readonly #hoping = new Set<Ballot>()
 
   constructor(places: readonly Place[], clock: Clock, floor: Floor, waiterTtl: number, listener: BallotsListener) {
     this.places = places
     this.members = places.map(({ member }) => member)
     this.majority = Math.floor(places.length / 2) + 1
     this.#clock = clock
-    this.#floor = floor
-    this.#waiterTtl = waiterTtl
+    this.#election = new Election(this, clock, floor)
+    this.#looks = new Looks(this, clock)
+    this.#clearing = new Clearing(places, clock, waiterTtl, ballot => this.#forget(ballot))
     this.#listener = listener
+  }
+
+  get all(): Iterable<Ballot> {
+    return this.#all.values()
   }
 
   get(id: string): Ballot | undefined {
@@ -94,7 +84,7 @@ export class Ballots {
 
   /** Servers have come, gone, or begun to count. */
   reconsider(): void {
-    for (const ballot of [...this.#all.values()]) this.#changed(ballot)
+    for (const ballot of [...this.#all.values()]) this.changed(ballot)
   }
 
   counts(server: number): boolean {
@@ -107,7 +97,7 @@ export class Ballots {
     if (seat.clearing) {
       const failed = (error: Error) => {
         answered?.(error)
-        this.#changed(ballot)
+        this.changed(ballot)
       }
       const cleared = () => {
         // Its caller has given up meanwhile, and has its client closed perhaps: what is granted now nobody would take back (I7).
@@ -129,7 +119,7 @@ export class Ballots {
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
       this.#answered(ballot, server, answer, mode, sent)
       answered?.(answer)
-      this.#changed(ballot)
+      this.changed(ballot)
       if (seat.asked === 0) seat.idle?.()
     }
     ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor).then(settled, settled)
@@ -176,18 +166,18 @@ export class Ballots {
     if (ballot.over || seat.clearing) this.voted(ballot, server, { granted: true, token, deadline: 0, via })
     else if (deadline && token > (seat.seen?.clock ?? 0) && deadline - now >= lease / 2) {
       this.voted(ballot, server, { granted: true, token, deadline, via })
-      this.#changed(ballot)
+      this.changed(ballot)
     } else {
       seat.told = true
-      this.#lookSoon(ballot, server)
+      this.#looks.lookSoon(ballot, server)
     }
     return true
   }
 
   /** The claim has a ticket now. A message may have come before it had one to look with. */
   queued(ballot: Ballot): void {
-    for (const [i, { told }] of ballot.seats.entries()) if (told) this.#lookSoon(ballot, i)
-    this.#changed(ballot)
+    for (const [i, { told }] of ballot.seats.entries()) if (told) this.#looks.lookSoon(ballot, i)
+    this.changed(ballot)
   }
 
   /** The claim waits in the queues, whatever has become of it: a grant of which that has been told came too late to be used. */
@@ -210,44 +200,48 @@ export class Ballots {
     ballot.over = true
     ballot.granted = ballot.token = ballot.ticket = ballot.sharesUntil = undefined
     ballot.reported = false
-    this.#changed(ballot)
+    this.changed(ballot)
     return this.most(ballot.seats.map((_, i) => this.clear(ballot, i)))
   }
 
-  /**
-   * Takes it back on one server, repeatedly until that is done or it has lapsed. Rejects as soon as an attempt fails: whatever waits for
-   * this would wait for the whole lease where the server refuses.
-   */
+  /** Takes it back on one server: see clearing.ts. Rejects as soon as an attempt fails; others follow. */
   clear(ballot: Ballot, server: number): Promise<void> {
-    const seat = ballot.seats[server] as Seat
-    if (seat.clearing) return seat.trying as Promise<void>
-    seat.vote = seat.seen = undefined
-    seat.told = false
-    if (!seat.touched) {
-      this.#forget(ballot)
-      return Promise.resolve()
-    }
-    const clearing = this.#leave(ballot, server).finally(() => {
-      seat.clearing = seat.trying = undefined
-      seat.touched = seat.asked > 0
-      this.#clearing.delete(seat)
-      this.#forget(ballot)
-    })
-    clearing.catch(() => {})
-    this.#clearing.set(seat, server)
-    seat.clearing = clearing
-    return seat.trying as Promise<void>
+    return this.#clearing.clear(ballot, server)
   }
 
-  /** Resolves when all is taken back that can be: from the servers that are there, and do not refuse. */
-  async rest(): Promise<void> {
-    for (;;) {
-      const under = [...this.#clearing].filter(([{ failed }, server]) => !failed && this.places[server]?.member.up)
-      const releases = [...this.#releases].flatMap(([release, server]) => (this.members[server]?.up ? [release] : []))
-      if (under.length + releases.length === 0) return
-      const clears = under.map(([{ trying, clearing }]) => Promise.all([trying, clearing]))
-      await Promise.allSettled([...clears, ...releases])
-    }
+  /** A release that its caller does not wait for, where a majority has answered. */
+  releasing(server: number, release: Promise<unknown>): void {
+    this.#clearing.releasing(server, release)
+  }
+
+  /** Resolves when all is taken back that can be. */
+  rest(): Promise<void> {
+    return this.#clearing.rest()
+  }
+
+  /** Heartbeat of waiters of one lock on one server. Undefined: none of them is there to be tended. */
+  tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
+    return this.#looks.tend(server, waiters)
+  }
+
+  /** The votes that count. */
+  votes(ballot: Ballot): Granted[] {
+    return this.#election.votes(ballot)
+  }
+
+  /** Those whose leases have not ended. */
+  live(ballot: Ballot): Granted[] {
+    return this.#election.live(ballot)
+  }
+
+  /** Until when a majority has it, as far as is known; 0: none has. */
+  until(ballot: Ballot): number {
+    return this.#election.until(ballot)
+  }
+
+  /** Grants a claim whose leases have ended already: its caller learns of that from the deadline. */
+  grantLapsed(ballot: Ballot): void {
+    this.#election.grantLapsed(ballot)
   }
 
   /** Resolves as soon as a majority of these have, and rejects as soon as none can any more. */
@@ -261,13 +255,6 @@ export class Ballots {
         )
       }
     })
-  }
-
-  /** A release that its caller does not wait for, where a majority has answered. */
-  releasing(server: number, release: Promise<unknown>): void {
-    const over = () => void this.#releases.delete(release)
-    this.#releases.set(release, server)
-    release.then(over, over)
   }
 
   /** The hold has been released on this server. */
@@ -289,107 +276,7 @@ export class Ballots {
       return
     }
     this.voted(ballot, server, grant)
-    this.#changed(ballot)
-  }
-
-  /** Until when a majority has it, as far as is known; 0: none has. */
-  until(ballot: Ballot): number {
-    const votes = this.votes(ballot)
-    return untilMajority(
-      votes.map(({ deadline }) => deadline),
-      this.majority,
-    )
-  }
-
-  /** The votes that count. */
-  votes({ seats }: Ballot): Granted[] {
-    return seats.flatMap(({ vote, counted }) => (vote && counted ? [vote] : []))
-  }
-
-  /** Those whose leases have not ended. */
-  #live(ballot: Ballot): Granted[] {
-    const now = this.#clock.now()
-    return this.votes(ballot).filter(({ deadline }) => deadline > now)
-  }
-
-  /** Grants the claim if a majority agrees, and makes it agree if it does not. */
-  elect(ballot: Ballot): void {
-    if (ballot.over || ballot.granted) return
-    // Where a vote has lapsed, somebody else may have been granted the lock since.
-    const votes = this.#live(ballot)
-    ballot.token = undefined
-    if (votes.length < this.majority) return
-    const shared = this.#sharedToken(ballot)
-    const token = shared ?? this.#largest(votes)
-    const agreed = votes.filter(vote => vote.token === token)
-    if (agreed.length >= this.majority) {
-      const deadline = untilMajority(
-        agreed.map(vote => vote.deadline),
-        this.majority,
-      )
-      ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
-      ballot.putBack = ballot.looks = 0
-      tellOutcome(ballot.claim, 'granted', ballot.token !== undefined)
-      for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
-    } else if (shared !== undefined || !this.#mayShare(ballot)) {
-      ballot.token = token
-      this.#agree(ballot, token, shared !== undefined)
-    }
-  }
-
-  /** Grants a claim whose leases have ended already: its caller learns of that from the deadline. */
-  grantLapsed(ballot: Ballot): void {
-    const votes = this.votes(ballot)
-    ballot.granted = { granted: true, token: this.#largest(votes), deadline: this.until(ballot), via: viaOf(votes) }
-  }
-
-  /**
-   * Writes the token to the servers that have the claim with less; with more, only if a majority has it with this one already. Before that,
-   * those that have more may be the only ones that know of the latest grant.
-   */
-  #agree(ballot: Ballot, token: number, lower: boolean): void {
-    for (const [i, seat] of ballot.seats.entries()) {
-      const { vote } = seat
-      if (!vote || vote.token === token || seat.agreeing || (vote.token > token && !lower)) continue
-      seat.agreeing = true
-      this.ask(ballot, i, vote.token < token ? 'raise' : 'same', token, () => {
-        seat.agreeing = false
-      })
-    }
-  }
-
-  /** The one above which every later grant of any majority is: that of a majority if it has one, else the largest. */
-  #largest(votes: readonly Granted[]): number {
-    const tokens = votes.map(({ token }) => token)
-    const most = tokens.find(token => tokens.filter(same => same === token).length >= this.majority)
-    return most ?? Math.max(...tokens)
-  }
-
-  /** That of the other holds of the claim's owner, while a majority has one. Undefined: it has no other. */
-  #sharedToken(ballot: Ballot): number | undefined {
-    const { id, key, owner } = ballot.claim
-    if (owner === id) return undefined
-    for (const other of this.#all.values()) {
-      const token = other.granted?.token ?? other.token
-      if (other === ballot || other.over || token === undefined) continue
-      if (other.claim.key === key && other.claim.owner === owner && this.until(other) > this.#clock.now()) return token
-    }
-    return undefined
-  }
-
-  /**
-   * Another client may be granted the lock for the same owner in this moment, and has to come to the same token. What both see is what the
-   * servers have, if they look at all of them: so those that are missing are waited for, a little.
-   */
-  #mayShare(ballot: Ballot): boolean {
-    const { claim, seats } = ballot
-    if (claim.owner === claim.id || seats.every(({ vote }, i) => vote || !this.members[i]?.up)) return false
-    const now = this.#clock.now()
-    if (ballot.sharesUntil === undefined) {
-      ballot.sharesUntil = now + SHARING
-      this.#clock.after(SHARING, () => this.#changed(ballot))
-    }
-    return now < ballot.sharesUntil
+    this.changed(ballot)
   }
 
   #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
@@ -406,149 +293,15 @@ export class Ballots {
     } else if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
-  #changed(ballot: Ballot): void {
-    this.#askYoung(ballot)
-    this.elect(ballot)
-    // A server that has voted late has the hold with a token of its own.
-    if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
+  /** Something has come for the claim, or for others that it depends on. */
+  changed(ballot: Ballot): void {
+    this.#election.changed(ballot)
     const watchers = this.#watchers.get(ballot)
     if (watchers) for (const changed of [...watchers]) changed()
     else if (ballot.granted && !ballot.reported) {
       ballot.reported = true
       this.#listener.won(ballot.claim, ballot.granted)
-    } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.#hope(ballot)
-  }
-
-  /**
-   * A server that counts by now may have voted before it did, with a token that is smaller than one that it has forgotten: it votes once
-   * more, with the present floor (I2). Most of the lease is over by then, and it is given all of it again.
-   */
-  #askYoung(ballot: Ballot): void {
-    if (ballot.over || ballot.granted) return
-    for (const [i, seat] of ballot.seats.entries()) {
-      if (!seat.vote || seat.counted || seat.agreeing || !this.counts(i)) continue
-      const floor = this.#floor.next
-      // As soon as the clocks have been read.
-      if (floor === 0) return
-      seat.agreeing = true
-      const raise = () => {
-        this.ask(ballot, i, 'raise', floor, () => {
-          seat.agreeing = false
-        })
-      }
-      const hold = { key: ballot.claim.key, id: ballot.claim.id }
-      const { kind } = this.places[i] as Place
-      kind.renew([{ hold, token: seat.vote.token, ms: ballot.claim.lease }]).then(raise, raise)
-    }
-  }
-
-  /** It has too few votes, and may get more. */
-  #hope(ballot: Ballot): void {
-    if (this.#hoping.has(ballot) || !ballot.seats.some(({ vote }) => vote)) return
-    this.#hoping.add(ballot)
-    const looks = Math.max(ballot.putBack, ballot.looks)
-    const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** looks) * (0.5 + Math.random())
-    const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
-    const few = () => waits() && this.#live(ballot).length < this.majority
-    this.#clock.after(pause, async () => {
-      if (few()) {
-        ballot.looks += 1
-        const round = new Round(this.members, this.majority, this.#clock)
-        for (const i of ballot.seats.keys()) {
-          this.#look(ballot, i).then(
-            () => round.answered(i, !few()),
-            error => round.failed(i, error),
-          )
-        }
-        // Where no majority answers, nobody else can have one.
-        const looked = await round.over.catch(() => undefined)
-        if (looked && few()) {
-          ballot.putBack += 1
-          ballot.looks = 0
-          for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.clear(ballot, i)
-        }
-      }
-      this.#hoping.delete(ballot)
-      this.#changed(ballot)
-    })
-  }
-
-  /** What is not answered is asked for again by the next heartbeat. */
-  #lookSoon(ballot: Ballot, server: number): void {
-    this.#look(ballot, server).catch(() => {})
-  }
-
-  /** Looks at what one server has of a waiter. */
-  async #look(ballot: Ballot, server: number): Promise<void> {
-    const { ticket, claim } = ballot
-    if (ticket === undefined) return
-    ;(ballot.seats[server] as Seat).told = false
-    await this.tend(server, [{ claim, ticket }])
-  }
-
-  /** Heartbeat of waiters of one lock on one server. Undefined: none of them is there to be tended. */
-  async tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
-    const { queue } = (this.places[server] as Place).kind
-    const some = waiters.flatMap(waiter => {
-      const ballot = this.#all.get(waiter.claim.id)
-      const seat = ballot?.seats[server]
-      return ballot && seat && !ballot.over && !seat.clearing ? [{ ...waiter, ballot, seat }] : []
-    })
-    if (!queue || some.length === 0) return undefined
-    for (const { seat } of some) {
-      seat.asked += 1
-      seat.touched = true
-    }
-    try {
-      const tended = await queue.tend(some[0]!.claim.key, some)
-      for (const [i, { ballot }] of some.entries()) {
-        const found = tended.waiters[i]
-        if (typeof found === 'object') this.voted(ballot, server, found)
-        else if (ballot.over) this.clear(ballot, server)
-        else this.refused(ballot, server, tended, found)
-      }
-      return tended
-    } finally {
-      for (const { seat } of some) {
-        seat.asked -= 1
-        if (seat.asked === 0) seat.idle?.()
-      }
-      for (const { ballot } of some) this.#changed(ballot)
-    }
-  }
-
-  async #leave(ballot: Ballot, server: number): Promise<void> {
-    const seat = ballot.seats[server] as Seat
-    const pointless = this.#clock.now() + ballot.claim.lease + this.#waiterTtl
-    for (;;) {
-      seat.failed = false
-      seat.trying = this.#leaveOnce(ballot, server)
-      try {
-        return await seat.trying
-      } catch (error) {
-        seat.failed = true
-        if (error instanceof LockClosedError || this.#clock.now() >= pointless) throw error
-        await this.#pause()
-      }
-    }
-  }
-
-  async #leaveOnce({ claim, seats }: Ballot, server: number): Promise<void> {
-    const seat = seats[server] as Seat
-    const { member, kind } = this.places[server] as Place
-    const { epoch } = member
-    for (;;) {
-      await kind.leave(claim)
-      if (seat.asked === 0) break
-      // What is not answered by then may have been sent again, and come behind: it may have joined the queue, or been granted.
-      await new Promise<void>(resolve => (seat.idle = resolve))
-    }
-    // What was sent over a connection that has gone may come late, and would take away what is granted after this.
-    if (member.epoch !== epoch) await this.#pause()
-  }
-
-  #pause(): Promise<void> {
-    return new Promise(resolve => this.#clock.after(PAUSE, resolve))
+    } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.#looks.hope(ballot)
   }
 
   #forget(ballot: Ballot): void {
@@ -556,9 +309,4 @@ export class Ballots {
     if (!over || polls > 0 || seats.some(({ clearing, asked }) => clearing || asked > 0)) return
     if (this.#all.get(claim.id) === ballot) this.#all.delete(claim.id)
   }
-}
-
-function viaOf(votes: readonly Granted[]): Via {
-  for (const via of ['reentry', 'handoff', 'expiry'] as const) if (votes.some(vote => vote.via === via)) return via
-  return 'immediate'
 }

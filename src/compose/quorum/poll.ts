@@ -11,8 +11,8 @@
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Granted, Refused, VoteMode } from '../../kind.ts'
-import type { Ballot } from './ballot.ts'
-import type { Answer, Ballots } from './ballots.ts'
+import type { Answer, Ballot } from './ballot.ts'
+import type { Ballots } from './ballots.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
 import { tellOutcome } from './outcomes.ts'
 import { graceAfter } from './round.ts'

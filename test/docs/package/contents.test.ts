@@ -42,7 +42,7 @@ test('the package holds the library, the program, and what is to be read where i
       'package.json',
       'LICENSE',
       'dist/third-party-notices.txt',
-      'dist/opentelemetry.cjs.map',
+      'dist/opentelemetry.js.map',
       ...promised,
     ]),
   )

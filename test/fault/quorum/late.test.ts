@@ -12,7 +12,7 @@ const waiterTtl = 6_000
  * script any more, and knows that of the leave: so the waiter leaves first, and joins again by the heartbeat, which is sent once more.
  */
 // Break: `await new Promise<void>(resolve => (seat.idle = resolve))` to `return new Promise<void>(resolve => (seat.idle = resolve))` in
-// src/compose/quorum/ballots.ts: it leaves once.
+// src/compose/quorum/clearing.ts: it leaves once.
 test('I7: a waiter that joins the queue again behind its leave is taken out of it', async () => {
   const scene = await quorumScene()
   const [holder, waiter] = [scene.client(), scene.client({ waiterTtl })]

@@ -6,7 +6,7 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { expectIncreasing } from '../../kit/witness.ts'
 
-// Break: `return most ?? Math.max(...tokens)` to `return most ?? Math.min(...tokens)` in src/compose/quorum/ballots.ts: those that have more
+// Break: `return most ?? Math.max(...tokens)` to `return most ?? Math.min(...tokens)` in src/compose/quorum/election.ts: those that have more
 // are never lowered, so nothing is agreed on.
 test('I2: an owner does not get the token of a hold that has ended, although a server is silent about it', async () => {
   const scene = await quorumScene()

@@ -1,0 +1,100 @@
+/**
+ * Looking at what the servers have of waiters: by heartbeats; where a message proves too little; and for waiters that have too few votes,
+ * which put back what cannot become a majority. They wait a random time before, that grows: of two that have one vote each, the first to
+ * put it back gives it to the other.
+ */
+import type { Clock } from '../../clock.ts'
+import type { Queued, Tended } from '../../kind.ts'
+import type { Ballot, BallotBox, Seat } from './ballot.ts'
+import type { Place } from './place.ts'
+import { Round } from './round.ts'
+
+/** How long a waiter with too few votes waits for more, in ms: the first time on average, and at most. */
+const PATIENCE = { first: 10, longest: 250 }
+
+export class Looks {
+  readonly #ballots: BallotBox
+  readonly #clock: Clock
+  /** Waiters with too few votes, which look again soon. */
+  readonly #hoping = new Set<Ballot>()
+
+  constructor(ballots: BallotBox, clock: Clock) {
+    this.#ballots = ballots
+    this.#clock = clock
+  }
+
+  /** It has too few votes, and may get more. */
+  hope(ballot: Ballot): void {
+    if (this.#hoping.has(ballot) || !ballot.seats.some(({ vote }) => vote)) return
+    this.#hoping.add(ballot)
+    const looks = Math.max(ballot.putBack, ballot.looks)
+    const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** looks) * (0.5 + Math.random())
+    const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
+    const few = () => waits() && this.#ballots.live(ballot).length < this.#ballots.majority
+    this.#clock.after(pause, async () => {
+      if (few()) {
+        ballot.looks += 1
+        const round = new Round(this.#ballots.members, this.#ballots.majority, this.#clock)
+        for (const i of ballot.seats.keys()) {
+          this.#look(ballot, i).then(
+            () => round.answered(i, !few()),
+            error => round.failed(i, error),
+          )
+        }
+        // Where no majority answers, nobody else can have one.
+        const looked = await round.over.catch(() => undefined)
+        if (looked && few()) {
+          ballot.putBack += 1
+          ballot.looks = 0
+          for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.#ballots.clear(ballot, i)
+        }
+      }
+      this.#hoping.delete(ballot)
+      this.#ballots.changed(ballot)
+    })
+  }
+
+  /** What is not answered is asked for again by the next heartbeat. */
+  lookSoon(ballot: Ballot, server: number): void {
+    this.#look(ballot, server).catch(() => {})
+  }
+
+  /** Looks at what one server has of a waiter. */
+  async #look(ballot: Ballot, server: number): Promise<void> {
+    const { ticket, claim } = ballot
+    if (ticket === undefined) return
+    ;(ballot.seats[server] as Seat).told = false
+    await this.tend(server, [{ claim, ticket }])
+  }
+
+  /** Heartbeat of waiters of one lock on one server. Undefined: none of them is there to be tended. */
+  async tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
+    const { queue } = (this.#ballots.places[server] as Place).kind
+    const some = waiters.flatMap(waiter => {
+      const ballot = this.#ballots.get(waiter.claim.id)
+      const seat = ballot?.seats[server]
+      return ballot && seat && !ballot.over && !seat.clearing ? [{ ...waiter, ballot, seat }] : []
+    })
+    if (!queue || some.length === 0) return undefined
+    for (const { seat } of some) {
+      seat.asked += 1
+      seat.touched = true
+    }
+    try {
+      const tended = await queue.tend(some[0]!.claim.key, some)
+      for (const [i, { ballot }] of some.entries()) {
+        const found = tended.waiters[i]
+        if (typeof found === 'object') this.#ballots.voted(ballot, server, found)
+        else if (ballot.over) this.#ballots.clear(ballot, server)
+        else this.#ballots.refused(ballot, server, tended, found)
+      }
+      return tended
+    } finally {
+      for (const { seat } of some) {
+        seat.asked -= 1
+        if (seat.asked === 0) seat.idle?.()
+      }
+      for (const { ballot } of some) this.#ballots.changed(ballot)
+    }
+  }
+}
