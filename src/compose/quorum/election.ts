@@ -6,6 +6,7 @@ import type { Clock } from '../../clock.ts'
 import type { Granted, Via } from '../../kind.ts'
 import { type Ballot, type BallotBox, untilMajority } from './ballot.ts'
 import type { Floor } from './floor.ts'
+import type { Member } from './member.ts'
 import { tellOutcome } from './outcomes.ts'
 import type { Place } from './place.ts'
 
@@ -139,6 +140,11 @@ export class Election {
     if (ballot.over || ballot.granted) return
     for (const [i, seat] of ballot.seats.entries()) {
       if (!seat.vote || seat.counted || seat.agreeing || !this.#ballots.counts(i)) continue
+      const { epoch, standing } = this.#ballots.members[i] as Member
+      if (seat.epoch === epoch && standing.countedAt(seat.votedAt)) {
+        seat.counted = true
+        continue
+      }
       const floor = this.#floor.next
       // As soon as the clocks have been read.
       if (floor === 0) return

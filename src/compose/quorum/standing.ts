@@ -41,6 +41,13 @@ export class Standing {
     return this.#account && this.wait === 0
   }
 
+  /** Its votes counted at this time already, although it has said so only since. */
+  countedAt(time: number): boolean {
+    if (!this.#account) return false
+    const { since, persists } = this.#account
+    return persists || since + this.#longest() * DRIFT <= time
+  }
+
   /** For how many ms its votes do not count yet. */
   get wait(): number {
     if (!this.#account) return Number.POSITIVE_INFINITY
