@@ -6,6 +6,9 @@ import { untilMajority } from './ballot.ts'
 import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
+/** How long a server may take, in ms. */
+const SLOW = 1_000
+
 export class QuorumInspection implements Inspection<LockState> {
   readonly #places: readonly Place[]
   readonly #majority: number
@@ -36,21 +39,30 @@ export class QuorumInspection implements Inspection<LockState> {
 
   /** True: some server has taken it from somebody, and with those that have not answered a majority may have had it. */
   async forceRelease(key: string, only?: string): Promise<boolean> {
-    const answers = await this.#ask(({ kind }) => kind.inspection.forceRelease(key, only))
-    const taken = answers.filter(Boolean).length
-    return taken > 0 && taken + this.#places.length - answers.length >= this.#majority
+    const { length } = this.#places
+    const mayBe = (answers: readonly boolean[]) => {
+      const taken = answers.filter(Boolean).length
+      return taken > 0 && taken + length - answers.length >= this.#majority
+    }
+    // Whether a lock was free is worth a moment, where it hangs on a server that is slow.
+    const decided = (answers: readonly boolean[]) => answers.length === length || !mayBe(answers)
+    return mayBe(await this.#ask(({ kind }) => kind.inspection.forceRelease(key, only), decided, SLOW))
   }
 
-  /** The answers of a majority, and of all others that are there. */
-  async #ask<T>(ask: (place: Place) => Promise<T>): Promise<T[]> {
+  /** The answers of a majority, and of all others that are there. `least`: for how many ms others are waited for at least. */
+  async #ask<T>(
+    ask: (place: Place) => Promise<T>,
+    decided = (answers: readonly T[]) => answers.length >= this.#places.filter(({ member }) => member.up).length,
+    least?: number,
+  ): Promise<T[]> {
     const answers: T[] = []
     const members = this.#places.map(({ member }) => member)
-    const round = new Round(members, this.#majority, this.#clock)
+    const round = new Round(members, this.#majority, this.#clock, least)
     for (const [i, place] of this.#places.entries()) {
       ask(place).then(
         answer => {
           answers.push(answer)
-          round.answered(i, answers.length >= members.filter(({ up }) => up).length)
+          round.answered(i, decided(answers))
         },
         error => round.failed(i, error),
       )

@@ -10,8 +10,8 @@ import { type Member, noMajority, reasonOf } from './member.ts'
 const OTHERS = { times: 3, least: 10 }
 
 /** For how long others are waited for from now on, in ms. */
-export function graceAfter(begun: number, now: number): number {
-  return OTHERS.least + OTHERS.times * (now - begun)
+export function graceAfter(begun: number, now: number, least = OTHERS.least): number {
+  return least + OTHERS.times * (now - begun)
 }
 
 export class Round {
@@ -21,16 +21,18 @@ export class Round {
   readonly #majority: number
   readonly #clock: Clock
   readonly #begun: number
+  readonly #least: number | undefined
   /** Undefined: it has not answered. */
   readonly #outcomes: (Error | 'answered' | undefined)[]
   #resolve!: (errors: readonly (Error | undefined)[]) => void
   #reject!: (error: Error) => void
   #timer: Timer | undefined
 
-  constructor(members: readonly Member[], majority: number, clock: Clock) {
+  constructor(members: readonly Member[], majority: number, clock: Clock, least?: number) {
     this.#members = members
     this.#majority = majority
     this.#clock = clock
+    this.#least = least
     this.#begun = clock.now()
     this.#outcomes = members.map(() => undefined)
     this.over = new Promise((resolve, reject) => {
@@ -65,7 +67,7 @@ export class Round {
 
   #waitForOthers(): void {
     if (this.#count(undefined) === 0) return this.#end()
-    this.#timer ??= this.#clock.after(graceAfter(this.#begun, this.#clock.now()), () => this.#end())
+    this.#timer ??= this.#clock.after(graceAfter(this.#begun, this.#clock.now(), this.#least), () => this.#end())
   }
 
   #end(): void {

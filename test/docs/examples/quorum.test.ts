@@ -59,8 +59,8 @@ test('turns go on without two of the servers, stand still without three, and nev
   await everyoneGoesOn()
 
   await third.kill()
-  const said = await Promise.all(workers.map(worker => worker.line(/of 5 answered/)))
-  for (const line of said) expect(line.match(/ECONNREFUSED/g)!.length, line).toBeGreaterThanOrEqual(3)
+  // The first to be heard of the third may be that its connection was closed.
+  await Promise.all(workers.map(worker => worker.line(/of 5 answered(.*ECONNREFUSED){3}/)))
   await third.restart()
   await everyoneGoesOn()
 
