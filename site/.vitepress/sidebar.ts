@@ -20,6 +20,7 @@ export function sidebar(): Item[] {
         page('From a shell', '/guide/shell'),
         page('Examples', '/examples/'),
         page('Prometheus and Grafana', '/examples/prometheus/'),
+        page('A quorum of five', '/examples/quorum/'),
       ],
     },
     {

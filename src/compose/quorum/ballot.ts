@@ -34,6 +34,8 @@ export class Seat {
   position = 0
   /** Requests that are not answered. */
   asked = 0
+  /** When it said that it has the hold no more, ms. */
+  goneAt = Number.NEGATIVE_INFINITY
   /** It has been granted the claim with another token than was known here. */
   anew = false
   /** Another token than that of its vote is being written. */

@@ -192,7 +192,9 @@ export class Ballots implements BallotBox {
   /** A message says that the server has taken the hold away. */
   taken(server: number, id: string, token: number): void {
     const seat = this.#all.get(id)?.seats[server]
-    if (seat?.vote && seat.vote.token <= token) seat.vote = undefined
+    if (!seat?.vote || seat.vote.token > token) return
+    seat.vote = undefined
+    seat.goneAt = this.#clock.now()
   }
 
   /** Takes everything of the claim back, on every server. Resolves when a majority has nothing of it any more. */

@@ -162,6 +162,6 @@ export class Election {
 }
 
 function viaOf(votes: readonly Granted[]): Via {
-  for (const via of ['reentry', 'handoff', 'expiry'] as const) if (votes.some(vote => vote.via === via)) return via
+  for (const via of ['reentry', 'expiry', 'handoff'] as const) if (votes.some(vote => vote.via === via)) return via
   return 'immediate'
 }

@@ -18,6 +18,9 @@ interface Question extends Prolonging {
   prolonged: number
 }
 
+/** How long a forced release may take to come to all servers, in ms. */
+const TAKING = 500
+
 export class Renewals {
   readonly #ballots: Ballots
   readonly #clock: Clock
@@ -81,6 +84,7 @@ export class Renewals {
       } else if (seat.votedAt < sent) {
         seat.anew = until === 'anew'
         seat.vote = undefined
+        if (until === undefined) seat.goneAt = this.#clock.now()
       }
     }
   }
@@ -118,12 +122,17 @@ export class Renewals {
     })
   }
 
-  /** Asks the servers that miss the hold to join it. */
+  /**
+   * Asks the servers that miss the hold to join it; not those that have lost it just now: somebody may be taking it from one server after
+   * the other, and would never be done.
+   */
   #join(ballot: Ballot): void {
     const token = ballot.granted?.token
+    const before = this.#clock.now() - TAKING
     for (const [i, { member }] of this.#ballots.places.entries()) {
       const seat = ballot.seats[i] as Seat
       if (token === undefined || seat.vote || seat.asked > 0 || seat.clearing || !member.up) continue
+      if (seat.goneAt > before) continue
       this.#ballots.ask(ballot, i, 'same', token)
     }
   }

@@ -5,7 +5,7 @@ import { programs, sizeOf } from '../../../scripts/size.ts'
  * In bytes. The goal was 30 KB and is missed: the connections of clusters, sentinels and replicas weigh as much alone
  * (CONTRIBUTING.md, "Size"). This is where it stands, so that nothing is added to it unseen.
  */
-const STANDS_AT = 168_200
+const STANDS_AT = 168_400
 
 describe('what a program that bundles the library gets', () => {
   test('does not grow, minified, before dependencies', async () => {
