@@ -24,10 +24,16 @@ import { type ServerRow, servers } from './matrix/servers.ts'
 import { complaintsOf, endSuites, isVersionOf, notedIn, type Outcome, runSuites, type Suite } from './suites.ts'
 import { testFilesIn } from './test-files.ts'
 
+/** What a client does while servers of a quorum are away is the same on all of them. What they answer is in test/contract/quorum.test.ts. */
+const elsewhere: readonly string[] = ['test/contract/quorum-away.test.ts', 'test/contract/quorum-errors.test.ts']
+
 function suiteOf(row: ServerRow, image: Image): Suite {
   return {
     name: row.name,
-    files: [...testFilesIn('test/contract').filter(file => !row.without.includes(file)), 'test/topology/matrix'],
+    files: [
+      ...testFilesIn('test/contract').filter(file => ![...row.without, ...elsewhere].includes(file)),
+      'test/topology/matrix',
+    ],
     env: {
       REDIS_URL: '',
       BATON_REDIS_IMAGE: image.name,

@@ -66,11 +66,11 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
 
   test('I1, I8: a hold that was there before is renewed, for several leases, and goes on excluding', async () => {
     const { scene, cripple } = place()
-    const [locks, other] = [scene.client({ lease: 900 }), scene.client()]
+    const [locks, other] = [scene.client({ lease: 2_000 }), scene.client()]
     const lease = await locks.lock(freshKey())
     await cripple()
     for (let i = 0; i < 5; i++) {
-      await sleep(500)
+      await sleep(1_200)
       expect(lease.held).toBe(true)
       expect(await other.tryLock(lease.key)).toBeNull()
     }

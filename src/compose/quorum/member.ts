@@ -4,7 +4,7 @@ import type { Server } from '../../redis/server.ts'
 import type { Standing } from './standing.ts'
 
 /** A server that answers to nothing for so many ms, although it is asked, is said to be silent. */
-const SILENT = 200
+const SILENT = 500
 
 export class Member {
   readonly index: number
