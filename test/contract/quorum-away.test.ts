@@ -79,7 +79,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
 
   test('I1: what comes back empty is given what it has lost, and until then changes nothing', async () => {
     const { scene, cripple } = place()
-    const [locks, other] = [scene.client({ lease: 2_000 }), scene.client()]
+    const [locks, other] = [scene.client({ lease: 6_000 }), scene.client()]
     const key = freshKey()
     const lease = await locks.lock(key)
     const queued = await park(other, key, { fair: true })
@@ -87,11 +87,11 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     for (const i of scene.minority) await scene.restartEmpty(i)
     expect(await scene.client().tryLock(key)).toBeNull()
     // By a renewal each third of the lease.
-    await scene.heldEverywhere(key, lease.id, 10_000)
+    await scene.heldEverywhere(key, lease.id, 25_000)
     expect(lease.held).toBe(true)
     await lease.release()
     expect((await promptly(queued.lease)).fencingToken).toBeGreaterThan(lease.fencingToken)
-  })
+  }, 60_000)
 })
 
 test('I6: a client that finds one of three dead before another has answered for the first time waits for that one', async () => {

@@ -214,7 +214,9 @@ export class QuorumScene {
     await eventually(async () => {
       const holders = await this.holders(key)
       return running.every((wanted, i) => holders[i] === wanted)
-    }, limit)
+    }, limit).catch(async cause => {
+      throw new Error(`${id} is not held everywhere, but ${await this.holders(key)}`, { cause })
+    })
   }
 
   /** Resolves when the fair queue has so many waiters on each server that runs. */
