@@ -57,6 +57,7 @@ export class Election {
     if (ballot.over || ballot.granted) return
     // Where a vote has lapsed, somebody else may have been granted the lock since.
     const votes = this.live(ballot)
+    const { token: before } = ballot
     ballot.token = undefined
     if (votes.length < this.#ballots.majority) return
     const shared = this.#sharedToken(ballot)
@@ -69,7 +70,7 @@ export class Election {
       )
       ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
       ballot.putBack = ballot.looks = 0
-      tellOutcome(ballot.claim, 'granted', ballot.token !== undefined)
+      tellOutcome(ballot.claim, 'granted', before !== undefined)
       for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
     } else if (shared !== undefined || !this.#mayShare(ballot)) {
       ballot.token = token

@@ -247,9 +247,9 @@ export class Quorum implements Ways {
         })
       },
       heard: lock => {
-        const name = lock === undefined ? undefined : this.#nameOf(i, lock)
-        if (lock === undefined) told.heard()
-        else if (name !== undefined) told.heard(name)
+        if (lock === undefined) return told.heard()
+        const name = this.#nameOf(i, lock)
+        if (name !== undefined) told.heard(name)
       },
       disconnected: () => this.#report(),
       reconnected: () => this.#report(),
