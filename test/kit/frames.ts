@@ -57,11 +57,19 @@ export class Frames {
 
 const scripts = [ofMutexes, ofSemaphores, ofReadWrite].flatMap(each => Object.entries(each))
 
-/** The names of the scripts by their hashes: as clients with the default `prefix` send them, and either `tokenMemory`. */
+/** As a client with the default `prefix` sends it. */
+function sentText(script: Parameters<typeof textOf>[0], tokenMemory: number): string {
+  return textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory })
+}
+
+/** The script of a mutex that takes back what became of a request: for a server that is to know it, and no other. */
+export const leaveText = sentText(ofMutexes.leave, settingsOf({}).tokenMemory)
+
+/** The names of the scripts by their hashes, with either `tokenMemory`. */
 const bySha = new Map(
   [settingsOf({}).tokenMemory, SOAK_MEMORY].flatMap(tokenMemory =>
     scripts.map(([name, script]): [string, string] => {
-      const text = textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory })
+      const text = sentText(script, tokenMemory)
       return [createHash('sha1').update(text).digest('hex'), name]
     }),
   ),

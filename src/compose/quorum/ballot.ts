@@ -50,6 +50,8 @@ export class Seat {
   trying: Promise<void> | undefined
   /** It has failed, and another one follows. */
   failed = false
+  /** Something was answered while it was being taken back, and may have come about behind that. */
+  late = false
   /** Called when nothing is unanswered any more. */
   idle: (() => void) | undefined
 }

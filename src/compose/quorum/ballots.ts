@@ -117,6 +117,7 @@ export class Ballots implements BallotBox {
       // An attempt that is refused leaves nothing to take back: whoever loses asks each server once.
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
+      if (!refused) seat.late = true
       this.#answered(ballot, server, answer, mode, sent)
       answered?.(answer)
       this.changed(ballot)

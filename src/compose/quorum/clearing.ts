@@ -94,10 +94,11 @@ export class Clearing {
     const { member, kind } = this.#places[server] as Place
     const { epoch } = member
     for (;;) {
+      seat.late = false
       await kind.leave(claim)
-      if (seat.asked === 0) break
-      // What is not answered by then may have been sent again, and come behind: it may have joined the queue, or been granted.
-      await new Promise<void>(resolve => (seat.idle = resolve))
+      // What was not answered when that was sent may have been sent again, and come behind: it may have joined the queue, or been granted.
+      if (seat.asked === 0 && !seat.late) break
+      if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
     }
     // What was sent over a connection that has gone may come late, and would take away what is granted after this.
     if (member.epoch !== epoch) await this.#pause()
