@@ -44,7 +44,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Whether the hold is surely still ours; false once the lease may have ended. Computed locally and at once, and with
+   * Whether the hold is certainly still ours; false once the lease may have ended. Computed locally and at once, and with
    * a margin: it turns false before anyone else can own the lock.
    * @since 0.1.0
    */
@@ -53,7 +53,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * How long the hold is surely still ours.
+   * How long the hold is certainly still ours.
    * @returns ms; 0 when it is not held
    * @since 0.1.0
    */

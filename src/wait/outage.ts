@@ -23,7 +23,7 @@ export class Outage {
   /** Locks whose lines have asked and got no answer. */
   readonly #silent = new Map<Asker, Silence>()
   #now: Silence | undefined
-  /** Whether the connection has failed. False if it has only not been made yet. */
+  /** Whether the connection has failed. False also if it has only not been made yet. */
   #known = false
   #timer: Timer | undefined
   #wakeAt = NEVER
@@ -38,7 +38,7 @@ export class Outage {
     return this.#now?.error
   }
 
-  /** Why the connection failed; undefined: it has not. */
+  /** Why the connection failed; undefined if it has not. */
   get known(): Error | undefined {
     return this.#known ? this.#now?.error : undefined
   }
