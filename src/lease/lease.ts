@@ -44,8 +44,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Whether the hold is certainly still ours; false once the lease may have ended. Computed locally and at once, and with
-   * a margin: it turns false before anyone else can own the lock.
+   * Whether the hold is certainly still ours; false once the lease may have ended. Computed locally and at once, and
+   * with a margin: it turns false before anyone else can own the lock.
    * @since 0.1.0
    */
   get held(): boolean {

@@ -2,10 +2,11 @@
  * Renews the holds of a client that are renewed automatically, and notices the end of every hold. One timer serves all.
  *
  * A hold needs attention at the earlier of two times:
- *   due       when Redis is to be asked again: a third of the lease after the request that last proved the hold. Renewals
- *             that are due at about the same time go out together, many in one script call (in a cluster, per slot).
- *   deadline  when the hold is no longer certainly ours. Then it is lost, at once and for good: its signal aborts before the
- *             server can grant the lock to another owner (I1, I8).
+ *   due       when Redis is to be asked again: a third of the lease after the request that last proved the hold.
+ *             Renewals that are due at about the same time go out together, many in one script call (in a cluster,
+ *             per slot).
+ *   deadline  when the hold is no longer certainly ours. Then it is lost, at once and for good: its signal aborts before
+ *             the server can grant the lock to another owner (I1, I8).
  *
  * A renewal has three outcomes: a new deadline; "gone", which is final; or no answer, which proves nothing and is tried
  * again until the deadline. Redis is no longer asked about a hold that is being released, and the answer to a renewal

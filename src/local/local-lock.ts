@@ -102,8 +102,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Replicas were asked at `begun` about this grant, and have it until `deadline`, by the server's clock. If `deadline`
-   * is not a number, the grant is gone.
+   * Replicas were asked at `begun` about this grant, and have it until `deadline`, which is counted by the
+   * server's clock. If `deadline` is not a number, the grant is gone.
    */
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return

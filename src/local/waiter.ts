@@ -106,10 +106,10 @@ export class WaiterRecord {
   }
 
   /**
-   * The grant that a message tells of, if at least half of its lease is certainly left. A message that was long under way
-   * may tell of a grant that has expired, after which the waiter joined the queue again. The token of such a grant is
-   * not larger than the lock's clock in the last answer. So the grant counts only if its token is larger: then it was
-   * made after that answer's request was sent, and its lease can be counted from there.
+   * The grant that a message tells of, if at least half of its lease is certainly left. A message that was long under
+   * way may tell of a grant that has expired, after which the waiter joined the queue again. The token of such a grant
+   * is not larger than the lock's clock in the last answer. So the grant counts only if its token is larger: then it
+   * was made after that answer's request was sent, and its lease can be counted from there.
    */
   proven(token: number, via: Via, now: number): Granted | undefined {
     const { lease } = this.claim
