@@ -29,7 +29,7 @@ export interface Ways {
    * about its hold.
    */
   readonly inboxPerLock: boolean
-  /** Whether the connection for commands is up. */
+  /** Whether commands can be sent. In a quorum: to a majority of the servers. */
   readonly up: boolean
   /** How many calls Redis has answered with anything but "not now". */
   readonly answers: number
