@@ -82,8 +82,8 @@ const manners = {
   readOnly: false,
   scripts: undefined,
   himportFieldsets: undefined,
-  // With CLIENT SETINFO, ioredis 5 may send it on a newer connection than the one it was meant for, and report that
-  // newer connection as ready.
+  // ioredis 5 may send CLIENT SETINFO on a newer connection than the one it was meant for, and then report the newer
+  // connection as ready.
   disableClientInfo: true,
 } satisfies RedisOptions
 
@@ -248,7 +248,7 @@ export function heardOut(redis: Redis): Redis {
 }
 
 /**
- * During a slot migration, ioredis sends ASKING ahead of a command and ignores its result. For a user without the right
+ * During a slot migration, ioredis sends ASKING ahead of a command and ignores its result. If the user lacks the right
  * to ASKING, the unhandled rejection would end the process. The command that follows fails too, and its error says what
  * is wrong.
  */

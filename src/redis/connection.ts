@@ -91,8 +91,8 @@ export class Connection {
   #unanswered = 0
   #answers = 0
   /**
-   * When the latest answer came, or the first command after none was unanswered was sent, on the clock that counts only
-   * the time that this process ran.
+   * When the server's silence began: at its latest answer, or, if nothing was unanswered then, when the next command
+   * was sent. On the clock that counts only the time that this process ran.
    */
   #lastAnswer = 0
 

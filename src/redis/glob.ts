@@ -20,7 +20,10 @@ const member = /\\(.)|(.)-(.)|(.)/gsu
 /** Whether a character matches this step; undefined: any number of any characters. */
 type Step = ((character: string) => boolean) | undefined
 
-/** @throws LockArgumentError when the pattern is wrong */
+/**
+ * Compiles a pattern to a function that tells whether a text matches.
+ * @throws LockArgumentError when the pattern is wrong
+ */
 export function glob(pattern: string): (text: string) => boolean {
   const steps = [...pattern.matchAll(part)].map(([, escaped, not, set, wild, plain]): Step => {
     if (wild) return wild === '*' ? undefined : () => true

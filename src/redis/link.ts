@@ -6,7 +6,7 @@
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> is the holder now; of several, "<id>,<id>… <token>,<token>…"
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
  *            "beat <n>"                             from this client to itself: messages arrive
- *   unlock   "free <client>", or anything else      the lock is free; <client> released it
+ *   unlock   "free <client>", or anything else      the lock is free; <client>, if given, released it
  *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
  *
  * A subscriber only listens, so it cannot see that its connection is half-open. So while anything depends on messages,
