@@ -40,8 +40,8 @@ export const systemClock: Clock = {
 }
 
 /**
- * Returns until when a lease of `ttl` ms is surely ours, if the request that was granted it (or found it) was sent at
- * `sent`.
+ * Returns until when a lease of `ttl` ms is surely ours. `sent`: when the request that was granted the lease, or found
+ * it, left.
  *
  * The lease counts from before the request was sent, because the server started to count at some later moment. It is
  * shortened by a margin for two errors of monotonic clocks: the two machines' clocks may run at different speeds (0.1

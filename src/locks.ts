@@ -181,10 +181,10 @@ export class Locks<State = unknown> {
    * A grant arrived by message. Returns false if no waiter or hold has its id, so that the grant must go back. A
    * message must not end a live hold, because it may be false. If its token is newer than the hold's, Redis is asked.
    *
-   * How a hold that is being released can be granted again: A's acquire is granted, its answer is lost, and A sends it
-   * again. A's first sending is still under way. A releases the hold, and then the first sending reaches Redis, which
-   * grants the lock to that hold again. A may still wait for the answer to its release, and will not release a second
-   * time, so the new grant goes back.
+   * A hold can be granted again while it is being released. A's acquire gets no answer, so A sends it again, and the
+   * second sending is granted. A releases the hold. Only then does the first sending reach Redis, which grants the lock
+   * to the same id again. A may still wait for the answer to its release, and will not release a second time, so the
+   * new grant goes back.
    */
   granted(id: string, token: number, via: Via): boolean {
     if (this.acquirer.grantedByMessage(id, token, via)) return true

@@ -216,7 +216,7 @@ export class Session {
 
   /**
    * Calls `tell` with each kind that has a lock of this name, and with the lock's key. The two sides of a read-write
-   * lock are two kinds with one name.
+   * lock are two kinds whose locks have the same names.
    */
   #about(lock: string, tell: (locks: Locks, key: string) => unknown): void {
     for (const locks of this.#all) {

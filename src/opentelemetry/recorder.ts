@@ -213,8 +213,8 @@ export class Recorder implements Spectator {
     }
     // An owner without a name is the hold's secret id, so it is not shown.
     if (lease.owner !== lease.id) attributes[names.owner] = lease.owner
-    // The link from Redis is exact, so it is preferred. After the hold that this client remembers, another process may
-    // have held the lock.
+    // With a trail, the link comes from Redis instead, which is exact. After the hold that this client remembers,
+    // another process may have held the lock.
     const links = link && !this.#trail(kind) ? [link] : []
     const span = tracer.startSpan('lock.hold', { attributes, links }, from)
     const hold: HoldSpan = { lease, kind, span, tally, since, releasing: false }

@@ -1,6 +1,7 @@
 /**
  * Checks that the server at the address can store the locks. A node of a cluster has only a part of the keys, and a
- * sentinel has none. Calls to the one would get MOVED, and calls to the other "unknown command", as long as they try.
+ * sentinel has none. Calls to a node would get MOVED, and calls to a sentinel "unknown command", however often they are
+ * repeated.
  *
  * Each connection is checked before anything else is sent, because the address may lead to another server next time.
  * Every user may send HELLO. If the server does not know HELLO, or its answer cannot be read, the server is accepted.

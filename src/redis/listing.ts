@@ -22,7 +22,7 @@ export async function* listKeys(
   const done = new Set<string>()
   for (;;) {
     const masters = await connection.run(async redis => mastersOf(redis))
-    // A server that has become master since the last look is not done: it may have locks that have not been seen.
+    // A server that has become master since the last look is not in `done`: it may have locks that have not been seen.
     const master = masters.find(name => !done.has(name))
     if (master === undefined) return
     done.add(master)

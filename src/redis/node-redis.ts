@@ -15,7 +15,7 @@ export interface NodeRedisInstance {
   readonly isOpen: boolean
   /** Used to read the client's options. @since 0.2.0 */
   duplicate(...args: never[]): object
-  /** Tells the client from those of version 4, which lack this method. @since 0.2.0 */
+  /** Distinguishes the client from those of version 4, which lack this method. @since 0.2.0 */
   destroy(): unknown
 }
 

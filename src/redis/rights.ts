@@ -21,7 +21,10 @@ export interface Rights {
   readonly subscribe: string
 }
 
-/** Only `list` needs this right. It reports it if it is missing, so nothing else asks for it. */
+/**
+ * Only `list` needs this right, and it reports when the right is missing. So the check when the client connects leaves
+ * it out.
+ */
 const OPTIONAL = 'SCAN'
 
 const sent = {

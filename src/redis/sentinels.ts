@@ -44,8 +44,8 @@ export class Sentinels {
   open(): void {
     // Failures are ignored: the connection tries again on its own.
     for (const sentinel of this.#sentinels) sentinel.connect().catch(() => {})
-    // A connection that only listens does not notice that its sentinel is gone. After this request, `socketTimeout`
-    // does.
+    // A connection that only listens does not notice that its sentinel is gone. If this request stays unanswered,
+    // `socketTimeout` ends the connection.
     this.#probe = setInterval(() => {
       for (const sentinel of this.#sentinels) {
         if (sentinel.status === 'ready') sentinel.subscribe('+switch-master').catch(() => {})
