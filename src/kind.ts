@@ -245,6 +245,11 @@ export interface Kind<State = unknown> {
   /** Renews holds of one place, to `ms` from now. With `ms` 0, only confirms that replicas have the hold. */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**
+   * Returns until when a client's first hold lasts after a longer re-entry has raised it, in monotonic ms. Without this
+   * method, the first hold lasts as long as the re-entry.
+   */
+  raised?(first: HoldName, longer: HoldName): number
+  /**
    * The place of a key. Locks of different places are renewed by separate calls, so that a place that does not answer
    * does not delay the others.
    */
