@@ -215,6 +215,11 @@ export interface Kind<State = unknown> {
   release(hold: HoldName, used?: number): Promise<Released>
   /** Prolongs holds of one place by `ms` from now; 0: confirms. */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
+  /**
+   * Until when the first hold of a client lasts, on its monotonic clock, after a longer re-entry has raised it. Without this method: as long
+   * as the re-entry.
+   */
+  raised?(first: HoldName, longer: HoldName): number
   /** Locks of different places are renewed by calls of their own: where one place does not answer, the others do. */
   placeOf(key: string): string
 }

@@ -153,6 +153,18 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     return this.#renewals.renew(asked)
   }
 
+  /** Each server raises the hold that it has: a majority of the first hold may not be one of the re-entry. */
+  raised(first: HoldName, longer: HoldName): number {
+    const [ballot, other] = [this.#ballots.get(first.id), this.#ballots.get(longer.id)]
+    if (!ballot || !other) return 0
+    for (const [i, seat] of ballot.seats.entries()) {
+      const raising = other.seats[i]?.vote
+      if (!seat.vote || raising?.via !== 'reentry') continue
+      seat.vote = { ...seat.vote, deadline: Math.max(seat.vote.deadline, raising.deadline) }
+    }
+    return this.#ballots.until(ballot)
+  }
+
   placeOf(key: string): string {
     return this.#ballots.places.map(({ kind }) => kind.placeOf(key)).join(' ')
   }
