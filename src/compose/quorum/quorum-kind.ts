@@ -162,7 +162,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       if (!seat.vote || raising?.via !== 'reentry') continue
       seat.vote = { ...seat.vote, deadline: Math.max(seat.vote.deadline, raising.deadline) }
     }
-    return this.#ballots.until(ballot)
+    return this.#ballots.election.until(ballot)
   }
 
   placeOf(key: string): string {
