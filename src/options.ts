@@ -118,7 +118,7 @@ export interface ClientOptions {
    */
   lease?: number | undefined
   /**
-   * Expiry of a waiter in the fair queue, in ms, refreshed every third of it. It is also how long a waiter whose process
+   * Expiry of a waiter in the fair queue, in ms, renewed every third of it. It is also how long a waiter whose process
    * has died without a trace can delay others, and a third of it how late a lost message is noticed.
    * @defaultValue `10_000`
    * @since 0.1.0

@@ -96,7 +96,7 @@ function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor
 /** The properties of the clients, by their names. Another copy of the package has others, as it has other clients. */
 const properties = new Map<string | undefined, symbol>()
 
-/** Has Nest inject the client into the objects of this class, and of those that extend it; the property where it will be. */
+/** Has Nest inject the client into the objects of this class, and of its subclasses; the property where it will be. */
 function injectInto(prototype: object, client: string | undefined): symbol {
   const which = client === undefined ? '' : `name: '${client}', `
   // Nest shows its text to whoever has not imported the module.
