@@ -270,7 +270,7 @@ export class Renewal {
   #raiseFirst(hold: Hold, around: string | undefined): void {
     const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest
     if (first?.token !== hold.token || first.via === 'reentry') return
-    if (hold.length > first.length) first.raise(hold.deadline)
+    if (hold.length > first.length) first.raise(this.#kind.raised?.(first.name, hold.name) ?? hold.deadline)
   }
 
   #runOut(hold: Hold): void {
