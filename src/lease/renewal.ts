@@ -263,9 +263,10 @@ export class Renewal {
   }
 
   /**
-   * If a re-entry has a longer lease, its owner's first hold lasts as long. The scripts do the same in Redis. If
-   * several may hold, the oldest hold here may be another owner's, or it may have been admitted from the queue beside
-   * the first. Then Redis names the first hold in `around`, and it is prolonged if this client has it.
+   * If a re-entry has a longer lease, its owner's first hold lasts as long, or as long as `Kind.raised` says. The scripts
+   * do the same in Redis. If several may hold, the oldest hold here may be another owner's, or it may have been admitted
+   * from the queue beside the first. Then Redis names the first hold in `around`, and it is prolonged if this client has
+   * it.
    */
   #raiseFirst(hold: Hold, around: string | undefined): void {
     const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest
