@@ -148,8 +148,8 @@ export class Holds {
   }
 
   /**
-   * A caller is about to name this owner to Redis, which must know by then who has the lock. Resolves when Redis knows
-   * it. Undefined: Redis knows it already.
+   * A caller is about to send Redis a request with this owner's name. By then Redis must know who has the lock.
+   * Resolves when it knows. Undefined: it knows already.
    */
   record(key: string, owner: string): Promise<void> | undefined {
     const run = this.#locks.get(key)?.tenancy.naming(owner)

@@ -85,8 +85,8 @@ export class Tenancy {
   }
 
   /**
-   * A caller is about to name this owner to Redis, which must know by then who has the lock. Returns the run that Redis
-   * may not know of.
+   * A caller is about to send Redis a request with this owner's name. By then Redis must know who has the lock. Returns
+   * the run that Redis may not know of.
    */
   naming(owner: string): Run | undefined {
     // If this owner holds the lock, it may release before its re-entry is answered. An heir would then hold the lock
