@@ -67,7 +67,7 @@ export class Hold {
   #due: number
   /** Whether the scheduler has asked Redis and got no answer yet. */
   #asking = false
-  /** How many renewals that the user called are unanswered. */
+  /** How many renewals called by the user are unanswered. */
   #renewing = 0
   /** How often something said that the hold may be gone. */
   #doubts = 0

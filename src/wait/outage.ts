@@ -63,7 +63,7 @@ export class Outage {
 
   /**
    * An attempt of the line, begun at `since`, has failed with this error. If that took all of `patience`, the line has
-   * gone unanswered, and the waiters behind the head have used up their patience too.
+   * gone unanswered since then, and this counts against the patience of the waiters behind the head too.
    */
   failed(lock: Asker, since: number, error: Error): void {
     if (lock.line.size === 0 || this.#clock.now() - since < this.#patience) return
