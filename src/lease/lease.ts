@@ -72,7 +72,7 @@ export class Lease implements AsyncDisposable {
 
   /**
    * Prolongs the hold.
-   * @param ms how long the hold lasts from now; default: the length of its lease. If the hold has more time left than
+   * @param ms how many ms the hold lasts from now; default: the length of its lease. If the hold has more time left than
    * that, nothing changes.
    * @throws LockLostError when it is no longer held; if it was lost, `cause` is the reason of `signal`
    * @throws LockConnectionError when Redis could not be asked in time
