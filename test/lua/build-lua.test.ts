@@ -245,7 +245,7 @@ describe('the build', () => {
     [
       'declares a name without a type',
       'shared/clock',
-      'micros  µs      the server\'s time\n',
+      "micros  µs      the server's time\n",
       'micros\n',
       'cannot read "micros"',
     ],
@@ -253,7 +253,7 @@ describe('the build', () => {
     [
       'declares a name without a description',
       'shared/clock',
-      'micros  µs      the server\'s time\n',
+      "micros  µs      the server's time\n",
       'micros  µs\n',
       '"micros" is not explained',
     ],
