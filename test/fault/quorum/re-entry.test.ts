@@ -1,0 +1,33 @@
+/** What a re-entry does to the hold around it, where each of them has a majority of its own. */
+import { expect, test } from 'vitest'
+import { promptly } from '../../kit/outcomes.ts'
+import { quorumScene } from '../../kit/quorum-scene.ts'
+import { freshKey } from '../../kit/redis.ts'
+import { sleep } from '../../kit/time.ts'
+
+/**
+ * Server 3 has lost A's hold. A re-enters with a longer lease while server 1 is away: servers 2 and 3 grant that, and only server 2 raises
+ * the lease of the outer hold. A releases the inner hold. As soon as the outer lease ends on server 1, B is granted the lock by 1 and 3.
+ */
+// Break: `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` to `hold.deadline` in src/lease/renewal.ts: A believes that a majority has
+// raised it.
+test('I1: a longer re-entry raises the outer hold only as far as a majority of the servers has raised it', async () => {
+  const scene = await quorumScene()
+  const lease = 3_000
+  const [a, b] = scene.clients(2)
+  await Promise.all([a!.isLocked('any'), b!.isLocked('any')])
+  const key = freshKey()
+  const outer = await a!.lock(key, { owner: 'me', lease })
+  const begun = performance.now()
+  await scene.heldEverywhere(key, outer.id)
+  expect(await scene.at(2).forceRelease(key)).toBe(true)
+  scene.away(0)
+  const inner = await promptly(a!.lock(key, { owner: 'me', lease: 60_000 }))
+  expect([outer.held, inner.fencingToken]).toEqual([true, outer.fencingToken])
+  expect(await promptly(inner.release())).toBe(true)
+  await sleep(begun + lease + 500 - performance.now())
+  scene.back(0)
+  const taken = await b!.lock(key, { timeout: 10_000 })
+  expect([outer.held, taken.held]).toEqual([false, true])
+  expect(taken.fencingToken).toBeGreaterThan(outer.fencingToken)
+}, 30_000)
