@@ -112,6 +112,7 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
+  // If the request overtook the record, Redis would still have A as the holder, and refuse B's owner.
   test('waits for a record that is under way, and causes no other', async () => {
     const { at, lease } = await handedOn()
     await at.clock.advance(1)
@@ -121,6 +122,7 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
+  // B's re-entry is on its way to Redis. If B released now and handed the lock on to C, Redis would let B in beside C.
   test('I1 ends the run: no waiter is handed the lock beside it', async () => {
     const { at, lease, behind } = await handedOn()
     await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
