@@ -1,4 +1,4 @@
-/** `baton release --force`: takes a lock from its holders, or from one of them, and wakes the next. */
+/** `baton release --force`: takes a lock away from its holders, or from one of them, and wakes the next. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
@@ -39,7 +39,7 @@ holder is told, and a command under "baton run" is ended by SIGTERM. What a hold
 fencing token stops that.`,
     )
     .action(async (key: string, options: ReleaseOptions) => {
-      // Not by commander, which would ask for it before it has told of an option that is spelled wrongly.
+      // Checked here and not by commander, which would ask for --force before it reports a misspelled option.
       if (!options.force) {
         throw new Failure("required option '--force' not specified: it is somebody else's lock", exitCodes.usage)
       }
@@ -50,7 +50,7 @@ fencing token stops that.`,
     })
 }
 
-/** Returns what has happened. */
+/** Returns a sentence that says what happened. */
 async function releaseAll(at: Connected, key: string, { kind, yes = false }: ReleaseOptions): Promise<string> {
   const { locks } = at
   const states = await statesOf(at, key, kind)
@@ -64,7 +64,7 @@ async function releaseAll(at: Connected, key: string, { kind, yes = false }: Rel
   return (await locks.forceRelease(lockOf(locks, key, state.kind))) ? `${key} is released` : `${key} is free already`
 }
 
-/** The same. An id is of one hold, so it tells the kind as well. */
+/** As `releaseAll`, for one hold. An id belongs to one hold, so it implies the kind of lock. */
 async function releaseOne(
   at: Connected,
   key: string,
@@ -86,7 +86,7 @@ async function agree(what: string, question: string): Promise<void> {
   const said = printable(what)
   if (!process.stdin.isTTY) throw new Failure(`${said}; give --yes to take it without being asked`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
-  // Ctrl-C is a way to say no.
+  // Ctrl-C counts as no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(
     () => false,
   )
