@@ -225,7 +225,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
         looking = false
       })
   }, sale.snapshotEvery)
-  const watchdog = setTimeout(() => fail(new Error(describeStuck(stage, line))), options.patience)
+  const alarm = setTimeout(() => fail(new Error(describeStuck(stage, line))), options.patience)
   const interrupted = () => fail(signal.reason)
   signal.addEventListener('abort', interrupted)
 
@@ -241,7 +241,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     return await history()
   } finally {
     clearInterval(ticks)
-    clearTimeout(watchdog)
+    clearTimeout(alarm)
     signal.removeEventListener('abort', interrupted)
     await dismiss(crew, finished ? 3_000 : 0)
     await locks?.close()

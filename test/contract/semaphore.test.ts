@@ -90,7 +90,7 @@ test('a refused caller is warned if others have asked with another number, once 
   }
   const codes = toldSmall.map(({ error }) => [(error as LockError).code, (error as LockError).key])
   expect(codes).toEqual([one, two].map(key => ['ERR_LOCK_PERMITS', key]))
-  const text = `semaphore "${one}" has 2 permits here, and 3 for large; each is judged by its own number`
+  const text = `semaphore "${one}" has 2 permits according to this call, but 3 according to its holder large; each call counts with its own number`
   expect((toldSmall[0]!.error as LockError).message).toBe(text)
   expect(toldLarge).toEqual([])
   const lock = small.readWrite(one)

@@ -18,13 +18,20 @@ export interface Act {
   run(): Promise<unknown>
 }
 
-export interface Scene {
+/** What the stage of every scene has, whatever its servers are. */
+export interface Ground {
   readonly recorder: Recorder
   readonly posts: readonly Post[]
   /** Names of the locks. */
   readonly keys: readonly string[]
   /** The register of the witnesses, which no fault reaches. */
   readonly register: Redis
+  /** Ends the processes, whatever their state. */
+  abandon(): void
+}
+
+export interface Scene {
+  readonly stage: Ground
   /** Starts to watch the servers and the event loop. */
   open(): void
   /** The faults of a storm of `length` ms, by their time. */
@@ -33,8 +40,6 @@ export interface Scene {
   calm(length: number): readonly Act[]
   /** Names of keys that are left on the servers after everything has expired. */
   left(): Promise<string[]>
-  /** Ends the processes, whatever their state. */
-  abandon(): void
   /** Ends everything that still runs. */
   close(): Promise<void>
 }

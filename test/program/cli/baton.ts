@@ -1,13 +1,14 @@
 /** The program as its user has it: built, in a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { printedBy } from '../../kit/printed.ts'
 import { redisUrl } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
 
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
-/** How long a program may take until it does what it is for, on a busy machine, in ms. */
+/** How long a program may take to start its work on a busy machine, in ms. */
 export const STARTUP = 15_000
 
 export interface Ended {
@@ -24,7 +25,7 @@ export interface Running {
   errors(): string
 }
 
-/** Starts `baton`; it is killed after the test if it has not ended, or when `over` says. */
+/** Starts `baton`. It is killed after the test if it has not ended, or when `over` says so. */
 export function start(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
@@ -44,4 +45,19 @@ export function start(
 
 export function baton(...args: readonly string[]): Promise<Ended> {
   return start(args).ended
+}
+
+/** A command that prints that it runs, and stays until it is ended. */
+export const stays: readonly string[] = ['sh', '-c', 'echo runs; exec sleep 60']
+
+/** Resolves when the program has printed something, which means that `stays` has begun. */
+export async function begun(running: Running): Promise<Running> {
+  await eventually(() => running.output() !== '', STARTUP)
+  return running
+}
+
+/** Sends SIGTERM to the program, and expects that it ends because of it. */
+export async function end(running: Running): Promise<void> {
+  running.child.kill('SIGTERM')
+  expect((await running.ended).code).toBe(143)
 }

@@ -1,0 +1,105 @@
+/** The comments of a source file, in blocks: adjacent lines of `//` or `--` are one. */
+import ts from '@typescript/typescript6'
+
+export interface Comment {
+  /** Of its first line, from 1. */
+  readonly line: number
+  /** As in the source, with the signs that make it a comment. */
+  readonly text: string
+  /** The next lines of code, which it is about. */
+  readonly code: readonly string[]
+}
+
+/** A comment in the text of its file: from one position to another. */
+type Range = readonly [from: number, to: number]
+
+const LINES_OF_CODE = 3
+
+/** Files that comments are read from. */
+export const commented = /\.(?:[mc]?ts|mjs|cjs|lua|pml|c|java)$/
+
+/** For tools: nobody reads them as sentences. */
+const directive = /^\s*(?:\/\/|\/\*|--)\s*(?:biome-ignore|@ts-|include:|\[\[|\]\]|@__PURE__)/
+
+export function commentsIn(file: string, text: string): Comment[] {
+  const starts = lineStarts(text)
+  const lineAt = (position: number) => starts.findLastIndex(start => start <= position)
+  const ranges = rangesIn(file, text).filter(([from, to]) => !directive.test(text.slice(from, to)))
+  const hasCodeBefore = ([from]: Range) => text.slice(starts[lineAt(from)]!, from).trim() !== ''
+  const blocks: [Range, ...Range[]][] = []
+  for (const range of ranges) {
+    const before = blocks.at(-1)?.at(-1)
+    const goesOn =
+      before !== undefined &&
+      !text.startsWith('/*', range[0]) &&
+      !text.startsWith('/*', before[0]) &&
+      !hasCodeBefore(range) &&
+      !hasCodeBefore(before) &&
+      lineAt(range[0]) === lineAt(before[0]) + 1
+    if (goesOn) blocks.at(-1)!.push(range)
+    else blocks.push([range])
+  }
+  return blocks.flatMap(block => {
+    const [from] = block[0]
+    const to = block.at(-1)![1]
+    const words = text.slice(from, to)
+    if (!saysSomething(words)) return []
+    // A comment at the end of a line is about this line.
+    const beside = hasCodeBefore(block[0])
+    const after = text.slice(beside ? starts[lineAt(from)] : to).split('\n')
+    const code = after.filter(line => line.trim() !== '').slice(0, LINES_OF_CODE)
+    return [{ line: lineAt(from) + 1, text: dedent(words), code }]
+  })
+}
+
+/** Whether there is a word in it besides tags. */
+function saysSomething(words: string): boolean {
+  return /\p{L}{2}/u.test(words.replaceAll(/@(?:since [\d.]+|\w+)/g, ''))
+}
+
+/** Without the indentation that all lines but the first have because of where the comment is. */
+function dedent(words: string): string {
+  const [first = '', ...others] = words.split('\n')
+  return [first, ...others.map(line => line.replace(/^\s+(?=\*|--|\/\/)/, first.startsWith('/*') ? ' ' : ''))].join(
+    '\n',
+  )
+}
+
+function lineStarts(text: string): number[] {
+  const starts = [0]
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
+  return starts
+}
+
+function rangesIn(file: string, text: string): Range[] {
+  if (/\.(?:[mc]?ts|mjs|cjs)$/.test(file)) return rangesInTypeScript(file, text)
+  return file.endsWith('.lua') ? rangesBy(/"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|--.*/g, '--', text) : rangesInC(text)
+}
+
+function rangesInC(text: string): Range[] {
+  return rangesBy(/"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\/\/.*|\/\*[\s\S]*?\*\//g, '/', text)
+}
+
+/** `token` finds strings, too, so that what looks like a comment in a string is none. */
+function rangesBy(token: RegExp, sign: string, text: string): Range[] {
+  const found = [...text.matchAll(token)].filter(([match]) => match.startsWith(sign))
+  return found.map(({ 0: match, index }) => [index, index + match.length] as const)
+}
+
+function rangesInTypeScript(file: string, text: string): Range[] {
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
+  const found = new Map<number, Range>()
+  const visit = (node: ts.Node) => {
+    if (node.kind >= ts.SyntaxKind.FirstJSDocNode && node.kind <= ts.SyntaxKind.LastJSDocNode) return
+    const children = node.getChildren(source)
+    if (children.length > 0) return children.forEach(visit)
+    const at = node.getFullStart()
+    const around = [
+      ...(ts.getLeadingCommentRanges(text, at) ?? []),
+      ...(ts.getTrailingCommentRanges(text, at === 0 ? 0 : node.getEnd()) ?? []),
+    ]
+    for (const { pos, end } of around) found.set(pos, [pos, end])
+  }
+  visit(source)
+  return [...found.values()].sort(([a], [b]) => a - b)
+}

@@ -1,0 +1,102 @@
+/**
+ * One thing has one name everywhere: the words below are others' names for things of ours. Read are the comments, the messages
+ * and the documentation; names in the code are for those who read the code.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { commented, commentsIn } from '../../scripts/words/comments.ts'
+import { messagesIn } from '../../scripts/words/messages-in.ts'
+import { pageNames, root } from './page.ts'
+
+/** What is not said, and what is said instead. */
+const instead: readonly [word: RegExp, ours: string][] = [
+  [/\bwatchdogs?\b/gi, 'automatic renewal'],
+  [/\brefresh(?:es|ed|ing)?\b/gi, 'renew, tend'],
+  [/\bexten(?:d|ds|ded|ding|sions?)\b/gi, 'renew'],
+  [/\bidentifiers?\b/gi, 'id'],
+  [/\bcb\b/gi, 'function, listener'],
+  [/\bmgr\b/gi, 'say what it does'],
+  [/\butils?\b/gi, 'say what is in it'],
+]
+
+/** Where such a word is right: the file, the word, and why. */
+const exceptions: readonly [file: string, word: string, why: string][] = [
+  ['src/redis/shards.ts', 'refresh', 'an event of ioredis'],
+  ['docs/migrating.md', 'refresh', 'how redis-semaphore renews'],
+  ['docs/migrating.md', 'identifier', 'an option and a property of redis-semaphore'],
+  ['docs/migrating.md', 'extend', 'the call of redlock, which is replaced'],
+  ['docs/migrating.md', 'extended', 'what happens in redlock'],
+  ['docs/migrating.md', 'extensions', 'a property of @sesamecare-oss/redlock'],
+  ['docs/migrating.md', 'watchdog', "how Redisson's and node-redisson's locks are renewed"],
+  ['docs/benchmarks.md', 'watchdog', "how node-redisson's locks are renewed"],
+]
+
+interface Line {
+  readonly file: string
+  readonly line: number
+  readonly text: string
+}
+
+/** The places of such words, each with what is wrong with it. */
+function wrongIn(lines: readonly Line[]): string[] {
+  return lines.flatMap(line =>
+    found(line)
+      .filter(({ word }) => !exceptions.some(([file, excused]) => file === line.file && excused === word.toLowerCase()))
+      .map(({ word, ours }) => `${line.file}:${line.line}: "${word}", say: ${ours}`),
+  )
+}
+
+function found({ text }: Line): { word: string; ours: string }[] {
+  return instead.flatMap(([word, ours]) => [...text.matchAll(word)].map(([match]) => ({ word: match, ours })))
+}
+
+function linesOf(file: string, text: string, from = 1): Line[] {
+  return text.split('\n').map((each, i) => ({ file, line: from + i, text: each }))
+}
+
+/** What is to be read of a source file. */
+function wordsOf(file: string, text: string): Line[] {
+  const comments = commentsIn(file, text).flatMap(({ line, text: words }) => linesOf(file, words, line))
+  return file.endsWith('.ts') ? [...comments, ...messagesIn(file, text)] : comments
+}
+
+function allLines(): Line[] {
+  const pages = pageNames().filter(name => /^(?:docs|lua)\/|^(?:README|CONTRIBUTING)/.test(name))
+  const read = (file: string) => readFileSync(new URL(file, root), 'utf8')
+  return [...pages.flatMap(file => linesOf(file, read(file))), ...sources().flatMap(file => wordsOf(file, read(file)))]
+}
+
+function sources(): string[] {
+  return ['src', 'cli', 'lua'].flatMap(folder => {
+    const names = readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' })
+    return names.filter(name => commented.test(name) && !name.includes('generated')).map(name => `${folder}/${name}`)
+  })
+}
+
+const lines = allLines()
+
+test('no word is a second name for something that has one', () => {
+  expect(new Set(lines.map(({ file }) => file)).size).toBeGreaterThan(200)
+  expect(wrongIn(lines)).toEqual([])
+})
+
+test.each(exceptions)('the exception is needed: %s, %s', (file, excused) => {
+  const words = lines.filter(line => line.file === file).flatMap(found)
+  expect(words.map(({ word }) => word.toLowerCase())).toContain(excused)
+})
+
+test('such words are found in comments of TypeScript and Lua and in messages, and nowhere else', () => {
+  const code = [
+    'class Longer extends Shorter {', // The code itself is not read.
+    '  #refresh = util(external) // the watchdog',
+    "  why = new LockLostError(key, 'its identifier is unknown')",
+    '}',
+  ]
+  expect(wrongIn(wordsOf('src/made-up.ts', code.join('\n')))).toEqual([
+    'src/made-up.ts:2: "watchdog", say: automatic renewal',
+    'src/made-up.ts:3: "identifier", say: id',
+  ])
+  expect(wrongIn(wordsOf('lua/made-up.lua', 'local cb = 1 -- Extends the lease.'))).toEqual([
+    'lua/made-up.lua:1: "Extends", say: renew',
+  ])
+})
