@@ -58,7 +58,7 @@ test('SIGTERM: waiting requests are rejected, and nothing is left', async () => 
   await scene.expectNothingLeft()
 })
 
-test('it has its types, by the compiler of the project', async () => {
+test('the project’s compiler finds no type error in it', async () => {
   const { code, output } = await runNode([at('node_modules/typescript/bin/tsc'), '-p', TSX_TSCONFIG_PATH])
   expect(output).toBe('')
   expect(code).toBe(0)

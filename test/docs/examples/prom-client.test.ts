@@ -1,4 +1,4 @@
-/** examples/prom-client.ts: what it serves is read by a parser of Prometheus' text format, and counted against itself. */
+/** examples/prom-client.ts: its output is parsed as Prometheus' text format, and checked for consistency. */
 import parse, { type Family } from 'parse-prometheus-text-format'
 import { expect, test } from 'vitest'
 import { freePort } from '../../../local-redis/port.ts'

@@ -149,7 +149,7 @@ test('a client re-enters, whichever copy the code around it uses', async () => {
     for (const { LockClient } of Object.values(copies)) {
       const locks = new LockClient(url)
       for (const { locked } of Object.values(copies)) {
-        // As the compiler calls the decorator: on a method of a library that has a copy of its own.
+        // As the compiler calls the decorator: on a method of a library with its own copy.
         const method = locked(locks, key)(() => nestedVia(locks), { kind: 'method', name: 'method' })
         vias.push(await locks.using(key, () => method.call({})))
       }

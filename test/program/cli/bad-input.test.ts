@@ -1,4 +1,4 @@
-/** What cannot be obeyed: one line that says why and what to do, the exit code for it, and no secret in any stream. */
+/** Input that cannot be obeyed: one line that says why and what to do, its exit code, and no secret in any stream. */
 import { readFileSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
@@ -13,10 +13,10 @@ import { baton, type Ended, STARTUP, start } from './baton.ts'
 
 const SECRET = 's3cret/with?all#of@them%'
 const encoded = encodeURIComponent(SECRET)
-/** Also what is left of it where a URL is taken apart wrongly. */
+/** Includes fragments of the secret that remain if a URL is parsed wrongly. */
 const secrets = [SECRET, encoded, 's3cret']
 
-/** Nothing on stdout, one line on stderr, and no secret. */
+/** Expects nothing on stdout, one line on stderr, and no secret. */
 function expectRefusal({ code, output, errors }: Ended, expected: number, message: string | RegExp): void {
   expect({ code, output }).toEqual({ code: expected, output: '' })
   expect(errors).toMatch(message)
@@ -30,7 +30,7 @@ async function refuses(url: string, message: RegExp): Promise<void> {
   expectRefusal(await baton('list', '--url', url), 69, message)
 }
 
-describe('words that mean nothing: 64, and the nearest name that does', () => {
+describe('unknown words: 64, and the nearest known one', () => {
   test.each([
     [['runn'], `unknown command 'runn' (Did you mean run?)`],
     [['zzzzzz'], `unknown command 'zzzzzz'; baton --help says what there is`],
@@ -55,7 +55,7 @@ describe('words that mean nothing: 64, and the nearest name that does', () => {
   })
 })
 
-describe('a command line of run that is none', () => {
+describe('an invalid command line of run', () => {
   test.each([
     [['run'], `missing required argument 'key'`],
     [['run', 'k'], `missing required argument 'command'`],
@@ -85,7 +85,7 @@ describe('a command line of run that is none', () => {
   })
 })
 
-describe('options of run that say of no lock which it is', () => {
+describe('options of run that do not determine the lock', () => {
   test.each([
     [['--permits', '0'], 'It must be a whole number from 1.'],
     [['--permits', '1.5'], 'It must be a whole number from 1.'],
@@ -111,13 +111,13 @@ describe('options of run that say of no lock which it is', () => {
   })
 })
 
-describe('a time that is none', () => {
+describe('an invalid time', () => {
   test.each([
     ['--timeout', '30 parsecs', 'such as 500ms, 30s or 2m'],
     ['--timeout', '-5s', 'such as 500ms, 30s or 2m'],
     ['--lease', 'soon', 'such as 500ms, 30s or 2m'],
     ['--lease', '0s', 'lease is 0'],
-    // A timer that is set for longer goes off at once, and SIGKILL with it.
+    // A timer set for longer would fire at once, and send SIGKILL.
     ['--grace', '30d', 'at most 24d'],
   ])('%s %j', async (option, value, message) => {
     const ended = await baton('run', 'k', option, value, '--', 'true')
@@ -126,7 +126,7 @@ describe('a time that is none', () => {
   })
 })
 
-describe('an address that is none: 64 (which are, is in address.test.ts)', () => {
+describe('an invalid address: 64 (address.test.ts tests which are valid)', () => {
   const ways = [['run', 'k', '--', 'true'], ['inspect', 'k'], ['list'], ['top'], ['ui'], ['demo'], ['bench']]
   test.each([...ways, ['release', '--force', 'k']])('baton %s', async (name, ...rest) => {
     const none = /^baton: --url is no address of Redis; it is redis:/
@@ -143,34 +143,34 @@ describe('an address that is none: 64 (which are, is in address.test.ts)', () =>
 })
 
 describe('a Redis that cannot be used: 69, and why', () => {
-  test('nobody listens', async () => {
+  test('nothing listens', async () => {
     const url = `redis://:${encoded}@127.0.0.1:1`
     await refuses(url, /Redis at 127\.0\.0\.1:1 cannot be used: .*ECONNREFUSED/)
     for (const [name, ...rest] of [ways.run, ['bench'], ['demo']]) {
       const { code, output, errors } = await baton(name!, '--url', url, ...rest)
-      // The last two say which Redis they use.
+      // bench and demo first print which Redis they use.
       expect(output).toMatch(/^(Redis: .*127\.0\.0\.1:1\b.*\n)?$/)
       expectRefusal({ code, output: '', errors }, 69, /ECONNREFUSED|closed/)
     }
   })
 
-  test('nobody listens at any address of the host', () =>
+  test('nothing listens at any address of the host', () =>
     refuses(`redis://:${encoded}@localhost:1`, /Redis at localhost:1 cannot be used: .*ECONNREFUSED/))
 
-  test('there is no such host', () =>
+  test('the host does not exist', () =>
     refuses(
       `redis://:${encoded}@no-such-host.invalid`,
       /no-such-host\.invalid:6379 cannot be used: .*(ENOTFOUND|EAI_AGAIN)/,
     ))
 
-  test('somebody listens and never answers', async () => {
+  test('a server accepts connections but never answers', async () => {
     const silent = createServer(() => {})
     await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void silent.close())
     await refuses(`redis://:${encoded}@127.0.0.1:${(silent.address() as AddressInfo).port}`, /no answer within 5 s/)
   })
 
-  test('wrong password, wrong user, none, no such database', async () => {
+  test('wrong password, wrong user, no password, no such database', async () => {
     const password = 'the right one'
     const args = ['--requirepass', password, '--user', 'somebody', 'on', `>${password}`, '~*', '&*', '+@all']
     const { port } = await ownServer(...args)
@@ -183,7 +183,7 @@ describe('a Redis that cannot be used: 69, and why', () => {
     expect({ code, output }).toEqual({ code: 0, output: 'no lock is held\n' })
   })
 
-  test('TLS where there is none, none where there is, and a certificate that nobody trusts', async () => {
+  test('TLS to a server without it, no TLS to a server with it, and an untrusted certificate', async () => {
     const plain = new URL(redisUrl()).port
     await refuses(`rediss://:${encoded}@127.0.0.1:${plain}`, /no TLS connection came about .*begins with redis:\/\//)
     const servers = await tls.start()
@@ -199,7 +199,7 @@ describe('a Redis that cannot be used: 69, and why', () => {
     await refuses(url.replace('redis:', 'redis+cluster:'), /it is a node of a cluster without any slots/)
   })
 
-  test('a replica: it can be looked at, but nothing can be locked', async () => {
+  test('a replica: locks can be inspected, but not taken', async () => {
     const { url } = await ownServer()
     await plainRedis(url).replicaof('127.0.0.1', 1)
     expectRefusal(await baton('run', 'k', '--url', url, '--', 'true'), 69, /READONLY/)
@@ -211,8 +211,8 @@ describe('a Redis that cannot be used: 69, and why', () => {
     await refuses(`redis://guest:${encoded}@127.0.0.1:${port}`, /NOPERM|lacks/)
   })
 
-  // It waits for the quarter of a minute that a call rides out.
-  test('one that is loading its data, for too long', { timeout: 60_000 }, async () => {
+  // It waits for 15 s, as long as a call waits out an outage.
+  test('a server that loads its data for too long', { timeout: 60_000 }, async () => {
     const slowly = ['--key-load-delay', '50000', '--loading-process-events-interval-bytes', '1024']
     const { url } = await ownServer('--enable-debug-command', 'yes', '--rdbcompression', 'no', ...slowly)
     const redis = new Redis(url, { enableReadyCheck: false })
@@ -226,7 +226,7 @@ describe('a Redis that cannot be used: 69, and why', () => {
   })
 })
 
-test('who may only do what docs/operations.md says can use it', async () => {
+test('a user with only the rights in docs/operations.md can use it', async () => {
   const { aclRule } = await import('../../../src/redis/rights.ts')
   const { mutex } = await import('../../../src/kinds/mutex/mutex.ts')
   const { port } = await ownServer('--user', 'few', 'on', `>${SECRET}`, ...aclRule([mutex]))
@@ -237,7 +237,7 @@ test('who may only do what docs/operations.md says can use it', async () => {
   }
 })
 
-test('a password in --url is not seen in the list of processes, once it has begun', async () => {
+test('a password in --url is not visible in the list of processes, once it has started', async () => {
   const running = start([
     ...['run', freshKey(), '--url', redisUrl().replace('redis://', `redis://:${encoded}@`), '--', process.execPath],
     ...['-e', 'console.log(1); setInterval(() => {}, 1000)'],
@@ -246,12 +246,12 @@ test('a password in --url is not seen in the list of processes, once it has begu
   const shown = readFileSync(`/proc/${running.child.pid}/cmdline`, 'utf8')
   expect(shown).toMatch(/^baton run .*--url redis:\/\/127/)
   for (const secret of secrets) expect(shown).not.toContain(secret)
-  // Ended by SIGKILL, it would leave its command running.
+  // SIGKILL would leave its command running.
   running.child.kill('SIGTERM')
   await running.ended
 })
 
-describe('a command that cannot be started: the lock is free behind it', () => {
+describe('a command that cannot be started: the lock is free afterwards', () => {
   test.each([
     [['nosuchcommand'], 127, 'nosuchcommand: there is no such command'],
     [['/'], 126, '/: '],
@@ -264,7 +264,7 @@ describe('a command that cannot be started: the lock is free behind it', () => {
     expect(await client().isLocked(key)).toBe(false)
   })
 
-  test('one whose first line names a program that is not there', async () => {
+  test('a script whose first line names a missing program', async () => {
     const file = join(await emptyFolder(), 'script')
     await writeFile(file, '#!/no/such/interpreter\n')
     await chmod(file, 0o755)

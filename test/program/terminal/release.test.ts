@@ -1,4 +1,4 @@
-/** `baton release` asks, and does what it is told. */
+/** `baton release` asks, and does what the answer says. */
 import { expect, test } from 'vitest'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
