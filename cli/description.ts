@@ -30,9 +30,9 @@ export const recordHelp = `
   { key, kind, locked, owner, label, holds, fencingToken, ttl, heldFor, permits, taken,
     holders: [{ id, owner, label, mode, permits, fencingToken, heldFor, ttl }],
     waiters: [{ id, owner, label, mode, permits, position, waited, expiresIn }] }
-with times in ms. kind is mutex, readWrite or semaphore; permits and taken are a semaphore's, and mode, which is read or write, a
-read-write lock's. owner, label, fencingToken, ttl and heldFor are those of the first holder, and are not there where nobody
-holds it. These names stay as they are.`
+Times are in ms. kind is mutex, readWrite or semaphore. Only a semaphore has permits and taken; only a read-write lock has mode,
+which is read or write. At the top, owner, label, fencingToken, ttl and heldFor are those of the first holder, and are absent if
+nobody holds the lock. These names will not change.`
 
 /** The kind in a text. */
 export const kindNames: Readonly<Record<LockState['kind'], string>> = {
@@ -115,7 +115,7 @@ export function holderOf(state: LockState): string {
 /** ", held by host:1 for 3s, 2 in the queue": why somebody waits, as far as Redis has told. `cause`: why it has not. */
 export function reasonOf({ holder, position, cause }: Reason): string {
   const who = holder ? `, held by ${holder.label} for ${showTime(holder.heldFor)}` : ''
-  const place = position ? `, ${position} in the queue` : ''
+  const place = position ? `, at position ${position} of the queue` : ''
   return who + place + (cause ? `; Redis is out of reach: ${messageOf(cause)}` : '')
 }
 

@@ -18,7 +18,7 @@ export async function keysFor({ beginning, urls, prefix = 'lock' }: KeysWanted):
       const { key, locked } = state
       // Who cannot type a name is not helped by seeing it; and what begins with - would be an option.
       if (printable(key) !== key || key.startsWith('-')) continue
-      const description = locked ? `held by ${printable(namesOf(state))}` : 'waited for'
+      const description = locked ? `held by ${printable(namesOf(state))}` : 'free, with a queue'
       if (locked || !found.has(key)) found.set(key, { value: key, description })
       if (found.size >= MOST) break
     }

@@ -90,7 +90,7 @@ test('who is refused while somebody has asked of another number is told so, once
   }
   const codes = toldSmall.map(({ error }) => [(error as LockError).code, (error as LockError).key])
   expect(codes).toEqual([one, two].map(key => ['ERR_LOCK_PERMITS', key]))
-  const text = `semaphore "${one}" has 2 permits here, and 3 for large; each is judged by its own number`
+  const text = `semaphore "${one}" has 2 permits in this call, and 3 in the call of large; each call is judged by its own number`
   expect((toldSmall[0]!.error as LockError).message).toBe(text)
   expect(toldLarge).toEqual([])
   const lock = small.readWrite(one)

@@ -103,7 +103,7 @@ describe('with a replica that does not get what is written', () => {
     await loseWrites()
     const { error } = await outcomeOf(locks.tryLock(key, { fair }))
     expect(error).toBeInstanceOf(LockConnectionError)
-    expect(wordsOf(error)).toBe('0 of 1 replicas have it after 100 ms')
+    expect(wordsOf(error)).toBe('0 of 1 replicas confirmed it within 100 ms')
     const free = await within(3_000, other.lock(key))
     expect(free.held).toBe(true)
   })
@@ -204,7 +204,7 @@ describe('with a replica that does not get what is written', () => {
 test('without any replica a call says how many it found', async () => {
   const { url } = await ownServer()
   const { error } = await outcomeOf(client({ replicas: { min: 2, timeout: 50 } }, url).tryLock(freshKey()))
-  expect(wordsOf(error)).toBe('0 of 2 replicas have it after 50 ms')
+  expect(wordsOf(error)).toBe('0 of 2 replicas confirmed it within 50 ms')
 })
 
 // Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule is without it.
@@ -220,7 +220,7 @@ test('the right to WAIT: it is in the rule, and named where it is missing', asyn
     locks.on('error', ({ error }) => errors.push(error as Error))
     return { errors, reason: wordsOf((await outcomeOf(locks.tryLock(freshKey()))).error) }
   }
-  expect(await come('all', rule)).toEqual({ errors: [], reason: '0 of 1 replicas have it after 100 ms' })
+  expect(await come('all', rule)).toEqual({ errors: [], reason: '0 of 1 replicas confirmed it within 100 ms' })
   const { errors, reason } = await come(
     'most',
     rule.filter(right => right !== '+wait'),
@@ -228,7 +228,7 @@ test('the right to WAIT: it is in the rule, and named where it is missing', asyn
   expect(reason).toMatch(/NOPERM.*'wait'/)
   // The client asks for its rights beside the call, and may have its answer after it.
   await eventually(() => errors.length > 0)
-  expect(errors.map(({ message }) => message)).toEqual(['the user of Redis lacks +wait'])
+  expect(errors.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +wait'])
 })
 
 // Break: `waiter.wish.mode === 'once' || ` away in src/local/local-lock.ts: it joins the line, and waits for the holder.
@@ -244,7 +244,7 @@ test('a grant that lapses while it is confirmed: I6, a single attempt ends witho
   const held = await other.lock(key)
   const { error } = await within(4_000, attempt)
   expect(error).toBeInstanceOf(LockConnectionError)
-  expect(wordsOf(error)).toBe('its lease ended before enough replicas had it')
+  expect(wordsOf(error)).toBe('its lease ended before enough replicas confirmed it')
   expect(await held.release()).toBe(true)
 })
 

@@ -169,7 +169,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
   })
 
   // Break: `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and
-  // `if (renewed === undefined) return this.#lose(hold, 'Redis does not know this hold any more')` to
+  // `if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')` to
   // `if (renewed === undefined) return` in src/lease/renewal.ts: nobody says that the lease has ended. With the first
   // alone, Redis says so when it has read its data, which may be in time for this test.
   test('I1 I4 I8: a lease that runs out meanwhile is lost, and the next is granted when it is over', async () => {

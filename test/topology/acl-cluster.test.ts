@@ -119,7 +119,7 @@ describe('without a single one of its rights', () => {
     await using at = await scene(name, without(right))
     await eventually(() => at.warnings.length === 3)
     const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
-    expect(missing).toEqual(Array(3).fill(`the user of Redis at 127.0.0.1 lacks ${right}`))
+    expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
     // What the scripts need, they need on a single server too: acl.test.ts.
     if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
@@ -128,7 +128,7 @@ describe('without a single one of its rights', () => {
   test.each(Object.entries(tasks))('%s: one thing cannot be done, and the client has said so', async (right, task) => {
     await using at = await scene(`without-${rights.indexOf(right)}`, without(right))
     await eventually(() => at.warnings.length === 3)
-    for (const { message } of at.warnings) expect(message.endsWith(` lacks ${right}`)).toBe(true)
+    for (const { message } of at.warnings) expect(message.endsWith(` lacks the rights ${right}`)).toBe(true)
     await expect(task(at, freshKey())).rejects.toThrow()
   })
 

@@ -45,5 +45,5 @@ test('only the scripts and the rights of the kinds in use are loaded and asked f
 
   member.session.locks(mutex)
   await eventually(() => member.errors.length > 0)
-  expect(String(member.errors[0])).toMatch(/the user of Redis lacks .*\+hmget/)
+  expect(String(member.errors[0])).toMatch(/the Redis user lacks the rights .*\+hmget/)
 })

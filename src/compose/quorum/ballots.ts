@@ -101,7 +101,7 @@ export class Ballots implements BallotBox {
       }
       const cleared = () => {
         // Its caller has given up meanwhile, and has its client closed perhaps: what is granted now nobody would take back (I7).
-        if (ballot.over) failed(new Error('nobody waits for it any more'))
+        if (ballot.over) failed(new Error('its caller has given up'))
         else this.ask(ballot, server, mode, floor, answered)
       }
       const { trying, clearing } = seat

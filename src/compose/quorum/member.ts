@@ -57,18 +57,18 @@ export class Member {
 
   /** Why it is of no use now; undefined: it is. */
   get problem(): Error | undefined {
-    if (!this.up) return this.down ?? new Error('there is no connection yet')
+    if (!this.up) return this.down ?? new Error('not connected yet')
     if (this.standing.counts === false) return this.standing.reason
     const { trouble } = this.server
     if (trouble) return trouble
     const { silence } = this.server.link.commands
-    return silence > SILENT ? new Error(`it has not answered for ${Math.round(silence)} ms`) : undefined
+    return silence > SILENT ? new Error(`no answer for ${Math.round(silence)} ms`) : undefined
   }
 }
 
 /** One that has not answered is away, or somebody has it wait. */
 export function reasonOf({ problem }: Member): Error {
-  return problem ?? new Error('it has not answered')
+  return problem ?? new Error('no answer')
 }
 
 /** Why no majority has answered: with the reason of each server that has not. Undefined ones have. */
@@ -81,7 +81,7 @@ export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
     error ? [new LockConnectionError(`server ${i + 1} of ${length}`, causeOf(error))] : [],
   )
   const answered = `${length - errors.length} of ${length} answered`
-  return new LockConnectionError('no majority of the servers', new AggregateError(errors, answered))
+  return new LockConnectionError("no majority of the quorum's servers", new AggregateError(errors, answered))
 }
 
 /** What the server or the socket has said, where that is known. */

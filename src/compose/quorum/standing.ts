@@ -57,9 +57,10 @@ export class Standing {
 
   /** Why its votes do not count. */
   get reason(): Error {
-    if (this.#error) return new LockConnectionError('it does not say for how long it has been up', this.#error)
-    const needs = `its votes count in ${Math.ceil(this.wait)} ms, when all leases from before have ended`
-    return new Error(`it may have been started with nothing: ${needs}, or at once with appendfsync always`)
+    if (this.#error)
+      return new LockConnectionError('its votes do not count, because its uptime could not be read', this.#error)
+    const needs = `its votes count in ${Math.ceil(this.wait)} ms, when all earlier leases have ended`
+    return new Error(`it may have restarted without its data: ${needs} (at once with appendfsync always)`)
   }
 
   /** The connection is gone: what comes next may have been started anew. */

@@ -31,9 +31,13 @@ export class Semaphore extends QueuedKind {
   protected override differs({ key, wants }: Claim, among: string, label: string): void {
     if (this.#warned.has(key) || this.#warned.size === MOST_WARNED) return
     this.#warned.add(key)
-    const numbers = `${wants?.split('/')[1]} permits here, and ${among} for ${label}`
+    const numbers = `${wants?.split('/')[1]} permits in this call, and ${among} in the call of ${label}`
     this.#warn(
-      new LockError('ERR_LOCK_PERMITS', `semaphore "${key}" has ${numbers}; each is judged by its own number`, key),
+      new LockError(
+        'ERR_LOCK_PERMITS',
+        `semaphore "${key}" has ${numbers}; each call is judged by its own number`,
+        key,
+      ),
     )
   }
 }
