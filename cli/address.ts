@@ -1,12 +1,14 @@
 /**
- * How Redis is named: one server, a cluster by some of its nodes, or a master by the sentinels that watch it.
+ * How the user names Redis: as one server, as a cluster (some of its nodes), or as a master (the sentinels that watch
+ * it).
  *
  *      redis://[user:password@]host[:port][/database][?options of ioredis]
  *      redis+cluster://[user:password@]host[:port][,host[:port]…]
  *      redis+sentinel://[user:password@]host[:port][,host[:port]…]/<master name>[/database][?sentinel_username=…&sentinel_password=…]
  *
- * `rediss` for TLS: with sentinels, both to them and to the master. `user:password` is for the servers that have the locks,
- * never for sentinels: other programs that take this form read it so, and a password is not offered to who has not asked for it.
+ * `rediss` selects TLS; with sentinels, for the connections to them and to the master. `user:password` is sent to the
+ * servers that keep the locks, never to sentinels: other programs read this form the same way, and a server that has
+ * not asked for the password should not see it.
  */
 import { isIPv6 } from 'node:net'
 import { addressOf } from '../local-redis/redis-url.ts'
@@ -24,9 +26,9 @@ export interface Credentials {
 
 interface Common {
   readonly tls: boolean
-  /** Where it leads, in few words and without secrets. */
+  /** Short description for messages, without secrets. */
   readonly place: string
-  /** The same address without secrets. */
+  /** The address itself, without secrets. */
   readonly shown: string
   readonly hasSecrets: boolean
 }
@@ -45,20 +47,20 @@ export interface ClusterAddress extends Common {
 export interface SentinelAddress extends Common {
   readonly kind: 'sentinel'
   readonly hosts: readonly Host[]
-  /** For the master. */
+  /** Sent to the master. */
   readonly credentials: Credentials
   readonly forSentinels: Credentials
-  /** Of the master. */
+  /** The master's name. */
   readonly name: string
   readonly database: number
 }
 
 export type Address = ServerAddress | ClusterAddress | SentinelAddress
 
-/** How many servers a quorum has. */
+/** The numbers of servers that a quorum may have. */
 const quorumSizes: readonly number[] = [3, 5, 7]
 const usualPort = { cluster: 6_379, sentinel: 26_379 } as const
-/** What a sentinel takes for the name of a master. */
+/** The names that a sentinel accepts for a master. */
 const masterName = /^[\w.-]+$/
 const hostName = /^[\p{L}\p{N}_][\p{L}\p{N}._-]*$/u
 
@@ -79,7 +81,7 @@ For TLS, write rediss instead of redis; NODE_EXTRA_CA_CERTS can name a file with
 If the sentinels need a password of their own, append it: ?sentinel_username=user&sentinel_password=password
 In a password, write / ? # @ % : , & as %2F and so on. Everything but the hosts and the name of the master is optional.`
 
-/** Undefined: it is none. */
+/** Returns undefined if the text is no address. */
 export function parseAddress(text: string): Address | undefined {
   const parts = /^(rediss?)\+(cluster|sentinel):\/\/(?:([^@/?#]*)@)?([^@/?#]+)([^@?#]*)(?:\?([^@#]*))?$/.exec(text)
   if (!parts) return server(text)
@@ -91,7 +93,7 @@ export function parseAddress(text: string): Address | undefined {
     const bare = `${protocol}+${kind}://${list}`
     const hasSecrets = user !== '' || query !== ''
     if (kind === 'cluster') {
-      // A cluster has no other database.
+      // A cluster has only database 0.
       if (!/^(\/0?)?$/.test(path!) || query !== '') return undefined
       return { kind, tls, hosts, credentials, place: bare, shown: bare, hasSecrets }
     }
@@ -108,7 +110,10 @@ export function parseAddress(text: string): Address | undefined {
 
 type Kind = keyof typeof usualPort
 
-/** `source`: where it was found, such as `--url`. Throws Failure, which quotes nothing: a mistyped address still has its password. */
+/**
+ * `source` says where the text was found, such as `--url`. Throws Failure. The message does not quote the text, because
+ * a mistyped address still contains its password.
+ */
 export function checkedAddress(text: string, source: string): Address {
   const address = parseAddress(text)
   if (address) return address
@@ -119,7 +124,7 @@ export function checkedAddress(text: string, source: string): Address {
   )
 }
 
-/** The servers that `--url` names together. Throws Failure for what is no quorum. */
+/** The servers that several `--url` options name together. Throws Failure if they cannot form a quorum. */
 export function checkedQuorum(urls: readonly string[]): readonly ServerAddress[] {
   const refuse = (why: string): never => {
     throw new Failure(
@@ -133,13 +138,16 @@ export function checkedQuorum(urls: readonly string[]): readonly ServerAddress[]
     if (address.kind === 'server') return address
     return refuse(`--url is given ${urls.length} times, and one of them names ${whatIs(address)}, not a single server`)
   })
-  // One server that counts for two would be a majority of three.
+  // A server that is named twice would count as a majority of three on its own.
   const twice = servers.find(({ place }, i) => servers.slice(0, i).some(other => other.place === place))
   if (twice) refuse(`--url names the server ${twice.place} twice`)
   return servers
 }
 
-/** For what works with one server: that of `--url`, else of `$REDIS_URL`, else undefined. `command`: as its user calls it. */
+/**
+ * For commands that work with one server: the server of `--url`, else of `$REDIS_URL`, else undefined. `command` is the
+ * command as the user types it.
+ */
 export function namedServer(urls: readonly string[] | undefined, command: string): ServerAddress | undefined {
   const text = urls ? urls[0] : process.env['REDIS_URL']
   if (!urls && !text) return undefined
@@ -174,7 +182,7 @@ function server(text: string): ServerAddress | undefined {
   }
 }
 
-/** Throws where it is none, as the functions below do. */
+/** Throws if the text names no host, as the functions below do. */
 function hostOf(text: string, usual: number): Host {
   const [, six, name = '', port] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? []
   const number = port === undefined ? usual : Number(port)
@@ -183,7 +191,7 @@ function hostOf(text: string, usual: number): Host {
   return { host: six ?? name, port: number }
 }
 
-/** At the first colon. */
+/** Splits at the first colon. */
 function split(user: string): [string, string] {
   const colon = user.indexOf(':')
   return colon === -1 ? [user, ''] : [user.slice(0, colon), user.slice(colon + 1)]

@@ -1,4 +1,4 @@
-/** `baton bench`: locks under contention, side by side. What is measured and how: benchmarks/run.ts. */
+/** `baton bench` compares locks under contention. benchmarks/run.ts says what is measured, and how. */
 import { writeFile } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { type Command, InvalidArgumentError, Option } from 'commander'
@@ -60,7 +60,7 @@ If stdout is not a terminal, progress is printed to stderr.`,
     .action(async (options: Options) => {
       process.exitCode = await bench(options)
     })
-  // Their adapters are loaded where somebody wants to know of them.
+  // The rivals' adapters are loaded only when this command runs or its help is shown.
   program.hook('preSubcommand', async (_, subcommand) => {
     if (subcommand !== command) return
     const { rivals } = await import('../benchmarks/rivals/index.ts')
@@ -82,7 +82,7 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   const address = namedServer(given, 'baton bench')
   if (address?.tls && options.rtt > 0)
     throw new Failure('--rtt cannot add a delay to a TLS connection', exitCodes.usage)
-  // What cannot be used is known here within seconds, and why.
+  // A server that cannot be used is reported here, within seconds and with the reason.
   if (address) (await reachServer(address)).disconnect()
 
   const progress = openProgress(process.stdout, process.stderr, process.env)
@@ -97,7 +97,7 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
     const plan = { ...options, url: address?.url, scenarios: chosen, rivals: competing }
     const results = await run(plan, progress, interruption.signal)
     await show(results, options, progress)
-    interruption.signal.throwIfAborted() // what there was then has been shown
+    interruption.signal.throwIfAborted() // the results until then have been shown
     return 0
   } catch (error) {
     progress.end()
@@ -128,7 +128,7 @@ async function show(results: Results, { json, html }: Partial<Options>, progress
   }
 }
 
-/** Those named, in the order of the list and each once; all when none is. */
+/** Returns the named items in the order of the list, each once. Returns all items if no name is given. */
 async function choose<T extends { readonly name: string }>(
   what: string,
   names: readonly string[],
@@ -144,7 +144,7 @@ async function choose<T extends { readonly name: string }>(
   return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
 }
 
-/** Repeatable, and each time a list with commas. */
+/** The option may be repeated, and each value may be a list with commas. */
 function collect(value: string, before: string[]): string[] {
   return [...before, ...value.split(',').map(name => name.trim())]
 }

@@ -1,16 +1,18 @@
 /**
- * `baton completion`: what makes a shell complete the arguments of `baton`.
+ * `baton completion` prints a script with which a shell completes the arguments of `baton`.
  *
- *      shell ──TAB──▶ its script ──words so far──▶ baton __complete ──▶ what may come next ──▶ the script shows it
+ *      shell ──TAB──▶ its script ──words so far──▶ baton __complete ──▶ candidates ──▶ the script shows them
  *
- * What may come next is read from the commands themselves (completion/next.ts), so no list of them can fall behind. The
- * scripts (data/completion/) only pass words on: those of the line, from the first to the one under the cursor; and back, in
- * lines, first their kind, then a candidate and its description each, with a tab between. The kinds are `words`; `files`, which
- * the shell knows itself; and `command`, behind the -- of `run`, where another program's line begins.
+ * The candidates are read from the command definitions themselves (completion/next.ts), so they cannot become outdated.
+ * The scripts (data/completion/) only pass words on. They send the words of the line, from the first to the one under
+ * the cursor. They receive lines: first the kind of answer, then one candidate per line with its description after a
+ * tab. The kinds are `words`; `files`, which the shell lists itself; and `command`, after the `--` of `run`, where
+ * another program's command line begins.
  *
- * The names of locks come from Redis: they are somebody else's text. So the scripts read what comes line by line, and never
- * split, expand or evaluate it. That is also why no library does this here: those there are give the candidates to
- * `compgen -W`, by which a lock of the name `$(…)` is run by the shell of who presses TAB.
+ * The names of locks come from Redis, so they are untrusted text. The scripts therefore read the answer line by line
+ * and never split, expand or evaluate it. This is also why no completion library is used here: the existing ones pass
+ * candidates to `compgen -W`, and a lock named `$(…)` would then run as a command in the shell of the user who presses
+ * TAB.
  */
 import { readFile } from 'node:fs/promises'
 import { Argument, type Command } from 'commander'
@@ -47,7 +49,7 @@ The names of locks come from the Redis of --url and --prefix on the command line
       const candidates = next.kind === 'keys' ? await keysFor(next) : next.kind === 'words' ? next.words : []
       const lines = candidates.map(({ value, description }) => `${value}\t${description}`)
       const answer = next.kind === 'keys' ? 'words' : next.kind
-      // What is still under way to Redis ends with this process.
+      // Exiting abandons any request to Redis that is still under way.
       process.stdout.write(`${[answer, ...lines].join('\n')}\n`, () => process.exit())
     })
 }

@@ -1,8 +1,8 @@
 /**
- * What the commands that work on locks have in common: how Redis is named, reached, and complained about.
+ * What all commands that work on locks share: how they find Redis, connect to it and report that they cannot.
  *
- * What is heavy is imported where it is needed, here as in the commands: `baton run` is started often, by scripts, and
- * `--help` and the completion of a shell need nothing of Redis.
+ * Heavy modules are imported only where they are needed, here and in the commands: scripts start `baton run` often, and
+ * neither `--help` nor shell completion needs Redis.
  */
 import { type Command, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
@@ -12,21 +12,21 @@ import { exitCodes, Failure, warn } from './failure.ts'
 import { CONNECT_WITHIN, oneLine, reach, reachMost } from './reach.ts'
 
 export interface ConnectionOptions {
-  /** Several: the servers of a quorum. */
+  /** Several URLs name the servers of a quorum. */
   readonly url?: readonly string[]
   readonly prefix: string
 }
 
 export interface Connected {
   readonly locks: LockClient
-  /** Which Redis it is, as it may be shown: host and port, or the address without secrets. */
+  /** Which Redis it is, fit to be shown: host and port, or the address without secrets. */
   readonly where: string
-  /** Whether these are the locks of a quorum, which has mutexes only. */
+  /** Whether the locks are those of a quorum, which has mutexes only. */
   readonly quorum?: boolean
 }
 
 const local = 'redis://127.0.0.1:6379'
-/** Of a client that only takes one look: who asks for it sits there and waits. */
+/** For a client that looks only once: a person is waiting for the answer. */
 export const oneLook = { outageTimeout: CONNECT_WITHIN } as const
 /** In ms. */
 const A_MOMENT = 1_000
@@ -37,7 +37,10 @@ export function withConnection(command: Command): Command {
     .option('--prefix <text>', 'first part of every key in Redis', 'lock')
 }
 
-/** `--url`, as often as it is given. Those behind the name of a command count instead of those before it, which it is handed first. */
+/**
+ * `--url` may be repeated. Options after the command's name replace those before it; commander passes those before it
+ * first.
+ */
 export function urlOption(description: string): Option {
   const own: string[] = []
   return new Option('--url <url>', description).argParser(url => {
@@ -46,7 +49,10 @@ export function urlOption(description: string): Option {
   })
 }
 
-/** Connects, works, and disconnects. A Redis that is not there is told at once, not after the patience of a lock client. */
+/**
+ * Connects, works, and disconnects. If Redis is not there, the user learns that at once, without the long patience of a
+ * lock client.
+ */
 export async function connected<T>(
   options: ConnectionOptions,
   ofClient: Pick<ClientOptions, 'label' | 'outageTimeout'>,
@@ -72,7 +78,7 @@ export async function connected<T>(
   }
 }
 
-/** Of a quorum with the reason of each server, which the message does not have. */
+/** For a quorum, adds the reason of each server, which the error's message does not contain. */
 function inFull({ message, cause }: Error): string {
   const reasons = cause instanceof AggregateError ? cause.errors.map(messageOf) : []
   return [message, ...reasons].map(oneLine).join('; ')
@@ -92,21 +98,21 @@ function addressesOf(urls: readonly string[] | undefined): Named {
   return named
 }
 
-/** The arguments of a program are seen by everybody on the machine, for instance by ps. */
+/** Every user of the machine can read a program's arguments, for instance with ps. */
 function hideFromOthers(urls: readonly string[], addresses: readonly Address[]): void {
   if (!addresses.some(({ hasSecrets }) => hasSecrets)) return
   const line = ['baton', ...process.argv.slice(2)].join(' ')
   process.title = addresses.reduce((shown, address, i) => shown.replaceAll(urls[i]!, address.shown), line)
 }
 
-/** What the lock client makes its own connections after: one that has shown that Redis can be used. */
+/** Proves that this Redis can be used, then disconnects: the lock client makes its own connections. */
 async function reachOne(address: Address): Promise<Awaited<ReturnType<typeof reach>>> {
   const redis = await reach(address)
   redis.disconnect()
   return redis
 }
 
-/** The same of a quorum, of which more than half can be used. */
+/** Proves that more than half of the servers of a quorum can be used. */
 async function reachQuorum(servers: readonly ServerAddress[], warnings: Warnings): Promise<string[]> {
   await reachMost(servers, failure =>
     warnings.add(`${failure.message}; continuing with the other servers of the quorum`),
@@ -115,8 +121,9 @@ async function reachQuorum(servers: readonly ServerAddress[], warnings: Warnings
 }
 
 /**
- * What no call has failed of, for instance that a right is missing, or one server of a quorum. Where a call does fail of it,
- * that follows at once and is the better word for the same thing; so they are told a moment later, or behind the work.
+ * Holds back warnings about trouble that has not made a call fail, such as a missing right or one missing server of a
+ * quorum. If a call does fail because of it, the call's error follows at once and says it better. So a warning is
+ * printed only after a moment, or after the work.
  */
 class Warnings {
   readonly #held: string[] = []

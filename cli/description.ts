@@ -1,26 +1,26 @@
-/** A lock as a person reads it. */
+/** Describes locks for a person. */
 
 import { messageOf } from '../local-redis/error-message.ts'
 import type { HolderInfo, HolderState, LockState } from '../src/index.ts'
 import { showTime } from './times.ts'
 
-/** The order of locks in a list: that of their keys, so that none jumps about. */
+/** Sorts locks by key, so that none changes its place in a list. */
 export function byKey(a: Pick<LockState, 'key' | 'kind'>, b: Pick<LockState, 'key' | 'kind'>): number {
   if (a.key !== b.key) return a.key < b.key ? -1 : 1
   return a.kind < b.kind ? -1 : 1
 }
 
-/** ms for which the first of its holders has had it. Undefined: nobody has. */
+/** ms since the first holder acquired it. Undefined if nobody holds it. */
 export function heldFor({ holders }: LockState): number | undefined {
   return holders[0]?.heldFor
 }
 
-/** ms until the lease ends that ends first. Undefined: nobody has one. */
+/** ms until the first of its leases ends. Undefined if nobody holds it. */
 export function timeLeft({ holders }: LockState): number | undefined {
   return holders.length === 0 ? undefined : holders.reduce((least, { ttl }) => Math.min(least, ttl), Infinity)
 }
 
-/** A lock as --json prints it: what the library says, with `heldFor` beside the other fields of the first holder. */
+/** A lock as --json prints it: the library's state, and `heldFor` of the first holder at the top level. */
 export function recordOf({ holders, waiters, ...state }: LockState): object {
   const [first] = holders
   return { ...state, ...(first && { heldFor: first.heldFor }), holders, waiters }
@@ -34,29 +34,32 @@ Times are in ms. kind is mutex, readWrite or semaphore. Only a semaphore has per
 which is read or write. At the top, owner, label, fencingToken, ttl and heldFor are those of the first holder, and are absent if
 nobody holds the lock. These names will not change.`
 
-/** The kind in a text. */
+/** The kinds of locks, in words. */
 export const kindNames: Readonly<Record<LockState['kind'], string>> = {
   mutex: 'mutex',
   readWrite: 'read-write lock',
   semaphore: 'semaphore',
 }
 
-/** A holder or a waiter by its label, or else by its owner. */
+/** A holder's or waiter's label, or its owner if it has none. */
 export function nameOf({ label, owner }: Pick<HolderState, 'label' | 'owner'>): string {
   return label || owner
 }
 
-/** "host:1", "host:1 and 2 others": who holds it, in a sentence. */
+/** The holders, for a sentence: "host:1", "host:1 and 2 others". */
 export function namesOf({ holders }: LockState): string {
   const [first, ...others] = holders
   if (!first) return 'nobody'
   return nameOf(first) + (others.length > 0 ? ` and ${count(others.length)} ${plural(others.length, 'other')}` : '')
 }
 
-/** What stands before a name, the name, and what stands behind it. Where there is little room, it is the name that is cut. */
+/** The text before a name, the name, and the text after it. If space is short, the name is cut. */
 export type NamedCell = readonly [before: string, name: string, behind: string]
 
-/** Who holds it, in a cell of a table: "host:1"; of a semaphore "4/5 host:1 +2"; of a read-write lock "read host:1 +2", "write host:1". */
+/**
+ * The holders, for a table cell: "host:1"; of a semaphore "4/5 host:1 +2"; of a read-write lock "read host:1 +2" or
+ * "write host:1".
+ */
 export function holderCell(state: LockState): NamedCell {
   const { kind, holders } = state
   const [first, ...others] = holders
@@ -69,8 +72,8 @@ export function holderCell(state: LockState): NamedCell {
 }
 
 /**
- * A lock that may have several holders, in a sentence: "semaphore: 4 of 5 permits taken by 3 holders, 2 waiting", "read-write
- * lock: held by 3 readers".
+ * Describes a lock that may have several holders: "semaphore: 4 of 5 permits taken by 3 holders, 2 waiting",
+ * "read-write lock: held by 3 readers".
  */
 export function sharedBy(state: LockState): string {
   const { kind, holders, waiters } = state
@@ -84,35 +87,38 @@ export function sharedBy(state: LockState): string {
   return `read-write lock: ${by}${waiting}`
 }
 
-/** Who has a read-write lock to itself, though it may have read holds besides. */
+/** The writer that holds a read-write lock. It may have read holds as well. */
 function writerOf({ holders }: LockState): HolderState | undefined {
   return holders.find(({ mode }) => mode === 'write')
 }
 
-/** "4/5": how many permits are taken, of how many as far as that is known. */
+/** The permits taken and, if known, the total: "4/5". */
 function permitsOf({ taken = 0, permits }: LockState, between = '/'): string {
   return permits === undefined ? count(taken) : `${count(taken)}${between}${count(permits)}`
 }
 
-/** What a holder has, or a waiter wants, of a lock that is no mutex: "2" permits, "read". */
+/** What a holder has, or a waiter wants, of a shared lock: "2" (permits) or "read". Empty for a mutex. */
 export function shareOf({ mode, permits }: Pick<HolderState, 'mode' | 'permits'>): string {
   return mode ?? (permits === undefined ? '' : count(permits))
 }
 
-/** The title of a column of these. */
+/** Titles of the column that shows `shareOf`. */
 export const shareTitles: Readonly<Record<LockState['kind'], string>> = {
   mutex: '',
   readWrite: 'mode',
   semaphore: 'permits',
 }
 
-/** "host:1, for 3s", as far as it is known. */
+/** "host:1, for 3s", or "nobody". */
 export function holderOf(state: LockState): string {
   const held = heldFor(state)
   return held === undefined ? 'nobody' : `${namesOf(state)}, for ${showTime(held)}`
 }
 
-/** ", held by host:1 for 3s, 2 in the queue": why somebody waits, as far as Redis has told. `cause`: why it has not. */
+/**
+ * Why a caller waits, as far as Redis has said: ", held by host:1 for 3s, 2 in the queue". `cause` is the reason why
+ * Redis has not said it.
+ */
 export function reasonOf({ holder, position, cause }: Reason): string {
   const who = holder ? `, held by ${holder.label} for ${showTime(holder.heldFor)}` : ''
   const place = position ? `, at position ${position} of the queue` : ''
@@ -125,7 +131,7 @@ interface Reason {
   readonly cause?: unknown
 }
 
-/** A number in groups of three digits. */
+/** A number with its digits in groups of three. */
 export function count(number: number): string {
   return number.toLocaleString('en')
 }

@@ -1,25 +1,25 @@
-/** How a command ends that cannot do what it was asked to: one line on stderr, and an exit code as other programs have it. */
+/** How a failing command ends: with one line on stderr, and an exit code that other programs use in the same sense. */
 import { printable } from './printable.ts'
 
 export const exitCodes = {
-  /** The answer is no: nothing was released, the sale of the demo went wrong. */
+  /** The answer is no: nothing was released, or the sale of the demo went wrong. */
   no: 1,
-  /** Unusable arguments (sysexits: EX_USAGE). */
+  /** The arguments are unusable (sysexits: EX_USAGE). */
   usage: 64,
   /** Redis cannot be reached, or refuses (EX_UNAVAILABLE). */
   unavailable: 69,
-  /** A fault of this program (EX_SOFTWARE). */
+  /** This program has a bug (EX_SOFTWARE). */
   fault: 70,
   /** A file cannot be written (EX_CANTCREAT). */
   notWritten: 73,
   /** The lock was lost while the command ran (EX_TEMPFAIL). */
   lost: 75,
-  /** The wait was too long, as with timeout(1). */
+  /** The wait was too long; the same code as timeout(1). */
   timeout: 124,
-  /** The command is there, but cannot be started, as with shells. */
+  /** The command exists but cannot be started; the same code as in shells. */
   notStarted: 126,
   notFound: 127,
-  /** Ended by a signal: this and its number. */
+  /** Ended by a signal: add the signal's number. */
   signal: 128,
 } as const
 
@@ -32,7 +32,7 @@ export class Failure extends Error {
   }
 }
 
-/** One line on stderr, of which this program's user should know. Messages quote keys and labels, which are somebody else's text. */
+/** Warns the user with one line on stderr. Messages quote keys and labels, which are untrusted text. */
 export function warn(message: string): void {
   console.error(`baton: ${printable(message)}`)
 }

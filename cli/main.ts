@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The program `baton`: one file per command, which adds itself. A command is started often, by scripts, and with it only
- * its own file is loaded; all of them are where somebody asks what there is.
+ * The program `baton`: one file per command, which registers itself. Scripts start commands often, so only the file of
+ * the given command is loaded. All files are loaded if the user asks for help.
  */
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
@@ -37,14 +37,14 @@ const words = process.argv.slice(2)
 const program = withConnection(new Command('baton'))
   .description('Blocking locks for Redis, from the command line.')
   .version(version)
-  // So that the options of the program are those before the command.
+  // The program's options are only those before the command.
   .enablePositionalOptions()
   .addHelpText('after', addressHelp)
-  // Before the commands, which inherit it.
+  // Must come before the commands, because they inherit it.
   .exitOverride()
   .configureOutput({ outputError: (text, write) => write(`${complaint(text)}\n`) })
   .hook('preSubcommand', handDown)
-/** Where the name of the command stands. A line that is being completed stands behind --. */
+/** The position of the command's name. When a shell completes a line, the line begins after `__complete --`. */
 const behind = words[0] === '__complete' ? 2 : 0
 const at = behind + (operandsIn(program, words.slice(behind))[0] ?? words.length)
 await addCommands(words[at])
@@ -60,7 +60,7 @@ async function addCommands(asked: string | undefined): Promise<void> {
   addCompletion(program)
 }
 
-/** What stands before the command is as if it stood behind it. */
+/** Gives the command the options that were written before its name, as if they were written after it. */
 function handDown(_: Command, command: Command): void {
   for (const option of program.options) {
     const name = option.attributeName()
@@ -71,7 +71,7 @@ function handDown(_: Command, command: Command): void {
   }
 }
 
-/** One line: what is wrong, and the nearest name that is right. */
+/** One line: the complaint, and the nearest valid name. */
 function complaint(text: string): string {
   const line = text
     .trim()
@@ -86,12 +86,12 @@ function complaint(text: string): string {
   return printable(help ? `${line}; baton --help lists what there is` : line)
 }
 
-/** The exit code for it. */
+/** Prints the error, and returns its exit code. */
 function complain(error: unknown): number {
-  // Help and version also end this way, with exit code 0. The message has been printed already.
+  // Help and version also end this way, with exit code 0. Commander has printed the message already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
   if (error instanceof Failure) {
-    // A list of what has been tried has a line for each.
+    // Some messages list several attempts, one per line.
     console.error(`baton: ${error.message.split('\n').map(printable).join('\n')}`)
     return error.exitCode
   }
@@ -99,7 +99,10 @@ function complain(error: unknown): number {
   return error instanceof LockArgumentError ? exitCodes.usage : exitCodes.fault
 }
 
-/** A reader that has gone away, as in `baton list | head -1`, is no failure. Neither can be told to it. */
+/**
+ * If the reader of the output has gone away, as in `baton list | head -1`, that is no failure. No error can be reported
+ * there in either case.
+ */
 function unheard(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') process.exitCode = exitCodes.notWritten
 }

@@ -1,37 +1,41 @@
 /**
- * The first connection to Redis, which says within seconds why there is none: later ones are the lock client's business, and
- * that is patient.
+ * The first connection to Redis. If it fails, the user learns why within seconds. The later connections are made by the
+ * lock client, which is patient.
  *
- * Of a cluster, and of sentinels, all hosts that are named are asked at once, and the first to answer is enough. ioredis asks
- * one after the other, waits for each that is silent, and keeps to itself why the last of them was of no use.
+ * For a cluster and for sentinels, all named hosts are asked at once, and the first answer is enough. ioredis would ask
+ * one host after the other, would wait for each silent one, and would not report why the last one failed.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../local-redis/error-message.ts'
 import type { Address, ClusterAddress, Credentials, Host, SentinelAddress, ServerAddress } from './address.ts'
 import { exitCodes, Failure } from './failure.ts'
 
-/** What is set of a connection; how it gives replies is left as it is, for the types. */
+/** Options of a connection. `replyMapping` is left out, because it would change the reply types. */
 type Options = Omit<RedisOptions, 'replyMapping'>
 
 /** How long the first connection may take until Redis has answered, in ms. */
 export const CONNECT_WITHIN = 5_000
-/** How long each of several hosts may take for that, so that there is time to say which of them did not. */
+/**
+ * The same limit for each of several hosts. It is shorter, so that there is time to report which of them did not
+ * answer.
+ */
 const EACH_WITHIN = 3_500
 
-/** What is not made again when it is lost, and does not wait for what will not come. */
+/** Options for a connection that never reconnects and fails instead of waiting. */
 const once = {
   lazyConnect: true,
-  // What a user of few rights may not ask. A server that is loading its data is waited for by the lock client.
+  // A user with few rights may not run the INFO of this check. The lock client waits for a server that is still loading
+  // its data.
   enableReadyCheck: false,
   connectTimeout: CONNECT_WITHIN,
-  // A server that hangs does not say goodbye, and one that has died cannot.
+  // A server that hangs, or has died, does not close the connection from its side.
   disconnectTimeout: 200,
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
   maxRetriesPerRequest: 0,
 } satisfies Options
 
-/** A connection that has been made, and is not made again when it is lost. Rejects with Failure within some seconds. */
+/** Opens a connection that does not reconnect. Rejects with Failure within some seconds. */
 export async function reach(address: Address): Promise<Redis | Cluster> {
   switch (address.kind) {
     case 'server':
@@ -43,14 +47,14 @@ export async function reach(address: Address): Promise<Redis | Cluster> {
   }
 }
 
-/** As `reach`, for what works with one server. */
+/** As `reach`, for commands that work with one server. */
 export function reachServer(address: ServerAddress): Promise<Redis> {
   return told(address, open(address.url, {}, CONNECT_WITHIN, greet))
 }
 
 /**
- * Makes sure that more than half of the servers of a quorum can be used, and waits for no others. `away` is told of each
- * that is known by then to be of no use. Rejects with Failure as soon as too few are left.
+ * Proves that more than half of the servers of a quorum can be used, and does not wait for the others. Calls `away` for
+ * each server that is known by then to be unusable. Rejects with Failure as soon as too few servers are left.
  */
 export async function reachMost(servers: readonly ServerAddress[], away: (why: Failure) => void): Promise<void> {
   const most = Math.floor(servers.length / 2) + 1
@@ -67,7 +71,7 @@ export async function reachMost(servers: readonly ServerAddress[], away: (why: F
             if (reached === most) resolve()
           },
           (failure: Failure) => {
-            // What has been given up says nothing of its server.
+            // An attempt that was abandoned says nothing about its server.
             if (over.signal.aborted) return
             failures.push(failure)
             if (failures.length > servers.length - most) reject(tooFew(servers.length, most, failures))
@@ -94,7 +98,8 @@ async function reachCluster({ hosts, credentials, tls }: ClusterAddress): Promis
     lazyConnect: true,
     enableReadyCheck: false,
     clusterRetryStrategy: () => null,
-    // As it is: TLS asks for the name, and one that nobody knows is only one node of several.
+    // Passes the host on unresolved: TLS checks the name, and a name that cannot be resolved concerns only one of
+    // several nodes.
     dnsLookup: (host, done) => done(null, host),
     redisOptions: {
       ...ofNodes,
@@ -114,7 +119,7 @@ async function reachMaster(address: SentinelAddress): Promise<Redis> {
   const { hosts, credentials, forSentinels, name, database, tls } = address
   const secure = tls ? { tls: {} } : {}
   const knows = (sentinel: Redis) => masterAt(sentinel, name)
-  // The one that has answered is asked first from now on.
+  // From now on, the sentinel that has answered is asked first.
   const answered = await first(hosts, host =>
     open(undefined, { ...host, ...forSentinels, ...secure }, EACH_WITHIN, knows, { over: true }).catch(saidBySentinel),
   )
@@ -137,7 +142,7 @@ function sentinelCredentials({ username, password }: Credentials): Options {
   }
 }
 
-/** The first host that answers as it should. Where none does, rejects with what each of them said. */
+/** Returns the first host that answers correctly. If none does, rejects with the errors of all. */
 async function first(hosts: readonly Host[], ask: (host: Host) => Promise<unknown>): Promise<Host> {
   try {
     return await Promise.any(hosts.map(host => ask(host).then(() => host)))
@@ -149,13 +154,13 @@ async function first(hosts: readonly Host[], ask: (host: Host) => Promise<unknow
 }
 
 interface Opening {
-  /** Disconnect when it is known what it is. */
+  /** Disconnect after the check. */
   readonly over?: true
-  /** Gives up. */
+  /** Abandons the attempt. */
   readonly signal?: AbortSignal
 }
 
-/** Connects, and makes sure that it is what was looked for. */
+/** Connects, and checks that this is the expected kind of server. */
 async function open(
   url: string | undefined,
   options: Options,
@@ -171,7 +176,7 @@ async function open(
   return redis
 }
 
-/** Rejects with the first reason that there is, and disconnects then. */
+/** Rejects with the first error, and then disconnects. */
 async function firmly<T extends Redis | Cluster>(
   redis: T,
   milliseconds: number,
@@ -186,20 +191,20 @@ async function firmly<T extends Redis | Cluster>(
   try {
     const message = `no answer within ${milliseconds / 1_000} s`
     await within(check(redis), { milliseconds, message, ...(signal && { signal }) })
-    // For instance that there is no such database: ioredis would go on with another one.
+    // The database may not exist, for instance: ioredis would go on with another one.
     if (reason) throw reason
     return redis
   } catch (error) {
     if (redis.status !== 'end') redis.disconnect()
-    // That the connection was closed is only the consequence of what came before.
+    // "Connection is closed" is only a consequence of the earlier error.
     throw reason && /closed|None of startup nodes/.test(messageOf(error)) ? reason : error
   }
 }
 
-/** Makes sure that it is what locks can be kept in. */
+/** Checks that locks can be kept on this server. */
 async function greet(redis: Redis): Promise<void> {
   await redis.connect()
-  // Everybody may ask for this. It is the kind of server as the server calls it: standalone, sentinel or cluster.
+  // Every user may send HELLO. Its `mode` is the kind of server: standalone, sentinel or cluster.
   const traits = (await redis.call('HELLO').catch(() => [])) as unknown[]
   const mode = traits[traits.indexOf('mode') + 1]
   if (mode === 'cluster')
@@ -211,7 +216,7 @@ async function greet(redis: Redis): Promise<void> {
 
 async function connectedTo(redis: Redis): Promise<void> {
   await redis.connect()
-  // Whether the password was right is known with the first answer.
+  // The first answer shows whether the password was right.
   await redis.time()
 }
 
@@ -226,7 +231,7 @@ async function hasSlots(node: Redis): Promise<void> {
   if (slots.length === 0) throw new Error('it is a node of a cluster that has no slots assigned yet')
 }
 
-/** What a sentinel says of a user or a password is not about those of the master. */
+/** A sentinel's complaint about a user or a password does not concern the master's. */
 function saidBySentinel(error: Error): never {
   if (!/^(NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message)) throw error
   const where = 'append the user and password of the sentinels to the address: ?sentinel_username=…&sentinel_password=…'
@@ -244,7 +249,7 @@ async function masterAt(sentinel: Redis, name: string): Promise<void> {
   if (master === null) throw new Error(`the sentinels know no master named ${name}`)
 }
 
-/** The same with the reason as its user can make use of it. */
+/** Turns the error into a Failure that the user can act on. */
 async function told<T>(address: Address, reached: Promise<T>): Promise<T> {
   try {
     return await reached
@@ -253,7 +258,7 @@ async function told<T>(address: Address, reached: Promise<T>): Promise<T> {
   }
 }
 
-/** The error as Redis or the network has it, with what to do about it where that is known. */
+/** The error's text from Redis or the network, with advice if there is any. */
 function causeOf(error: unknown, { kind, tls }: Address): string {
   const message = oneLine(messageOf(error))
   const scheme = (protocol: string) => `its address begins with ${protocol}${kind === 'server' ? '' : `+${kind}`}://`

@@ -1,4 +1,4 @@
-/** `baton release --force`: takes a lock from its holders, or from one of them, and wakes the next. */
+/** `baton release --force`: takes a lock away from its holders, or from one of them, and wakes the next. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
@@ -41,7 +41,7 @@ Each holder is notified: "baton run" ends its command with SIGTERM. A holder may
 fencing token, checked where it writes, prevents that.`,
     )
     .action(async (key: string, options: ReleaseOptions) => {
-      // Not by commander, which would ask for it before it has told of an option that is spelled wrongly.
+      // Checked here and not by commander, which would ask for --force before it reports a misspelled option.
       if (!options.force) {
         throw new Failure(
           "required option '--force' not specified; it confirms that the lock may belong to someone else",
@@ -55,7 +55,7 @@ fencing token, checked where it writes, prevents that.`,
     })
 }
 
-/** Returns what has happened. */
+/** Returns a sentence that says what happened. */
 async function releaseAll(at: Connected, key: string, { kind, yes = false }: ReleaseOptions): Promise<string> {
   const { locks } = at
   const states = await statesOf(at, key, kind)
@@ -69,7 +69,7 @@ async function releaseAll(at: Connected, key: string, { kind, yes = false }: Rel
   return (await locks.forceRelease(lockOf(locks, key, state.kind))) ? `${key} is released` : `${key} is free already`
 }
 
-/** The same. An id is of one hold, so it tells the kind as well. */
+/** As `releaseAll`, for one hold. An id belongs to one hold, so it implies the kind of lock. */
 async function releaseOne(
   at: Connected,
   key: string,
@@ -92,7 +92,7 @@ async function agree(what: string, question: string): Promise<void> {
   if (!process.stdin.isTTY)
     throw new Failure(`${said}; stdin is not a terminal to ask on: give --yes to take the lock anyway`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
-  // Ctrl-C is a way to say no.
+  // Ctrl-C counts as no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(
     () => false,
   )

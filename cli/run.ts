@@ -1,5 +1,5 @@
 /**
- * `baton run`: a command under a lock.
+ * `baton run`: runs a command under a lock.
  *
  *      wait ──granted──▶ command ──ends──▶ release ──▶ its exit code
  *       │ 124 too long      │ 75 the lock is lost: SIGTERM, then SIGKILL, and only then the end
@@ -18,7 +18,7 @@ import { supervise } from './run/supervise.ts'
 import { parseTime, showTime } from './times.ts'
 import { showWaiting } from './waiting.ts'
 
-/** How long Redis may take to hear of the release when the command has ended, in ms. */
+/** How long the release may take after the command has ended, in ms. */
 const LAST_WORD = 1_000
 
 interface RunOptions extends ConnectionOptions, Asked {
@@ -85,7 +85,10 @@ SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
     })
 }
 
-/** Commander takes the words before and behind -- alike. Those before it would be options as soon as they look like some. */
+/**
+ * Commander does not distinguish words before `--` from those after it. A word before it that looked like an option
+ * would be taken for one, so a command before `--` is refused.
+ */
 function checkCommand(command: readonly string[], run: Command): void {
   const words = process.argv.slice(2)
   const dashes = words.indexOf('--')
@@ -117,7 +120,7 @@ async function run(
   }
 }
 
-/** Undefined: a signal came first. */
+/** Returns undefined if a signal came first. */
 async function take(
   at: Connected,
   lock: AskedLock,
@@ -140,7 +143,7 @@ async function take(
   }
 }
 
-/** Whoever waits for the command does not wait for a Redis that has gone in the meantime. */
+/** The caller of this program should not have to wait for a Redis that went away in the meantime. */
 async function release(hold: Hold): Promise<void> {
   const { default: within } = await import('p-timeout')
   const message = `Redis did not confirm the release within ${showTime(LAST_WORD)}`

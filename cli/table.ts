@@ -1,8 +1,10 @@
-/** Columns without lines: what `ps` and `ls` look like. */
+/** A table of columns without lines, like the output of `ps` and `ls`. */
 import stringWidth from 'string-width'
 import { printable } from './printable.ts'
 
-/** As wide as what is in it, wide characters counted as such. Quick enough for a queue of thousands. */
+/**
+ * Each column is as wide as its widest cell, and wide characters count as two. Fast enough for a queue of thousands.
+ */
 export function plainTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [head, ...rows].map(row => row.map(printable))
   const widths = head.map((_, i) => lines.reduce((widest, line) => Math.max(widest, stringWidth(line[i] ?? '')), 0))

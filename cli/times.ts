@@ -1,20 +1,20 @@
-/** Times as people write and read them. */
+/** Reads and writes times as people do. */
 import { InvalidArgumentError } from 'commander'
 import ms, { type StringValue } from 'ms'
 import prettyMilliseconds from 'pretty-ms'
 import { LONGEST } from '../src/clock.ts'
 
-/** `30s`, `500ms`, `2m`, `1h`: in ms. A number alone could be either of the first two, so it is refused; but for 0. */
+/** Parses `30s`, `500ms`, `2m`, `1h` into ms. A number without a unit could mean s or ms, so only 0 is accepted. */
 export function parseTime(text: string): number {
   if (text === '0') return 0
   const parsed = /^\d/.test(text) && /[a-z]$/i.test(text) ? ms(text as StringValue) : undefined
   if (parsed === undefined) throw new InvalidArgumentError('It must be a time with its unit, such as 500ms, 30s or 2m.')
-  // A timer that is set for longer goes off at once.
+  // A timer set for longer would fire at once.
   if (parsed > LONGEST) throw new InvalidArgumentError('It must be at most 24d.')
   return parsed
 }
 
-/** How often a view looks at Redis: often enough to be called live is often enough. */
+/** The shortest interval at which a view may survey Redis, in ms. A shorter one would not look more live. */
 const LEAST_INTERVAL = 100
 
 /** As `parseTime`, for the interval of a view. */
@@ -24,12 +24,12 @@ export function parseInterval(text: string): number {
   return interval
 }
 
-/** As in texts: exact to a tenth of a second. */
+/** For sentences: exact to a tenth of a second. */
 export function showTime(milliseconds: number): string {
   return prettyMilliseconds(Math.max(0, milliseconds), { unitCount: 2, secondsDecimalDigits: 1 })
 }
 
-/** The same for a view that is drawn anew all the time: without tenths, which would only flicker, from ten seconds on. */
+/** For a view that is redrawn all the time: from ten seconds on without tenths, which would only flicker. */
 export function showTimeBriefly(milliseconds: number): string {
   return showTime(milliseconds < 10_000 ? milliseconds : Math.round(milliseconds / 1_000) * 1_000)
 }

@@ -1,4 +1,4 @@
-/** `baton ui`: the live picture in the browser, for this machine only. What keeps others out: ui/server.ts. */
+/** `baton ui`: the live picture in the browser, for this machine only. ui/server.ts says how others are kept out. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { parseInterval } from './times.ts'

@@ -1,6 +1,7 @@
 /**
- * What a person sees who waits for a lock: on a terminal one line, drawn in place, with who has the lock and since when, and
- * the own place in the queue. Elsewhere nothing, or where it is asked for, a line at the beginning and one at the end.
+ * Shows a waiting user what the wait is for. On a terminal it is one line, redrawn in place: who holds the lock, for
+ * how long, and the user's own place in the queue. Elsewhere it is nothing or, on request, a line at the beginning and
+ * one at the end.
  */
 import { createLogUpdate } from 'log-update'
 import stringWidth from 'string-width'
@@ -12,17 +13,17 @@ import { printable } from './printable.ts'
 import { showTime, showTimeBriefly } from './times.ts'
 import { cut } from './top/columns.ts'
 
-/** Between two looks, in ms. */
+/** Time between two inspections, in ms. */
 const LOOK = 1_000
 /** A key or a label is not cut to fewer columns than this. */
 const LEAST_NAME = 5
 
 export interface Waiting {
-  /** The wait is over: takes the line away. */
+  /** The wait is over: removes the line. */
   end(): void
 }
 
-/** `inspect`: looks at the lock of this key. `verbose`: say it on stderr where that is no terminal, too. */
+/** `inspect` inspects the lock of this key. `verbose` also reports on a stderr that is no terminal. */
 export function showWaiting(at: Connected, inspect: (key: string) => Promise<LockState>, verbose: boolean): Waiting {
   if (process.stderr.isTTY) return drawn(at, inspect)
   return verbose ? told(at) : { end() {} }
@@ -31,23 +32,24 @@ export function showWaiting(at: Connected, inspect: (key: string) => Promise<Loc
 function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState>): Waiting {
   const begun = performance.now()
   const line = createLogUpdate(process.stderr, { showCursor: true })
-  /** Of several locks that are taken together, the last that has been waited for. */
+  /** If several locks are taken together, the last one that had to be waited for. */
   let wanted: Pick<ClientEvents['waiting'], 'key' | 'owner'> | undefined
   let over = false
-  /** What was seen last, and when. */
+  /** The last state seen, and when it was seen. */
   let seen: { state: LockState; at: number } | undefined
   const draw = () => {
     if (over || !wanted || seen?.state.key !== wanted.key) return
     const now = performance.now()
     const onlooker = { owner: wanted.owner, waited: now - begun, age: now - seen.at }
-    // A line that is as wide as the terminal would be broken by some.
+    // Some terminals wrap a line that is exactly as wide as they are.
     line(waitingLine(seen.state, onlooker, (process.stderr.columns ?? 80) - 1))
   }
   const look = async (key: string) => {
     seen = { state: await inspect(key), at: performance.now() }
     draw()
   }
-  // It is only a picture: what fails is told by the wait itself. Until there is an answer, its times go on.
+  // The line is only an aid: the wait itself reports failures. Until an answer arrives, the times on the line keep
+  // counting.
   const update = () => {
     draw()
     if (wanted) look(wanted.key).catch(() => {})
@@ -69,7 +71,7 @@ function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState
   }
 }
 
-/** In a log: the reason of the wait, and its length. */
+/** For a log: the reason for the wait, and its length. */
 function told({ locks }: Connected): Waiting {
   const begun = performance.now()
   const waitedFor: string[] = []
@@ -86,14 +88,14 @@ function told({ locks }: Connected): Waiting {
   }
 }
 
-/** Who looks, for how long it has waited (ms), and how old what it sees is (ms). */
+/** The waiter that looks: its owner, how long it has waited (ms), and how old its information is (ms). */
 interface Onlooker {
   readonly owner: string | undefined
   readonly waited: number
   readonly age: number
 }
 
-/** In at most so many columns. Names are cut first, because a cut name still says who it is. */
+/** Fits into `columns`. Names are cut first, because a cut name still tells who it is. */
 export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, columns: number): string {
   const own = state.waiters.find(waiter => waiter.owner === owner)
   const { position } = own ?? {}
@@ -111,13 +113,13 @@ export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, 
   return cut(around[0] + key + around[1] + holder + around[2], columns)
 }
 
-/** A reader does not wait for those that read, but for whoever waits to write before it. */
+/** The writer that a reader waits for. Readers inside do not block it; a writer ahead of it in the queue does. */
 function writerAhead({ holders, waiters }: LockState, { mode, position }: WaiterState): WaiterState | undefined {
   if (mode !== 'read' || holders.some(holder => holder.mode === 'write')) return undefined
   return waiters.find(waiter => waiter.mode === 'write' && waiter.position < position)
 }
 
-/** Both names in so many columns: the shorter one gets what it needs, up to half of them. */
+/** Fits both names into `room` columns: the shorter one gets what it needs, up to half. */
 function shared([one, other]: readonly [string, string], room: number): [string, string] {
   const [a, b] = [stringWidth(one), stringWidth(other)]
   const half = Math.floor(room / 2)

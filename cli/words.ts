@@ -1,7 +1,10 @@
-/** The words of a command line, told apart as commander tells them apart, before it does or where it cannot. */
+/** Classifies the words of a command line as commander does, before commander runs or where it cannot. */
 import type { Command, Option } from 'commander'
 
-/** Where words stand that are neither options of this command nor their values, up to `--`. Of others' options no value is known. */
+/**
+ * Positions of the words, up to `--`, that are neither options of this command nor their values. Unknown options are
+ * assumed to have no value.
+ */
 export function operandsIn(command: Command, words: readonly string[]): number[] {
   const found: number[] = []
   for (let i = 0; i < words.length && words[i] !== '--'; i++) {

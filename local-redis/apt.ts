@@ -1,12 +1,12 @@
 /**
- * Fetching a package with apt, as any user and without changing the system.
+ * Fetches packages with apt, as any user and without changing the system.
  *
- * apt is given folders of its own for all it writes: lists, caches, logs. What it reads stays the system's: the
- * sources with their keys, and dpkg's record of what is installed. From that record apt itself works out which
- * libraries are missing here; those are downloaded with the package, the rest of the machine's are used.
+ * apt writes its lists, caches and logs only into folders that this module gives it. It reads the system's own files:
+ * the sources with their keys, and dpkg's record of what is installed. From that record, apt works out which libraries
+ * are missing. It downloads those with the package; the others are used where they are installed.
  *
- * From another suite of Debian a package is fetched whole, down to the C library, because nothing of this machine is
- * sure to fit it: apt is shown an empty record of what is installed, and a source of its own.
+ * A package from another suite of Debian is fetched with all its libraries, down to the C library, because those of
+ * this machine may not fit it. For this, apt gets an empty record of what is installed, and a source of its own.
  */
 import { access, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,13 +18,13 @@ const downloadWithinMs = 180_000
 const unpackWithinMs = 30_000
 
 export interface Order {
-  /** The first choice, which may be several packages, that works. */
+  /** Alternatives, each of one or more packages. The first that works is used. */
   readonly choices: readonly (readonly string[])[]
-  /** Debian's code name for the release to take them from; without one, that of this machine. */
+  /** Debian's code name for the release to take the packages from. Default: this machine's release. */
   readonly suite?: string
 }
 
-/** Unpacks into `tree` what was ordered. The caller removes the workshop. */
+/** Unpacks the ordered packages into `tree`. The caller removes the workshop. */
 export async function fetchPackages(
   { choices, suite }: Order,
   workshop: string,
@@ -35,13 +35,13 @@ export async function fetchPackages(
   const apt = (timeoutMs: number, ...args: string[]) =>
     run('apt-get', ['--config-file', config, ...args], { timeoutMs })
 
-  // One unreachable source among several fails the update, while the others may well have the package.
+  // One unreachable source fails the whole update, but the other sources may have the package.
   const troubles: string[] = []
   await apt(updateWithinMs, 'update').catch(error => troubles.push(messageOf(error)))
 
   for (const names of choices) {
     try {
-      // --reinstall: named packages are fetched even where the system has them, e.g. outside the PATH.
+      // --reinstall: fetch the named packages even if the system has them, e.g. outside the PATH.
       const flags = ['--yes', '--download-only', '--reinstall', '--no-install-recommends']
       await apt(downloadWithinMs, 'install', ...flags, ...names)
       await unpack(join(workshop, 'cache', 'archives'), tree)
@@ -61,8 +61,8 @@ async function unpack(archives: string, tree: string): Promise<void> {
 }
 
 /**
- * A file rather than -o options: it is read after the system's configuration, and only a file can clear the hooks
- * found there, which would otherwise act on the system's own caches.
+ * Writes a configuration file. -o options would not do: apt reads this file after the system's configuration, and only
+ * a file can clear the hooks set there, which would otherwise act on the system's own caches.
  */
 async function configure(workshop: string, more: readonly string[]): Promise<string> {
   const folder = (name: string) => join(workshop, name)
@@ -76,7 +76,7 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
     `Dir::Cache "${folder('cache')}";`,
     `Dir::Log "${folder('log')}";`,
     'Debug::NoLocking "1";', // nothing shared is written, so the locks, which only root may take, are not needed
-    'APT::Sandbox::User "";', // run by root, apt would otherwise download as a user who may not enter our folder
+    'APT::Sandbox::User "";', // run by root, apt would otherwise download as a user who may not enter this folder
     'Acquire::Languages "none";',
     ...['Pre-Invoke', 'Post-Invoke', 'Post-Invoke-Success'].map(hook => `#clear APT::Update::${hook};`),
     ...['Pre-Invoke', 'Post-Invoke', 'Pre-Install-Pkgs'].map(hook => `#clear DPkg::${hook};`),
@@ -86,7 +86,7 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
   return config
 }
 
-/** The suite as the only source, on the mirror that this machine uses, for a machine on which nothing is installed. */
+/** The suite as the only source, from the mirror that this machine uses, for a machine with nothing installed. */
 async function foreignSuite(workshop: string, suite: string): Promise<string[]> {
   const keyring = (await existing(keyrings)) ?? ''
   const source = join(workshop, 'sources.list')
@@ -102,7 +102,7 @@ async function foreignSuite(workshop: string, suite: string): Promise<string[]> 
   ]
 }
 
-/** Debian's keys for all its suites: those in force for apt may be for this machine's release only. */
+/** Debian's keys for all its suites. The keys that apt uses here may cover only this machine's release. */
 const keyrings = ['pgp', 'gpg'].map(ending => `/usr/share/keyrings/debian-archive-keyring.${ending}`)
 
 async function existing(files: readonly string[]): Promise<string | undefined> {
@@ -119,7 +119,7 @@ async function existing(files: readonly string[]): Promise<string | undefined> {
 
 const debianReleases = /^(bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)$/
 
-/** From the sources of this machine, the first that has a release of Debian under Debian's name. */
+/** The first of this machine's sources that provides a release of Debian under Debian's own name. */
 async function mirror(): Promise<string> {
   const format = '$(RELEASE) $(REPO_URI)'
   const targets = await run('apt-get', ['indextargets', '--format', format, 'Created-By: Packages'], {

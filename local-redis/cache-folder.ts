@@ -8,8 +8,8 @@ import { packageRoot } from './package-root.ts'
 const root = fileURLToPath(packageRoot)
 
 /**
- * BATON_CACHE where it is set. In a checkout, a folder that goes when the checkout goes. Otherwise the user's cache:
- * an installed package has no business writing into node_modules.
+ * BATON_CACHE if it is set. In a checkout, a folder inside it, which is deleted with it. Otherwise the user's cache: an
+ * installed package should not write into node_modules.
  */
 export async function cacheFolder({ BATON_CACHE, XDG_CACHE_HOME }: NodeJS.ProcessEnv): Promise<string> {
   if (BATON_CACHE) return resolve(BATON_CACHE)

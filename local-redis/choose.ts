@@ -1,7 +1,7 @@
 import { messageOf } from './error-message.ts'
 import type { ServerSource } from './server.ts'
 
-/** What an option answers: a source, or the reason why there is none. */
+/** What an option finds: a source, or the reason why there is none. */
 export type Finding = { readonly source: ServerSource } | { readonly unavailable: string }
 
 export interface SourceOption {
@@ -9,7 +9,7 @@ export interface SourceOption {
   find(): Promise<Finding>
 }
 
-/** The first option that has a source. An option that throws counts as one that has none. */
+/** The first option that has a source. An option that throws counts as one without a source. */
 export async function chooseSource(options: readonly SourceOption[]): Promise<ServerSource> {
   const refusals: Refusal[] = []
   for (const { name, find } of options) {

@@ -9,7 +9,10 @@ export interface CommandOptions {
 
 const tailLines = 8
 
-/** Runs a command to its end and answers what it printed; an error carries the last lines of its output. */
+/**
+ * Runs a command to its end and returns its output. The error of a failed command contains the last lines of its
+ * output.
+ */
 export function run(file: string, args: readonly string[], { timeoutMs, env, cwd }: CommandOptions): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = {

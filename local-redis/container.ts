@@ -1,9 +1,9 @@
 /**
- * Servers in containers, through testcontainers. That package is a dev dependency of the project: where only the
- * published package is installed it is absent, and this option is simply not available.
+ * Servers in containers, through testcontainers. That package is a dev dependency of the project. With only the
+ * published package installed, it is absent and this option is unavailable.
  *
- * A container is not a child of this process, so no lifeline reaches it. When this process ends without stopping
- * its servers, testcontainers' reaper removes them: it watches a connection that closes with the process.
+ * A container is not a child of this process, so no lifeline reaches it. If this process ends without stopping its
+ * servers, testcontainers' reaper removes them: it watches a connection that closes with the process.
  */
 import { createRequire } from 'node:module'
 import type { ContainerRuntimeClient, StartedTestContainer, WaitStrategy } from 'testcontainers'
@@ -14,14 +14,14 @@ import { emptyAndForgetful, type Launch, type Life, startServer } from './server
 
 type Testcontainers = typeof import('testcontainers')
 
-/** Most of it is for loading testcontainers on a busy machine; where no engine runs, the answer comes at once. */
+/** Most of this time is for loading testcontainers on a busy machine. If no engine runs, the answer comes at once. */
 const engineAnswersWithinMs = 5_000
 const obeysWithinMs = 3_000
 const tailLines = 20
 
 /**
- * `BATON_REDIS_ARGS`: arguments for every server, separated by spaces. `BATON_CONTAINER_LABEL`: a label, key=value, of
- * every container, by which whoever has set it finds those that were left behind, where the reaper cannot be had.
+ * `BATON_REDIS_ARGS`: arguments for every server, separated by spaces. `BATON_CONTAINER_LABEL`: a label, key=value, for
+ * every container. If the reaper cannot run, the user finds leftover containers by this label.
  */
 export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption {
   return { name: 'container', find: () => find(env) }
@@ -29,8 +29,8 @@ export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption 
 
 async function find(env: NodeJS.ProcessEnv): Promise<Finding> {
   if (!installedTestcontainers()) return { unavailable: 'the package testcontainers is not installed' }
-  // Who names an image has an engine for it, and is served by nothing else: what does not work is said by the first
-  // server. Otherwise there are other options, so it has to be known whether this is one.
+  // A user who names an image has an engine, and no other source may replace it; the first server reports any trouble.
+  // Without a named image there are other options, so this one has to be tried.
   const { BATON_REDIS_IMAGE: named } = env
   if (!named && !(await engineAnswers())) return { unavailable: 'no container engine answers' }
   const testcontainers = await import('testcontainers')
@@ -40,8 +40,8 @@ async function find(env: NodeJS.ProcessEnv): Promise<Finding> {
   const [label, value = ''] = (env['BATON_CONTAINER_LABEL'] ?? '').split('=')
   const launch = launchContainer(testcontainers, engine, { image, args, labels: label ? { [label]: value } : {} })
 
-  // An engine that answers may still be unable to pull the image, to run the reaper, or to publish a port where this
-  // process reaches it (one on another machine). A first server, stopped at once, is the proof that all of it works.
+  // An engine that answers may still be unable to pull the image, to run the reaper, or to publish a port that this
+  // process can reach (if it is on another machine). A first server, stopped at once, proves that all of it works.
   if (!named) {
     try {
       await (await startServer(launch)).stop()
@@ -63,8 +63,8 @@ function installedTestcontainers(): string | undefined {
 }
 
 /**
- * Asked in a process of its own: the question to an engine that accepts connections but hangs cannot be taken back,
- * and would keep this process from ending.
+ * Asks in a separate process. If an engine accepts connections but hangs, the request cannot be cancelled, and would
+ * keep this process from ending.
  */
 export async function engineAnswers(): Promise<boolean> {
   const testcontainersFile = installedTestcontainers()
@@ -86,7 +86,7 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
   class LoopbackContainer extends testcontainers.GenericContainer {
     createdId: string | undefined
 
-    /** testcontainers publishes ports on every address of the machine; this keeps them on loopback. */
+    /** testcontainers publishes ports on every address of the machine. This limits them to loopback. */
     protected override async beforeContainerCreated(): Promise<void> {
       for (const bindings of Object.values(this.hostConfig.PortBindings as Record<string, { HostIp?: string }[]>)) {
         for (const binding of bindings) binding.HostIp = '127.0.0.1'
@@ -101,7 +101,7 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
   return async (port, { args, dir, config }) => {
     if (dir !== undefined || config !== undefined)
       throw new Error('a server in a container cannot use files of this machine')
-    // The same port inside as outside. No program is named: the image's entry point adds its own server, be it
+    // The port is the same inside and outside. No program is named: the image's entry point puts its own server,
     // redis-server or valkey-server, in front of arguments that start with a dash.
     const network = ['--port', String(port), '--bind', '0.0.0.0', '--protected-mode', 'no']
     const container = new LoopbackContainer(kind.image)
@@ -112,14 +112,15 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
     try {
       return new ContainerLife(engine, await container.start())
     } catch (error) {
-      // Created but not started, e.g. because the port was taken: nobody else has a handle to remove it by.
+      // The container was created but not started, e.g. because the port was taken. Nothing else has a handle to remove
+      // it.
       if (container.createdId) await engine.container.getById(container.createdId).remove({ force: true })
       throw error
     }
   }
 }
 
-/** When a server is ready is decided in one place for all drivers, not by testcontainers. */
+/** server.ts decides for all drivers when a server is ready, so testcontainers does not wait. */
 const noWait: WaitStrategy = {
   waitUntilReady: async () => {},
   withStartupTimeout: () => noWait,
@@ -154,7 +155,7 @@ class ContainerLife implements Life {
   }
 }
 
-/** An engine sends output in frames: one byte for the stream, three of zero, four for the length, then the text. */
+/** An engine sends output in frames: one byte for the stream, three zero bytes, four for the length, then the text. */
 function plainText(frames: Buffer): string {
   let text = ''
   for (let at = 0; at + 8 <= frames.length; ) {

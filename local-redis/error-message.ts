@@ -1,5 +1,5 @@
 export function messageOf(error: unknown): string {
-  // A host with several addresses fails with an error for each of them, and none of its own.
+  // A host with several addresses fails with one error per address, and no message of its own.
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join(', ')
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,30 +1,30 @@
 /**
- * A Redis for the demo, the tests and the benchmarks, without asking anyone to prepare one.
+ * Provides a Redis for the demo, the tests and the benchmarks, without asking the user to prepare one.
  *
- * The order of choice goes from what somebody meant, to what is already there, to what has to be fetched:
+ * The options are tried in this order: what the user asked for, what is already there, what has to be fetched.
  *
- *   1. REDIS_URL       somebody named a server. It is used as it is: never started, stopped or emptied here.
- *      BATON_REDIS_IMAGE  somebody named an image: servers are containers of it, or there are none.
- *   2. PATH            a redis-server or valkey-server is installed: the quickest, and the version its user knows.
- *   3. container       a container engine answers: any version, nothing installed, but an image may be pulled.
- *   4. package         In a checkout, on Debian and Ubuntu: the distribution's own server, unpacked into a cache folder.
- *   5. NoRedisError    says why each of these was not possible, and what to install.
+ *  1. REDIS_URL       The user named a server. It is used as it is: never started, stopped or emptied here.
+ *     BATON_REDIS_IMAGE  The user named an image. Servers are containers of it, or there are none.
+ *  2. PATH            A redis-server or valkey-server is installed: the quickest, and the version its user knows.
+ *  3. container       A container engine answers: any version, nothing installed, but an image may be pulled.
+ *  4. package         In a checkout, on Debian and Ubuntu: the distribution's own server, unpacked into a cache folder.
+ *  5. NoRedisError    Says why each of these was not possible, and what to install.
  *
- * An option that fails does not end the search. Its reason is kept for the error, the next option is tried.
+ * An option that fails does not end the search. Its reason is kept for the error, and the next option is tried.
  *
- * Below the choice all options look alike:
+ * After the choice, all options work alike:
  *
- *   obtainRedis ── REDIS_URL
- *        └─ findServerSource ── chooseSource     asks each option in turn, keeps the refusals
- *                                  ├─ path.ts       ┐ launch ── process.ts   a child that cannot outlive this process
- *                                  ├─ debian.ts     ┘
- *                                  └─ container.ts    launch ── testcontainers
- *                                         └─ server.ts      port, retry, readiness, kill, restart: the same for all
+ *  obtainRedis ── REDIS_URL
+ *       └─ findServerSource ── chooseSource     asks each option in turn, keeps the refusals
+ *                                 ├─ path.ts       ┐ launch ── process.ts   a child that cannot outlive this process
+ *                                 ├─ debian.ts     ┘
+ *                                 └─ container.ts    launch ── testcontainers
+ *                                        └─ server.ts      port, retry, readiness, kill, restart: the same for all
  *
  * Three promises hold for every server started here. It listens on loopback only. Its port is never 6379, where a
- * developer's own server lives. And nothing of it is left when this process ends, whichever way it ends.
+ * developer's own server usually listens. And however this process ends, it leaves no server and no file behind.
  *
- * This folder stands alone: the lock library does not import it, and it imports nothing of the library.
+ * This folder is independent: the lock library does not import it, and it imports nothing from the library.
  */
 import { isCheckout } from './cache-folder.ts'
 import { chooseSource, type SourceOption } from './choose.ts'
@@ -37,18 +37,18 @@ export type { LocalRedis } from './redis-url.ts'
 export type { RunningServer, ServerSource, StartOptions } from './server.ts'
 
 export interface ObtainOptions {
-  /** Receives the one line that says which server was chosen. It never contains a password. */
+  /** Receives one line that says which server was chosen. It never contains a password. */
   readonly announce?: (line: string) => void
-  /** Extra command line arguments for a server that is started; a server named by REDIS_URL is taken as it is. */
+  /** Extra command line arguments for a server that is started here. A server named by REDIS_URL ignores them. */
   readonly args?: readonly string[]
 }
 
 let found: Promise<ServerSource> | undefined
 
-/** Where servers come from on this machine; REDIS_URL plays no part. Decided once per process. */
+/** Where servers come from on this machine, regardless of REDIS_URL. Decided once per process. */
 export function findServerSource(): Promise<ServerSource> {
   const { BATON_REDIS_IMAGE } = process.env
-  // Who names an image wants to know about that server; another one in its place would be a wrong answer.
+  // A user who names an image wants to learn about that server. Another server would give a wrong answer.
   found ??= BATON_REDIS_IMAGE ? chooseSource([inContainer()]) : anySource()
   return found
 }
@@ -57,14 +57,14 @@ async function anySource(): Promise<ServerSource> {
   return chooseSource([onPath(), inContainer(), ...(await distributionPackage())])
 }
 
-/** What fetches a server is not published: whoever installs the package has not asked for packages of the system. */
+/** The published package does not contain this option: its users have not asked for system packages. */
 async function distributionPackage(): Promise<SourceOption[]> {
   if (!(await isCheckout())) return []
   const { fromDistribution } = await import('./debian.ts')
   return [fromDistribution()]
 }
 
-/** One Redis to use: the one REDIS_URL names, otherwise one that is started and lasts until `stop`. */
+/** A Redis to use: the one that REDIS_URL names, otherwise one that is started and runs until `stop`. */
 export async function obtainRedis(options: ObtainOptions = {}): Promise<LocalRedis> {
   const { REDIS_URL } = process.env
   const redis = namedRedis(REDIS_URL) ?? (await startedRedis(options.args ?? []))

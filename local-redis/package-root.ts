@@ -4,13 +4,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const manifest = createRequire(import.meta.url).resolve('redis-baton/package.json')
 
-/** The folder of package.json. A source and what is compiled from it are not at the same depth below it. */
+/** The folder of package.json. A source and its compiled file are at different depths below it. */
 export const packageRoot = new URL('./', pathToFileURL(manifest))
 
-/** What Node needs before a program of this package: from source, something that reads TypeScript. */
+/** The Node arguments that a program of this package needs: from source, a loader for TypeScript. */
 export const loader: readonly string[] = extname(import.meta.url) === '.ts' ? ['--import', 'tsx'] : []
 
-/** A program of this package that runs in a process of its own, by the path of its source without `.ts`. */
+/** A program of this package that runs in its own process. `path` is its source without `.ts`. */
 export function programFile(path: string): string {
   const file = loader.length > 0 ? `${path}.ts` : `dist/${path}.js`
   return fileURLToPath(new URL(file, packageRoot))

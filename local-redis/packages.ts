@@ -1,14 +1,13 @@
 /**
- * Something from the distribution's own packages on Debian and Ubuntu, unpacked into a cache folder. Nothing is
- * installed.
+ * Unpacks the distribution's own packages on Debian and Ubuntu into a cache folder. Nothing is installed.
  *
- *   <cache>/redis/debian-12-x64/       one unpacked tree per distribution release (or suite of Debian) and processor
- *   <cache>/redis/debian-12-x64.lock   the kernel's lock, held while that tree is looked at and rebuilt
- *   <cache>/redis/debian-12-x64.building-XXXXXX/   where a tree grows, until a rename gives it its name
+ *  <cache>/redis/debian-12-x64/       one unpacked tree per distribution release (or suite of Debian) and processor
+ *  <cache>/redis/debian-12-x64.lock   the kernel's lock, held while that tree is checked and rebuilt
+ *  <cache>/redis/debian-12-x64.building-XXXXXX/   where a tree is built, until a rename gives it its name
  *
- * A tree counts only when what is wanted of it runs. A good tree is used without taking the lock, without apt and
- * without the network. A missing or broken one is rebuilt under the lock, so of several processes that come at once,
- * one fetches and the others find the result.
+ * A tree is good if the wanted program in it runs. A good tree is used without the lock, without apt and without the
+ * network. A missing or broken tree is rebuilt under the lock. If several processes come at once, one fetches and the
+ * others find the result.
  */
 import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -20,9 +19,9 @@ import { withFileLock } from './file-lock.ts'
 const tools = ['apt-get', 'dpkg-deb', 'flock'] as const
 
 export interface Wanted<T> extends Order {
-  /** Its folder in the cache. */
+  /** The name of its folder in the cache. */
   readonly name: string
-  /** What is wanted of an unpacked tree, where it is there and runs. */
+  /** Returns what is wanted of an unpacked tree, if it is there and runs. */
   find(tree: string): Promise<T | undefined>
 }
 
@@ -43,7 +42,10 @@ export async function unpackPackages<T>(wanted: Wanted<T>, env: NodeJS.ProcessEn
   return { found, distribution: wanted.suite === undefined ? release.name : `Debian ${wanted.suite}` }
 }
 
-/** For LD_LIBRARY_PATH: each folder of the tree with shared libraries, as the loader does not look into those below. */
+/**
+ * A value for LD_LIBRARY_PATH: every folder of the tree with shared libraries, because the loader does not search
+ * subfolders.
+ */
 export async function libraryPath(tree: string): Promise<string> {
   const folders = new Set<string>()
   for (const top of ['lib', join('usr', 'lib')]) {
@@ -54,7 +56,7 @@ export async function libraryPath(tree: string): Promise<string> {
   return [...folders, ...(LD_LIBRARY_PATH ? [LD_LIBRARY_PATH] : [])].join(':')
 }
 
-/** What /etc/os-release says, where it is Debian or derived from it. */
+/** The contents of /etc/os-release, if this is Debian or a derivative. */
 async function distribution(): Promise<{ name: string; key: string } | undefined> {
   const text = await readFile('/etc/os-release', 'utf8').catch(() => '')
   const fields = new Map([...text.matchAll(/^(\w+)="?(.*?)"?$/gm)].map(([, key, value]) => [key, value ?? '']))
@@ -88,7 +90,7 @@ async function rebuild<T>(wanted: Wanted<T>, folder: string, tree: string): Prom
   })
 }
 
-/** Workshops whose process was killed; the lock says that nobody works in them now. */
+/** Removes workshops whose process was killed. Because this process holds the lock, nobody works in them now. */
 async function removeAbandoned(folder: string, prefix: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (name.startsWith(prefix)) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5 })

@@ -1,15 +1,15 @@
 import { connect } from 'node:net'
 
 export interface Answer {
-  /** The process that answered, where it may be asked: a server that wants a password does not say. */
+  /** The process that answered. Undefined if it does not say, as a server that wants a password. */
   readonly pid: number | undefined
 }
 
 const answerWithinMs = 500
 
 /**
- * Asks the loopback port for a PING and for the process behind it; undefined where no ready server answers.
- * Raw lines on a socket, because a client library would add its own reconnecting and its own idea of ready.
+ * Sends PING to the loopback port and asks for the process id. Undefined if no ready server answers. Uses a raw socket,
+ * because a client library would reconnect and would decide for itself what "ready" means.
  */
 export function probe(port: number): Promise<Answer | undefined> {
   return new Promise(resolve => {
@@ -32,7 +32,10 @@ export function probe(port: number): Promise<Answer | undefined> {
   })
 }
 
-/** +PONG and the INFO text; or an error line for each, which also is an answer: NOAUTH means up. Not so LOADING. */
+/**
+ * Expects +PONG and the INFO text, or an error line for each. An error is an answer too: NOAUTH means that the server
+ * is up. LOADING does not.
+ */
 function read(received: string): Answer | undefined | 'incomplete' {
   const [ping, info] = received.split('\r\n')
   if (!received.includes('\r\n') || ping === undefined || info === undefined) return 'incomplete'

@@ -1,21 +1,21 @@
 /**
  * A server as a child process that cannot outlive its parent.
  *
- * Handlers for exit and for signals would do for most ends, but a handler does not run when the process is killed
- * with SIGKILL or when a worker thread is torn down, and each signal handler changes how its process reacts to the
- * signal. So there are none. The child holds one end of a pipe, the lifeline, and the kernel closes the other end
- * however the parent goes:
+ * Handlers for exit and signals would cover most ends. But no handler runs when a process is killed with SIGKILL or
+ * when a worker thread is torn down, and each signal handler changes how its process reacts to the signal. So there are
+ * none. Instead, the child holds one end of a pipe, the lifeline. The kernel closes the other end however the parent
+ * ends:
  *
- *   this process ──lifeline──> sh: waits for a line ──(closed without a line)──> kills the server, removes the folder
- *        │                      ▲ forked by
- *        └──────spawns────────> sh ──exec──> redis-server     (same process id before and after exec)
+ *  this process ──lifeline──> sh: waits for a line ──(closed without a line)──> kills the server, removes the folder
+ *       │                      ▲ forked by
+ *       └──────spawns────────> sh ──exec──> redis-server     (same process id before and after exec)
  *
- * The watching shell is forked before the server exists, so at no moment is there a server that nobody watches. When
- * the server has ended, the parent writes a line: the watcher then leaves without killing, because the process id
- * may by then belong to somebody else.
+ * The watching shell is forked before the server exists, so the server is watched from its first moment. When the
+ * server has ended, the parent writes a line. The watcher then exits without killing, because the process id may by
+ * then belong to another process.
  *
- * The server runs in a session of its own. Otherwise Ctrl-C in a terminal would reach it as well, and it would be
- * gone before the program could finish its work with it.
+ * The server runs in a session of its own. Otherwise Ctrl-C in a terminal would also end the server, before the program
+ * could finish its work with it.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -41,7 +41,7 @@ export function launchProcess(binary: string, env: NodeJS.ProcessEnv = {}): Laun
     const logFile = join(temporary, 'server.log')
     const own = ['--bind', '127.0.0.1', '--port', String(port), '--dir', dir ?? temporary, ...emptyAndForgetful]
     try {
-      // The file comes first, and gives way to all arguments.
+      // The configuration file comes first, so that all arguments override it.
       const words = config === undefined ? [binary] : [binary, config]
       const child = spawnLogged(logFile, [temporary, ...words, ...own, ...args], env)
       if (child.pid === undefined) throw (await once(child, 'error'))[0]
@@ -54,8 +54,9 @@ export function launchProcess(binary: string, env: NodeJS.ProcessEnv = {}): Laun
 }
 
 /**
- * Output is sent to the file, rather than the file named by --logfile: then it also holds what a server says about
- * wrong arguments before it has read any. Synchronous, so that no event of the child comes before its listeners.
+ * Redirects the output to the log file instead of using --logfile, so that the log also contains complaints about
+ * arguments, which a server prints before it applies any. Synchronous, so that the child emits no event before its
+ * listeners are attached.
  */
 function spawnLogged(logFile: string, words: string[], env: NodeJS.ProcessEnv): ChildProcess {
   const log = openSync(logFile, 'a')
@@ -84,12 +85,12 @@ class ProcessLife implements Life {
     const lifeline = child.stdio[3] as Socket
     this.#lifeline = lifeline
     const unwatched = new Promise(resolve => lifeline.once('close', resolve))
-    lifeline.on('error', () => {}) // the watcher was killed by somebody: its close, which follows, says enough
-    lifeline.resume() // the close is seen only by a stream that is read
+    lifeline.on('error', () => {}) // the watcher was killed from outside; the close event that follows is enough
+    lifeline.resume() // only a stream that is being read emits its close event
     const exited = new Promise(resolve => child.once('exit', resolve)).then(() => lifeline.end('over\n'))
     this.#ended = Promise.all([exited, unwatched])
 
-    // A running server is no reason for a finished program to stay.
+    // A running server does not keep a finished program alive.
     child.unref()
     lifeline.unref()
   }

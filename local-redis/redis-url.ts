@@ -1,13 +1,13 @@
-/** A Redis to use, whoever runs it. */
+/** A Redis to use, started here or not. */
 export interface LocalRedis {
   readonly url: string
   /** For people; never contains a password. */
   readonly description: string
-  /** Stops the server if it was started for this; leaves alone one that REDIS_URL names. */
+  /** Stops a server that was started here. Does nothing to one that REDIS_URL names. */
   stop(): Promise<void>
 }
 
-/** The server REDIS_URL names, or undefined where it is not set. Nothing here starts, stops or empties it. */
+/** The server that REDIS_URL names, or undefined if it is not set. Nothing here starts, stops or empties it. */
 export function namedRedis(value: string | undefined): LocalRedis | undefined {
   if (!value) return undefined
   return {
@@ -17,11 +17,12 @@ export function namedRedis(value: string | undefined): LocalRedis | undefined {
   }
 }
 
-/** The address of a server: `redis:` or `rediss:`, a host, and behind it at most the number of a database and a query. */
+/** Parses a server's address: `redis:` or `rediss:`, a host, and at most a database number and a query after it. */
 export function addressOf(value: string): URL | undefined {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url?.hostname || !['redis:', 'rediss:'].includes(url.protocol)) return undefined
-  // A password that has a / # or ? as it is ends the host too early: its beginning would be taken for a port, and be shown.
+  // An unescaped / # or ? in the password ends the host too early. The beginning of the password would be taken for a
+  // port, and be shown.
   if (!/^(\/\d*)?$/.test(url.pathname) || url.hash !== '' || url.search.includes('@')) return undefined
   return decodes(url.username) && decodes(url.password) ? url : undefined
 }
@@ -36,13 +37,13 @@ function decodes(text: string): boolean {
 }
 
 /**
- * Host, port and database only. The user part is dropped together with the password because some providers
- * put the secret there, and the query because some clients read a password from it.
+ * Host, port and database only. The user part is dropped because some providers put the secret there, and the query
+ * because some clients read a password from it.
  */
 function withoutSecrets(value: string): string {
   const url = addressOf(value)
   if (!url) {
-    // The value itself is not quoted: a mistyped address still holds its password.
+    // The value is not quoted: a mistyped address still contains its password.
     throw new Error('REDIS_URL is set, but is not an address of the form redis://host:port or rediss://host:port')
   }
   return `${url.protocol}//${url.host}${url.pathname === '/' ? '' : url.pathname}`

@@ -1,21 +1,21 @@
 /**
- * The life of a server, whatever runs it.
+ * The life of a server, the same for every driver.
  *
- * A driver (a child process, a container) knows only how to launch one server on one port and how to end it. All
- * the rest is here, once: which port, what to do when somebody else took it in the meantime, when a server counts
- * as ready, and the calls that kill and restart it.
+ * A driver (child process or container) only launches a server on a port, and ends it. Everything else is here:
+ * choosing the port, reacting if another program took it in the meantime, deciding when a server is ready, and the
+ * calls that kill and restart it.
  *
  *   start ──> ready ──kill──> dead ──restart──> ready ──stop──> over
  *
- * Each restart is a new launch. Nothing is kept from the life before, so a restarted server is empty; unless the
- * caller gave it both a folder and the arguments to persist into it.
+ * Each restart is a new launch. A restarted server is empty, unless the caller gave it both a folder and the arguments
+ * to persist into it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from './error-message.ts'
 import { freePort } from './port.ts'
 import { probe } from './probe.ts'
 
-/** Where servers come from. It can start any number of them. */
+/** Can start any number of servers. */
 export interface ServerSource {
   readonly kind: 'path' | 'container' | 'package'
   /** For people, e.g. "redis-server 7.0.15 from the PATH (/usr/bin/redis-server)". */
@@ -26,24 +26,24 @@ export interface ServerSource {
 export interface StartOptions {
   /** Extra redis-server command line arguments, e.g. ['--maxmemory', '1mb']. */
   readonly args?: readonly string[]
-  /** A free loopback port is chosen where none is given. */
+  /** Default: a free loopback port. */
   readonly port?: number
-  /** The server's working folder, which is left in place. A temporary one is made and removed where none is given. */
+  /** The server's working folder, which is not removed. Default: a temporary one, which is. */
   readonly dir?: string
-  /** A configuration file of the caller's, for what takes no arguments: a sentinel keeps what it knows in it. */
+  /** The caller's configuration file, for servers that need one: a sentinel stores its state in it. */
   readonly config?: string
 }
 
 export interface RunningServer {
   readonly url: string
   readonly port: number
-  /** The server process, where it is a process of this machine. Changes with each restart. */
+  /** The server process, if it is a process of this machine. Changes with each restart. */
   readonly pid: number | undefined
-  /** Ends the server and removes what it left. Calling it again does nothing. */
+  /** Ends the server and removes its files. Further calls do nothing. */
   stop(): Promise<void>
-  /** Ends the server as a crash would; the port is kept for a restart. */
+  /** Ends the server as a crash would. The port is kept for a restart. */
   kill(): Promise<void>
-  /** Starts again on the same port, empty; with the arguments of the start unless others are given. */
+  /** Starts an empty server on the same port, with the arguments of `start` unless others are given. */
   restart(options?: { args?: readonly string[] }): Promise<void>
 }
 
@@ -51,9 +51,9 @@ export interface RunningServer {
 export interface Life {
   readonly pid: number | undefined
   running(): Promise<boolean>
-  /** The last lines it wrote, for an error. */
+  /** The last lines of its log, for an error. */
   logTail(): Promise<string>
-  /** Ends it and removes what it left; SIGTERM becomes SIGKILL when it is not obeyed in time. Idempotent. */
+  /** Ends it and removes its files. If SIGTERM is not obeyed in time, sends SIGKILL. Idempotent. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
@@ -65,14 +65,14 @@ export interface LaunchOptions {
 
 export type Launch = (port: number, options: LaunchOptions) => Promise<Life>
 
-/** Nothing is written to disk unless the caller's own arguments, which come later and win, ask for it. */
+/** Writes nothing to disk unless the caller's own arguments ask for it: they come later and win. */
 export const emptyAndForgetful = ['--save', '', '--appendonly', 'no'] as const
 
 const launchAttempts = 5
 const readyWithinMs = 15_000
 const reservedPort = 6379
 const strangerAnswered = 'another server answered'
-/** As a server, a container engine and `untilReady` say it. */
+/** As a server, a container engine and `untilReady` word it. */
 const portTaken = new RegExp(`address already in use|port is already allocated|${strangerAnswered}`, 'i')
 
 export async function startServer(launch: Launch, options: StartOptions = {}): Promise<RunningServer> {
@@ -85,7 +85,7 @@ class LaunchedServer implements RunningServer {
   readonly url: string
   #life: Life
   #over = false
-  /** Calls run one after another, so that a stop during a restart does not miss the server being launched. */
+  /** Calls run one after another, so that a stop during a restart does not miss the server that is being launched. */
   #turn: Promise<void> = Promise.resolve()
 
   constructor(
@@ -130,8 +130,8 @@ class LaunchedServer implements RunningServer {
 }
 
 /**
- * A port is free only at the moment it is looked at, so a launch that finds it taken is repeated: with another
- * port where the choice is ours, with the same one after a moment where the caller named it.
+ * A port that was free when it was chosen may be taken by the time of the launch. The launch is then repeated: with
+ * another port, or, if the caller named the port, with the same one after a moment.
  */
 async function launchUntilReady(
   launch: Launch,
@@ -161,14 +161,15 @@ async function launchOnce(launch: Launch, port: number, options: LaunchOptions):
   throw new Error(`the Redis server did not start on port ${port}: ${failure}\n${log}`.trimEnd())
 }
 
-/** Undefined once the server answers; otherwise why it never will. */
+/** Returns undefined once the server answers; otherwise why it never will. */
 async function untilReady(life: Life, port: number): Promise<string | undefined> {
   const deadline = Date.now() + readyWithinMs
   while (Date.now() < deadline) {
     const answer = await probe(port)
-    // Somebody else's server may have won the port; then it is that one that answers, and ours is about to exit.
+    // Another process's server may have won the port. That one answers, and ours is about to exit.
     if (answer?.pid !== undefined && life.pid !== undefined && answer.pid !== life.pid) return strangerAnswered
-    // One that wants a password does not say which process it is; but a moment later a loser of the port is gone.
+    // A server that wants a password does not report its process. But if another server won the port, ours has exited a
+    // moment later.
     if (answer && answer.pid === undefined) await sleep(100)
     if (!(await life.running())) return 'it exited'
     if (answer) return undefined

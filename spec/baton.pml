@@ -1,16 +1,16 @@
 /*
- * The protocol of redis-baton, for the model checker Spin. `npm run model` checks it; docs/model.md says what that
+ * The protocol of redis-baton, as a model for the checker Spin. `npm run model` checks it; docs/model.md says what that
  * shows.
  *
- * Clients take one lock, several rounds each. Some of them are fair (they queue), the others try when they are woken.
- * The checker follows every order in which the steps below can happen, and every choice of what goes wrong.
+ * Each client takes the one lock in several rounds. Some clients are fair (they queue), the others try when they are
+ * woken. The checker follows every possible order of the steps below, and every combination of faults.
  *
  *      Client(c)                    Network                                  Redis
  *      ─────────                    ───────                                  ─────
  *      asks, holds, releases,       carries releases, leaves, messages       the variables `hold` … `blank`;
- *      gives up, crashes            and replies to those that wait no more   an inline for each script
+ *      gives up, crashes            and replies to waits that are over       an inline for each script
  *
- * Redis runs a script as a whole, so each script is one step (d_step):
+ * Redis runs each script atomically, so each script is one step (d_step):
  *
  *      lua/mutex/acquire.lua          acquire       lua/shared/promote.lua    promote
  *      lua/mutex/release.lua          release       lua/shared/open.lua       open
@@ -18,55 +18,59 @@
  *      lua/mutex/leave.lua            leave         lua/shared/enqueue.lua    join
  *      lua/mutex/force-release.lua    open, called  lua/shared/drop.lua       in release and leave
  *                               by Network
- *      lua/mutex/renew.lua            not here: a renewed hold is one that does not lapse
- *      lua/mutex/pass.lua             not here: it changes the name under a hold that stays (docs/model.md: left out)
- *      lua/mutex/inspect.lua          not here: it writes nothing
- *      lua/mutex/sweep.lua            not here: between two calls of a long promote the lock is free and has a queue, as after a lapse,
- *                               and whoever asks next goes on
+ *      lua/mutex/renew.lua            left out: a renewed hold is one that does not lapse
+ *      lua/mutex/pass.lua             left out: the hold stays, only the name under it changes (docs/model.md)
+ *      lua/mutex/inspect.lua          left out: it writes nothing
+ *      lua/mutex/sweep.lua            left out: between two calls of a long promote, the lock is free and has a queue,
+ *                               as after a lapse, and the next request continues
  *
  * A request and its reply are two steps, so a message may overtake a reply, and a leave may cross a grant. The requests
- * of one client run in the order in which they were sent. With REPEATS a request may also run once more, at any time
- * later: that is what sending it again after a lost reply amounts to.
+ * of one client run in the order in which they were sent. With REPEATS, a request may also run once more, at any later
+ * time, as if it had been sent again after a lost reply.
  *
- * An id (0 … IDS-1) is one round of one client: it names the waiter and then the hold, as in lua/. Tickets are ranks; a
- * fencing token is the age of a grant compared with the last look of its waiter (`inbox`).
+ * A look is a request that asks Redis for the state of a waiter: acquire or tend.
  *
- * TIME is not counted. A lease has a step "lapse" instead, and the one rule of time that the clients rely on is built
- * in: a client's own deadline is earlier than the server's. So
- *   - a hold lapses only while its client does not count itself as the holder (it has lost or ended it, or not heard);
- *   - a lapse ends what earlier looks have proved (`doubt`), for src/clock.ts counts from the time of the look;
+ * An id (0 … IDS-1) is one round of one client: it names first the waiter and then the hold, as in lua/. Tickets are
+ * ranks. A fencing token is modelled as the age of a grant relative to its waiter's last look (`inbox`).
+ *
+ * TIME is not counted. Instead, a lease has a step "lapse", and the one rule of time on which clients rely is built in:
+ * a client's own deadline is earlier than the server's. So
+ *   - a hold lapses only while its client does not count itself as the holder: the client has lost or ended the hold,
+ *     or has not received the grant yet;
+ *   - after a lapse, earlier looks no longer prove a grant (`doubt`), because src/clock.ts counts from the time of the
+ *     look;
  *   - a reply that was under way when its grant lapsed arrives too late to be used (`late`): its client asks again.
- * That src/clock.ts keeps this rule is shown by its tests, not here.
- * A hold of a client that lives and goes on does not lapse, unless LAPSES allows it: such a client renews. Progress
- * (I4) is checked with LAPSES 0, so it says: nobody ever has to wait for the lease of somebody who is alive and well.
+ * The tests of src/clock.ts, not this model, show that it keeps this rule.
+ * A hold of a live client that is not paused does not lapse, unless LAPSES allows it: such a client renews. Progress
+ * (I4) is checked with LAPSES 0, so it means: no waiter ever has to wait for the end of a healthy client's lease.
  *
- * What goes wrong is bounded by a number for each kind:
- *   LOSSES    messages of a script that nobody gets
- *   CUTS      a live waiter passed over by promote, because its inbox was not heard or its expiry had passed
- *   CRASHES   a client ends for good; what it sent may still run, or is lost. Its inbox may still be counted as heard:
- *             then its waiter gets the lock. Its lease lapses
+ * Each kind of fault has a number that bounds it:
+ *   LOSSES    nobody receives the messages of a script
+ *   CUTS      promote passes over a live waiter, because its inbox had no subscriber or its expiry had passed
+ *   CRASHES   a client ends for good. Its requests under way either still run or are lost. Its inbox may still have a
+ *             subscriber: then its waiter gets the lock. Its lease lapses
  *   QUITS     a waiter gives up
  *   LATES     a holder is paused, or cannot renew: its local deadline passes
  *   LAPSES    the lease of a live client's hold lapses while its client does not count itself as the holder
  *   REPEATS   a request runs once more
- *   WIPES     the queue is lost; with WIPE_ALL everything in Redis is
+ *   WIPES     the queue is lost; with WIPE_ALL, all data in Redis is lost
  *   FORCES    force-release
  *
  * Properties:
- *   I1  become(): never two clients that count themselves as holders. UNGUARDED switches it off where the library does
- *       not promise it: after all data was lost, and between a force-release and the news of it
- *   I3  grant(): nobody gets the lock ahead of a live waiter that is queued and has a smaller ticket, or that is queued
- *       while the other is not
- *   I4  ltl progress: it never stays so that nobody holds and somebody waits. Rounds are bounded and holders release,
- *       so this is also: every wait of a live client ends. No fairness is assumed. What could go on for ever are looks
- *       that change nothing; MATTERS leaves them out, so a run goes on until nothing is left that could happen
+ *   I1  become(): there are never two clients that count themselves as holders. UNGUARDED switches this off where the
+ *       library does not promise it: after a loss of all data, and after a force-release until its message arrives
+ *   I3  grant(): no grant passes over a live queued waiter with a smaller ticket, and no grant to a client that is not
+ *       queued passes over any live queued waiter
+ *   I4  ltl progress: a state in which nobody holds and somebody waits never lasts. Rounds are bounded and holders
+ *       release, so every wait of a live client ends. No fairness is assumed. Only looks that change nothing could go
+ *       on for ever, and MATTERS leaves them out. So each run continues until no step is left
  *
  * Mutants, each a rule taken away: NO_TIMER, NO_HANDBACK, PUBLISH_FIRST, UNOWNED_RELEASE, BELIEVE_OLD, BELIEVE_LATE,
  * IGNORE_REPLY, IGNORE_REFUSAL, BARGE, NEW_TICKET. scripts/models.ts says what each of them breaks.
  */
 
 #ifndef FAIR
-#define FAIR 3 /* a set of clients: 0 and 1 are fair, 2 is not */
+#define FAIR 3 /* a set of clients: 0 and 1 are fair, 2 is unfair */
 #endif
 #ifndef LOSSES
 #define LOSSES 0
@@ -101,7 +105,7 @@
 #define IDS 6 /* CLIENTS * ROUNDS */
 #define NONE IDS
 
-/* Sets of ids or of clients are bits of a byte. */
+/* A set of ids or of clients is a byte, with one bit for each member. */
 #define in(set, i) (((set) >> (i)) & 1)
 #define put(set, i) set = (set) | (1 << (i))
 #define take(set, i) set = (set) & ~(1 << (i))
@@ -152,14 +156,14 @@ mtype = { plain, lost, cut, counted };
 
 /* ---- Redis ------------------------------------------------------------------------------------------------------- */
 
-byte hold = NONE;      /* the field `hold`; NONE: no owner */
-bool lapsed;           /* `until` has passed; `hold` is still there */
-bool queued;           /* the field `queued` is there */
+byte hold = NONE;      /* the field `holder`, as the id of the hold; NONE: the field is absent */
+bool lapsed;           /* the lease has lapsed; `hold` is still set */
+bool queued;           /* the field `queued` is set */
 byte queue;            /* the ids in the queue */
-byte ticket[IDS];      /* their rank, from 1; kept while somebody knows it */
-bool blank = true;     /* `clock` is 0: the hash is new or was lost */
+byte ticket[IDS];      /* the rank of each, from 1; kept while a client or Redis knows it */
+bool blank = true;     /* the field `clock` is 0: the hash is new or was lost */
 #ifdef NEW_TICKET
-byte score[IDS];       /* where the mutant queues them */
+byte score[IDS];       /* the ranks that the mutant gives them in the queue */
 byte scores;
 #define SCORE(i) scores++; score[i] = scores
 #else
@@ -167,44 +171,44 @@ byte scores;
 #define SCORE(i) skip
 #endif
 #ifdef PUBLISH_FIRST
-byte unwritten;        /* grants that have been published, and not been written yet */
+byte unwritten;        /* grants that are published but not written yet */
 #endif
 
 /* ---- clients ----------------------------------------------------------------------------------------------------- */
 
-/* Of each round, as in src/local/states.ts: waiting in any of its places, holding, over. idle: not begun; quit: where a mutant
- * has to know. */
+/* The state of each round, as in src/local/states.ts. idle: not begun; waiting: in any of its places; quit: given up;
+ * only a mutant has to tell quit from over. */
 mtype st[IDS] = idle;
-mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply; stale: refused, but too late as a proof */
+mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply; stale: a refusal too late as a proof */
 byte known;                   /* waiters that know their ticket: they tend, the others acquire */
 byte doubt;                   /* waiters whose last look is too long ago to prove a grant by message */
-byte unsure;                  /* waiters that look once more as soon as their reply has come */
-byte overdue;                 /* holds whose client has passed its own deadline */
+byte unsure;                  /* waiters that look again as soon as their reply has arrived */
+byte overdue;                 /* holds whose local deadline has passed */
 byte hears;                   /* clients that are subscribed to the unlock channel */
 byte crashed;
 
 /* ---- under way --------------------------------------------------------------------------------------------------- */
 
 #define NEW 1          /* a grant that is newer than the last look that ran */
-#define MID 2          /* older than a look whose reply is under way */
-#define OLD 4          /* older than a look whose reply has come */
-byte inbox[IDS];       /* grant messages to each waiter */
-byte unlocked;         /* "free" messages to clients */
+#define MID 2          /* a grant that is older than a look whose reply is under way */
+#define OLD 4          /* a grant that is older than a look whose reply has arrived */
+byte inbox[IDS];       /* grant messages to each waiter, by these ages */
+byte unlocked;         /* clients that a "free" message is under way to */
 byte releases;
 byte leaves;
 
-/* ---- what may still go wrong, and what is chosen for the next script --------------------------------------------- */
+/* ---- faults that may still happen, and what is chosen for the next script ---------------------------------------- */
 
 byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LATES, lapses = LAPSES, repeats = REPEATS,
   wipes = WIPES, forces = FORCES;
-mtype fate = plain;    /* lost: its messages; cut: the first live waiter; counted: a dead one's inbox */
-bool again;            /* the request stays under way and will run once more */
+mtype fate = plain;    /* lost: its messages; cut: a live waiter; counted: a dead client's inbox, as subscribed */
+bool again;            /* its request stays under way, and will run once more */
 
 /* ---- for the properties ------------------------------------------------------------------------------------------ */
 
 byte holders, waiters;
 
-/* Within one step only. */
+/* Used only within one step. */
 hidden byte w, k, won, asker, mates, told, heard;
 
 inline become(i, state) {
@@ -217,9 +221,9 @@ inline become(i, state) {
 #endif
 }
 
-/* ---- states that differ in nothing that matters are made one ----------------------------------------------------- */
+/* ---- merging states whose difference does not matter ------------------------------------------------------------- */
 
-/* Ranks above a forgotten one move down. */
+/* Removes the rank of `i`; the ranks above it move down. */
 inline strike(i) {
   k = 0;
   do
@@ -250,7 +254,7 @@ inline forget(i) {
   fi
 }
 
-/* Ends every step. */
+/* The end of every step. */
 inline tidy() {
   w = 0;
   do
@@ -286,9 +290,10 @@ inline firstOf() {
 }
 
 /*
- * `asker`, and with `mates` its client's other waiters, need no message. Whoever is passed over is dropped: a dead
- * client's waiter, unless its inbox is still counted; by a cut a live one, or one whose wait is over.
- * Sets `won` to the new holder. PUBLISH stands before the write, as in promote.lua: inside a script nobody sees that.
+ * `asker` needs no message; with `mates`, its client's other waiters need none either. A waiter that is passed over
+ * leaves the queue. That happens to a dead client's waiter, unless its inbox still counts as subscribed. A cut passes
+ * over a live waiter, or one whose wait is over.
+ * Sets `won` to the new holder. PUBLISH comes before the write, as in promote.lua; nobody sees the state in between.
  */
 inline promote() {
   won = NONE;
@@ -346,7 +351,7 @@ inline open() {
   fi
 }
 
-/* A ticket above all that are in use. */
+/* Draws a ticket above all tickets in use. */
 inline draw(i) {
   w = 0; k = 0; ticket[i] = 0;
   do
@@ -357,7 +362,7 @@ inline draw(i) {
   ticket[i] = w + 1
 }
 
-/* A waiter that knows its ticket brings it along. */
+/* A waiter that knows its ticket joins with it. */
 inline join(i) {
   if
   :: in(queue, i)
@@ -369,14 +374,14 @@ inline join(i) {
 
 /* ---- scripts ----------------------------------------------------------------------------------------------------- */
 
-/* A refusal tells that grants from now on are proved, or that messages under way are old. */
+/* A refusal has news for the waiter: it proves later grants, or shows that messages under way are old. */
 #define TELLS(i) (in(doubt, i) || (inbox[i] & (NEW | MID)))
 
-/* The reply. A look that finds its waiter queued is newer than every message under way. */
+/* The reply. If a look finds its waiter queued, it is newer than every message under way. */
 inline answer(i) {
   if
   :: hold == i && !lapsed -> ask[i] = granted
-  /* A heartbeat that tells a waiter nothing new: its client may as well have the answer now. */
+  /* The reply to a heartbeat has no news for the waiter, so its arrival needs no step of its own. */
   :: !(hold == i && !lapsed) && st[i] == waiting && in(known, i) && !TELLS(i) && !in(unsure, i) -> ask[i] = nothing
   :: else ->
      ask[i] = refused;
@@ -436,7 +441,7 @@ inline tend(i) {
   answer(i)
 }
 
-/* A successor of the same client is told by the reply, which takes the way of a message here. */
+/* If the next holder is a waiter of the same client, the reply says so; here, that reply is modelled as a message. */
 inline release(i) {
   printf("redis: release of %d.%d\n", client(i), i % ROUNDS);
   asker = i; mates = true;
@@ -468,7 +473,7 @@ inline leave(i) {
 #endif
 }
 
-/* What will go wrong in the script that runs next. */
+/* Chooses the fault of the script that runs next. */
 inline choose() {
   if
   :: true
@@ -479,7 +484,7 @@ inline choose() {
   fi
 }
 
-/* A fair waiter acquires once and tends from then on; an unfair one acquires whenever it tries. */
+/* A fair waiter calls acquire once, and tend from then on. An unfair one calls acquire whenever it tries. */
 inline request(i) {
   if
   :: ask[i] == nothing -> take(unlocked, client(i))
@@ -499,7 +504,7 @@ inline request(i) {
 
 /* ---- clients: src/wait/, src/lease/ ------------------------------------------------------------------------------ */
 
-/* The next round begins; its request leaves behind the release of this one. */
+/* The next round begins. Its request is sent after the release of the previous round. */
 inline next() {
   if
   :: i < last(c) -> i++; become(i, waiting); ask[i] = sent
@@ -508,8 +513,9 @@ inline next() {
 }
 
 /*
- * The waiter was told of a grant that may have lapsed: a look, with which the timer has nothing to do. If one is under
- * way it may have run before the grant; then another follows (`told` in src/local/states.ts, `tendAgain` in src/local/local-lock.ts).
+ * The waiter has received a grant that may have lapsed, so it looks at once, without waiting for the timer. If a look
+ * is already under way, it may have run before the grant: then another follows (`told` in src/local/states.ts,
+ * `tendAgain` in src/local/local-lock.ts).
  */
 inline lookFirst(i) {
   if
@@ -518,7 +524,7 @@ inline lookFirst(i) {
   fi
 }
 
-/* The reply to a waiter that still waits. */
+/* A waiter that still waits receives the reply. */
 inline receive() {
   if
   :: ask[i] == granted -> ask[i] = nothing; become(i, holding)
@@ -531,7 +537,7 @@ inline receive() {
      :: else
      fi;
      if
-     /* The first refusal: it subscribes, and tries once more. */
+     /* After the first refusal, it subscribes and tries once more. */
      :: !fair(i) && !in(hears, c) -> put(hears, c); ask[i] = sent
      :: in(unsure, i) -> take(unsure, i); ask[i] = sent
      :: else -> ask[i] = nothing
@@ -549,7 +555,7 @@ inline giveUp() {
   become(i, GIVEN_UP); next(); tidy()
 }
 
-/* `stays`: its requests have reached the server, and will run. */
+/* `stays`: the client's requests have reached the server, and will run. */
 inline crash(stays) {
   crashes--; put(crashed, c); take(hears, c); take(unlocked, c);
   printf("client %d crashes\n", c);
@@ -576,19 +582,19 @@ inline crash(stays) {
 }
 
 /*
- * Whether a look now would change anything. Whether this leaves out too much is easily seen: with EVERY_LOOK and without
- * PROGRESS, each configuration must have as many states as it has without EVERY_LOOK.
+ * Whether a look now would change anything. This can be checked: with EVERY_LOOK and without PROGRESS, each
+ * configuration must have the same number of states as without EVERY_LOOK.
  */
 #ifdef EVERY_LOOK
 #define MATTERS(i) true
 #else
 #define MATTERS(i) (free || hold == i || in(unlocked, c) || TELLS(i) || (fair(i) && !in(queue, i)))
 #endif
-/* A first request, one that runs again, the slow timer's, or a wake-up's. */
+/* A first request, a repeated one, one sent by the slow timer, or one after a wake-up. */
 #define ASKS \
   (st[i] == waiting && ((ask[i] == sent && (i == first(c) || !in(releases, i - 1))) || \
     (ask[i] == nothing && (in(unlocked, c) || (TIMER && MATTERS(i))))))
-/* A look that would change nothing, but for being sent again. */
+/* A look that would change nothing now, but will run again later. */
 #define ASKS_TWICE (st[i] == waiting && ask[i] == nothing && TIMER && !MATTERS(i) && repeats > 0)
 #define ENDS (!in(crashed, c) && (st[i] == waiting || st[i] == holding))
 
@@ -613,7 +619,7 @@ end:
 
 /* ---- network and time -------------------------------------------------------------------------------------------- */
 
-/* All that happens to a client besides what it does itself. */
+/* Everything that happens to a client without its own doing. */
 
 /* Takes the oldest message to `i`: a channel keeps its order. */
 inline unwrap(i) {
@@ -626,14 +632,15 @@ inline unwrap(i) {
 }
 
 /*
- * The message is not proof enough: it is dropped, and the grant counts only if a look finds it. The token is that look's,
- * too, for the lock may have been granted anew since. A look joins again, if the grant has lapsed.
+ * The message does not prove the grant, so it is dropped, and the grant counts only if a look finds it. The token also
+ * comes from that look, because the lock may have been granted again since. If the grant has lapsed, the look joins
+ * the queue again.
  */
 inline doubtful(i) {
   unwrap(i); lookFirst(i); tidy()
 }
 
-/* A message about a wait that is over: a second telling, or a grant to be given back. */
+/* A message about a wait that is over: either the grant is known already, or it is given back. */
 inline strayGrant(i) {
   unwrap(i);
 #ifndef NO_HANDBACK
@@ -645,7 +652,7 @@ inline strayGrant(i) {
   tidy()
 }
 
-/* A reply that says "holds" or "queued" about a wait that is over. */
+/* A reply of "holds" or "queued" about a wait that is over. */
 inline strayReply(i) {
   if
   :: st[i] != holding && TAKEN_BACK(i) -> put(leaves, i)

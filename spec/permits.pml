@@ -1,10 +1,11 @@
 /*
- * A semaphore, and with READ_WRITE a read-write lock, for the model checker Spin. `npm run model` checks both; docs/model.md
- * says what that shows. One set of scripts serves the two kinds in lua/permits/, and one model serves them here.
+ * A semaphore, or with READ_WRITE a read-write lock, as a model for the checker Spin. `npm run model` checks both;
+ * docs/model.md says what that shows. The two kinds share one set of scripts in lua/permits/, and one model here.
  *
- * Three clients have two callers each. Each caller asks once. The callers of one client come one after the other, or together
- * (PAIRS). Some clients are fair (their callers queue); the callers of the others stand in a line, whose head tries when it is
- * woken. The checker follows every order in which the steps below can happen, and every choice of what goes wrong.
+ * There are three clients with two callers each. Each caller asks once. The callers of one client come one after the
+ * other, or together (PAIRS). Some clients are fair: their callers queue. The callers of the others stand in a line of
+ * their client, and the head of the line tries when it is woken. The checker follows every possible order of the steps
+ * below, and every combination of faults.
  *
  *      lua/permits/acquire.lua   acquire       lua/shared/admit.lua     admit, deliver
  *      lua/permits/semaphore/choose.lua, lua/permits/read-write/choose.lua   choosePicked
@@ -12,55 +13,62 @@
  *      lua/permits/release.lua   release       lua/shared/give-up.lua   endHold
  *      lua/permits/leave.lua     leave         lua/shared/enqueue.lua   join
  *      lua/permits/sweep.lua     sweep         lua/shared/hold.lua      grant
- *      lua/permits/renew.lua           not here: a renewed hold is one that does not lapse
- *      lua/permits/force-release.lua   not here: for those who wait it is a release by another hand
- *      lua/permits/inspect.lua         not here: it writes nothing
+ *      lua/permits/renew.lua           left out: a renewed hold is one that does not lapse
+ *      lua/permits/force-release.lua   left out: waiters cannot tell it from a release
+ *      lua/permits/inspect.lua         left out: it writes nothing
  *
- * Redis runs a script as a whole, so each script is one step (d_step). A request and its reply are two steps, so a message may
- * overtake a reply, and a leave may cross a grant.
+ * Redis runs each script atomically, so each script is one step (d_step). A request and its reply are two steps, so a
+ * message may overtake a reply, and a leave may cross a grant.
  *
- * WHAT SPEC/BATON.PML SHOWS IS NOT SHOWN AGAIN. A waiter of any kind is the same code in the client: messages that come too
- * late and their proofs, requests that run twice, and a queue that is lost are over there. So here the hold of a live client
- * lapses only after the client has stopped believing in it, and a message that arrives is believed. What is new here is who is
- * admitted: weights, batches of grants in one message, the taking back of a batch, the two phases of a read-write lock, the
- * bound of an admission, and the line of a client in which several callers can be granted.
+ * WHAT SPEC/BATON.PML SHOWS IS NOT SHOWN AGAIN. The client's code for a waiter is the same for all kinds. That model
+ * covers late messages and their proofs, requests that run twice, and a lost queue. So here, the hold of a live client
+ * lapses only after the client no longer counts itself as the holder, and a client believes each message that arrives.
+ * This model adds the rules of admission: weights, batches of grants in one message, undoing a batch, the two phases of
+ * a read-write lock, the limit of an admission, and the line of a client in which several callers can be granted.
  *
- * WEIGHTS. A claim wants WANTS(i) of OF(i), and fits if `taken`, the sum of all holds, leaves so much. Of a semaphore there are two
- * permits. A reader wants 1 of ALL - 1 and a writer ALL of ALL: so a reader fits unless a writer holds, and a writer fits if nobody does.
+ * WEIGHTS. A claim wants WANTS(i) permits of OF(i). It fits if `taken`, the sum of all holds, leaves that many. A
+ * semaphore has two permits. A reader wants 1 of ALL - 1, and a writer wants ALL of ALL. So a reader fits unless a
+ * writer holds, and a writer fits if nobody holds.
  *
- * ADMISSION looks at no more than LIMIT waiters; then whoever called it calls again, by `sweep`, or somebody else does. First it
- * picks from the queue, then it sends one message to each client that has been picked from. Where nobody hears the message, the
- * grants in it are taken back, its waiters are out of the queue, and the picking begins again.
- *   - A semaphore: the head of the queue is picked for as long as it fits.
- *   - A read-write lock, where no writer holds: if it is the readers' turn or no writer waits, all readers are. If then nobody
- *     holds, the first writer is. `turn` says whose turn was the last. An admission notes it, and takes no note of readers where it
- *     was cut short before it had picked all of them; nor does a re-entry.
- * A DOWNGRADE is a writer that takes the read as well, and then ends the write: its hold goes on as a reader's.
+ * ADMISSION looks at LIMIT waiters at most. Then its caller calls `sweep` to continue, or another client's request
+ * continues. First the admission picks waiters from the queue. Then it sends one message to each client of a picked
+ * waiter. If nobody receives the message, the grants in it are undone, their waiters are out of the queue, and the
+ * picking begins again.
+ *   - A semaphore: the head of the queue is picked as long as it fits.
+ *   - A read-write lock while no writer holds: if it is the readers' turn, or no writer waits, all readers are picked.
+ *     If nobody holds then, the first writer is picked. `turn` records whether the last turn was a writer's. An
+ *     admission updates it, but does not record a readers' turn if LIMIT ended it before all readers were picked. A
+ *     re-entry does not change `turn`.
+ * A DOWNGRADE: a writer also takes the read, and then ends the write. Its hold continues as a reader's.
  *
- * Where nobody is left in the queue, all lines hear that the lock may be free. A line uses a wake-up until its head is refused.
+ * If the queue is empty after an admission, all lines receive the message that the lock may be free. After such a
+ * wake-up, the callers of a line keep trying until the head is refused.
  *
- * TIME is not counted. A lease has a step "lapse", and a waiter in the queue a step "expire". What the slow timer of a client
- * would find is a step as well, unless NO_TIMER takes the timers away: where no message is lost, messages alone have to do.
+ * TIME is not counted. A lease has a step "lapse", and a queued waiter a step "expire". A look by a client's slow timer
+ * is also a step, unless NO_TIMER takes the timers away: while no message is lost, messages alone must suffice.
  *
- * What goes wrong is bounded by a number for each kind:
- *   LOSSES      all messages of one script to one client
- *   CUTS        a live client whose inbox is not heard in one script, or a live waiter whose expiry passes
- *   CRASHES     a client ends for good; what it sent may still run, or is lost. Its inbox may still be counted as heard
+ * Each kind of fault has a number that bounds it:
+ *   LOSSES      all messages of one script to one client are lost
+ *   CUTS        a live client's inbox has no subscriber during one script, or the expiry of a live waiter passes
+ *   CRASHES     a client ends for good. Its requests under way either still run or are lost. Its inbox may still have a
+ *               subscriber
  *   QUITS       a waiter gives up
  *   LATES       a holder is paused, or cannot renew: its local deadline passes
- *   KEEPS       a hold that never ends. This is no fault, but it leaves the others nothing to hope for from its end
+ *   KEEPS       a hold never ends. This is not a fault, but the progress of the others must not depend on its end
  *   DOWNGRADES  see above
  *
  * Properties:
- *   I1  become(): what the clients count themselves as holding is no more than the largest number of permits that any of them
- *       gave; no writer holds beside anybody else
- *   I3  grant(): `overtaken`. A live waiter that is queued and has a smaller ticket, or is queued while the other is not, is
- *       not passed: also not one that is large by one that fits. Of a read-write lock this is between writers. Besides,
- *       no reader passes a waiting writer, unless a writer's turn has just ended; so each writer's end lets in readers once.
- *       And no writer passes a reader that has waited for another writer's turn
- *   I4  admit(): `behind`. After a writer's end no reader is left that has waited for it
- *       ltl progress: it never stays so that somebody waits who could be let in (`stuck`). Callers are bounded, so a run comes
- *       to its end. No fairness is assumed: looks that would change nothing are no steps (MATTERS)
+ *   I1  become(): the permits that the clients count as theirs never exceed the largest number of permits that any of
+ *       them states. No writer holds beside anybody else
+ *   I3  grant(): `overtaken`. No grant passes over a live queued waiter with a smaller ticket, and no grant to a caller
+ *       that is not queued passes over any live queued waiter. In particular, a small claim that fits does not pass a
+ *       large one that does not. In a read-write lock, this applies among writers. Also, no reader passes a waiting
+ *       writer, unless a writer's turn has just ended: so the end of each writer admits readers once. And no writer
+ *       passes a reader that has waited for another writer's turn
+ *   I4  admit(): `behind`. After a writer's end, all readers that have waited for it are admitted
+ *       ltl progress: a state in which somebody waits who could be admitted (`stuck`) never lasts. The number of
+ *       callers is bounded, so each run ends. No fairness is assumed: looks that would change nothing are not steps
+ *       (MATTERS)
  *
  * Mutants, each a rule taken away: PASS_LARGE, MERGE, KEEP_SUM, LEAVE_HEAD, READERS_PASS, WRITERS_FIRST, ONE_READER,
  * TURN_UNHEARD, TURN_EARLY, REENTRY_TURN, ONE_LINE. scripts/models.ts says what each of them breaks.
@@ -70,10 +78,10 @@
 #define FAIR 7 /* a set of clients */
 #endif
 #ifndef CALLERS
-#define CALLERS 63 /* a set of ids: the callers that there are */
+#define CALLERS 63 /* a set of ids: the callers that exist */
 #endif
 #ifndef PAIRS
-#define PAIRS 0 /* a set of clients: their two callers come together; else the second comes after the first */
+#define PAIRS 0 /* a set of clients whose two callers come together; of the others, the second comes after the first */
 #endif
 #ifndef LIMIT
 #define LIMIT 250
@@ -104,7 +112,7 @@
 #define IDS 6 /* CLIENTS * 2 */
 #define NONE IDS
 
-/* Sets of ids, of clients or of lines are bits of a byte. */
+/* A set of ids, of clients or of lines is a byte, with one bit for each member. */
 #define in(set, i) (((set) >> (i)) & 1)
 #define put(set, i) set = (set) | (1 << (i))
 #define take(set, i) set = (set) & ~(1 << (i))
@@ -121,7 +129,7 @@
 
 #ifdef READ_WRITE
 #ifndef WRITERS
-#define WRITERS 0 /* a set of ids; the others read */
+#define WRITERS 0 /* a set of ids: they write, the others read */
 #endif
 #define READERS (63 & ~(WRITERS))
 #define ALL 8
@@ -135,7 +143,7 @@
 #define LARGE 0 /* a set of ids: they want both permits */
 #endif
 #ifndef RAISED
-#define RAISED 0 /* a set of clients: they say that there are three permits */
+#define RAISED 0 /* a set of clients: their claims state three permits, the others' two */
 #endif
 #define writes(i) 0
 #define WANTS(i) (1 + in(LARGE, i))
@@ -143,7 +151,7 @@
 #define MOST (2 + ((RAISED) != 0))
 #endif
 
-/* Lines have the numbers of ids: those of client c are in of(c). A client's readers and writers stand in lines of their own. */
+/* Lines are numbered like ids: of(c) is the set of client c's lines. Its readers and writers have separate lines. */
 #define line(i) (client(i) * 2 + writes(i))
 #define fits(i) (taken + WANTS(i) <= OF(i))
 
@@ -160,17 +168,17 @@ mtype = { none, releasing, leaving, sweeping, downgrading };
 
 /* ---- Redis ------------------------------------------------------------------------------------------------------- */
 
-byte holds;            /* the ids that stand in the hash as holders */
+byte holds;            /* the ids that are recorded in the hash as holders */
 byte taken;            /* the field `taken` */
-byte lapsed;           /* holders whose lease is over */
-bool queued;           /* the field `queued` is there */
-byte queue;            /* the ids in the queue; of a read-write lock in both */
-byte ticket[IDS];      /* their rank, from 1; kept while somebody knows it */
-byte expired;          /* those in the queue whose own expiry has passed */
+byte lapsed;           /* holders whose lease has lapsed */
+bool queued;           /* the field `queued` is set */
+byte queue;            /* the ids in the queue; for a read-write lock, in both queues */
+byte ticket[IDS];      /* the rank of each, from 1; kept while a client or Redis knows it */
+byte expired;          /* queued waiters whose own expiry has passed */
 #ifdef READ_WRITE
-bool turn;             /* the field `turn`: the last one was a writer's */
-byte both;             /* writers that hold the read besides */
-byte down;             /* writers that have ended the write, and hold the read */
+bool turn;             /* the field `turn`: whether the last turn was a writer's */
+byte both;             /* writers that also hold the read */
+byte down;             /* writers that have ended the write, and still hold the read */
 #define weight(i) (in(down, i) -> 1 : WANTS(i) + in(both, i))
 #define share(i) (in(down, i) -> 1 : WANTS(i))
 #else
@@ -180,39 +188,39 @@ byte down;             /* writers that have ended the write, and hold the read *
 
 /* ---- clients ----------------------------------------------------------------------------------------------------- */
 
-mtype st[IDS] = over;         /* as in src/local/states.ts: waiting in any of its places, holding, over; idle: not come yet */
+mtype st[IDS] = over;         /* as in src/local/states.ts. idle: not come yet; waiting: in any of its places */
 mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply */
 byte known;                   /* waiters that know their ticket: they tend, the others acquire */
-byte overdue;                 /* holds whose client has passed its own deadline */
+byte overdue;                 /* holds whose local deadline has passed */
 byte kept;                    /* holds that never end */
-byte hears;                   /* lines that hear the unlock channel */
+byte hears;                   /* lines that are subscribed to the unlock channel */
 byte crashed;
 
 /* ---- under way --------------------------------------------------------------------------------------------------- */
 
 byte inbox;            /* waiters that a grant message is under way to */
-byte unlocked;         /* lines that a wake-up is under way to, or that have one to use */
+byte unlocked;         /* lines that a wake-up is under way to, or that have not used one up */
 byte releases;
 byte leaves;
 byte sweeps;
 
-/* ---- what may still go wrong, and what is chosen for the next script --------------------------------------------- */
+/* ---- faults that may still happen, and what is chosen for the next script ---------------------------------------- */
 
 byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LATES, keeps = KEEPS, downgrades = DOWNGRADES;
-mtype fate = plain;    /* lost, cut: the messages of the script to `victim`; counted: a dead client's inbox */
+mtype fate = plain;    /* lost, cut: the script's messages to `victim`; counted: a dead client's inbox, as subscribed */
 byte victim = NONE;
-mtype job = none;      /* which script it is, where that is not yet clear */
+mtype job = none;      /* which script runs next, if `finish` has to choose it */
 
 /* ---- for the properties ------------------------------------------------------------------------------------------ */
 
-byte held;             /* of what the clients count themselves as holding, the sum */
+byte held;             /* the sum of the permits that the clients count as theirs */
 bool stuck;
 #ifdef READ_WRITE
-byte waited;           /* readers in the queue that have waited for a writer's turn, or for a part of it */
-bool ended;            /* a writer's turn has ended, and what follows it has not begun */
+byte waited;           /* readers in the queue that have waited for at least a part of a writer's turn */
+bool ended;            /* a writer's turn has ended, and the next turn has not begun */
 #endif
 
-/* Within one step only. */
+/* Used only within one step. */
 hidden byte w, k, c, x, asker, by, mates, candidates, picked, ids, deafs, room, admitted, vacates, more, unfinished, deaf,
   overtaken, behind;
 
@@ -223,14 +231,14 @@ inline become(i, state) {
   assert(held <= MOST) /* I1 */
 }
 
-/* A waiter that has its place in the queue, and lives. */
+/* Whether `i` is a live waiter in the queue. */
 #define stands(i) (in(queue, i) && st[i] == waiting && !in(expired, i))
-/* In the line of an unfair client. */
+/* Whether `i` is the head of its line, in an unfair client. */
 #define atHead(i) (!second(i) || st[other(i)] != waiting || line(other(i)) != line(i))
 
-/* ---- states that differ in nothing that matters are made one ----------------------------------------------------- */
+/* ---- merging states whose difference does not matter ------------------------------------------------------------- */
 
-/* Ranks above a forgotten one move down. */
+/* Removes the rank of `i`; the ranks above it move down. */
 inline strike(i) {
   k = 0;
   do
@@ -269,7 +277,7 @@ inline forget(i) {
   fi
 }
 
-/* Whether `k`, which waits fairly, comes before `i`. */
+/* Whether `k`, a fair waiter, comes before `i`. */
 #ifdef READ_WRITE
 #define ahead(k, i) (!fair(i) || (writes(k) && (!writes(i) || ticket[k] < ticket[i])))
 #else
@@ -277,7 +285,7 @@ inline forget(i) {
 #endif
 #define couldEnter(i) (st[i] == waiting && held + WANTS(i) <= OF(i) && (fair(i) || atHead(i)))
 
-/* Sets `stuck`: whether somebody waits who could be let in, by what the clients hold. */
+/* Sets `stuck`: whether somebody waits who could be admitted, given what the clients hold. */
 inline judge() {
   stuck = false; w = 0;
   do
@@ -294,7 +302,7 @@ inline judge() {
   od
 }
 
-/* Ends every step. */
+/* The end of every step. */
 inline tidy() {
   w = 0; x = 0;
   do
@@ -333,7 +341,7 @@ inline grant(i) {
   printf("  redis: %d.%d is a holder\n", client(i), i % 2)
 }
 
-/* A newcomer. */
+/* Grants to a newcomer. */
 inline let(i) {
   taken = taken + WANTS(i); grant(i)
 }
@@ -354,7 +362,7 @@ inline lapse() {
   od
 }
 
-/* A ticket above all that are in use. */
+/* Draws a ticket above all tickets in use. */
 inline draw(i) {
   w = 0; k = 0; ticket[i] = 0;
   do
@@ -365,7 +373,7 @@ inline draw(i) {
   ticket[i] = w + 1
 }
 
-/* A waiter that knows its ticket brings it along. */
+/* A waiter that knows its ticket joins with it. */
 inline join(i) {
   if
   :: !in(queue, i) && !in(known, i) -> draw(i)
@@ -381,7 +389,7 @@ inline join(i) {
   queued = true
 }
 
-/* Sets `w` to the first of these. */
+/* Sets `w` to the id of `set` with the smallest ticket. */
 inline firstOf(set) {
   w = NONE; k = 0;
   do
@@ -391,7 +399,7 @@ inline firstOf(set) {
   od
 }
 
-/* `asker`, and with `mates` those of its line or queue in its client, need no message: the reply tells them. */
+/* `asker` needs no message: the reply reaches it. With `mates`, that is also true for its client's waiters in its line. */
 #define told(i) (i == asker || (mates && asker != NONE && line(i) == line(asker)))
 #define gone(i) (in(expired, i) || (in(deafs, client(i)) && !told(i)))
 
@@ -476,7 +484,7 @@ inline choosePicked() {
 }
 #endif
 
-/* Of client `c`, the waiters that have been picked and need a message: all of them, or none, are granted. */
+/* Sends one message to the picked waiters of client `c` that need one. Either all of them are granted, or none. */
 inline address() {
   w = c * 2; ids = 0;
   do
@@ -528,7 +536,7 @@ inline deliver() {
 #define OWN_LINES(i) of(client(i))
 #endif
 
-/* The client whose release it is does not heed the message: the reply tells its lines. */
+/* The releasing client ignores the message: the reply to its release wakes its lines. */
 inline tellFree() {
   x = hears & ~(by == NONE -> 0 : of(client(by)));
   if
@@ -540,7 +548,7 @@ inline tellFree() {
   printf("  redis: free\n")
 }
 
-/* Sets `admitted`, and `unfinished`, where the next call has to go on. */
+/* Sets `admitted`, and `unfinished` if the next call has to continue. */
 inline admit() {
   admitted = 0; deafs = 0; room = LIMIT; more = queued; candidates = queue;
   do
@@ -580,7 +588,7 @@ inline admit() {
 
 /* ---- scripts ----------------------------------------------------------------------------------------------------- */
 
-/* A heartbeat that tells a waiter nothing new needs no step for its reply. */
+/* If the reply to a heartbeat has no news for the waiter, its arrival needs no step of its own. */
 inline answer(i) {
   if
   :: in(holds, i) && !in(lapsed, i) -> ask[i] = granted
@@ -589,7 +597,7 @@ inline answer(i) {
   fi
 }
 
-/* Where it is unfinished, its client asks again. */
+/* If the call is unfinished, its client asks again. */
 inline acquire(i) {
   printf("redis: acquire of %d.%d\n", client(i), i % 2);
   asker = i; mates = false; by = NONE; unfinished = false;
@@ -631,7 +639,7 @@ inline tend(i) {
   fi
 }
 
-/* Ends by `vacate`, if there was such a hold, and a queue. */
+/* Followed by `vacate` if the hold existed and there is a queue. */
 inline release(i) {
   printf("redis: release of %d.%d\n", client(i), i % 2);
   take(releases, i); asker = i; mates = true; by = i; vacates = in(holds, i) && queued;
@@ -650,7 +658,7 @@ inline release(i) {
   fi
 }
 
-/* Its client's lines try, for what it had may be free. Ends by `vacate`, if it held or was queued. */
+/* Wakes its client's lines, because what it had may be free. Followed by `vacate` if it held or was queued. */
 inline leave(i) {
   printf("redis: leave of %d.%d\n", client(i), i % 2);
   take(leaves, i); asker = NONE; mates = false; by = NONE; vacates = in(holds, i);
@@ -665,14 +673,14 @@ inline leave(i) {
   unlocked = unlocked | (dead(i) -> 0 : of(client(i)))
 }
 
-/* Ends by `vacate`. */
+/* Followed by `vacate`. */
 inline sweep(i) {
   printf("redis: sweep by client %d\n", client(i));
   take(sweeps, i); asker = NONE; mates = false; by = NONE; vacates = true
 }
 
 #ifdef READ_WRITE
-/* An acquire of the read by the holder of the write. Its client holds all the while, so the reply is no step. */
+/* The holder of the write acquires the read. Its client holds throughout, so the reply is not a step. */
 inline enter(i) {
   printf("redis: %d.%d reads as well\n", client(i), i % 2);
   downgrades--; taken++; put(both, i);
@@ -681,7 +689,7 @@ inline enter(i) {
 #endif
 }
 
-/* The release of the write. Ends by `vacate`, if there was a queue. */
+/* The release of the write. Followed by `vacate` if there is a queue. */
 inline downgrade(i) {
   printf("redis: %d.%d ends the write\n", client(i), i % 2);
   asker = i; mates = true; by = i; vacates = queued;
@@ -693,7 +701,10 @@ inline downgrade(i) {
 }
 #endif
 
-/* lua/shared/vacate.lua: who follows. Waiters of a client that releases are told by the reply, which takes the way of a message here. */
+/*
+ * lua/shared/vacate.lua: admits the next waiters. If waiters of the releasing client are admitted, the reply says so;
+ * here, that reply is modelled as a message.
+ */
 inline vacate(i) {
   lapse(); admit();
   w = 0;
@@ -709,7 +720,7 @@ inline vacate(i) {
 
 #define LIVES(c) (!in(crashed, c) && (queue & of(c)) != 0)
 
-/* What will go wrong in the script that runs next. */
+/* Chooses the fault of the script that runs next. */
 inline choose() {
   if
   :: true
@@ -723,7 +734,7 @@ inline choose() {
   fi
 }
 
-/* A fair waiter acquires once and tends from then on; an unfair one acquires whenever it tries. */
+/* A fair waiter calls acquire once, and tend from then on. An unfair one calls acquire whenever it tries. */
 inline request(i) {
   if
   :: ask[i] == nothing -> take(unlocked, line(i))
@@ -740,7 +751,7 @@ inline request(i) {
   tidy()
 }
 
-/* A script that ends something. */
+/* Runs the script that `job` names: each ends a hold or a wait, or continues an admission. */
 inline finish(i) {
   if
   :: job == releasing -> release(i)
@@ -759,7 +770,7 @@ inline finish(i) {
 
 /* ---- clients: src/wait/, src/lease/, src/local/line.ts ----------------------------------------------------------- */
 
-/* Of a line only the head asks. */
+/* A fair caller asks at once; an unfair one only as the head of its line. */
 inline begin(i) {
   become(i, waiting);
   if
@@ -768,7 +779,7 @@ inline begin(i) {
   fi
 }
 
-/* The second caller comes; its request leaves behind the release of the first. */
+/* The second caller comes. Its request is sent after the release of the first. */
 inline next(i) {
   if
   :: !second(i) && exists(other(i)) && st[other(i)] == idle -> begin(other(i))
@@ -782,7 +793,7 @@ inline next(i) {
 #define GOES_ON(i) true
 #endif
 
-/* The reply to a waiter that still waits. After a grant, what is left may be enough for the next one in line. */
+/* A waiter that still waits receives the reply. After a grant, enough may be left for the next in line, which is woken. */
 inline receive(i) {
   if
   :: ask[i] == granted ->
@@ -791,7 +802,7 @@ inline receive(i) {
   :: else ->
      put(known, i);
      if
-     /* The first refusal: it subscribes, and tries once more. */
+     /* After the first refusal, it subscribes and tries once more. */
      :: !fair(i) && !in(hears, line(i)) -> put(hears, line(i)); ask[i] = sent
      :: else -> ask[i] = nothing
      fi
@@ -799,7 +810,7 @@ inline receive(i) {
   tidy()
 }
 
-/* A reply to a wait that is over, which says "holds" or "queued". */
+/* A reply of "holds" or "queued" about a wait that is over. */
 inline strayReply(i) {
   if
   :: st[i] != holding -> put(leaves, i)
@@ -829,7 +840,7 @@ inline giveUp(i) {
   become(i, over); next(i); tidy()
 }
 
-/* `stays`: its requests have reached the server, and will run. */
+/* `stays`: the client's requests have reached the server, and will run. */
 inline crash(i, stays) {
   crashes--; put(crashed, client(i)); hears = hears & ~of(client(i)); unlocked = unlocked & ~of(client(i));
   printf("client %d crashes\n", client(i));
@@ -856,8 +867,8 @@ inline crash(i, stays) {
 }
 
 /*
- * Whether a look now would change anything. Whether this leaves out too much is easily seen: with EVERY_LOOK and without
- * PROGRESS, each configuration must have as many states as it has without EVERY_LOOK.
+ * Whether a look now would change anything. This can be checked: with EVERY_LOOK and without PROGRESS, each
+ * configuration must have the same number of states as without EVERY_LOOK.
  */
 #define before(set, k, i) (in(set, k) && ticket[k] < ticket[i])
 #define firstIn(set, i) (in(set, i) && !(before(set, 0, i) || before(set, 1, i) || before(set, 2, i) || \
@@ -879,14 +890,14 @@ inline crash(i, stays) {
 #else
 #define MATTERS(i) (TIMER && (in(holds, i) || DUE || (fair(i) -> !in(queue, i) || in(expired, i) : !queued && fits(i))))
 #endif
-/* Never two attempts of one line at a time. */
+/* A line never has two attempts under way. */
 #define TRIES(i) (atHead(i) && (line(other(i)) != line(i) || ask[other(i)] == nothing) && (in(unlocked, line(i)) || MATTERS(i)))
-/* A first request, the slow timer's, or a wake-up's. */
+/* A first request, one sent by the slow timer, or one after a wake-up. */
 #define ASKS(i) (st[i] == waiting && (ask[i] == sent && (paired(i) || !second(i) || !in(releases, other(i))) || \
   ask[i] == nothing && (fair(i) -> MATTERS(i) : TRIES(i))))
 #define STRAY(i) (st[i] != waiting && ask[i] != nothing)
 #define BUSY(i) (st[i] == waiting || st[i] == holding)
-/* The first caller's process has the steps of the client. */
+/* The steps of the client itself are in the process of its first caller. */
 #define ENDS(i) (crashes > 0 && !second(i) && !dead(i) && (BUSY(i) || BUSY(other(i))))
 #define HOLDS(i) (st[i] == holding && !in(kept, i))
 /* The requests of one caller run in the order in which they were sent. */
@@ -919,7 +930,7 @@ end:
 #endif
   :: d_step { ENDS(i) -> crash(i, true) }
   :: d_step { ENDS(i) -> crash(i, false) }
-  /* The network, and time. */
+  /* Steps of the network, and of time. */
   :: d_step { STRAY(i) && ask[i] != sent -> strayReply(i) }
   :: d_step { in(inbox, i) -> hear(i) }
   :: d_step { LAPSES_NOW(i) -> put(lapsed, i); printf("redis: the lease of %d.%d lapses\n", client(i), i % 2); tidy() }

@@ -1,6 +1,6 @@
 /**
- * The calls of the contract on the locks of one kind: their arguments checked, their errors named, and what a call has taken
- * given back. `LockClient` has them for mutexes by key, and a `Lock` for one key of any kind.
+ * The public calls on the locks of one kind: `Calls` checks arguments, adds the key to errors, and releases what a call
+ * took. A client has one `Calls` for each kind that it uses, shared by all its `Lock` objects of that kind.
  */
 import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'
@@ -18,16 +18,16 @@ import {
 import type { Reentry } from './reentry.ts'
 import type { Session } from './session.ts'
 
-/** What the calls of all kinds of one client have in common. */
+/** What all kinds of lock of one client share. */
 export interface Caller {
   readonly session: Session
   readonly settings: Settings
   readonly reentry: Reentry
-  /** Undefined: nobody looks on. */
+  /** Observes every call, for tracing; undefined: no observer. */
   spectator?: Spectator | undefined
 }
 
-/** Stands around each call that takes a lock, and around what runs under one. */
+/** Wraps each call that takes a lock, and each function that runs under one. */
 export interface Spectator {
   call<T extends Lease | null>(
     on: Pick<Calls, 'kind' | 'shared'>,
@@ -36,19 +36,19 @@ export interface Spectator {
     options: LockOptions | undefined,
     make: () => Promise<T>,
   ): Promise<T>
-  /** What is to run in the place of `fn`. */
+  /** Returns the function to run in place of `fn`. */
   under<T>(lease: Lease, fn: () => T): () => T
 }
 
 export class Calls<State = unknown> {
-  /** The client's own: locks of other clients have another one. */
+  /** Identifies the client: the locks of another client have another caller. */
   readonly caller: Caller
-  /** As it stands in names in Redis; '' of the mutex. */
+  /** The kind's name, as names in Redis contain it; '' for the mutex. */
   readonly kind: string
   readonly #locks: Locks<State>
-  /** A call without options. */
+  /** The terms of a call without options. */
   readonly #usual: CallTerms
-  /** What becomes of a blocking call that ends without a lease, and of another. */
+  /** How a call without a lease ends: `lock` rejects, `tryLock` resolves null. */
   readonly #rejects = this.#without(true)
   readonly #resolvesNull = this.#without(false)
 
@@ -59,14 +59,15 @@ export class Calls<State = unknown> {
     this.#usual = callTermsOf({}, caller.settings)
   }
 
-  /** Whether several may hold at a time. */
+  /** Whether several owners may hold the lock at a time. */
   get shared(): boolean {
     return this.#locks.kind.shared
   }
 
   /**
-   * Null, unless the call is `blocking`: somebody else has the lock. No async function: thousands of calls may wait, and the
-   * frame of each would be kept. `permits`: how many the semaphore has.
+   * Resolves to the lease. If another owner has the lock, a call that is not `blocking` resolves null. `permits`: how
+   * many the semaphore has. It is not an async function: thousands of calls may wait, and the frame of each would be
+   * kept in memory.
    */
   acquire(
     key: string,
@@ -76,7 +77,8 @@ export class Calls<State = unknown> {
   ): Promise<Lease | null> {
     const { spectator } = this.caller
     if (!spectator) return this.#acquire(key, options, blocking, permits)
-    // Bound: for a closure V8 would keep the arguments apart in every call, also where nobody looks on.
+    // `bind` instead of a closure: with a closure, V8 would copy the arguments to the heap in every call, even without
+    // a spectator.
     const make = this.#acquire.bind(this, key, options, blocking, permits)
     return spectator.call(this, blocking ? 'lock' : 'tryLock', key, options, make)
   }
@@ -100,13 +102,16 @@ export class Calls<State = unknown> {
     }
   }
 
-  /** Runs `fn` inside the lease, in whose async context locks of its key re-enter. */
+  /** Runs `fn` in an async context in which calls on the lease's key re-enter. */
   within<T>(lease: Lease, fn: () => T): T {
     const { reentry, spectator } = this.caller
     return reentry.within(this.kind, lease, spectator ? spectator.under(lease, fn) : fn)
   }
 
-  /** For releases whose failure must not hide something more important: it becomes an event, and resolves false. */
+  /**
+   * Releases without rejecting, where a failure must not hide a more important outcome: a failure becomes an `error`
+   * event and resolves false.
+   */
   releaseQuietly(lease: Lease): Promise<boolean> {
     return this.#locks.releaseQuietly(lease)
   }
@@ -115,7 +120,7 @@ export class Calls<State = unknown> {
     return about(key, this.inspection(key).inspect(key))
   }
 
-  /** For a look at this key. */
+  /** Checks the key and returns the inspection that reads it. */
   inspection(key: string): Inspection<State> {
     checkKey(key)
     if (this.caller.session.closed) throw new LockClosedError(key)

@@ -1,4 +1,4 @@
-/** What a user of the library works with: every call of the contract, its arguments checked, its errors named. */
+/** The class that users work with. It validates arguments and adds the key to errors; the work is done elsewhere. */
 import { EventEmitter } from 'eventemitter3'
 import { type Caller, Calls } from './calls.ts'
 import { systemClock } from './clock.ts'
@@ -22,14 +22,14 @@ import { Session } from './session.ts'
 import { type Using, using, wrapped } from './using.ts'
 import type { WaysListener } from './ways.ts'
 
-/** What `list` finds. */
+/** The kinds of lock that `list` finds. */
 const kinds = [mutex, semaphore, writing]
-/** The same over a quorum. */
+/** The kinds of lock that `list` finds in a quorum. */
 const quorumKinds = [mutex]
 
 /**
- * Locks of one Redis. One client serves a whole process: any number of keys, waiters and leases share its two
- * connections. It is an eventemitter3 emitter of `ClientEvents`.
+ * A client for the locks in one Redis. One client serves a whole process: any number of keys, waiters and leases share
+ * its two connections. It is an eventemitter3 emitter of `ClientEvents`.
  * @since 0.1.0
  */
 export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDisposable {
@@ -42,13 +42,15 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   #readWrites: { readonly read: Calls<LockState>; readonly write: Calls<LockState> } | undefined
 
   /**
-   * Connects at once, in the background: calls wait for the connection.
-   * @param redis an ioredis `Redis` or `Cluster`, its options, or a URL. An instance stays the caller's: the client works
-   *   on duplicates of it, and its `keyPrefix` counts for keys and channels. Of a client of node-redis only the options are read.
-   *   An array of 3, 5 or 7 of these is a quorum: independent servers, of which more than half have to agree. It has mutexes only
-   * @param options of the client, and defaults for its calls
-   * @throws LockArgumentError when `redis` names no Redis, or an option is wrong
-   * @throws LockError when a connection is to be made, and ioredis is not installed
+   * Starts to connect in the background. Calls made before the connection is up wait for it.
+   * @param redis an ioredis `Redis` or `Cluster`, ioredis options, a URL, or a client of node-redis. An ioredis
+   *   instance remains the caller's: the client works on duplicates of it, and applies its `keyPrefix` to keys and
+   *   channels. From a node-redis client, only the options are read. An array of 3, 5 or 7 of these is a quorum:
+   *   independent servers, more than half of which must agree. A quorum supports mutexes only
+   * @param options options of the client, and defaults for its calls
+   * @throws LockArgumentError when `redis` is none of these, or an option is wrong
+   * @throws LockError when a connection must be made from anything but an ioredis instance, and ioredis is not
+   *   installed
    * @since 0.1.0
    */
   constructor(redis: RedisSource | readonly RedisSource[], options: ClientOptions = {}) {
@@ -64,10 +66,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
 
   /**
    * Waits until the lock is granted.
-   * @param key of 1 to 1024 UTF-8 bytes
-   * @returns the lease, to be released
-   * @throws LockTimeoutError after `timeout`
-   * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses
+   * @param key 1 to 1024 UTF-8 bytes
+   * @returns the lease. The caller releases it
+   * @throws LockTimeoutError when `timeout` is over
+   * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses the command
    * @throws LockClosedError when the client is closed
    * @throws LockArgumentError when the key or an option is wrong
    * @throws the reason of `signal` when that is aborted
@@ -78,12 +80,13 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * One attempt, or with `timeout` as many as fit in it.
-   * @param key of 1 to 1024 UTF-8 bytes
-   * @returns the lease, or null if somebody else has the lock
-   * @throws LockConnectionError when Redis has answered no attempt within `timeout`, or refuses. Without `timeout`: at once
-   *   where the connection is known to be down, else after a second
-   * @throws what `lock` throws otherwise, but for LockTimeoutError
+   * Makes a single attempt. With `timeout`, waits that long for the lock.
+   * @param key 1 to 1024 UTF-8 bytes
+   * @returns the lease, or null if another owner has the lock
+   * @throws LockConnectionError when Redis answered no attempt within `timeout`, or refuses the command. Without
+   *   `timeout`, the call rejects at once if the connection is known to be down, and otherwise after a second without
+   *   an answer
+   * @throws everything that `lock` throws, except LockTimeoutError
    * @since 0.1.0
    */
   tryLock(key: string, options?: LockOptions): Promise<Lease | null> {
@@ -91,9 +94,9 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Runs `fn` under the lock and releases it in any case. Inside `fn`, locks of the same key re-enter.
-   * @param key of 1 to 1024 UTF-8 bytes
-   * @param fn gets the lease; it need not release it
+   * Runs `fn` while holding the lock, and always releases it afterwards. Inside `fn`, calls on the same key re-enter.
+   * @param key 1 to 1024 UTF-8 bytes
+   * @param fn receives the lease; it need not release it
    * @returns what `fn` returns
    * @throws what `fn` throws
    * @throws LockLostError when the hold was lost while `fn` ran, and `fn` did not throw
@@ -103,10 +106,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   using<T>(key: string, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   /**
-   * The same with options for this call.
-   * @param options as for `lock`
+   * The same, with options for this call.
+   * @param options the options of `lock`
    * @returns what `fn` returns
-   * @throws as above
+   * @throws what `using` without options throws
    * @since 0.1.0
    */
   using<T>(key: string, options: LockOptions, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
@@ -115,10 +118,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * `fn` as a function that runs under a fixed lock, or under the one that `lockOrFn` makes of its `this` and its arguments: the key of a
-   * mutex, or a lock of this client, or several.
-   * @param options of each call, as that lock has them
-   * @returns a function with the parameters of `fn`, whose promise settles as that of `using`
+   * Returns a function that runs `fn` under a lock. `lockOrFn` is that lock, or a function that returns it for each
+   * call from the call's `this` and arguments. The lock is the key of a mutex, a lock of this client, or a `MultiLock`.
+   * @param options options of each call; those that the lock accepts
+   * @returns a function with the parameters of `fn`. Its promise settles like that of `using`
    * @throws LockArgumentError when the lock, `fn` or an option is wrong
    * @since 0.1.0
    */
@@ -128,14 +131,15 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     options: L extends Lock<infer Options> ? Options : LockOptions = {} as never,
   ): (this: This, ...args: Args) => Promise<R> {
     if (typeof lockOrFn !== 'function') return this.#usable(lockOrFn).wrap(fn, options)
-    // Whether it has permits to be taken is known by each call only.
+    // Only the call itself knows whether its lock is a semaphore, so any number of permits is accepted here.
     callTermsOf(options, this.#settings, Number.MAX_SAFE_INTEGER)
     return wrapped(fn, async (call, self, args) => this.#usable(lockOrFn.apply(self, args)).using(options, call))
   }
 
   /**
-   * Runs `fn`; every lock taken inside, in its async context, belongs to `owner`, who re-enters from anywhere.
-   * @param owner of 1 to 1024 UTF-8 bytes
+   * Runs `fn`. Every lock that is taken inside `fn`, in its async context, belongs to `owner`. Calls of the same owner
+   * re-enter, from any process.
+   * @param owner 1 to 1024 UTF-8 bytes
    * @returns what `fn` returns
    * @throws LockArgumentError when `owner` is wrong
    * @throws what `fn` throws
@@ -147,8 +151,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * The lock of this key as an object: the same lock as that of `lock(key)` and the other calls by key.
-   * @param key of 1 to 1024 UTF-8 bytes
+   * Returns the mutex of this key as an object. It is the same lock that `lock(key)` and the other calls by key take.
+   * @param key 1 to 1024 UTF-8 bytes
    * @throws LockArgumentError when the key is wrong
    * @since 0.2.0
    */
@@ -158,29 +162,33 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * A semaphore: at most `permits` of it are taken at a time, by any number of holders. It has nothing to do with the mutex of
-   * the same key. The number belongs to the asker: a call is granted if what is taken and what it wants are within its own
-   * number, so that a deployment that raises it works while both are in use. A call that is refused while somebody has asked of
-   * another number becomes an `error` event, `ERR_LOCK_PERMITS`, once for each semaphore. Not re-entrant.
-   * @param key of 1 to 1024 UTF-8 bytes
-   * @param permits how many it has: a whole number from 1
+   * Returns a semaphore: at most `permits` of it are taken at a time, by any number of holders. It is independent of
+   * the mutex of the same key. It is not re-entrant.
+   *
+   * Each caller has its own `permits`: a call is granted if the permits that are taken, plus those it wants, do not
+   * exceed its own number. So a deployment can raise the number while clients with the old number still run. The first
+   * time that a call is refused while callers use different numbers, the client emits an `error` event with code
+   * `ERR_LOCK_PERMITS`, once for each semaphore.
+   * @param key 1 to 1024 UTF-8 bytes
+   * @param permits how many permits the semaphore has: a whole number from 1
    * @throws LockArgumentError when the key or the number is wrong
    * @since 0.2.0
    */
   semaphore(key: string, permits: number): Lock<SemaphoreOptions> {
     checkKey(key)
     checkPermits(permits)
-    // A client that uses none has no scripts of it to ask rights for.
+    // Made on first use: a client that uses no semaphores does not need the rights that their scripts need.
     this.#semaphores ??= new Calls(this.#caller, semaphore.name, this.#session.locks(semaphore))
     return new KeyedLock(this.#semaphores, key, permits)
   }
 
   /**
-   * A read-write lock: any number of readers, or one writer. It has nothing to do with the mutex of the same key. Fair calls
-   * are phase-fair: a reader waits for one writer's turn at most, and a writer that ends lets all readers in that wait by then.
-   * Who writes may also read, and go on reading after the end of the writing; who only reads and asks to write gets
-   * LockDeadlockError.
-   * @param key of 1 to 1024 UTF-8 bytes
+   * Returns a read-write lock: any number of readers, or one writer. It is independent of the mutex of the same key.
+   *
+   * Fair calls are phase-fair: a reader waits for at most one writer's turn, and when a writer ends, all readers that
+   * wait by then are admitted. The owner of the write lock may also take the read lock, and keep it after it has
+   * released the write lock. An owner that holds only the read lock and asks for the write lock gets LockDeadlockError.
+   * @param key 1 to 1024 UTF-8 bytes
    * @throws LockArgumentError when the key is wrong
    * @since 0.2.0
    */
@@ -198,11 +206,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Several locks as one: all of them or none. They are taken in one order, whichever they are given in, so that callers
-   * never wait for each other in a circle.
-   * @param parts locks of this client, or keys of mutexes. One that is given twice is taken once; of a read-write
-   *   lock of which both sides are given, the write lock
-   * @throws LockArgumentError when there is none, or one is of another client
+   * Combines several locks into one: all of them are taken, or none. They are taken in one fixed order, whatever order
+   * they are given in, so callers of `all` never wait for each other in a circle.
+   * @param parts locks of this client, or keys of mutexes. A lock that is given twice is taken once. If both sides of a
+   *   read-write lock are given, the write lock is taken
+   * @throws LockArgumentError when `parts` is empty, or one of them belongs to another client
    * @since 0.2.0
    */
   all(parts: readonly (string | Lock)[]): MultiLock {
@@ -215,8 +223,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * The lock's holder and its fair queue, as Redis has them now. Writes nothing.
-   * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses
+   * Reads the lock's holder and its fair queue from Redis. Writes nothing.
+   * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses the command
    * @throws LockClosedError when the client is closed
    * @throws LockArgumentError when the key is wrong
    * @since 0.1.0
@@ -226,7 +234,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Whether anybody holds the lock. Writes nothing.
+   * Reads from Redis whether the lock is held. Writes nothing.
    * @throws what `inspect` throws
    * @since 0.1.0
    */
@@ -235,9 +243,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Held or queued locks of every kind (`kind` tells which), in no order, each at most once; by SCAN, in a cluster of every master.
-   * @param pattern that the key matches: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before what is meant literally. All, without it
-   * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses
+   * Finds the locks of every kind that are held or have a queue, in no particular order, each at most once. Each
+   * state's `kind` says which kind it is. It uses SCAN; in a cluster, on every master.
+   * @param pattern the pattern that keys must match: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before a character that is
+   *   meant literally. Default: all keys
+   * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses the command
    * @throws LockClosedError when the client is closed
    * @throws LockArgumentError when the pattern is wrong
    * @since 0.1.0
@@ -249,24 +259,24 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Takes the lock from its holders, whose `signal` aborts promptly, and wakes the next. What they still do is stopped by the
-   * fencing token only.
-   * @param lock of this client; or the key of a mutex. The sides of a read-write lock are one lock
-   * @param only the `id` of one holder, as `inspect` shows it: nobody else loses anything. Not given: all that hold it do
-   * @returns false if the lock was free, or that holder did not hold it
+   * Takes the lock away from its holders and wakes the next waiter. Each holder's `signal` aborts promptly, but only
+   * the fencing token stops what that holder still does.
+   * @param lock a lock of this client, or the key of a mutex. Both sides of a read-write lock are released
+   * @param only the `id` of one holder, as `inspect` shows it. Only that holder loses the lock. Default: all holders
+   * @returns true if a holder lost the lock; false if the lock was free, or the given holder did not hold it
    * @throws what `inspect` throws
-   * @throws LockArgumentError when the lock is none of this client, or the id is none
+   * @throws LockArgumentError when the lock belongs to another client, or the id is not that of a holder
    * @since 0.1.0
    */
   async forceRelease(lock: string | Lock, ...only: [] | [id: string]): Promise<boolean> {
     const { key, calls } = this.#lockOf('key', lock)
-    // An id that is undefined is a mistake, and the other holders must not pay for it.
+    // An id that is given but undefined is a mistake. It must not release every holder.
     if (only.length > 0) checkId(only[0])
     return about(key, calls.inspection(key).forceRelease(key, only[0]))
   }
 
   /**
-   * Counters and distributions of this client, since it was made.
+   * Returns the counters and distributions of this client since it was made.
    * @since 0.1.0
    */
   stats(): ClientStats {
@@ -274,15 +284,18 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Refuses new calls and rejects waiters, both with LockClosedError; ends what is held; then ends the connections.
+   * Closes the client: refuses new calls and rejects waiters, both with LockClosedError, ends what is held, and closes
+   * the connections.
    *
-   * With `drain`, what is held is first left to its users to release, and is renewed meanwhile; that is over as soon as
-   * nothing is held any more. What is held after that is lost, and told so before anything of it is released in Redis:
-   * `held` is false, `signal` aborts and `lost` is emitted, both with LockClosedError, and a `using` whose function still
-   * runs rejects with it. May be called again: the soonest end of a drain counts, so `close()` ends it at once.
-   * @returns a promise that settles when Redis has nothing of this client any more. What could not be released becomes an
-   *   `error` event, and ends with its lease.
-   * @throws LockArgumentError when an option is wrong; the client then stays open. Rejects with nothing else
+   * With `drain`, holders first get that much time to release their locks, and their leases are renewed meanwhile. The
+   * drain ends early as soon as nothing is held. After it, every remaining lease is lost, before anything is released
+   * in Redis: `held` is false, `signal` aborts and `lost` is emitted, both with LockClosedError. A `using` whose
+   * function still runs rejects with it. `close` may be called again: the earliest end of a drain counts, so `close()`
+   * ends the drain at once.
+   * @returns a promise that settles when Redis has nothing of this client left. What could not be released becomes an
+   *   `error` event, and ends with its lease
+   * @throws LockArgumentError when an option is wrong; the client then stays open. The promise rejects with nothing
+   *   else
    * @since 0.1.0
    */
   async close(options: CloseOptions = {}): Promise<void> {
@@ -303,7 +316,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     return lock instanceof MultiLock ? (lock as never) : this.#lockOf('key', lock)
   }
 
-  /** `option`: where it was given. */
+  /** `option`: the name of the argument that `lock` was given for. */
   #lockOf(option: string, lock: string | Lock): KeyedLock {
     const own = typeof lock === 'string' ? this.mutex(lock) : lock
     if (own instanceof KeyedLock && own.calls.caller === this.#caller) return own

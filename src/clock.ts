@@ -1,21 +1,23 @@
 /**
- * Time, as the library sees it: monotonic, in ms, never the time of day. Everything that waits takes a Clock, so that
+ * Time in this library is monotonic and in ms, never the time of day. Everything that waits takes a Clock, so that
  * tests can run the same code on a clock of their own.
  */
 
 export interface Timer {
-  /** Stops the timer. Harmless once it has fired. */
+  /** Stops the timer. Has no effect once the timer has fired. */
   cancel(): void
 }
 
 export interface Clock {
   /** Monotonic ms from an arbitrary start. */
   now(): number
-  /** Calls `fire` once, `delay` ms from now or later: callers compare times on waking, they never trust a delay. */
+  /** Calls `fire` once, at least `delay` ms from now. It may fire late, so callers compare times when they wake up. */
   after(delay: number, fire: () => void): Timer
 }
 
-/** The longest delay a Node timer takes (24.8 days); also the largest duration any option accepts. */
+/**
+ * The longest delay that a Node timer accepts, in ms (24.8 days). Also the largest duration that any option accepts.
+ */
 export const LONGEST = 2 ** 31 - 1
 
 export const systemClock: Clock = {
@@ -26,7 +28,7 @@ export const systemClock: Clock = {
     const sleep = (left: number) => {
       handle = setTimeout(wake, Math.min(Math.max(left, 0), LONGEST))
     }
-    // A timer of Node counts whole ms, and so may be early by a part of one.
+    // A Node timer counts whole ms, so it may fire up to 1 ms early.
     const wake = () => {
       const left = due - performance.now()
       if (left > 0) sleep(left)
@@ -38,28 +40,33 @@ export const systemClock: Clock = {
 }
 
 /**
- * Until when a lease of `ttl` ms is surely ours, if the request that was granted (or found it) left at `sent`.
+ * Returns until when a lease of `ttl` ms is surely ours. `sent`: when the request that was granted the lease, or found
+ * it, left.
  *
- * Counted from before the request was sent, because the server counted from some later moment; and shortened by a
- * margin for what a monotonic clock does not exclude: the two machines' clocks running at different speeds (0.1 %) and
- * a timer that fires a little late (2 ms). So the local end comes before anyone else can own the lock (I1, I8).
+ * The lease counts from before the request was sent, because the server started to count at some later moment. It is
+ * shortened by a margin for two errors of monotonic clocks: the two machines' clocks may run at different speeds (0.1
+ * %), and a timer may fire a little late (2 ms). So the client's deadline comes before anyone else can own the lock
+ * (I1, I8).
  */
 export function surelyUntil(sent: number, ttl: number): number {
   return sent + ttl - Math.min(ttl / 10, 2 + ttl / 1000)
 }
 
-/** The longest step in which time that this process ran is counted, in ms. */
+/** The longest step in which `AwakeClock` counts the time that this process ran, in ms. */
 const STEP = 1_000
-/** A step that ends so much late, in ms, is a stall: the event loop was blocked, or the process stopped. */
+/** A step that ends this many ms late was a stall: the event loop was blocked, or the process was stopped. */
 const LATE = 20
-/** After a stall, in ms: what had come in the meantime is read before anything is judged. */
+/**
+ * After a stall, timers fire this many ms late, so that messages that arrived during the stall are read before a server
+ * is judged to be silent.
+ */
 const GRACE = 50
 
 const clocks = new WeakMap<Clock, Clock>()
 
 /**
- * The clock by which others are judged to be silent: it counts the time in which this process ran, and so could have
- * heard them. Leases have nothing to do with it: they end while nobody looks.
+ * Returns the clock that measures how long a server has been silent. It counts only the time in which this process ran
+ * and so could have received an answer. Leases do not use it: they end in real time, whether or not this process runs.
  */
 export function awake(clock: Clock): Clock {
   let counted = clocks.get(clock)
@@ -77,16 +84,16 @@ interface Sleeper {
 }
 
 /**
- * Counts in steps, as long as anybody waits for a time: what a step takes longer than it should was a stall, and does not
- * count. A step is a quarter of the shortest wait at most, so a request that left just before the stall has most of its
- * time still before it.
+ * Counts time in steps while any timer is pending. If a step takes longer than planned, the excess was a stall and does
+ * not count. A step is at most a quarter of the shortest timer, so a request that was sent just before a stall still
+ * has most of its time left.
  */
 class AwakeClock implements Clock {
   readonly #clock: Clock
   readonly #sleepers = new Set<Sleeper>()
-  /** ms in which the process did not run. */
+  /** How many ms the process did not run. */
   #missed = 0
-  /** When the present step should end. */
+  /** When the current step should end. */
   #due = Number.POSITIVE_INFINITY
   #step: Timer | undefined
 
@@ -110,7 +117,7 @@ class AwakeClock implements Clock {
     }
   }
 
-  /** Sees to it that the present step ends in time for everybody. One that should have ended already is about to. */
+  /** Makes the current step end in time for every timer. A step that is overdue is left alone: it is about to end. */
   #plan(): void {
     const now = this.now()
     let length = Number.POSITIVE_INFINITY
@@ -130,10 +137,10 @@ class AwakeClock implements Clock {
     this.#step = this.#clock.after(length, end)
   }
 
-  /** How much later than it should the step has ended. */
+  /** Ends the step and returns how many ms late it ended. */
   #endStep(): number {
     const late = Math.max(0, this.#clock.now() - this.#due)
-    // Every timer is a little late, and there may be many steps.
+    // Small delays are not counted: every timer is a little late, and they would add up over many steps.
     if (late > LATE) this.#missed += late
     this.#due = Number.POSITIVE_INFINITY
     this.#step?.cancel()

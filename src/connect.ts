@@ -1,4 +1,4 @@
-/** The ways to whatever a client is made from: one Redis, or several that are a quorum. */
+/** Connects a client to one Redis, or to the servers of a quorum. */
 import type { Clock } from './clock.ts'
 import { Quorum } from './compose/quorum/quorum.ts'
 import { LockArgumentError } from './errors.ts'
@@ -7,7 +7,10 @@ import type { RedisSource } from './redis/clients.ts'
 import { Server } from './redis/server.ts'
 import type { Ways, WaysListener } from './ways.ts'
 
-/** So many servers make a quorum: with an even number, one more may not be lost than with one less. */
+/**
+ * The allowed numbers of servers in a quorum. An even number tolerates no more lost servers than the odd number below
+ * it.
+ */
 const SIZES = [3, 5, 7]
 
 export function connect(

@@ -1,23 +1,26 @@
 /**
- * The label of a holder, and for how long it has held as of now: in the moment in which the error or the event that has it
- * was made. It is who held by the last answer of Redis, with the time since then added; or, where this client has been
- * granted the lock in the meantime, its own. Absent where that holder is known to have released since.
+ * Who holds a lock, and how long it has held it, at the moment when the error or event was made. This is the holder in
+ * Redis's last answer, with the time since then added; or this client's own hold, if it has been granted the lock in
+ * the meantime. Absent if that holder is known to have released the lock since.
  * @since 0.1.0
  */
 export interface HolderInfo {
   /** The `label` of the call that holds the lock, or of its client. @since 0.1.0 */
   readonly label: string
-  /** How long it has held the lock by now, in ms. @since 0.1.0 */
+  /** How long it has held the lock, in ms. @since 0.1.0 */
   readonly heldFor: number
 }
 
 /**
- * Each error has the name of its class under this symbol, by which another copy of the package knows it: the one that
- * `require` loads beside `import`, or another version's.
+ * Each error stores the name of its class under this symbol, so that other copies of the package recognise it: the copy
+ * that `require` loads beside the one of `import`, or a copy of another version.
  */
 const brand = Symbol.for('redis-baton.error')
 
-/** `value instanceof this`, for an error of whichever copy. A class without a `kind` of its own is a user's: only its own are. */
+/**
+ * Implements `value instanceof this` for errors of every copy of the package. A subclass that a user defines has no
+ * `kind` of its own, and matches only its own instances.
+ */
 function hasInstance(this: { readonly kind: string }, value: unknown): boolean {
   const kind = (value as { readonly [brand]?: string } | null | undefined)?.[brand]
   const known = kind !== undefined && Object.hasOwn(this, 'kind') && ['LockError', kind].includes(this.kind)
@@ -25,8 +28,8 @@ function hasInstance(this: { readonly kind: string }, value: unknown): boolean {
 }
 
 /**
- * Base of all errors of this package: `error instanceof LockError` tells them from those of your own code, whichever copy of
- * the package has made them.
+ * The base class of all errors of this package. `error instanceof LockError` holds for each of them, whichever copy of
+ * the package made it.
  * @since 0.1.0
  */
 export class LockError extends Error {
@@ -37,14 +40,14 @@ export class LockError extends Error {
 
   /** The name of the class. @since 0.1.0 */
   override readonly name: string
-  /** Stable, for programs: `ERR_LOCK_…`. The message is for people, and may change. @since 0.1.0 */
+  /** A stable code for programs: `ERR_LOCK_…`. The message is for people, and may change. @since 0.1.0 */
   readonly code: string
-  /** The key of the lock concerned; undefined where there is none. @since 0.1.0 */
+  /** The key of the lock concerned; undefined if there is none. @since 0.1.0 */
   readonly key: string | undefined
 
   /**
-   * The client makes them; you only where a test of yours needs one.
-   * @param cause what led to it, as of any Error
+   * Errors are made by the client. Construct one only in a test.
+   * @param cause what led to the error, as for any Error
    * @since 0.1.0
    */
   constructor(code: string, message: string, key?: string, cause?: unknown) {
@@ -58,8 +61,8 @@ export class LockError extends Error {
 }
 
 /**
- * The wait exceeded `timeout`: code `ERR_LOCK_TIMEOUT`. `holder` and `position` say why, as far as Redis had told by then;
- * `cause` is there if Redis was out of reach.
+ * The wait exceeded `timeout`. Code `ERR_LOCK_TIMEOUT`. `holder` and `position` say why, as far as Redis had told by
+ * then. `cause` is set if Redis was out of reach.
  * @since 0.1.0
  */
 export class LockTimeoutError extends LockError {
@@ -70,15 +73,15 @@ export class LockTimeoutError extends LockError {
   declare readonly name: 'LockTimeoutError'
   /** How long the call waited, in ms. @since 0.1.0 */
   readonly waited: number
-  /** Who holds the lock; undefined where that is not known. @since 0.1.0 */
+  /** Who holds the lock; undefined if that is not known. @since 0.1.0 */
   readonly holder: HolderInfo | undefined
-  /** Place in the fair queue, from 1; undefined for a waiter that was not queued. @since 0.1.0 */
+  /** The place in the fair queue, from 1; undefined if the waiter was not queued. @since 0.1.0 */
   readonly position: number | undefined
 
   /**
-   * The client makes them; you only where a test of yours needs one.
+   * Errors are made by the client. Construct one only in a test.
    * @param waited in ms
-   * @param cause why Redis was out of reach at the end, if it was
+   * @param cause why Redis was out of reach when the wait ended, if it was
    * @since 0.1.0
    */
   constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error) {
@@ -98,7 +101,7 @@ export class LockTimeoutError extends LockError {
 }
 
 /**
- * The hold ended without its release: it expired, was taken away, or Redis was out of reach until its lease had run out.
+ * The hold ended without being released: it expired, was taken away, or Redis was out of reach until its lease ran out.
  * Code `ERR_LOCK_LOST`.
  * @since 0.1.0
  */
@@ -110,7 +113,7 @@ export class LockLostError extends LockError {
   declare readonly name: 'LockLostError'
 
   /**
-   * The client makes them; you only where a test of yours needs one.
+   * Errors are made by the client. Construct one only in a test.
    * @since 0.1.0
    */
   constructor(key: string, why: string, cause?: unknown) {
@@ -119,7 +122,8 @@ export class LockLostError extends LockError {
 }
 
 /**
- * Redis could not be reached, or refused: code `ERR_LOCK_CONNECTION`. `cause` is the server's or the socket's own error.
+ * Redis could not be reached, or refused the command. Code `ERR_LOCK_CONNECTION`. `cause` is the error of the server or
+ * the socket.
  * @since 0.1.0
  */
 export class LockConnectionError extends LockError {
@@ -132,8 +136,8 @@ export class LockConnectionError extends LockError {
   readonly #what: string
 
   /**
-   * The client makes them; you only where a test of yours needs one.
-   * @param what happened, because of `cause`
+   * Errors are made by the client. Construct one only in a test.
+   * @param what what happened; `cause` says why
    * @since 0.1.0
    */
   constructor(what: string, cause?: unknown, key?: string) {
@@ -142,14 +146,14 @@ export class LockConnectionError extends LockError {
     this.#what = what
   }
 
-  /** The same error as the caller of a lock sees it: with the key, and the stack of the call. @internal */
+  /** A copy of this error for the caller of a lock: with the key, and with the stack of the call. @internal */
   of(key: string): LockConnectionError {
     return new LockConnectionError(this.#what, this.cause, key)
   }
 }
 
 /**
- * The client was closed: code `ERR_LOCK_CLOSED`.
+ * The client was closed. Code `ERR_LOCK_CLOSED`.
  * @since 0.1.0
  */
 export class LockClosedError extends LockError {
@@ -160,21 +164,22 @@ export class LockClosedError extends LockError {
   declare readonly name: 'LockClosedError'
 
   /**
-   * The client makes them; you only where a test of yours needs one.
+   * Errors are made by the client. Construct one only in a test.
    * @since 0.1.0
    */
   constructor(key?: string) {
     super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key)
   }
 
-  /** The same error as the caller of a lock sees it. @internal */
+  /** A copy of this error for the caller of a lock. @internal */
   of(key: string): LockClosedError {
     return new LockClosedError(key)
   }
 }
 
 /**
- * The call would wait for itself: its owner only reads, and asked to write. Code `ERR_LOCK_DEADLOCK`.
+ * The call would wait for itself: its owner holds the lock only as a reader, and asks for the write lock. Code
+ * `ERR_LOCK_DEADLOCK`.
  * @since 0.2.0
  */
 export class LockDeadlockError extends LockError {
@@ -183,11 +188,11 @@ export class LockDeadlockError extends LockError {
 
   /** The name of the class. @since 0.2.0 */
   declare readonly name: 'LockDeadlockError'
-  /** The locks that are held and asked for. @since 0.2.0 */
+  /** The keys of the locks that the owner holds and asks for. @since 0.2.0 */
   readonly keys: readonly string[]
 
   /**
-   * The client makes them; you only where a test of yours needs one.
+   * Errors are made by the client. Construct one only in a test.
    * @since 0.2.0
    */
   constructor(key: string) {
@@ -198,28 +203,34 @@ export class LockDeadlockError extends LockError {
   }
 }
 
-/** Where it is known which lock an error is about, the message begins with that. */
+/** Begins a message with the lock that the error is about, if it is known. */
 function prefixOf(key: string | undefined): string {
   return key === undefined ? '' : `lock "${key}": `
 }
 
-/** Why a call ends that had no connection: `error`, unless that says all there is to say. */
+/**
+ * The error of a call that had no connection: `error` itself if it already says so, otherwise a new error with `error`
+ * as its cause.
+ */
 export function outOfReach(error: Error, what = 'Redis is out of reach'): LockConnectionError {
   return error instanceof LockConnectionError ? error : new LockConnectionError(what, error)
 }
 
-/** Whether a server has said no, or enough of a quorum have: whoever asks again is told the same. */
+/** Whether a server refused the command, or enough servers of a quorum did. Asking again would get the same answer. */
 export function isRefusal({ cause }: LockConnectionError): boolean {
   if (cause instanceof AggregateError) return cause.errors.some(isRefusal)
   return cause instanceof Error && cause.name === 'ReplyError'
 }
 
-/** An error of the connection as the caller of a lock sees it: it says which lock it was about, and has the stack of the call. */
+/**
+ * Turns an error of the connection into a copy for the caller of a lock: with the key, and with the stack of the call.
+ * Returns other errors as they are.
+ */
 export function named(key: string, error: unknown): unknown {
   return error instanceof LockConnectionError || error instanceof LockClosedError ? error.of(key) : error
 }
 
-/** The same outcome, with errors that are named. */
+/** Returns the same outcome, with connection errors turned into copies that name the key. */
 export function about<T>(key: string, call: Promise<T>): Promise<T> {
   return call.catch(error => {
     throw named(key, error)
@@ -227,7 +238,7 @@ export function about<T>(key: string, call: Promise<T>): Promise<T> {
 }
 
 /**
- * A bad key or option, found before anything was sent: code `ERR_LOCK_ARGUMENT`.
+ * A bad key or option, found before anything was sent. Code `ERR_LOCK_ARGUMENT`.
  * @since 0.1.0
  */
 export class LockArgumentError extends LockError {
@@ -236,15 +247,15 @@ export class LockArgumentError extends LockError {
 
   /** The name of the class. @since 0.1.0 */
   declare readonly name: 'LockArgumentError'
-  /** The option or argument that is wrong, by its name. @since 0.1.0 */
+  /** The name of the wrong option or argument. @since 0.1.0 */
   readonly option: string
-  /** What was given for it. @since 0.1.0 */
+  /** The value that was given. @since 0.1.0 */
   readonly value: unknown
-  /** What would have been right, in words. @since 0.1.0 */
+  /** What is accepted, in words. @since 0.1.0 */
   readonly accepted: string
 
   /**
-   * The client makes them; you only where a test of yours needs one.
+   * Errors are made by the client. Construct one only in a test.
    * @since 0.1.0
    */
   constructor(option: string, value: unknown, accepted: string) {

@@ -2,15 +2,15 @@
  * redis-baton: blocking locks for Redis whose waiters never poll.
  *
  * Which part do you need?
- *   - `locks.using(key, fn)`: run something under the lock. Start here.
- *   - `locks.lock(key)` with `await using`, or with `release()` by hand, where a function does not fit.
- *   - `locks.wrap(key, fn)`, `@locked(locks, key)`: a function or a method that always runs under a lock.
- *   - `locks.tryLock(key)`: take it or leave it.
+ *   - `locks.using(key, fn)`: run a function under the lock. Start here.
+ *   - `locks.lock(key)` with `await using` or `release()`: where a function does not fit.
+ *   - `locks.wrap(key, fn)`, `@locked(locks, key)`: a function or method that always runs under a lock.
+ *   - `locks.tryLock(key)`: take the lock only if it is free.
  *   - `locks.all([a, b])`: several locks, all of them or none.
- *   - `locks.semaphore(key, n)`: at most n at a time.
+ *   - `locks.semaphore(key, n)`: at most n permits taken at a time.
  *   - `locks.readWrite(key)`: any number of readers, or one writer.
- *   - `{ fair: true }`: first come, first served. Without it: fast, and nobody starves.
- *   - `lease.fencingToken`: what makes the protected data safe even where a lock alone cannot.
+ *   - `{ fair: true }`: first come, first served. Without it, locks are faster, and still no caller starves.
+ *   - `lease.fencingToken`: protects the data even in the cases that a lock alone cannot exclude.
  * @module redis-baton
  * @packageDocumentation
  */

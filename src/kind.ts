@@ -1,16 +1,18 @@
 /**
- * Everything that a kind of lock supplies. `Kind` is all that waiting and leases know of it: no Redis, no scripts, no names.
- * A kind supplies its admission rule; the hard parts (lost wake-up, grant after cancel, renewal racing release,
- * reconnection) exist once, above this line. `KindDefinition` is how a session comes by it, with its names and scripts.
+ * What a kind of lock supplies: its admission rule. The hard parts (lost wake-up, grant after cancel, renewal racing
+ * release, reconnection) exist once, in the code that waits and the code that keeps leases. That code knows a kind only
+ * as a `Kind`, without Redis, scripts or names. A session makes the `Kind` from a `KindDefinition`, which has the names
+ * and scripts.
  *
- * Every call of a `Kind` may be repeated with the same id without changing the outcome, and rejects only with a LockError.
- * All times are ms of the client's monotonic clock.
+ * Every call of a `Kind` may be repeated with the same id without changing the outcome, and rejects only with a
+ * LockError. Times are in ms of the client's monotonic clock.
  */
 import type { LockError } from './errors.ts'
 
 /**
- * How a grant came about. `immediate`: the lock was free. `handoff`: by the release of the holder before. `wakeup`: by an
- * attempt after a release. `expiry`: the lease of the holder before had ended. `reentry`: the owner held it already.
+ * How a grant came about. `immediate`: the lock was free. `handoff`: the previous holder's release passed the lock on.
+ * `wakeup`: an attempt after a release succeeded. `expiry`: the previous holder's lease had ended. `reentry`: the owner
+ * already held the lock.
  * @since 0.1.0
  */
 export type Via = 'immediate' | 'handoff' | 'wakeup' | 'expiry' | 'reentry'
@@ -18,72 +20,82 @@ export type Via = 'immediate' | 'handoff' | 'wakeup' | 'expiry' | 'reentry'
 /** 'unlock': tells unfair waiters of a key that it is free. 'inbox': brings a client its grants. */
 export type Channel = 'unlock' | 'inbox'
 
-/** The channels of a key, as far as waiting needs them. Each `hear` is matched by one `drop`. */
+/** The channels of a key that waiting needs. Each `hear` is matched by one `drop`. */
 export interface Channels {
-  /** Undefined: heard already. A promise: heard when it resolves. */
+  /** Subscribes. Undefined: the channel is heard already. A promise: it resolves when the channel is heard. */
   hear(key: string, channel: Channel): Promise<void> | undefined
   drop(key: string, channel: Channel): void
-  /** Whether the server has confirmed that this client hears it, also where nobody needs it any more. */
+  /** Whether the server has confirmed the subscription. It may be true for a channel that no longer has a user. */
   hears(key: string, channel: Channel): boolean
 }
 
 /** What one call asks for. */
 export interface Claim {
   readonly key: string
-  /** Unguessable; names the hold, and the waiter before it. */
+  /** Unguessable. Identifies the waiter, and later its hold. */
   readonly id: string
   readonly owner: string
-  /** What others are shown of who waits or holds. */
+  /** How other clients see the waiter or holder. */
   readonly label: string
-  /** ms */
+  /** In ms. */
   readonly lease: number
-  /** ms by which the ticket is set back in the fair queue. */
+  /** How many ms earlier the fair queue orders the waiter. */
   readonly headStart: number
-  /** How much of the lock it wants, in the words of its kind; undefined: all of it. */
+  /** How much of the lock the claim wants, in the format of its kind; undefined: all of it. */
   readonly wants?: string | undefined
 }
 
-/** A client's inbox is named by so many characters, with which the ids of its waiters begin. lua/ knows the number. */
+/**
+ * The length of a client's id, which names its inbox. The ids of its waiters begin with it. lua/ relies on this number.
+ */
 export const CLIENT_ID_LENGTH = 12
 
 export interface Granted {
   readonly granted: true
   readonly token: number
-  /** Until when the hold is surely ours. */
+  /** Until when the hold is surely ours, in monotonic ms. */
   readonly deadline: number
   readonly via: Via
-  /** Of a re-entry where several may hold: the id of its owner's first hold, which lasts as long, as far as this client has it. */
+  /**
+   * For a re-entry into a lock that several owners may hold: the id of its owner's first hold. If this client has that
+   * first hold, its lease lasts at least as long as this one's.
+   */
   readonly around?: string | undefined
-  /** So many tokens after `token` are for hand-offs within this client. */
+  /** How many tokens after `token` are reserved for hand-offs within this client. */
   readonly block?: number
 }
 
-/** Who holds, as a client knows it. What others are told of it is made in that moment: for how long, is up to the time. */
+/**
+ * The holder, as this client knows it. Errors and events compute from it how long the lock has been held at their time.
+ */
 export interface Holder {
   readonly label: string
-  /** Since when, monotonic ms; or a little earlier, as an answer is counted from when its request was sent. */
+  /**
+   * When the hold began, in monotonic ms, or a little earlier: the age in an answer counts from when its request was
+   * sent.
+   */
   readonly since: number
 }
 
 export interface Refused {
   readonly granted: false
-  /** When the request was sent. */
+  /** When the request was sent, in monotonic ms. */
   readonly sent: number
-  /** ms until the holder's lease ends. */
+  /** How many ms are left of the holder's lease. */
   readonly ttl: number
-  /** Place in the fair queue, from 1; 0: not queued. */
+  /** The place in the fair queue, from 1; 0: not queued. */
   readonly position: number
-  /** The waiter's ticket, to join again with. */
+  /** The waiter's ticket. A waiter that joins again keeps its place by it. */
   readonly ticket: string
-  /** Undefined: not known any more, because it is known to have released since. */
+  /** The holder; undefined once it is known to have released the lock. */
   readonly holder: Holder | undefined
-  /** The holder's name, if it has one: its owner's other waiters may re-enter. */
+  /** The holder's owner, if that has a name. Other waiters of this owner may re-enter. */
   readonly owner?: string | undefined
-  /** What the lock's clock showed: every grant since then has a larger token. */
+  /** The lock's token clock. Every later grant has a larger token. */
   readonly clock: number
 }
 
-/** A waiter as `tend` needs it. */
+/** A queued waiter, as `tend` needs it. */
 export interface Queued {
   readonly claim: Claim
   readonly ticket: string
@@ -96,16 +108,16 @@ export interface Tended {
   /** As in `Refused`. */
   readonly owner?: string | undefined
   readonly clock: number
-  /** For each waiter its place, or the grant that it had missed. */
+  /** For each waiter, its place in the queue, or the grant whose message it missed. */
   readonly waiters: (number | Granted)[]
 }
 
 export interface Released {
   /** Whether this call ended a live hold. */
   readonly ended: boolean
-  /** How many clients were told that the lock is free, this one included if it listens. */
+  /** How many clients received the message that the lock is free, this client included if it listens. */
   readonly heard: number
-  /** The waiters of this client that became holders by this very release; of an exclusive kind one at most. */
+  /** The waiters of this client to which this release handed the lock. In an exclusive kind, at most one. */
   readonly successors?: readonly Successor[]
 }
 
@@ -114,16 +126,16 @@ export interface Successor {
   readonly grant: Granted
 }
 
-/** What Redis knows a hold by. */
+/** What identifies a hold in Redis. */
 export interface HoldName {
   readonly key: string
   readonly id: string
 }
 
-/** Who has a lock since a hand-off within the client. */
+/** The waiter that holds a lock after a hand-off within the client. */
 export type Heir = Pick<Claim, 'owner' | 'label' | 'lease'>
 
-/** A hold, and the token that it was granted with as far as its client knows. */
+/** A hold, and the newest token that its client knows for it. */
 export interface Held {
   readonly hold: HoldName
   readonly token: number
@@ -134,130 +146,159 @@ export interface Prolonging extends Held {
 }
 
 /**
- * The new deadline of a hold; undefined: it is gone. 'anew': so is that grant, but its id, which had waited again, has been
- * granted the lock since, with a larger token. 'unknown': too few of several servers have said what has become of it.
+ * The new deadline of a hold, or why it has none. Undefined: the hold is gone. 'anew': the hold is gone, but its id was
+ * waiting again and has since been granted the lock with a larger token. 'unknown': in a quorum, too few servers have
+ * answered to know.
  */
 export type Renewed = number | 'anew' | 'unknown' | undefined
 
-/** What Redis says when it is told of a hand-off within the client. */
+/** Redis's answer when a client records a hand-off within itself. */
 export interface Passed {
   readonly deadline: number
   /** Whether fair waiters are queued. */
   readonly queued: boolean
 }
 
-/** A fair queue in Redis, in the order of its tickets. */
+/** A fair queue in Redis, ordered by tickets. */
 export interface FairQueue {
-  /** One attempt, which joins the queue where it is refused. */
+  /** One attempt. If it is refused, the claim joins the queue. */
   join(claim: Claim): Promise<Granted | Refused>
-  /** Heartbeat of waiters of one key; finds grants whose message was lost, joins again those that are missing. */
+  /**
+   * The heartbeat of the waiters of one key. It finds grants whose message was lost, and queues waiters again that are
+   * missing in Redis.
+   */
   tend(key: string, waiters: readonly Queued[]): Promise<Tended>
 }
 
-/** A lease may be handed on to another waiter of its client before Redis is told: to as many as `attempt` has reserved tokens. */
+/**
+ * Hand-off within a client: a lease passes to another waiter of the same client before Redis is informed. The tokens
+ * that `attempt` reserved limit the number of hand-offs.
+ */
 export interface HandOff {
-  /** Records who holds under `hold` since a hand-off; undefined: that hold is gone. */
+  /** Records in Redis which heir now holds under `hold`. Undefined: that hold is gone. */
   pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
 }
 
-/** A grant counts only once replicas have it. */
+/** Confirms that replicas have a grant. Without that, the grant does not count. */
 export interface Confirmation {
-  /** Until when they do, as `renew`. Rejects where too few of them have it. */
+  /** Resolves like `renew`, with the deadline that replicas have. Rejects if too few replicas have it. */
   confirm(held: Held): Promise<Renewed>
 }
 
 /**
- * How a server is asked that is one of several. `try`: one attempt. `queue`: one that joins the queue where it is refused. The others are
- * about a hold that counts already: `raise` gives it a token that is not below the floor, if it is there; `same` gives it just this token,
- * and makes it where the lock is free.
+ * What a vote asks of one server of a quorum. 'try': a single attempt. 'queue': an attempt that joins the queue if it
+ * is refused. 'raise' and 'same' are about a hold that already has a majority. 'raise' raises its token on this server
+ * to the floor, if the server has the hold. 'same' gives it exactly the token `floor`, and creates the hold if the lock
+ * is free there.
  */
 export type VoteMode = 'try' | 'queue' | 'raise' | 'same'
 
-/** What a server answers that is one of several; undefined: to 'raise' or 'same', that the id holds nothing there. */
+/** The answer of one server of a quorum. Undefined answers 'raise' or 'same': the id holds nothing on that server. */
 export type Vote = Granted | Refused | undefined
 
-/** A lock that may be one of several, of which a majority grants. */
+/** A lock on one server of a quorum, in which a majority grants. */
 export interface Voting {
-  /** `floor`: µs, a whole number. No token or ticket that the server issues for this is smaller. */
+  /** `floor`: a whole number of µs. Tokens and tickets that the server issues for this vote are not smaller. */
   vote(claim: Claim, mode: VoteMode, floor: number): Promise<Vote>
 }
 
-/** Looks at locks from outside, and takes one away. `State`: what is shown of a lock. */
+/** Reads locks without taking part, and takes a lock away from its holders. `State`: what is shown of a lock. */
 export interface Inspection<State> {
   inspect(key: string): Promise<State>
   isLocked(key: string): Promise<boolean>
-  /** As `inspect`. Undefined: nobody holds it or is queued for it, or what stands there is no lock. */
+  /**
+   * Like `inspect`. Undefined: the lock has neither holder nor queue, or what is stored under its name is not a lock.
+   */
   find(key: string): Promise<State | undefined>
-  /** Takes the lock from those who hold it now, or `only` from the holder of this id. False: none of them does. */
+  /**
+   * Takes the lock from its current holders; with `only`, from the holder of that id. False: there was no such holder.
+   */
   forceRelease(key: string, only?: string): Promise<boolean>
 }
 
-/** A kind of lock in one client. What it need not have is undefined where it has not; nothing else has to be asked then. */
+/** A kind of lock in one client. A feature that the kind lacks is undefined. */
 export interface Kind<State = unknown> {
-  /** Whether several owners may hold at a time: after a grant there may be more to have. */
+  /**
+   * Whether several owners may hold the lock at a time. If so, another waiter may be granted it right after a grant.
+   */
   readonly shared: boolean
-  /** Whether an owner that holds it is granted it again. */
+  /** Whether an owner that holds the lock is granted it again. */
   readonly reentrant: boolean
-  /** Whether clients leave it to each other: it goes from one to the next, and to nobody else. */
+  /**
+   * Whether unfair waiters of different clients take turns (wait/turns.ts). Only for kinds in which a release frees the
+   * lock for exactly one next holder.
+   */
   readonly inTurns: boolean
   readonly queue: FairQueue | undefined
   readonly handOff: HandOff | undefined
   readonly confirmation: Confirmation | undefined
   readonly voting?: Voting | undefined
   readonly inspection: Inspection<State>
-  /** One attempt, which reserves so many tokens for hand-offs where it is granted. */
+  /** One attempt. If it is granted, it reserves this many tokens for hand-offs within the client. */
   attempt(claim: Claim, reserve: number): Promise<Granted | Refused>
-  /** Takes back whatever became of a claim. */
+  /** Takes a claim back: removes the waiter from the queue, or releases its grant. */
   leave(claim: Claim): Promise<void>
-  /** Gives back a grant that came for an id that nobody waits for any more. */
+  /** Gives back a grant whose waiter no longer waits. */
   giveBack(hold: HoldName): Promise<void>
-  /** Ends a hold. `used`: the last token that its client has issued by itself; undefined: none besides that of the grant. */
+  /** Ends a hold. `used`: the last token that this client issued itself, in hand-offs; undefined: it issued none. */
   release(hold: HoldName, used?: number): Promise<Released>
-  /** Prolongs holds of one place by `ms` from now; 0: confirms. */
+  /** Renews holds of one place, to `ms` from now. With `ms` 0, only confirms that replicas have the hold. */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**
-   * Until when the first hold of a client lasts, on its monotonic clock, after a longer re-entry has raised it. Without this method: as long
-   * as the re-entry.
+   * Returns until when a client's first hold lasts after a longer re-entry has raised it, in monotonic ms. Without this
+   * method, the first hold lasts as long as the re-entry.
    */
   raised?(first: HoldName, longer: HoldName): number
-  /** Locks of different places are renewed by calls of their own: where one place does not answer, the others do. */
+  /**
+   * The place of a key. Locks of different places are renewed by separate calls, so that a place that does not answer
+   * does not delay the others.
+   */
   placeOf(key: string): string
 }
 
-/** What makes a kind, and what it needs: there is one for each kind, and one `Kind` of it in each client that uses it. */
+/**
+ * Defines a kind of lock. There is one definition for each kind, and each client that uses the kind makes its own
+ * `Kind`.
+ */
 export interface KindDefinition<State = unknown, S extends ScriptSet = ScriptSet, N extends Names = Names> {
-  /** A word of letters that stands in every name in Redis, so that a key names another lock in each kind; '' in those of the mutex. */
+  /**
+   * A word of letters that is part of every name in Redis, so that the same key names a different lock in each kind. ''
+   * for the mutex.
+   */
   readonly name: string
-  /** The keys of the lock whose first key has this name, which the others begin with. */
+  /** The Redis keys of the lock whose first key is `lock`. The others begin with that key. */
   namesOf(lock: string): N
   readonly scripts: S
   make(parts: Parts<S, N>): Kind<State>
 }
 
-/** What a kind gets from its client. */
+/** What a client passes to its kinds. */
 export interface Parts<S extends ScriptSet = ScriptSet, N extends Names = Names> {
   readonly names: KindNames<N>
   readonly scripts: Runner<S>
-  /** Runs scripts whose effect replicas must have; undefined: none must. */
+  /** Runs scripts whose effect replicas must confirm; undefined: no confirmation is required. */
   readonly replicated: Runner<S> | undefined
-  /** Expiry of a waiter, in ms. */
+  /** The expiry of a waiter, in ms. */
   readonly waiterTtl: number
-  /** For what no call reports. */
+  /** Receives errors that no call reports. */
   readonly warn: (error: LockError) => void
-  /** A new name that nobody can guess. */
+  /** Returns a new, unguessable id. */
   readonly newId: () => string
 }
 
-/** The keys of a lock in Redis. All begin with the first one, and have its hash tag. */
+/** The keys of a lock in Redis. All of them begin with the first one and have its hash tag. */
 export interface Names {
   readonly lock: string
 }
 
 export interface KindNames<N extends Names = Names> {
   of(key: string): N
-  /** The user's key of a lock's first key; undefined: it is none of this kind. */
+  /** The user's key for the first key of a lock; undefined: it is no lock of this kind. */
   keyOf(lock: string): string | undefined
-  /** Keys with the same answer can go into one script call: all of them; in a cluster, those with the same hash tag. */
+  /**
+   * The place of a key. Keys of one place can go into one script call. A single server is one place. In a cluster, the
+   * keys with one hash tag are a place.
+   */
   placeOf(key: string): string
 }
 
@@ -265,37 +306,40 @@ export interface KindNames<N extends Names = Names> {
 export interface Script {
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  /** The words that its replies begin with. Never there: it is their type that counts. */
+  /** The words that its replies begin with. Only the type exists; there is no value at run time. */
   readonly replies?: readonly string[]
-  /** What Redis runs. The client's user needs the right to each command that is called in it. */
+  /** The text that Redis runs. The client's Redis user needs the right to each command that the text calls. */
   readonly lua: string
 }
 
 export type ScriptSet = Readonly<Record<string, Script>>
 
-/** The KEYS of a script by the names in its header; `locks...` takes a list. */
+/** The KEYS of a script by the names in its header. `locks...` takes a list. */
 export type KeysOf<S extends Script> = { readonly [K in S['keys'][number]]: string | readonly string[] }
-/** The ARGV of a script by the names in its header; undefined ones may only be the last. */
+/** The ARGV of a script by the names in its header. Only the last ones may be undefined. */
 export type ArgsOf<S extends Script> = {
   readonly [A in S['args'][number]]: string | number | undefined | readonly (string | number)[]
 }
 
 /**
- * What a script replied: a status word of its header, and what that word brings. The frequent replies are texts, whose
- * words are strings here: Redis and ioredis take several µs more for an array.
+ * A script's reply: a status word from its header, and the values that follow it. Frequent replies are strings whose
+ * words are the values: arrays take Redis and ioredis several µs longer.
  */
 export interface Reply<S extends Script> {
   readonly status: NonNullable<S['replies']>[number]
   readonly values: unknown[]
-  /** When the request left. */
+  /** When the request was sent, in monotonic ms. */
   readonly sent: number
-  /** Whether an earlier sending of the same call had an unknown outcome. */
+  /** Whether the same call was sent before with an unknown outcome. */
   readonly repeated: boolean
 }
 
-/** Runs scripts by name. Rejects with LockConnectionError. Safe to repeat: so is every script. */
+/** Runs scripts by name. Rejects with LockConnectionError. Every script is safe to repeat, and so is `run`. */
 export interface Runner<S extends ScriptSet> {
-  /** `read`: what to make of the reply, in the moment when it has come; a promise, where more has to be asked for it. */
+  /**
+   * `read` is called as soon as the reply has come, and returns the result. If it needs further calls, it returns a
+   * promise.
+   */
   run<N extends keyof S, T = Reply<S[N]>>(
     name: N,
     keys: KeysOf<S[N]>,

@@ -6,44 +6,44 @@ import { callTermsOf, type LockOptions, type SemaphoreOptions } from './options.
 import { type Holdable, type Using, using, wrapped } from './using.ts'
 
 /**
- * A lock of one key, whichever its kind. Made by a `LockClient`; it holds nothing itself, and need not be closed.
+ * One lock: a key and a kind. A `LockClient` makes it. The object itself holds nothing and needs no closing.
  * @since 0.2.0
  */
 export interface Lock<Options extends LockOptions = LockOptions> {
-  /** Which lock it is, among those of its kind. @since 0.2.0 */
+  /** The key, which identifies the lock among those of its kind. @since 0.2.0 */
   readonly key: string
   /**
-   * Waits until it is granted.
-   * @returns the lease, to be released
+   * Waits until the lock is granted.
+   * @returns the lease. The caller releases it
    * @throws what `LockClient.lock` throws
    * @since 0.2.0
    */
   lock(options?: Options): Promise<Lease>
   /**
-   * One attempt, or with `timeout` as many as fit in it.
-   * @returns the lease, or null if somebody else has it
+   * Makes a single attempt. With `timeout`, waits that long for the lock.
+   * @returns the lease, or null if another owner has the lock
    * @throws what `LockClient.tryLock` throws
    * @since 0.2.0
    */
   tryLock(options?: Options): Promise<Lease | null>
   /**
-   * Runs `fn` under the lock, and releases it in any case.
-   * @param fn gets the lease; it need not release it
+   * Runs `fn` while holding the lock, and always releases it afterwards.
+   * @param fn receives the lease; it need not release it
    * @returns what `fn` returns
    * @throws what `LockClient.using` throws
    * @since 0.2.0
    */
   using<T>(fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   /**
-   * The same with options for this call.
+   * The same, with options for this call.
    * @throws what `LockClient.using` throws
    * @since 0.2.0
    */
   using<T>(options: Options, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   /**
-   * `fn` as a function that runs under the lock.
-   * @param options of each call
-   * @returns a function with the parameters of `fn`, whose promise settles as that of `using`
+   * Returns a function that runs `fn` under the lock.
+   * @param options options of each call
+   * @returns a function with the parameters of `fn`. Its promise settles like that of `using`
    * @throws LockArgumentError when `fn` or an option is wrong
    * @since 0.2.0
    */
@@ -52,7 +52,7 @@ export interface Lock<Options extends LockOptions = LockOptions> {
     options?: Options,
   ): (this: This, ...args: Args) => Promise<R>
   /**
-   * Who holds it and who is queued for it, as Redis has them now. Writes nothing.
+   * Reads the lock's holders and its fair queue from Redis. Writes nothing.
    * @throws what `LockClient.inspect` throws
    * @since 0.2.0
    */
@@ -60,18 +60,18 @@ export interface Lock<Options extends LockOptions = LockOptions> {
 }
 
 /**
- * A lock of one key that many may read, or one may write. Made by `LockClient.readWrite`.
+ * A lock that any number of readers or one writer may hold. Made by `LockClient.readWrite`.
  * @since 0.2.0
  */
 export interface ReadWriteLock {
-  /** Which lock it is, among the read-write locks. @since 0.2.0 */
+  /** The key, which identifies the lock among the read-write locks. @since 0.2.0 */
   readonly key: string
-  /** Held by any number of owners at a time, while nobody writes. @since 0.2.0 */
+  /** The read lock: any number of owners may hold it while no other owner writes. @since 0.2.0 */
   readonly read: Lock
-  /** Held by one owner, while nobody else reads. @since 0.2.0 */
+  /** The write lock: one owner holds it, while no other owner reads or writes. @since 0.2.0 */
   readonly write: Lock
   /**
-   * Who holds it and who is queued for it, to read or to write, as Redis has them now. Writes nothing.
+   * Reads from Redis the readers and writers that hold the lock or are queued for it. Writes nothing.
    * @throws what `LockClient.inspect` throws
    * @since 0.2.0
    */
@@ -81,7 +81,7 @@ export interface ReadWriteLock {
 export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, SemaphoreOptions> {
   readonly key: string
   readonly calls: Calls<LockState>
-  /** How many a semaphore has; undefined: it is none. */
+  /** How many permits a semaphore has; undefined for other kinds of lock. */
   readonly #permits: number | undefined
 
   constructor(calls: Calls<LockState>, key: string, permits?: number) {
@@ -122,7 +122,7 @@ export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, Semaph
     return this.calls.releaseQuietly(lease)
   }
 
-  /** Locks with the same text are one lock; by these texts all clients take several locks in the same order. */
+  /** Identifies the lock among those of all kinds. All clients take several locks in the order of these strings. */
   get order(): string {
     return `${this.calls.kind}/${this.key}`
   }

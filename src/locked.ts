@@ -1,10 +1,10 @@
 /**
- * A method that runs under a lock, said where the method is written.
+ * The decorator `@locked`, for methods that run under a lock.
  *
- * It is the decorator of the standard (TC39), which gets the method and a context and returns what stands in the
- * method's place; the older kind (`experimentalDecorators`) calls with other arguments, and is told so: NestJS, which
- * has only that, has its own decorator in src/nestjs/. All that happens in a call is `LockClient.wrap`: here is only
- * where the client and the lock come from.
+ * It is a standard (TC39) decorator: it receives the method and a context, and returns the method's replacement. A
+ * compiler with the older kind (`experimentalDecorators`) calls it with other arguments, and gets an error that says
+ * so. NestJS supports only the older kind, and has its own decorator in src/nestjs/. Each call goes through
+ * `LockClient.wrap`; this file only finds the client and the lock.
  */
 import type { LockClient } from './client.ts'
 import type { MultiLock } from './compose/all.ts'
@@ -13,19 +13,20 @@ import type { Lock } from './lock.ts'
 import type { LockOptions } from './options.ts'
 
 /**
- * Decorates a method that returns a promise: each call runs under the lock, as by `LockClient.wrap`. A call
- * inside another of the same mutex re-enters. It rejects with what the method rejects with, else LockLostError if the lock
- * was lost while it ran, else as `LockClient.lock`.
+ * Decorates a method that returns a promise: each call runs under the lock, as with `LockClient.wrap`. A call inside
+ * another call under the same mutex re-enters. A call rejects with the method's own error, if there is one. Otherwise
+ * it rejects with LockLostError if the lock was lost while the method ran, or with the error of `LockClient.lock` if
+ * the lock was not granted.
  *
- * The method is not given the lease. One that needs its token or signal asks for the lock once more, which re-enters:
- * `locks.using(key, lease => …)`.
- *
- * @param locks the client, or a function that finds it in the object whose method is called (in the class, if it is static)
- * @param lock the key of a mutex, or a lock of the client, or several; or a function that makes it: it has the `this` and the arguments of
- *   the call
- * @param options of each call, as that lock has them; times are ms. Default: the client's
- * @throws LockArgumentError where it stands before anything but a method and, if the client is given itself, on a bad lock
- *   or option; otherwise the call rejects with it
+ * The method does not receive the lease. To get the lease's token or signal, the method asks for the lock again, which
+ * re-enters: `locks.using(key, lease => …)`.
+ * @param locks the client, or a function that returns it for the object whose method is called (for the class, if the
+ *   method is static)
+ * @param lock the key of a mutex, a lock of the client, or a `MultiLock`; or a function that returns one of these. The
+ *   function has the `this` and the arguments of the call
+ * @param options options of each call; those that the lock accepts. Times are in ms. Default: the client's
+ * @throws LockArgumentError when it decorates anything but a method, and, if `locks` is the client itself, when the
+ *   lock or an option is wrong. If `locks` is a function, the call rejects with it instead
  * @since 0.1.0
  */
 export function locked<
@@ -39,7 +40,7 @@ export function locked<
   options?: L extends Lock<infer Options> ? Options : LockOptions,
 ): (method: Method, context: ClassMethodDecoratorContext<This, Method>) => Method {
   return (method, context) => {
-    // For those whose compiler does not look.
+    // For callers without type checking.
     if (typeof context !== 'object') {
       const accepted = 'the context object of a standard decorator; compile without experimentalDecorators'
       throw new LockArgumentError('the context of @locked', context, accepted)
@@ -53,9 +54,8 @@ export function locked<
 }
 
 /**
- * What stands in the place of `method`, whichever kind of decorator puts it there: the same name, as many parameters, and
- * each call under the lock. With a function for `locks`, what is wrong with the client, the lock or an option is found by
- * the call.
+ * Returns the replacement of `method` for both kinds of decorators: it has the same name and number of parameters, and
+ * runs each call under the lock. If `locks` is a function, a wrong client, lock or option is found only by the call.
  */
 export function lockedMethod<This, Args extends unknown[], R>(
   locks: LockClient | ((self: This) => LockClient),
@@ -64,7 +64,7 @@ export function lockedMethod<This, Args extends unknown[], R>(
   options: LockOptions | undefined,
 ): (this: This, ...args: Args) => Promise<R> {
   const under = (client: LockClient) => {
-    // Not by its class: a library that is decorated may have another copy of this package than its client.
+    // Not `instanceof`: a decorated library may have another copy of this package than the client's.
     if (typeof client?.wrap !== 'function') throw new LockArgumentError('locks', client, 'a LockClient')
     return client.wrap(lock, method, options)
   }

@@ -1,5 +1,5 @@
 /**
- * The locks of one kind in one client: takes a request from its call to its lease.
+ * The locks of one kind in one client. `Locks` takes a request from its call to its lease.
  *
  *      LockClient ──▶ Locks ─┬─▶ Acquirer ─┬─▶ Kind
  *                            └─▶ Holds ────┘
@@ -22,55 +22,55 @@ import { limit } from './wait/patience.ts'
 import { noTurns, Turns } from './wait/turns.ts'
 import type { Ways } from './ways.ts'
 
-/** What happens in a client, and to whom. `held`: for so many ms. */
+/** What happens in a client, and to which waiter or hold. `held`: for how many ms the hold lasted. */
 export interface Happenings {
-  /** The waiter has been refused for the first time. */
+  /** The waiter was refused for the first time. */
   waiting: [waiter: Waiter, locks: Locks]
   acquired: [hold: Hold, waiter: Waiter]
   renewed: [hold: Hold]
-  /** It has ended by its release. */
+  /** The hold ended by its release. */
   released: [hold: Hold, held: number]
-  /** It has ended without. */
+  /** The hold ended without being released. */
   lost: [hold: Hold, loss: Loss]
-  /** A connection is gone; all are there again. */
+  /** `disconnected`: a connection is gone. `reconnected`: all connections are up again. */
   disconnected: [error: Error]
   reconnected: []
-  /** What no promise reports. */
+  /** An error that no promise reports. */
   error: [error: unknown]
 }
 
-/** Told of everything in the moment when it happens. */
+/** Receives everything that happens, at the moment when it happens. */
 export interface Observer {
   tell<H extends keyof Happenings>(what: H, ...about: Happenings[H]): void
 }
 
-/** What the locks of all kinds of a client have in common. */
+/** What all kinds of lock of a client share. */
 export interface Host {
   readonly ways: Ways
   readonly clock: Clock
   readonly settings: Settings
   readonly stats: Stats
   readonly observer: Observer
-  /** Something failed that no promise reports. */
+  /** Reports an error that no promise reports. */
   failed(error: unknown): void
   /** Whether `close` has been called. */
   closed(): boolean
-  /** One kind holds nothing any more. */
+  /** Called when a kind's last hold has ended. */
   idle(): void
 }
 
-/** What becomes of a call that ends without a lease. */
+/** How a call without a lease ends. */
 export interface Without<T> {
-  /** Out of time, or refused its single attempt. An error: the call rejects with it. */
+  /** The wait is out of time, or its single attempt was refused. If this returns an error, the call rejects with it. */
   refused(waiter: Waiter): T | Error
-  /** What the call rejects with, for an error that is not named yet. */
+  /** Returns the error that the call rejects with, made from one that does not name the key yet. */
   failed(error: unknown, key: string): unknown
 }
 
 export class Locks<State = unknown> {
   readonly keys: Keys
   readonly kind: Kind<State>
-  /** Its waiters and holds. */
+  /** The waiters and holds of this client. */
   readonly local: LocalLocks
   readonly acquirer: Acquirer
   readonly holding: Holds
@@ -113,11 +113,11 @@ export class Locks<State = unknown> {
   }
 
   /**
-   * The lease, or what `without` makes of the end of a wait that goes without. `owner`: undefined, if the call is its own. `once`: a
-   * single attempt.
+   * Resolves to the lease, or to what `without` makes of a wait that ends without one. `owner`: undefined if the call
+   * has an identity of its own. `once`: make a single attempt.
    *
-   * The promise is the caller's own, so that nothing stands between the grant and the caller. Thousands of calls may wait, so each
-   * keeps no other promise, and what limits its patience only if something does.
+   * The promise goes straight to the caller, so nothing delays the caller after the grant. Thousands of calls may wait,
+   * so each keeps only this promise, and keeps timers and listeners only if it has a time-out or a signal.
    */
   acquire<T>(
     key: string,
@@ -130,7 +130,7 @@ export class Locks<State = unknown> {
     const { signal } = call
     if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
     const id = this.#host.ways.ids.next()
-    // Without a queue there is nothing but the line.
+    // A kind without a queue has only the line of unfair waiters.
     const { queue } = this.kind
     const { label, lease, headStart, wants } = call
     const mayReenter = owner !== undefined && this.kind.reentrant
@@ -147,7 +147,7 @@ export class Locks<State = unknown> {
       const waiter = this.acquirer.start(wish, (end, waiting) => {
         unlimited?.()
         const lease = end && 'token' in end ? this.#take(waiting, end, call) : undefined
-        // It may be a listener of the grant that has aborted.
+        // A listener of the `acquired` event may have aborted the signal.
         if (signal?.aborted) {
           if (lease) this.releaseQuietly(lease)
           return reject(without.failed(signal.reason, key))
@@ -161,23 +161,30 @@ export class Locks<State = unknown> {
     })
   }
 
-  /** Who keeps the waiter waiting, by the newest that this client knows, and for how long by now. */
+  /**
+   * The holder that the waiter waits for, as this client last knew it, and for how long it has held the lock by now.
+   */
   holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
     const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
     return holder && { label: holder.label, heldFor: Math.max(0, this.#host.clock.now() - holder.since) }
   }
 
-  /** For releases whose failure must not hide something more important: it becomes an event, and resolves false. */
+  /**
+   * Releases without rejecting, where a failure must not hide a more important outcome: a failure becomes an `error`
+   * event and resolves false.
+   */
   releaseQuietly(lease: Lease): Promise<boolean> {
     return this.holding.quietly(lease.key, lease.release())
   }
 
   /**
-   * A grant by message. False: nobody wants it, so it has to go back. A message must not end a live hold; but if its token is
-   * newer, Redis is asked.
+   * A grant arrived by message. Returns false if no waiter or hold has its id, so that the grant must go back. A
+   * message must not end a live hold, because it may be false. If its token is newer than the hold's, Redis is asked.
    *
-   * An acquire whose answer was lost is sent again. Where the first sending of it reaches Redis after the hold was released, the
-   * lock is granted anew to that hold, whose client may still wait for the answer to its release, and will not release again.
+   * A hold can be granted again while it is being released. A's acquire gets no answer, so A sends it again, and the
+   * second sending is granted. A releases the hold. Only then does the first sending reach Redis, which grants the lock
+   * to the same id again. A may still wait for the answer to its release, and will not release a second time, so the
+   * new grant goes back.
    */
   granted(id: string, token: number, via: Via): boolean {
     if (this.acquirer.grantedByMessage(id, token, via)) return true
@@ -187,13 +194,13 @@ export class Locks<State = unknown> {
     return true
   }
 
-  /** Messages may have been missed, about one key or about all. */
+  /** Messages may have been missed, about one key or about all keys. */
   heard(key?: string): void {
     this.acquirer.lookAgain(key)
     this.holding.doubtAll(key)
   }
 
-  /** Nothing is renewed or noticed any more. */
+  /** Stops renewing and watching the holds. */
   close(): void {
     this.#lossNews?.close()
     this.holding.close()

@@ -1,73 +1,81 @@
-/** The options of a client and of a call: their types, their defaults, and the check that everything goes through. */
+/** The options of a client and of a call: their types, their defaults and their validation. */
 import { hostname } from 'node:os'
 import { LONGEST } from './clock.ts'
 import { LockArgumentError } from './errors.ts'
 
 /**
- * Options of one call of `lock`, `tryLock`, `using` or `wrap`. Times are ms. One that is undefined counts as absent.
+ * Options of one call of `lock`, `tryLock`, `using` or `wrap`. Times are in ms. An option that is undefined counts as
+ * absent.
  * @since 0.1.0
  */
 export interface LockOptions {
   /**
-   * Longest wait, in ms. `lock` then rejects with LockTimeoutError, `tryLock` resolves null. 0: a single attempt.
-   * @defaultValue the client's `timeout`; without one, `lock` waits for ever and `tryLock` makes a single attempt
+   * The longest time to wait, in ms. When it is over, `lock` rejects with LockTimeoutError and `tryLock` resolves null.
+   * 0 means a single attempt.
+   * @defaultValue the client's `timeout`. If the client has none either, `lock` waits without limit and `tryLock` makes
+   *   a single attempt
    * @since 0.1.0
    */
   timeout?: number | undefined
   /**
-   * Aborting rejects the call with `signal.reason`, at once. Any number of calls may wait with one signal.
+   * Aborting this signal rejects the call at once with `signal.reason`. Any number of calls may share one signal.
    * @defaultValue none
    * @since 0.1.0
    */
   signal?: AbortSignal | undefined
   /**
-   * A fixed lease, in ms: not renewed unless `renew` is true. Shorter: a crashed holder blocks others less long. Longer:
-   * fewer renewals, and a longer pause of the process is survived.
-   * @defaultValue the client's `lease`, renewed
+   * The length of the lease, in ms. Such a lease is not renewed unless `renew` is true. With a short lease, a crashed
+   * holder blocks others for less time. With a long lease, there are fewer renewals, and the hold survives a longer
+   * pause of its process.
+   * @defaultValue the client's `lease`, renewed automatically
    * @since 0.1.0
    */
   lease?: number | undefined
   /**
-   * Whether the lease is renewed every third of it.
-   * @defaultValue `true` without `lease`, `false` with it
+   * Whether the lease is renewed automatically, each time a third of it has passed.
+   * @defaultValue `true` if `lease` is absent, `false` if it is given
    * @since 0.1.0
    */
   renew?: boolean | undefined
   /**
-   * Automatic renewal stops this many ms after the grant, so that a hung job cannot hold for ever.
-   * @defaultValue none: it never stops
+   * Automatic renewal stops this many ms after the grant, so that a hung job cannot hold the lock forever.
+   * @defaultValue none: renewal does not stop
    * @since 0.1.0
    */
   maxHold?: number | undefined
   /**
-   * true: first come, first served, by a queue in Redis. false: whoever asks first after a release wins, which is faster
-   * under contention; who has waited for `fairAfter` then joins the queue.
+   * If true, callers are served first come, first served, by a queue in Redis. If false, the first caller to ask after
+   * a release gets the lock, which is faster under contention. A caller that has waited for `fairAfter` then joins the
+   * queue.
    * @defaultValue the client's `fair`
    * @since 0.1.0
    */
   fair?: boolean | undefined
   /**
-   * With `fair: false`: join the fair queue after having waited this many ms, so that nobody starves. `Infinity`: never; then
-   * a waiter may be overtaken for ever.
+   * With `fair: false`, a caller that has waited this many ms joins the fair queue, so that no caller starves. With
+   * `Infinity` it never joins, and other callers may overtake it without limit.
    * @defaultValue the client's `fairAfter`
    * @since 0.1.0
    */
   fairAfter?: number | undefined
   /**
-   * In the fair queue, be ordered as if the request had been made this many ms earlier. Later requests still age past it.
-   * Of an unfair call it counts once that joins the queue; with `fairAfter: Infinity` it never does, and is refused.
+   * The fair queue orders this call as if it had been made this many ms earlier, so it overtakes only waiters that have
+   * waited for less than that. For an unfair call, this takes effect when the call joins the queue. An unfair call with
+   * `fairAfter: Infinity` never joins the queue, so a `headStart` is then refused with LockArgumentError.
    * @defaultValue `0`
    * @since 0.1.0
    */
   headStart?: number | undefined
   /**
-   * Explicit identity, of 1 to 1024 UTF-8 bytes: the same owner re-enters, also from another process.
-   * @defaultValue that of `runAs` or of the `using` of the same key around the call; else each call has its own
+   * An explicit identity, of 1 to 1024 UTF-8 bytes. Calls with the same owner re-enter the lock, also from another
+   * process.
+   * @defaultValue the owner set by `runAs`, or by a `using` of the same key around the call; otherwise each call has
+   *   its own
    * @since 0.1.0
    */
   owner?: string | undefined
   /**
-   * Shown to others for this call, as who holds or waits; at most 1024 UTF-8 bytes.
+   * How other clients see this call, as holder or waiter, in `inspect` and in timeout errors. At most 1024 UTF-8 bytes.
    * @defaultValue the client's `label`
    * @since 0.2.0
    */
@@ -80,7 +88,7 @@ export interface LockOptions {
  */
 export interface SemaphoreOptions extends LockOptions {
   /**
-   * How many permits this call takes: at most as many as the semaphore has.
+   * How many permits this call takes. At most as many as the semaphore has.
    * @defaultValue `1`
    * @since 0.2.0
    */
@@ -88,12 +96,12 @@ export interface SemaphoreOptions extends LockOptions {
 }
 
 /**
- * Options of `LockClient.close`. One that is undefined counts as absent.
+ * Options of `LockClient.close`. An option that is undefined counts as absent.
  * @since 0.2.0
  */
 export interface CloseOptions {
   /**
-   * For how many ms those who hold are given time to release, while their leases are renewed.
+   * How many ms holders get to release their locks themselves. Their leases are renewed meanwhile.
    * @defaultValue `0`
    * @since 0.2.0
    */
@@ -101,100 +109,104 @@ export interface CloseOptions {
 }
 
 /**
- * Options of a LockClient. Times are ms. One that is undefined counts as absent.
+ * Options of a LockClient. Times are in ms. An option that is undefined counts as absent.
  * @since 0.1.0
  */
 export interface ClientOptions {
   /**
-   * First part of every key and channel in Redis: clients share their locks only where it is the same.
+   * The first part of every key and channel in Redis. Clients share locks only if they have the same prefix.
    * @defaultValue `'lock'`
    * @since 0.1.0
    */
   prefix?: string | undefined
   /**
-   * Lease of a grant whose caller names none, in ms; renewed automatically every third of it.
+   * The lease of a grant whose caller names none, in ms. It is renewed automatically, each time a third of it has
+   * passed.
    * @defaultValue `30_000`
    * @since 0.1.0
    */
   lease?: number | undefined
   /**
-   * Expiry of a waiter in the fair queue, in ms, renewed every third of it. It is also how long a waiter whose process
-   * has died without a trace can delay others, and a third of it how late a lost message is noticed.
+   * The expiry of a waiter in the fair queue, in ms. Each waiter renews it every third of that time. A waiter whose
+   * process has died can delay others for up to `waiterTtl`, and a lost message is noticed within a third of it.
    * @defaultValue `10_000`
    * @since 0.1.0
    */
   waiterTtl?: number | undefined
   /**
-   * How many ms a free lock's token clock is kept in Redis after its last use.
+   * How many ms Redis keeps the token clock of a free lock after its last use.
    * @defaultValue `600_000`
    * @since 0.1.0
    */
   tokenMemory?: number | undefined
   /**
-   * The default of the option of the same name of each call.
+   * The default for the option of the same name of each call.
    * @defaultValue `false`
    * @since 0.1.0
    */
   fair?: boolean | undefined
   /**
-   * The default of the option of the same name of each call, in ms. `Infinity`: unfair callers never queue.
+   * The default for the option of the same name of each call, in ms. With `Infinity`, unfair callers never join the
+   * queue.
    * @defaultValue `1_000`
    * @since 0.1.0
    */
   fairAfter?: number | undefined
   /**
-   * The default of the option of the same name of each call, in ms.
+   * The default for the option of the same name of each call, in ms.
    * @defaultValue none
    * @since 0.1.0
    */
   timeout?: number | undefined
   /**
-   * How many ms a pending call rides out an unreachable Redis before it rejects with LockConnectionError.
+   * How many ms a pending call tolerates an unreachable Redis before it rejects with LockConnectionError.
    * @defaultValue `15_000`
    * @since 0.1.0
    */
   outageTimeout?: number | undefined
   /**
-   * Shown to others as who holds or waits, by calls that name no `label` of their own; at most 1024 UTF-8 bytes.
+   * How other clients see the calls of this client that have no `label` of their own, as holders or waiters. At most
+   * 1024 UTF-8 bytes.
    * @defaultValue `host:pid`
    * @since 0.1.0
    */
   label?: string | undefined
   /**
-   * A grant counts only once replicas have it.
-   * @defaultValue none: it counts as soon as the master has it
+   * Replicas that must have a grant before it counts.
+   * @defaultValue none: a grant counts as soon as the master has it
    * @since 0.1.0
    */
   replicas?: Replicas | undefined
 }
 
 /**
- * How many replicas must have a grant, or the prolongation of a lease, before it counts. A grant that they do not have in
- * time is undone, and the call goes on waiting; for at most `outageTimeout`, or not at all where there is a single attempt,
- * and then rejects with LockConnectionError.
+ * How many replicas must have a grant, or the renewal of a lease, before it counts. If they do not have a grant in
+ * time, the grant is undone and the call continues to wait. It rejects with LockConnectionError when `outageTimeout` is
+ * over; a single attempt does so at once.
  * @since 0.1.0
  */
 export interface Replicas {
   /** How many replicas: at least 1. @since 0.1.0 */
   min: number
-  /** How long to wait for them each time, in ms: at most a quarter of `outageTimeout`. @since 0.1.0 */
+  /** How long to wait for the replicas each time, in ms: at most a quarter of `outageTimeout`. @since 0.1.0 */
   timeout: number
   /**
-   * Whether they must have written it to disk, too: needs a server that has WAITAOF, and replicas with an append-only file.
+   * Whether the replicas must also have written it to disk. This needs a server that has WAITAOF, and replicas with an
+   * append-only file.
    * @defaultValue `false`
    * @since 0.1.0
    */
   fsync?: boolean | undefined
 }
 
-/** A client's options with all defaults filled in; two of them have none. */
+/** A client's options with all defaults filled in. Two of them have no default. */
 export interface Settings {
   readonly prefix: string
   readonly lease: number
   readonly waiterTtl: number
   readonly tokenMemory: number
   readonly fair: boolean
-  /** Infinity: never. */
+  /** In ms; Infinity: unfair callers never join the queue. */
   readonly fairAfter: number
   readonly timeout: number | undefined
   readonly outageTimeout: number
@@ -202,7 +214,7 @@ export interface Settings {
   readonly replicas: Readonly<Required<Replicas>> | undefined
 }
 
-/** One call, with all defaults filled in. */
+/** The options of one call, with all defaults filled in. */
 export interface CallTerms {
   readonly timeout: number | undefined
   readonly signal: AbortSignal | undefined
@@ -210,12 +222,12 @@ export interface CallTerms {
   readonly renew: boolean
   readonly maxHold: number
   readonly fair: boolean
-  /** Undefined: it does not join the queue later. */
+  /** In ms; undefined: the call does not join the queue later. */
   readonly fairAfter: number | undefined
   readonly headStart: number
   readonly owner: string | undefined
   readonly label: string
-  /** As in a claim. */
+  /** As in `Claim`. */
   readonly wants: string | undefined
 }
 
@@ -288,7 +300,7 @@ const clientChecks: Record<keyof ClientOptions, Check> = {
 
 const closeChecks: Record<keyof CloseOptions, Check> = { drain: duration(0) }
 
-/** Of a semaphore that has so many. */
+/** Checks the number of permits that a call on a semaphore of `most` permits takes. */
 function permitsOf(most: number): Check {
   return (name, value) => {
     if (!Number.isInteger(value) || !((value as number) >= 1 && (value as number) <= most)) {
@@ -301,7 +313,7 @@ function permitsOf(most: number): Check {
   }
 }
 
-/** Checks every option that is there; those that are undefined count as absent. */
+/** Checks every option that is present. An option that is undefined counts as absent. */
 function check(what: string, options: unknown, checks: Readonly<Record<string, Check>>): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new LockArgumentError(what, options, 'an object')
@@ -322,7 +334,10 @@ export function checkOwner(owner: unknown): asserts owner is string {
   text(1)('owner', owner)
 }
 
-/** Of a holder. Scripts look for it among the fields of a lock, so it must be the name of no other. */
+/**
+ * Checks the id of a holder. Scripts look it up among the fields of a lock, so it must not be the name of another
+ * field.
+ */
 export function checkId(id: unknown): void {
   if (typeof id !== 'string' || !/^[\w-]{28}$/.test(id)) {
     throw new LockArgumentError('id', id, 'the id of a holder, as `inspect` returns it')
@@ -339,7 +354,7 @@ export function checkRenewal(ms: unknown): asserts ms is number {
   duration(1)('ms', ms)
 }
 
-/** How long `close` waits for those who hold, in ms. */
+/** How long `close` waits for holders to release, in ms. */
 export function drainOf(options: CloseOptions): number {
   check('options', options, closeChecks)
   return options.drain ?? 0
@@ -367,7 +382,7 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   for (const [name, value] of Object.entries({ min, timeout })) {
     if (value === undefined) throw new LockArgumentError(`replicas.${name}`, value, 'a number')
   }
-  // A connection that is silent for a third of it, and 5 s at the most, is torn down.
+  // A connection is torn down when it has been silent for a third of `outageTimeout`, 5 s at most.
   const most = Math.min(outageTimeout, 15_000) / 4
   if (timeout > most)
     throw new LockArgumentError(
@@ -378,7 +393,10 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   return Object.freeze({ min, timeout: Math.ceil(timeout), fsync })
 }
 
-/** A call's options with the client's defaults. `permits`: how many the semaphore has that is called; undefined: it is none. */
+/**
+ * A call's options with the client's defaults. `permits`: how many the semaphore has; undefined for other kinds of
+ * lock.
+ */
 export function callTermsOf(options: SemaphoreOptions, settings: Settings, permits?: number): CallTerms {
   check('options', options, permits === undefined ? lockChecks : { ...lockChecks, permits: permitsOf(permits) })
   const fair = options.fair ?? settings.fair

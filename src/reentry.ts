@@ -1,18 +1,18 @@
 /**
- * Who asks: the owner of a call, from its option, from `runAs`, or from a lock of the same key that is held around it.
+ * Finds the owner of a call: from its option, from `runAs`, or from an enclosing `using` of the same key.
  *
- * The async context carries a chain of frames, innermost first. A frame of `using` names its own key only, so that two
- * branches started in parallel inside it exclude each other on any other key; a frame of `runAs` names every key.
- * The frames are the client's own: re-entry needs no state that copies of this package would have to share.
+ * The async context carries a chain of frames, innermost first. A frame of `using` gives its owner to its own key only,
+ * so two branches that start in parallel inside it exclude each other on every other key. A frame of `runAs` gives its
+ * owner to every key. The frames belong to one client, so copies of this package need no shared state for re-entry.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Lease } from './lease/lease.ts'
 
 interface Frame {
   readonly owner: string
-  /** Undefined: `runAs`. */
+  /** The lease of a `using`; undefined for `runAs`. */
   readonly lease: Lease | undefined
-  /** That of its lock: the same key names another lock in each kind. */
+  /** The kind of the lease's lock: the same key names another lock in each kind. */
   readonly kind?: string
   readonly outer: Frame | undefined
 }
@@ -20,7 +20,7 @@ interface Frame {
 export class Reentry {
   readonly #frames = new AsyncLocalStorage<Frame>()
 
-  /** The owner that the context gives to a lock of this kind and key, if it does. */
+  /** The owner that the context gives to calls on the lock of this kind and key; undefined: none. */
   ownerOf(kind: string, key: string): string | undefined {
     for (let frame = this.#frames.getStore(); frame; frame = frame.outer) {
       const { lease, owner } = frame
@@ -33,7 +33,7 @@ export class Reentry {
     return this.#frames.run({ owner, lease: undefined, outer: this.#frames.getStore() }, fn)
   }
 
-  /** Runs `fn` inside the lease of a lock of this kind: locks of its key re-enter, as long as it is held. */
+  /** Runs `fn` in a context in which calls on the lease's lock re-enter, as long as the lease is held. */
   within<T>(kind: string, lease: Lease, fn: () => T): T {
     return this.#frames.run({ owner: lease.owner, lease, kind, outer: this.#frames.getStore() }, fn)
   }

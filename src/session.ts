@@ -1,12 +1,14 @@
 /**
- * What a client has once, whatever kinds of locks it uses: its links to Redis, its id and inbox, what it counts, and its end.
+ * What a client has once, whatever kinds of lock it uses: its links to Redis, its id and inbox, its statistics, and its
+ * closing.
  *
  *      LockClient ──▶ Session ─┬─▶ Locks of one kind ─┬─▶ Scripts of that kind ──▶ Ways ──▶ Redis
  *                              └─▶ Locks of another ──┘                               │
  *                                        ▲            messages, up, down              │
  *                                        └────────────────────────────────────────────┘
  *
- * A message about a lock goes to the kind whose names it has; one about a hold, to the kind that knows its id.
+ * A message about a lock goes to the kind that the lock's name belongs to. A message about a hold goes to the kind that
+ * knows its id.
  */
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'
@@ -19,8 +21,8 @@ import type { Calling } from './redis/rights.ts'
 import type { Ways, WaysListener } from './ways.ts'
 
 /**
- * How long `close` waits for Redis to take what is given back, in ms, and goes on waiting while it takes more of it. What it did
- * not take ends with its lease, or with the expiry of the waiter.
+ * How long `close` waits, in ms, for the next answer from Redis while it gives back what is held. What Redis does not
+ * take back ends when its lease or its waiter entry expires.
  */
 const CLOSE_PATIENCE = 2_000
 
@@ -28,18 +30,18 @@ export class Session {
   readonly #ways: Ways
   readonly #host: Host
   readonly #stats: Stats
-  /** The kinds in use, and the locks of each. */
+  /** The kinds in use. `#all` has the locks of each, at the same index. */
   readonly #kinds: Calling[] = []
   readonly #all: Locks[] = []
-  /** How the names of locks begin that two of them are sides of; undefined: there are none. */
+  /** The start of the names of locks with two sides, read and write; undefined: no such lock is in use. */
   #sides: string | undefined
-  /** From the call of `close` on. */
+  /** The time that `close` gives holders to release. */
   readonly #drain: Drain
-  /** Why there is no connection; undefined: it has not been made yet. */
+  /** The latest reason why there is no connection; undefined: the first attempt is still under way. */
   #down: Error | undefined
   #closing: Promise<void> | undefined
 
-  /** `connect` makes the ways, which tell what they are given of all that comes over them. */
+  /** `connect` makes the ways to Redis, and passes everything that arrives to its listener. */
   constructor(
     connect: (told: WaysListener) => Ways,
     settings: Settings,
@@ -65,7 +67,8 @@ export class Session {
         }
       },
       unlocked: (lock, by) => {
-        // Of our own releases the reply tells, but only that side of a lock which has released.
+        // The reply to a release of our own informs the side that released. Only the other side of the lock needs this
+        // message.
         const own = by === ways.ids.client
         if (own && !this.#sides) return
         this.#about(lock, ({ acquirer, keys }, key) => {
@@ -107,7 +110,7 @@ export class Session {
     ways.open()
   }
 
-  /** The locks of a kind. From the first call on, this client uses it. */
+  /** The locks of a kind. From the first call on, this client uses the kind. */
   locks<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>): Locks<State> {
     const known = this.#all[this.#kinds.indexOf(kind)]
     if (known) return known as Locks<State>
@@ -125,8 +128,8 @@ export class Session {
   }
 
   /**
-   * The locks of these kinds whose key matches the pattern and that are held or queued for, each at most once, in no order. This
-   * client need not use the kinds, and does not for that.
+   * Finds the locks of these kinds that match the pattern and are held or queued for, each at most once, in no
+   * particular order. The client need not use these kinds, and does not start to use them.
    */
   async *list<State>(kinds: readonly KindDefinition<State>[], pattern: string): AsyncGenerator<State, void, undefined> {
     const made = kinds.map(kind => this.#ways.make(kind, this.#host.failed))
@@ -150,10 +153,10 @@ export class Session {
     return this.#stats.snapshot(this.#waiting, this.#held)
   }
 
-  /** For `drain` ms what is held is left to its users. Called again, it is the soonest end that counts. */
+  /** Holders get `drain` ms to release. If `close` is called again, the earliest end counts. */
   close(drain: number): Promise<void> {
     if (!this.#closing) {
-      // Known before anybody is told of anything: a listener may call for more.
+      // Set first: the listeners that `refuse` calls may call this client again, and must find it closed.
       this.#closing = this.#drain.over.then(() => this.#close())
       for (const { acquirer } of this.#all) acquirer.refuse()
       this.#idle()
@@ -170,7 +173,7 @@ export class Session {
     return this.#all.reduce((sum, { local }) => sum + local.holding, 0)
   }
 
-  /** A kind holds nothing any more. */
+  /** A kind's last hold has ended. */
   #idle(): void {
     if (this.closed && this.#held === 0) this.#drain.finish()
   }
@@ -185,7 +188,7 @@ export class Session {
     await left
   }
 
-  /** Resolves when Redis has answered to all that is given back, or as soon as it has answered to none for a while. */
+  /** Resolves when Redis has answered everything that is given back, or has answered nothing for `CLOSE_PATIENCE`. */
   async #takenBack(left: Promise<unknown>): Promise<void> {
     const ways = this.#ways
     let done = false
@@ -196,7 +199,8 @@ export class Session {
       answers = ways.answers
       let timer: Timer | undefined
       const pause = new Promise<void>(resolve => {
-        // To give back what thousands waited for takes this process some time, in which it reads no answer.
+        // Counts only the time that this process ran: giving back thousands of waiters keeps it busy, and it reads no
+        // answers meanwhile.
         timer = awake(this.#host.clock).after(CLOSE_PATIENCE, resolve)
       })
       await Promise.race([left, pause])
@@ -204,13 +208,16 @@ export class Session {
     }
   }
 
-  /** Nobody waits for this grant. Which kind it is of, only the name of the lock tells. */
+  /** Gives back a grant that no waiter wants. Only the lock's name tells its kind. */
   #giveBack(id: string, lock: string): void {
     const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
     locks?.kind.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)
   }
 
-  /** Calls `tell` with each kind that has a lock of this name, and with the lock's key: kinds may be sides of one lock. */
+  /**
+   * Calls `tell` with each kind that has a lock of this name, and with the lock's key. The two sides of a read-write
+   * lock are two kinds whose locks have the same names.
+   */
   #about(lock: string, tell: (locks: Locks, key: string) => unknown): void {
     for (const locks of this.#all) {
       const key = locks.keys.keyOf(lock)

@@ -1,18 +1,18 @@
-/** Running a function under something that is held, and ending that in any case. */
+/** Runs a function while one or several locks are held, and always releases them afterwards. */
 import { LockArgumentError } from './errors.ts'
 import type { LockOptions } from './options.ts'
 
-/** The arguments of `using` behind the key: a call without options may leave them out. */
+/** The arguments of `using` after the key. A call without options may leave them out. */
 export type Using<Held, T, Options = LockOptions> =
   | [fn: (held: Held) => T | PromiseLike<T>]
   | [options: Options | undefined, fn: (held: Held) => T | PromiseLike<T>]
 
-/** What can be held so: a lock, or several. */
+/** What `using` can hold: a lock, or several. */
 export interface Holdable<Held extends { readonly signal: AbortSignal }, Options = LockOptions> {
   lock(options?: Options): Promise<Held>
-  /** Runs `fn` in an async context in which what is held re-enters. */
+  /** Runs `fn` in an async context in which calls on the held locks re-enter. */
   within<T>(held: Held, fn: () => T): T
-  /** Whether this ended a live hold. Does not reject. */
+  /** Releases. Resolves to whether this call ended a live hold. Does not reject. */
   giveBack(held: Held): Promise<boolean>
 }
 
@@ -34,7 +34,7 @@ export async function using<Held extends { readonly signal: AbortSignal }, T, Op
   }
 }
 
-/** `fn` as a function each call of which is given to `run`, with its `this` and its arguments. */
+/** Returns a function that passes each of its calls to `run`, as a call of `fn` with its `this` and its arguments. */
 export function wrapped<This, Args extends unknown[], R>(
   fn: (this: This, ...args: Args) => R | PromiseLike<R>,
   run: (call: () => R | PromiseLike<R>, self: This, args: Args) => Promise<R>,

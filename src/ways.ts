@@ -1,6 +1,7 @@
 /**
- * The ways between a client and its Redis, as a session sees them: those to one Redis (redis/server.ts), or to the independent servers of
- * a quorum (compose/quorum/quorum.ts), which together are one.
+ * The interface between a session and its Redis. There are two implementations: one for a single Redis
+ * (redis/server.ts), and one for the independent servers of a quorum, which together act as one
+ * (compose/quorum/quorum.ts).
  */
 import type { LockError } from './errors.ts'
 import type { Channels, Granted, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'
@@ -9,13 +10,13 @@ import type { Keys } from './redis/keys.ts'
 import type { LinkListener } from './redis/link.ts'
 import type { Calling } from './redis/rights.ts'
 
-/** What comes over the ways. */
+/** What a session receives from Redis. */
 export interface WaysListener extends LinkListener {
-  /** A grant that is proven: of its deadline, too, nothing has to be asked. */
+  /** A grant was proven: its deadline is known, so Redis need not be asked for it. */
   won(id: string, grant: Granted, lock: string): void
 }
 
-/** A kind of lock, and the names of its locks. */
+/** A kind of lock in one client, and the names of its locks. */
 export interface Made<State> {
   readonly keys: Keys
   readonly kind: Kind<State>
@@ -23,28 +24,34 @@ export interface Made<State> {
 
 export interface Ways {
   readonly ids: Ids
-  /** Whether each lock has an inbox of its own, which a holder does not hear unless it subscribes. */
+  /**
+   * Whether each lock has an inbox of its own (in a cluster). A holder must then subscribe to it to receive messages
+   * about its hold.
+   */
   readonly inboxPerLock: boolean
-  /** Whether commands are answered. */
+  /** Whether commands can be sent. In a quorum: to a majority of the servers. */
   readonly up: boolean
-  /** To how many calls Redis has said more than "not now". */
+  /** How many calls Redis has answered with anything but "not now". */
   readonly answers: number
-  /** Why nothing is answered although there is a connection; undefined: nothing has said so. */
+  /** Why Redis puts off calls although it is connected; undefined: it puts off none. */
   readonly trouble: Error | undefined
   open(): void
   close(): void
-  /** Resolves when all has been answered that nobody waits for but `close`. */
+  /** Resolves when Redis has answered everything that is sent in the background. Only `close` waits for that. */
   rest(): Promise<unknown>
-  /** `warn`: for what no call reports. */
+  /** Makes a kind of lock for this client. `warn` receives errors that no call reports. */
   make<State, S extends ScriptSet, N extends Names>(
     kind: KindDefinition<State, S, N>,
     warn: (error: LockError) => void,
   ): Made<State>
   channels(keys: Keys): Channels
-  /** The locks of several kinds whose key matches the pattern, as far as their names tell; each at most once, a page at a time. */
+  /**
+   * Finds the locks of several kinds whose key matches the pattern. It looks only at names, so a result may not be a
+   * lock. Yields each lock at most once, a page at a time.
+   */
   list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined>
-  /** From now on each connection is looked at for the rights that these kinds need. */
+  /** From now on, `look` checks the rights that these kinds need. */
   need(kinds: readonly Calling[]): void
-  /** Looks at the servers that are connected now. */
+  /** Checks the servers that are connected now: the user's rights, and whether locks may be evicted. */
   look(): void
 }

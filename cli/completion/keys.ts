@@ -1,22 +1,22 @@
-/** The names of live locks, for a line that is being written: quickly, or not at all. */
+/** The names of live locks as candidates, found quickly or not at all. */
 import { connected, oneLook } from '../connection.ts'
 import { namesOf } from '../description.ts'
 import { printable } from '../printable.ts'
 import type { Candidate, KeysWanted } from './next.ts'
 
-/** Who presses TAB waits for this long at most, in ms. */
+/** The longest wait for a user who presses TAB, in ms. */
 const PATIENCE = 2_000
-/** More of them do not help to choose. */
+/** A longer list would not help the user to choose. */
 const MOST = 200
 
-/** Those found in time; none where Redis is not to be had. */
+/** Returns the locks that were found in time, or none if Redis cannot be reached. */
 export async function keysFor({ beginning, urls, prefix = 'lock' }: KeysWanted): Promise<readonly Candidate[]> {
-  /** By key, of which there may be a lock of each kind. */
+  /** By key: one key may have a lock of each kind. */
   const found = new Map<string, Candidate>()
   const looking = connected({ ...(urls && { url: urls }), prefix }, oneLook, async ({ locks }) => {
     for await (const state of locks.list(`${literal(beginning)}*`)) {
       const { key, locked } = state
-      // Who cannot type a name is not helped by seeing it; and what begins with - would be an option.
+      // A name that the user cannot type is no help, and a name that begins with - would be taken for an option.
       if (printable(key) !== key || key.startsWith('-')) continue
       const description = locked ? `held by ${printable(namesOf(state))}` : 'free, with a queue'
       if (locked || !found.has(key)) found.set(key, { value: key, description })
@@ -28,7 +28,7 @@ export async function keysFor({ beginning, urls, prefix = 'lock' }: KeysWanted):
   return [...found.values()].sort((a, b) => (a.value < b.value ? -1 : 1))
 }
 
-/** As a pattern that matches only itself. */
+/** A glob pattern that matches only this text. */
 function literal(text: string): string {
   return text.replace(/[\\*?[\]]/g, '\\$&')
 }

@@ -1,4 +1,4 @@
-/** What may come next in a line that is being written: read from the tree of commands as commander has it. */
+/** Finds what may come next in an unfinished command line. The source is commander's tree of commands. */
 import type { Command, Option } from 'commander'
 import { optionOf, takesValue } from '../words.ts'
 
@@ -7,7 +7,10 @@ export interface Candidate {
   readonly description: string
 }
 
-/** `keys`: the names of locks that begin so. `command`: the rest is the line of another program, behind `--`. */
+/**
+ * `keys`: names of locks that begin with the given text. `command`: the rest, after `--`, is another program's command
+ * line.
+ */
 export type Next =
   | { readonly kind: 'words'; readonly words: readonly Candidate[] }
   | ({ readonly kind: 'keys' } & KeysWanted)
@@ -16,25 +19,30 @@ export type Next =
 
 export interface KeysWanted {
   readonly beginning: string
-  /** As given in the line. */
-  /** As often as `--url` is given. */
+  /** As written in the line. */
+  /** One entry for each `--url`. */
   readonly urls?: readonly string[]
   readonly prefix?: string
 }
 
-/** What says where the names are, as far as the line has it. */
+/** The options that say where the locks are, as far as the line contains them. */
 type Given = Omit<KeysWanted, 'beginning'>
 
 const nothing: Next = { kind: 'words', words: [] }
 
-/** `words`: behind the name of the program, as they stand in the line; the last one is being written, and may be empty. */
+/**
+ * `words` are the words after the program's name, as written in the line. The last one is unfinished and may be empty.
+ */
 export function nextOf(program: Command, words: readonly string[]): Next {
   const written = words.slice(0, -1).map(unquoted)
   const last = unquoted(words.at(-1) ?? '')
   let command = program
   let operands = 0
   let given: Given = {}
-  /** Of this command, or of the program as long as there is none: as the program itself takes them. */
+  /**
+   * The `--url` options of this command, or of the program while there is none: the program itself gives them the same
+   * precedence.
+   */
   let urls: string[] = []
   for (let i = 0; i < written.length; i++) {
     const word = written[i]!
@@ -67,7 +75,7 @@ function operand(command: Command, index: number, last: string, given: Given): N
   const { registeredArguments: all } = command
   const argument = all[index] ?? all.findLast(({ variadic }) => variadic)
   if (argument?.name() === 'key') return keysWith(last, given)
-  // What follows the key of `run` follows --.
+  // After the key of `run` comes `--`.
   if (argument?.name() === 'command') return beginningWith(last, [{ value: '--', description: 'the command follows' }])
   return beginningWith(
     last,
@@ -99,7 +107,10 @@ function optionsOf(command: Command): Candidate[] {
   return visible.flatMap(({ long, description }) => (long ? [{ value: long, description }] : []))
 }
 
-/** A word as the program would get it. Variables are not looked up; and where it ends in a \, its end is yet to come. */
+/**
+ * A word as the program would receive it. Variables are not expanded. A trailing \ is dropped, because the character
+ * that it escapes is not typed yet.
+ */
 function unquoted(word: string): string {
   return word.replace(/\\(.?)|["']/gs, '$1')
 }

@@ -1,10 +1,10 @@
-/** Waiting for something to become true, unless the whole undertaking fails first. */
+/** Waits until something becomes true, unless the whole run fails first. */
 export interface Conditions {
-  /** Resolves once `isTrue` is; rejects if the undertaking fails. */
+  /** Resolves once `isTrue` returns true; rejects if the run fails. */
   until(isTrue: () => boolean): Promise<void>
-  /** To be called whenever something may have become true. */
+  /** Call it whenever a condition may have become true. */
   check(): void
-  /** The first failure is the one that counts. */
+  /** Only the first failure counts. */
   fail(error: unknown): void
 }
 

@@ -1,21 +1,21 @@
 /**
  * The sale from beginning to end. The story:
  *
- *   1. Four workers start. Each is dealt orders until it has 12 in hand, and another one for each that it answers, so
- *      that about 47 requests always wait for the coupon's lock while one order is served.
- *   2. After 12 sales W2 is asked to stop inside its next section: paid, lock held, nothing written. It is killed with
- *      SIGKILL. Nobody can release its lock: the others get it when the lease has run out. What it had in hand goes
- *      back to the front of the line, and a new process takes its place.
- *   3. After 28 sales W3 is asked to stop likewise, and is frozen with SIGSTOP for twice its lease. Meanwhile the others
- *      sell out. When it continues it knows nothing of all that, and writes that it sold a coupon of a stock it read
- *      long ago. The shop refuses that, as it has seen newer fencing tokens; W3 learns that it lost the lock and asks
- *      again for the same order.
- *   4. When every order has an answer the workers leave, and the shop's books are read.
+ *  1. Four workers start. Each receives orders until it has 12 in hand, and one more for each order that it answers.
+ *     So about 47 requests always wait for the coupon's lock while one order is served.
+ *  2. After 12 sales, W2 is asked to stop inside its next section: paid, lock held, nothing written. It is then killed
+ *     with SIGKILL. Nobody can release its lock; the others get it when the lease has run out. The orders that W2 had
+ *     in hand go back to the front of the line, and a new process takes its place.
+ *  3. After 28 sales, W3 is asked to stop likewise, and is frozen with SIGSTOP for twice its lease. Meanwhile the
+ *     others sell out. When W3 continues, it knows nothing of that, and writes that it sold a coupon from a stock that
+ *     it read long ago. The shop refuses the write because it has seen newer fencing tokens. W3 learns that it lost the
+ *     lock, and asks again for the same order.
+ *  4. When every order has an answer, the workers leave, and the shop's books are read.
  *
- * Without the lock the same happens, except that nobody waits, and the late write goes through.
+ * Without the lock the same happens, except that no request waits and the late write succeeds.
  *
- * Whatever happens, no process and no key of the run is left. It fails, rather than waits for ever, when a worker dies
- * unexpectedly, when Redis does, and when the sale is not over after `patience`.
+ * However the run ends, it leaves no process and no key behind. It fails rather than waits for ever if a worker dies
+ * unexpectedly, if Redis does, or if the sale is not over after `patience`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -31,9 +31,9 @@ import { type History, timeToNext } from './witness.ts'
 
 export interface SaleOptions {
   redis: Redis
-  /** For the workers, to connect to the same server. */
+  /** The workers connect to the same server with it. */
   url: string
-  /** First part of every key of this run. */
+  /** The first part of every key of this run. */
   prefix: string
   orders: readonly Order[]
   locked: boolean
@@ -41,7 +41,7 @@ export interface SaleOptions {
   /** Milliseconds after which an unfinished sale fails. */
   patience: number
   say: Say
-  /** Called once with what is going on, to be looked at as often as one likes. */
+  /** Called once. The stage may then be looked at as often as needed. */
   watch: (stage: Stage) => void
 }
 
@@ -53,7 +53,7 @@ export interface Stage {
   readonly locked: boolean
   readonly ledger: Ledger
   readonly crew: readonly Worker[]
-  /** Labels of the workers whose requests wait, first in line first. */
+  /** Labels of the workers whose requests wait, in the order of the queue. */
   queue: readonly string[]
 }
 
@@ -101,7 +101,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     return worker
   }
 
-  /** One order to each worker in turn, as long as there are orders and free hands. */
+  /** Deals one order to each worker in turn while there are orders and workers with room for more. */
   function deal(): void {
     for (let dealt = true; dealt; ) {
       dealt = false
@@ -118,14 +118,17 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   // --- The story -------------------------------------------------------------------------------------------------
 
-  /** Null when the sale is over before this worker comes to sell anything. */
+  /** Returns null if the sale is over before this worker sells again. */
   async function stopInside(worker: Worker): Promise<Paused | null> {
     worker.send({ kind: 'pause' })
     await until(() => pauses.has(worker) || allAnswered())
     return pauses.get(worker) ?? null
   }
 
-  /** Not just `worker.ended`: after a failure nothing may go on here, and above all no worker be started. */
+  /**
+   * Does not just await `worker.ended`: after a failure the story must not continue, and above all must not start a
+   * worker.
+   */
   async function hasEnded(worker: Worker): Promise<void> {
     let ended = false
     worker.ended.then(() => {
@@ -147,7 +150,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
       `${victim.label} killed (SIGKILL) ${locked ? 'holding the lock' : 'at work'}: ${order} paid, not written`,
     )
     await hasEnded(victim)
-    ledger.killed(victim.pid, at) // not before its last message has been read
+    ledger.killed(victim.pid, at) // only after its last message has been read
     const returned = [...victim.inHand.values()]
     line.unshift(...returned)
     const heir = start(victim.place)
@@ -169,7 +172,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     victim.signal('SIGSTOP')
     victim.state = 'frozen'
     ledger.froze(victim.pid, at, section)
-    victim.send({ kind: 'go' }) // read when it continues
+    victim.send({ kind: 'go' }) // the worker reads this when it continues
     tellOthers(victim.pid)
     say(
       'bad',
@@ -191,7 +194,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   async function story(): Promise<void> {
     await until(() => crew.every(worker => worker.state === 'working'))
-    // One order each, then a second one, ...: all at once, the queue would consist of one block per worker.
+    // Each worker gets one order, then a second one, and so on. Dealt all at once, the queue would consist of one block
+    // per worker.
     for (hands = 1; hands < sale.inFlight; hands += 1) {
       deal()
       await sleep(5)
@@ -199,7 +203,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     deal()
     await until(() => ledger.sold >= sale.killAfter)
     const crashed = crash(crew[1]!)
-    // Without the lock the others do not even notice, and all is over before a new W2 is there.
+    // Without the lock, the other workers do not even notice, and the sale is over before a new W2 is ready.
     if (locked) await crashed
     await Promise.all([crashed, until(() => ledger.sold >= sale.freezeAfter).then(() => freeze(crew[2]!))])
   }
@@ -212,7 +216,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   let looking = false
   const ticks = setInterval(() => {
-    check() // time has passed, which may be what is awaited
+    check() // a condition may depend on the time that has passed
     if (!locks || looking) return
     looking = true
     watchQueue()
@@ -242,7 +246,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     await dismiss(crew, finished ? 3_000 : 0)
     await locks?.close()
     await wipe(redis, prefix).catch(error => {
-      if (finished) throw error // otherwise what made it fail is the error to be told
+      if (finished) throw error // otherwise the run fails with its own first error
     })
   }
 
@@ -265,7 +269,7 @@ function theCoupon(orders: readonly Order[]): string {
   return coupon
 }
 
-/** Only keys that begin with this run's prefix, which no other run has. */
+/** Deletes only keys with this run's prefix, which no other run has. */
 async function wipe(redis: Redis, prefix: string): Promise<void> {
   for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
     if (keys.length > 0) await redis.unlink(keys)

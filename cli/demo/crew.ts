@@ -1,15 +1,15 @@
-/** The worker processes: starting them, talking to them, and ending them in every way there is. */
+/** The worker processes: starts them, exchanges messages with them, and ends them in every way that the demo needs. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { programFile } from '../../local-redis/package-root.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import type { Order } from './orders.ts'
 
 export interface Worker {
-  /** Place in the crew; a worker that is started again takes the place and the label of the one before. */
+  /** Place in the crew. A replacement takes over the place and the label. */
   readonly place: number
   readonly label: string
   readonly pid: number
-  /** Orders it was given and has not answered. */
+  /** Orders that the worker was given and has not answered. */
   readonly inHand: Map<string, Order>
   state: 'starting' | 'working' | 'frozen' | 'killed' | 'closing'
   answered: number
@@ -21,7 +21,7 @@ export interface Worker {
 
 export interface Listener {
   heard(worker: Worker, message: FromWorker): void
-  /** It ended although nobody had told it to. */
+  /** The worker ended without having been told to. */
   died(worker: Worker, how: string): void
 }
 
@@ -40,7 +40,7 @@ export function hire(place: number, listener: Listener): Worker {
     inHand: new Map(),
     state: 'starting',
     answered: 0,
-    // A worker that is gone cannot be told anything; that it is gone is heard through `died` or `ended`.
+    // A message to a process that has ended is dropped: `died` or `ended` reports the end.
     send: message => void (child.connected && child.send(message, () => {})),
     signal: name => void child.kill(name),
     ended: ending(child),
@@ -56,7 +56,7 @@ export function hire(place: number, listener: Listener): Worker {
 
 function ending(child: ChildProcess): Promise<void> {
   return new Promise(resolve => {
-    if (child.pid === undefined) return resolve() // never started, which is reported as an error
+    if (child.pid === undefined) return resolve() // it never started, which is reported as an error
     let open = 2
     const one = () => {
       open -= 1
@@ -67,7 +67,7 @@ function ending(child: ChildProcess): Promise<void> {
   })
 }
 
-/** Lets every worker finish and leave; kills those that have not left in time. */
+/** Lets every worker finish and leave, and kills those that have not left in time. */
 export async function dismiss(crew: readonly Worker[], patience: number): Promise<void> {
   const left = Promise.all(crew.map(worker => worker.ended))
   for (const worker of crew) {
@@ -75,7 +75,7 @@ export async function dismiss(crew: readonly Worker[], patience: number): Promis
     if (patience > 0) worker.send({ kind: 'close' })
   }
   const late = setTimeout(() => {
-    for (const worker of crew) worker.signal('SIGKILL') // also ends a process that is frozen
+    for (const worker of crew) worker.signal('SIGKILL') // SIGKILL also ends a frozen process
   }, patience)
   await left
   clearTimeout(late)

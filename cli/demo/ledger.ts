@@ -1,4 +1,4 @@
-/** What has been observed of the sale so far: fed by the coordinator, read by the view, judged by the witness. */
+/** Everything observed of the sale so far. The coordinator adds to it, the view shows it, and the witness judges it. */
 import type { Entered, Left, Lost, Paused } from './messages.ts'
 import type { Section } from './witness.ts'
 
@@ -15,7 +15,7 @@ export function openLedger(stock: number) {
     answered: 0,
     sold: 0,
     stock,
-    /** The last one to begin. */
+    /** The section that began last. */
     latest: null as Section | null,
     killedAt: null as number | null,
     frozen: null as { pid: number; from: number; to: number } | null,
@@ -55,7 +55,7 @@ export function openLedger(stock: number) {
       if (id === frozenSection) ledger.lateWrite = 'accepted'
     },
 
-    /** A section that could not write has ended with its lease; one that could has lasted until it wrote. */
+    /** A section that could not write ends with its lease. A section that could write lasts at least until it wrote. */
     lost({ section: id, refused, wroteAt }: Lost) {
       if (id === null) return
       const leaseEnd = leaseEnds.get(id) ?? Number.POSITIVE_INFINITY
@@ -65,7 +65,10 @@ export function openLedger(stock: number) {
       else if (refused) ledger.lateWrite = 'refused'
     },
 
-    /** Its open sections end with their leases, which nobody could cut short; without the lock, at once. */
+    /**
+     * The worker's open sections last until their leases end, because nobody could release them sooner. Without the
+     * lock they end at once.
+     */
     killed(pid: number, at: number) {
       ledger.killedAt = at
       for (const section of sections.values()) {

@@ -1,26 +1,36 @@
-/** What the coordinator and a worker say to each other over the IPC channel. Moments are those of `now()`. */
+/** The messages between the coordinator and a worker over the IPC channel. All moments are values of `now()`. */
 import type { Answer } from './shop.ts'
 
 export type ToWorker =
-  /** First message. It carries the URL, which may have a password and so must not stand in the arguments. */
+  /**
+   * The first message. It carries the URL, which must not appear among the process arguments because it may contain a
+   * password.
+   */
   | { kind: 'open'; url: string; prefix: string; label: string; locked: boolean }
   | { kind: 'order'; id: string; customer: string; coupon: string }
-  /** Stop in the next section that is about to sell, after the payment and before the first write; say `paused`. */
+  /**
+   * Stop in the next section that is about to sell, after the payment and before the first write; answer with `paused`.
+   */
   | { kind: 'pause' }
-  /** Go on with the paused section. */
+  /** Continue the paused section. */
   | { kind: 'go' }
-  /** Another worker is frozen, or (null) is not any more; for the case that the coordinator is killed meanwhile. */
+  /**
+   * Another worker is frozen, or (null) no longer is. If the coordinator is killed meanwhile, the receiver wakes that
+   * worker.
+   */
   | { kind: 'frozen'; pid: number | null }
   | { kind: 'close' }
 
 export type FromWorker = { kind: 'ready' } | Entered | Paused | Left | Lost | { kind: 'failed'; reason: string }
 
-/** A critical section has begun. It is said at once, so that it is known of a worker that is killed in it. */
+/**
+ * A critical section has begun. The worker reports it at once, so that the report survives a kill inside the section.
+ */
 export interface Entered {
   kind: 'entered'
   section: string
   order: string
-  /** The how many-th request of this process. */
+  /** The number of this request, counted per process. */
   request: number
   requestedAt: number
   /** Taken in the first statement under the lock. */
@@ -28,23 +38,23 @@ export interface Entered {
   /** The hold's id and fencing token; null without the lock. */
   hold: string | null
   token: number | null
-  /** The moment until which the lease surely lasts, as far as the worker knows now. */
+  /** The moment until which the lease is certain to last, as far as the worker knows now. */
   leaseEnds: number | null
-  /** Who was inside according to the mark in the shop: must be nobody. */
+  /** The section whose mark was found in the shop: there must be none. */
   found: string | null
 }
 
-/** The section stands still where it was told to. */
+/** The section has stopped where it was told to. */
 export interface Paused {
   kind: 'paused'
   section: string
   order: string
   leaseEnds: number | null
-  /** The stock that it read, and of which it is going to sell one. */
+  /** The stock that the section read, and will sell one coupon of. */
   stockRead: number
 }
 
-/** A critical section has ended, and so has the order. */
+/** A critical section has ended, and its order is answered. */
 export interface Left {
   kind: 'left'
   section: string
@@ -56,13 +66,13 @@ export interface Left {
   stock: number
 }
 
-/** The lock was lost during a section, or while waiting for one; the worker will ask again for the same order. */
+/** The lock was lost during a section, or while waiting for one. The worker will ask again for the same order. */
 export interface Lost {
   kind: 'lost'
   section: string | null
   order: string
-  /** The write that the shop refused, with the token it came with and the newer one that the shop had seen. */
+  /** The write that the shop refused: its token, and the newer token that the shop had seen. */
   refused: { token: number; seen: number } | null
-  /** The moment of the last write that the shop accepted, if it did accept any. */
+  /** The moment of the last write that the shop accepted; null if there was none. */
   wroteAt: number | null
 }

@@ -1,8 +1,8 @@
 /**
  * The orders of the sale: `data/flash-sale.csv`, as a web shop would have received them.
  *
- * 400 orders of 300 customers for one coupon. Some customers try twice or three times, and not always with the same
- * spelling of their id, which is why the rule "one order per customer" is applied to the normalised id.
+ * 400 orders of 300 customers for one coupon. Some customers try two or three times, and some spell their id
+ * differently each time. So the rule "one order per customer" applies to the normalised id.
  */
 import { readFile } from 'node:fs/promises'
 import { parse } from 'csv-parse/sync'
@@ -10,7 +10,7 @@ import { packageRoot } from '../../local-redis/package-root.ts'
 
 export interface Order {
   readonly id: string
-  /** As typed by the customer. */
+  /** As the customer typed it. */
   readonly spelling: string
   /** The normalised id, the same for every spelling. */
   readonly customer: string
@@ -23,10 +23,10 @@ export const ordersFile = new URL('data/flash-sale.csv', packageRoot)
 const columns = ['order_id', 'customer', 'coupon', 'placed_at'] as const
 
 /**
- * One id for all spellings of it: `C-0042`, ` c0042 `, `C 0042`, `Ｃ－００４２`.
+ * Returns the same id for all its spellings: `C-0042`, ` c0042 `, `C 0042`, `Ｃ－００４２`.
  *
- * 1. Unicode NFKC: full-width letters and digits, non-breaking hyphens and the like become the plain ones.
- * 2. Case: up, then down, which also folds the letters whose capital is another pair of letters (`ß` and `SS`).
+ * 1. Unicode NFKC turns full-width letters and digits, non-breaking hyphens and the like into the plain ones.
+ * 2. Upper case, then lower case. This also folds letters whose capital is a pair of letters (`ß` and `SS`).
  * 3. Only letters, marks and digits stay. Leading zeros are digits: `C-042` is not `C-0042`.
  */
 export function normaliseCustomer(spelling: string): string {
@@ -38,7 +38,7 @@ export function normaliseCustomer(spelling: string): string {
 }
 
 export function parseOrders(csv: string): Order[] {
-  // Nothing is trimmed here: what counts as the same customer is decided in one place, above.
+  // Values are not trimmed here: only `normaliseCustomer` decides what counts as the same customer.
   const rows: Record<(typeof columns)[number], string>[] = parse(csv, {
     bom: true,
     columns: true,

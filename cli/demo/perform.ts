@@ -1,4 +1,4 @@
-/** The demo from its start to its verdict: Redis is found, the sale is run, and what it has left behind is judged. */
+/** The demo from start to verdict: finds Redis, runs the sale, and judges the result. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:os'
 import type { Redis } from 'ioredis'
@@ -14,7 +14,7 @@ import { assess, asTable, asText, headline, passed, summary } from './verdict.ts
 import { type Display, openDisplay } from './view.ts'
 import { judge } from './witness.ts'
 
-/** A sale takes about ten seconds; one that takes this long is stuck. */
+/** In ms. A sale takes about ten seconds; one that takes this long is stuck. */
 const patience = 60_000
 
 interface Options {
@@ -35,7 +35,7 @@ export async function perform({ lock, url }: Options): Promise<number> {
     server = await Promise.race([prepare(url === undefined ? undefined : address, display), interruption.happened])
   } catch (error) {
     if (!interruption.signal.aborted) throw failureOf(error, exitCodes.unavailable)
-    // What is being prepared cannot be called off, but it ends with this process.
+    // Preparation cannot be cancelled, so the process exits instead.
     process.exit(interruption.exitCode())
   }
   try {
@@ -76,7 +76,10 @@ async function hold(server: { redis: Redis; url: string }, locked: boolean, disp
   return fine ? 0 : exitCodes.no
 }
 
-/** Redis as asked for, and a connection to it that answers. Never connected anew: keys of the run would be missing then. */
+/**
+ * Finds the requested Redis and opens a connection that answers. The connection never reconnects: a server that lost
+ * the connection may also have lost keys of the run.
+ */
 async function prepare(named: ServerAddress | undefined, display: Display) {
   const announce = display.print
   const server = named ? use(named, announce) : await obtainRedis({ announce })
@@ -97,7 +100,10 @@ function use({ url, shown }: ServerAddress, announce: (line: string) => void) {
   return { url, stop: async () => {} }
 }
 
-/** Signals that end the demo, and a reader of its output that has gone away. The second one ends it on the spot. */
+/**
+ * Reacts to signals that end the demo, and to the loss of whatever reads its output. The second event ends the demo on
+ * the spot.
+ */
 function listenForInterruption() {
   const controller = new AbortController()
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -113,7 +119,7 @@ function listenForInterruption() {
   const happened = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => reject(controller.signal.reason), { once: true })
   })
-  happened.catch(() => {}) // after the start nobody waits for it any more
+  happened.catch(() => {}) // after the start nothing awaits this promise
   return {
     signal: controller.signal,
     happened,

@@ -1,33 +1,39 @@
-/** What is fixed about the sale, and the clock that all its processes share. */
+/** The fixed numbers of the sale, and the clock that all its processes share. Times are in ms. */
 export const sale = {
-  /** How many coupons there are. */
+  /** The number of coupons. */
   stock: 50,
   workers: 4,
   /** Orders that one worker has in hand at a time, so that 4 × 12 - 1 wait while one is served. */
   inFlight: 12,
-  /** Lease of each grant. What a crashed holder costs the others, therefore short. Not renewed. */
+  /**
+   * The lease of each grant. It is not renewed. It is short because a crashed holder blocks the others for this long.
+   */
   lease: 1_500,
   /**
-   * Less than the lease: when the lease of a frozen process runs out, its other requests in the queue have expired
-   * too and are passed over. Otherwise each of them would be granted to a process that cannot answer, for a lease each.
+   * Less than the lease. When the lease of a frozen process runs out, its other requests have already expired and the
+   * queue skips them. Otherwise each of them would be granted to a process that cannot answer, and would block the
+   * queue for one lease.
    */
   waiterTtl: 1_200,
-  /** How long the payment takes that each order that finds a coupon makes before it is written. */
+  /** The duration of the payment. Each order that finds a coupon pays before its answer is written. */
   payment: 25,
-  /** The least that looking at an order takes, paid or not, so that a sale can be watched. */
+  /** The least time that an order takes, paid or not, so that a person can watch the sale. */
   look: 8,
-  /** A worker is killed once this many are sold, another is frozen once that many are: while coupons are left. */
+  /**
+   * One worker is killed after `killAfter` sales and another is frozen after `freezeAfter`, both while coupons are
+   * left.
+   */
   killAfter: 12,
   freezeAfter: 28,
-  /** The frozen worker stays so for this long beyond its lease, time enough for the others to sell the rest. */
+  /** The frozen worker stays frozen for this long after its lease ends, so that the others can sell the rest. */
   frozenBeyondLease: 1_500,
-  /** How often the queue is looked at from outside. */
+  /** How often the coordinator looks at the queue. */
   snapshotEvery: 50,
 } as const
 
 /**
- * Milliseconds of the machine's monotonic clock, not of the process: moments taken in different processes of one
- * machine can be compared, which `performance.now()` does not allow.
+ * Milliseconds of the machine's monotonic clock. Moments taken in different processes of one machine can be compared,
+ * unlike those of `performance.now()`.
  */
 export function now(): number {
   return Number(process.hrtime.bigint()) / 1e6

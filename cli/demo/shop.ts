@@ -1,18 +1,18 @@
 /**
  * The shop: stock and orders as plain Redis keys, under one prefix per run.
  *
- *   <prefix>:stock:<coupon>             how many are left
- *   <prefix>:buyer:<coupon>:<customer>  the order with which this customer bought
- *   <prefix>:order:<order>              the answer that the order got
- *   <prefix>:inside:<coupon>            mark of who is in the critical section: a witness, see witness.ts
- *   <prefix>:fence:<coupon>             the newest fencing token the shop has seen
+ *  <prefix>:stock:<coupon>             how many coupons are left
+ *  <prefix>:buyer:<coupon>:<customer>  the order with which this customer bought
+ *  <prefix>:order:<order>              the answer that the order got
+ *  <prefix>:inside:<coupon>            mark of the section that is inside: evidence for witness.ts
+ *  <prefix>:fence:<coupon>             the newest fencing token the shop has seen
  *
- * Stock and buyer are read, the order is decided by the program, and the new values are written, each by a command of
- * its own. Between any two of them another process may do the same; nothing here prevents that, only the lock does.
+ * The program reads stock and buyer, decides the order, and writes the new values, each with a command of its own.
+ * Between any two of these commands another process may do the same. Nothing here prevents that; only the lock does.
  *
- * The shop does check fencing tokens: a write that comes with a token older than one already seen is refused. This is
- * what stops a holder that was frozen until its lease had ended and that still believes to be alone. The mark is put
- * before anything is read, so that from then on no older holder can change what was read.
+ * The shop does check fencing tokens: it refuses a write whose token is older than one it has seen. This stops a holder
+ * that was frozen until its lease had ended and still believes that it holds the lock. A section puts its mark before
+ * it reads anything. From then on no older holder can change what the section has read.
  */
 import type { Redis } from 'ioredis'
 import type { Order } from './orders.ts'
@@ -30,8 +30,8 @@ export interface Look {
 export type Shop = ReturnType<typeof openShop>
 
 /**
- * KEYS: the fence, the key to write. ARGV: fencing token, value.
- * Replies {1, previous value} or {0, newest token seen}. Tokens are below 2^53: exact as Lua numbers.
+ * KEYS: the fence, the key to write. ARGV: fencing token, value. Replies {1, previous value} or {0, newest token seen}.
+ * Tokens are below 2^53, so Lua numbers hold them exactly.
  */
 const fencedSet = `
 local seen = redis.call('GET', KEYS[1])
@@ -45,7 +45,7 @@ export function openShop(redis: Redis, prefix: string) {
   const stockKey = (coupon: string) => `${prefix}:stock:${coupon}`
   const orderKey = (order: string) => `${prefix}:order:${order}`
 
-  /** One write; without a token (no lock) nothing can be checked, and the last one to write wins. */
+  /** Writes one value. Without a token (no lock) there is nothing to check, and the last writer wins. */
   async function write(coupon: string, token: number | null, key: string, value: string): Promise<Write> {
     if (token === null) return { accepted: true, previous: await redis.getset(key, value) }
     const reply = await redis.eval(fencedSet, 2, `${prefix}:fence:${coupon}`, key, token, value)
@@ -54,7 +54,7 @@ export function openShop(redis: Redis, prefix: string) {
   }
 
   return {
-    /** Puts the mark; `previous` is whoever is inside, and '' or null when nobody is. */
+    /** Puts the mark. `previous` is the section that is inside, and '' or null if none is. */
     enter: (coupon: string, token: number | null, section: string) =>
       write(coupon, token, `${prefix}:inside:${coupon}`, section),
 
@@ -67,8 +67,8 @@ export function openShop(redis: Redis, prefix: string) {
     },
 
     /**
-     * Writes the answer; stops at the first write that is refused. A sale takes the coupon out of the stock before
-     * anybody is told that he has it: of the two ways in which a crash half-way can go wrong, it must not sell twice.
+     * Writes the answer, and stops at the first write that is refused. A sale takes the coupon out of the stock before
+     * the customer gets it, so a crash in between loses a coupon rather than sells it twice.
      */
     async record(order: OrderInHand, token: number | null, answer: Answer, look: Look): Promise<Write> {
       const { coupon } = order
@@ -85,7 +85,7 @@ export function openShop(redis: Redis, prefix: string) {
       await redis.set(stockKey(coupon), stock)
     },
 
-    /** After the sale: the answers of these orders, and what is left. */
+    /** After the sale: the answers of these orders, and the stock that is left. */
     async close(coupon: string, orders: readonly string[]) {
       const replies = await redis.mget(orders.map(orderKey))
       const answers = new Map<string, Answer>()
@@ -100,7 +100,7 @@ export function openShop(redis: Redis, prefix: string) {
 
 export type OrderInHand = Pick<Order, 'id' | 'customer' | 'coupon'>
 
-/** What the order gets. One that was already written, before its holder lost the lock, gets the same again. */
+/** Decides the order's answer. An order that was written before its holder lost the lock gets the same answer again. */
 export function decide(order: OrderInHand, look: Look): Answer {
   if (look.bought === order.id) return 'sold'
   if (look.bought !== null) return 'has one'

@@ -1,4 +1,4 @@
-/** The verdict: what was found against what must be, and how that reads in a terminal and in a pipe. */
+/** The verdict: compares what was found with what must be, for a terminal or for a pipe. */
 import Table from 'cli-table3'
 import type { Colors } from 'picocolors/types.js'
 import { sale, seconds } from './sale.ts'
@@ -7,13 +7,16 @@ import type { Findings } from './witness.ts'
 export interface Row {
   readonly what: string
   readonly found: string
-  /** What is demanded; nothing is where `ok` is null. */
+  /** What must be. Where `ok` is null, nothing is demanded. */
   readonly demanded: string
   readonly note: string
   readonly ok: boolean | null
 }
 
-/** By how much a crash may cost more than the lease: noticing the end of it, and a slow machine. */
+/**
+ * The ms by which a crash may cost more than the lease: time to notice the lease's end, and allowance for a slow
+ * machine.
+ */
 const slack = 1_000
 
 export function assess(found: Findings, locked: boolean): Row[] {
@@ -28,7 +31,7 @@ export function assess(found: Findings, locked: boolean): Row[] {
     { what: 'late write', found: lateWrite ?? 'none', demanded: 'refused', note: '', ok: lateWrite === 'refused' },
   ]
   if (!locked) return rows
-  // Having compared nothing would be no proof of order.
+  // If no pairs were compared, there is no proof of order.
   const order = count('order inversions', found.inversions, 0, `${thousands(found.pairs)} pairs`)
   rows.splice(5, 0, { ...order, ok: order.ok && found.pairs > 0 })
   return [...rows, cost('crash cost', found.crashCost), cost('freeze cost', found.freezeCost), handoff(found)]
@@ -38,7 +41,7 @@ function count(what: string, value: number, demanded: number, note = ''): Row {
   return { what, found: thousands(value), demanded: String(demanded), note, ok: value === demanded }
 }
 
-/** From the signal until somebody else holds the lock. */
+/** From the signal until another process holds the lock. */
 function cost(what: string, ms: number | null): Row {
   const most = sale.lease + slack
   return {
@@ -64,7 +67,7 @@ export function headline(rows: readonly Row[], locked: boolean, took: number): s
   return locked ? `FAILED after ${seconds(took)}.` : 'It went wrong, as it must without a lock.'
 }
 
-/** What matters most, in one sentence. */
+/** The most important findings in one sentence. */
 export function summary({ sold, oversold, doubles, inversions, overlapping }: Findings, locked: boolean): string {
   const order = locked ? `${inversions} order inversions, ` : ''
   return `${sold} sold, ${oversold} oversold, ${doubles} doubles, ${order}${overlapping} overlapping critical sections.`

@@ -1,6 +1,6 @@
 /**
- * What is seen of the sale: in a terminal a picture that is drawn anew twelve times a second, with the events of the
- * story below it; anywhere else one line of plain text per event.
+ * The visible side of the sale. A terminal gets a picture that is redrawn twelve times a second, with the events of the
+ * story below it. Any other output gets one line of plain text per event.
  */
 import type { WriteStream } from 'node:tty'
 import { createLogUpdate } from 'log-update'
@@ -14,13 +14,13 @@ import { handoffs } from './witness.ts'
 export interface Display {
   readonly live: boolean
   readonly colours: Colors
-  /** A line that stays, outside of the story. */
+  /** Prints a line that stays, outside of the story. */
   print(line: string): void
-  /** An event of the story. */
+  /** Shows an event of the story. */
   say: Say
-  /** From now on the sale can be looked at. */
+  /** Starts to show the sale. */
   watch(stage: Stage): void
-  /** Leaves the last picture standing. */
+  /** Stops, and leaves the last picture on the screen. */
   end(): void
 }
 
@@ -32,7 +32,7 @@ const widest = 110
 export function openDisplay(out: WriteStream, env: NodeJS.ProcessEnv): Display {
   const { TERM, NO_COLOR } = env
   const live = out.isTTY === true && TERM !== 'dumb'
-  // Not left to a guess by environment: in a pipe there are no escape codes, even if one asks for colours in general.
+  // Only `live` decides, not the environment: a pipe gets no escape codes, even if colours are requested globally.
   const colours = picocolors.createColors(live && !NO_COLOR)
   return live ? liveDisplay(out, colours) : plainDisplay(out, colours)
 }
@@ -58,7 +58,7 @@ function liveDisplay(out: WriteStream, colours: Colors): Display {
   let stage: Stage | undefined
   let frames: NodeJS.Timeout | undefined
   const draw = () => {
-    // One column and one line less than there is: the last ones make some terminals wrap or scroll.
+    // One column and one line less than the terminal has, because some terminals wrap or scroll at the last ones.
     const size = { columns: Math.min(out.columns - 1, widest), rows: out.rows - 1 }
     if (stage) update(frame(stage, events, colours, size))
   }
@@ -88,7 +88,7 @@ export function frame(
   size: { columns: number; rows: number },
 ): string {
   const { ledger, crew, queue, orders, locked } = stage
-  const room = size.columns - 10 // beside the names
+  const room = size.columns - 10 // room that the names leave
   const bar = (share: number, colour: (text: string) => string) => {
     const length = Math.max(10, room - 16)
     const full = Math.min(length, Math.max(0, Math.round(share * length)))
@@ -140,18 +140,18 @@ function holder({ ledger, crew, startedAt }: Stage, colours: Colors): string {
   const worker = crew.find(one => one.pid === latest.pid)
   const who = worker ? hue(worker.place, colours)(`■ ${worker.label}`) : colours.red('■ killed')
   const since = Math.max(0, now() - latest.begin)
-  // Shorter than this is the ordinary change of holders, too quick to be read.
+  // A shorter gap is the ordinary change of holders, too quick to read.
   const long = latest.how !== 'released' && since > 200 ? colours.red(`  for ${seconds(since)}`) : ''
   return startedAt > latest.begin ? '-' : `${who}  ${latest.order}${long}`
 }
 
-/** The workers of the critical sections that are open now: without the lock, many. */
+/** The workers whose critical sections are open now. Without the lock there are many. */
 function labelsInside({ ledger, crew }: Stage): string[] {
   const open = [...ledger.sections.values()].filter(section => section.how === 'open')
   return open.map(section => crew.find(worker => worker.pid === section.pid)?.label ?? '?')
 }
 
-/** One square per request in the colour of its worker, first in line on the left. */
+/** One square per request in the colour of its worker, with the head of the queue on the left. */
 function strip(queue: readonly string[], crew: readonly Worker[], colours: Colors, room: number): string {
   const squares = queue.slice(0, room).map(label => {
     const place = crew.findIndex(worker => worker.label === label)

@@ -1,34 +1,35 @@
 /**
- * The witness: judges a finished sale from what was observed, never from what the lock says of itself.
+ * The witness judges a finished sale from what was observed, never from what the lock reports of itself.
  *
- * Sold, oversold, doubles. Counted in the shop's own keys, after the end. More than the stock sold is oversold; an
- * order sold to a customer (normalised id) who has one is a double; and stock left + sold must be the stock at the
- * start, or some write was lost.
+ * Sold, oversold, doubles: counted in the shop's own keys, after the end. Sales beyond the stock are oversold. An order
+ * sold to a customer (normalised id) who already has one is a double. Stock left + sold must equal the stock at the
+ * start; otherwise some write was lost.
  *
- * Critical sections. One begins with the first statement under the lock and ends with the last one before the
- * release, both taken on the machine's monotonic clock. Three kinds of end:
+ * Critical sections: a section begins with the first statement under the lock and ends with the last one before the
+ * release. Both moments come from the machine's monotonic clock. There are three kinds of end:
  *
- *   released   the end is when the worker was about to release
- *   killed     the process died inside. Nobody could know, so the section still counts until its lease ends, as the
- *              worker itself last reckoned it; without the lock, until the kill
- *   lost       it was frozen, came back, and its late write was refused. Its effect ended before that, so it counts
- *              until its lease ended, likewise. Had the shop accepted the write, the section would count until then,
- *              and overlap with all that went on meanwhile
+ *  released   the section ends when the worker is about to release
+ *  killed     the process died inside. No other process could know that, so the section counts until its lease ends, as
+ *             the worker itself last calculated it; without the lock, until the kill
+ *  lost       the process was frozen, came back, and its late write was refused. The section had no effect after that,
+ *             so it too counts until its lease ends. Had the shop accepted the write, the section would count until
+ *             the write, and would overlap with all sections in between
  *
- * Two sections overlap if one begins before the other has ended: then a value read by one may be written over by the
- * other. There is a second witness that needs no clock: each section puts a mark in the shop and takes it off at the
- * end; whoever finds the mark of a section that has neither ended nor been killed or lost has an overlap.
+ * Two sections overlap if one begins before the other has ended: one may then overwrite a value that the other has
+ * read. A second check needs no clock: each section puts a mark in the shop and removes it at the end. A section that
+ * finds the mark of another section has an overlap with it, unless that one has ended, or was killed or lost.
  *
- * Order. The queue is looked at from outside every 50 ms, which gives lists of waiting requests in the order in which
- * they must be granted; their fencing tokens tell in which order they were. A request that was granted after one
- * that stood behind it was overtaken, which is an inversion. A second source needs no snapshot: the requests of one
- * process go out in order, and must be granted in order. (It says nothing about processes among each other, and so
- * does not count as a comparison that proves order.) Requests that were never granted are left out (their process
- * was killed), and so are those that waited while their process was frozen: it could not say that it was alive, so it
- * may have lost its place.
+ * Order: the coordinator looks at the queue every 50 ms. Each snapshot lists waiting requests in the order in which
+ * they must be granted; their fencing tokens show the order in which they were. If a request was granted after one that
+ * was behind it in the queue, it was overtaken, which is an inversion. A second source needs no snapshot: a process
+ * sends its requests in order, and they must be granted in order. (This says nothing about the order between processes,
+ * so it does not count as a comparison that proves order.) Two groups of requests are left out: those that were never
+ * granted because their process was killed, and those that waited while their process was frozen. A frozen process
+ * cannot tend its waiters, so they may have lost their places.
  *
- * Hand-offs. From the end of one section to the beginning of the next in another process, if that one had asked
- * before the first section even began. Killed and lost sections hand over nothing; they are the crash cost.
+ * Hand-offs: the time from the end of one section to the beginning of the next one in another process, if that process
+ * had asked before the first section began. Killed and lost sections hand nothing over; their gaps are the crash cost
+ * and the freeze cost.
  */
 import { normaliseCustomer, type Order } from './orders.ts'
 import type { Answer } from './shop.ts'
@@ -36,7 +37,7 @@ import type { Answer } from './shop.ts'
 export interface Section {
   readonly id: string
   readonly order: string
-  /** Process, and the how many-th request of it. */
+  /** The process, and the number of the request within it. */
   readonly pid: number
   readonly request: number
   readonly requestedAt: number
@@ -44,7 +45,7 @@ export interface Section {
   /** The hold's id and fencing token; null without the lock. */
   readonly hold: string | null
   readonly token: number | null
-  /** The mark that was found inside. */
+  /** The mark that the section found in the shop. */
   readonly found: string | null
   end: number
   how: 'open' | 'released' | 'killed' | 'lost'
@@ -56,11 +57,11 @@ export interface History {
   readonly answers: ReadonlyMap<string, Answer>
   readonly stockLeft: number
   readonly sections: readonly Section[]
-  /** Ids of the waiting requests, first in line first. */
+  /** Ids of the waiting requests, in the order of the queue. */
   readonly snapshots: readonly (readonly string[])[]
   readonly killedAt: number | null
   readonly frozen: { readonly pid: number; readonly from: number; readonly to: number } | null
-  /** What became of the frozen worker's write. */
+  /** What happened to the frozen worker's write. */
   readonly lateWrite: 'refused' | 'accepted' | null
 }
 
@@ -84,7 +85,7 @@ export function judge(history: History) {
 
 function countSales({ orders, answers, stock, stockLeft }: History) {
   const sold = orders.filter(order => answers.get(order.id) === 'sold')
-  // Normalised here again: the witness does not take the shop's word for who is the same customer.
+  // Normalised here again: the witness does not rely on the shop to tell which spellings are the same customer.
   const buyers = new Set(sold.map(order => `${order.coupon} ${normaliseCustomer(order.spelling)}`))
   return {
     sold: sold.length,
@@ -99,7 +100,7 @@ function countSales({ orders, answers, stock, stockLeft }: History) {
 function findOverlaps(sections: readonly Section[]): Set<string> {
   const overlapping = new Set<string>()
   const byId = new Map(sections.map(section => [section.id, section]))
-  let latest: Section | undefined // of those that began before, the one that ends last
+  let latest: Section | undefined // the one that ends last among those that began before
   for (const section of sections.toSorted((a, b) => a.begin - b.begin)) {
     if (latest && section.begin < latest.end) overlapping.add(latest.id).add(section.id)
     if (!latest || section.end > latest.end) latest = section
@@ -119,7 +120,7 @@ function accountable({ frozen, sections }: History): Section[] {
   )
 }
 
-/** The snapshots of the queue, as far as their requests were granted. */
+/** The snapshots of the queue, reduced to requests that were granted. */
 function queues(history: History): Section[][] {
   const byHold = new Map(accountable(history).map(section => [section.hold, section]))
   return history.snapshots.map(ids => ids.map(id => byHold.get(id)).filter(section => section !== undefined))
@@ -131,7 +132,7 @@ function ownOrders(history: History): Section[][] {
   return [...new Set(granted.map(section => section.pid))].map(pid => granted.filter(section => section.pid === pid))
 }
 
-/** The requests that were granted after one that stood behind them. */
+/** The requests that were granted after one that was behind them in the queue. */
 function findOvertaken(history: History): Set<string> {
   const overtaken = new Set<string>()
   for (const line of [...queues(history), ...ownOrders(history)]) {
@@ -144,7 +145,7 @@ function findOvertaken(history: History): Set<string> {
   return overtaken
 }
 
-/** How many pairs were compared in the snapshots: with none, "no inversions" would mean nothing. */
+/** How many pairs the snapshots compare. With none, "no inversions" would prove nothing. */
 function countPairs(history: History): number {
   return queues(history).reduce((pairs, { length }) => pairs + (length * (length - 1)) / 2, 0)
 }
@@ -162,12 +163,12 @@ export function handoffs(sections: readonly Section[]) {
   return { count: took.length, p50: percentile(took, 0.5), p99: percentile(took, 0.99) }
 }
 
-/** Nearest rank; null when there is nothing to rank. */
+/** Nearest rank; null if the list is empty. */
 function percentile(sorted: readonly number[], share: number): number | null {
   return sorted[Math.ceil(share * sorted.length) - 1] ?? null
 }
 
-/** From this moment until somebody else was inside. */
+/** The time from this moment until the next section began. */
 export function timeToNext(sections: readonly Section[], from: number): number | null {
   const next = Math.min(...sections.filter(section => section.begin > from).map(section => section.begin))
   return Number.isFinite(next) ? next - from : null

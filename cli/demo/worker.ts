@@ -1,9 +1,10 @@
 /**
- * One worker process of the sale. It handles the orders that the coordinator gives it, many at a time, each of them
- * under the coupon's fair lock, and reports what it does over IPC.
+ * One worker process of the sale. It handles the orders from the coordinator, many at a time, each under the coupon's
+ * fair lock, and reports over IPC what it does.
  *
- * It does not ask `lease.held` before it writes, as a careful program would: between that question and the arrival of
- * the write a process can be frozen all the same. What protects the shop then is the fencing token, and that is shown.
+ * It does not check `lease.held` before it writes, as a careful program would: a process can still be frozen between
+ * the check and the arrival of the write. In that case the fencing token protects the shop, which is what the demo
+ * shows.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -22,30 +23,30 @@ interface Counter {
 let counter: Counter | undefined
 let requests = 0
 let sections = 0
-/** Set by `pause`; taken by the first section that is about to sell. */
+/** Set by `pause`, and cleared by the first section that is about to sell. */
 let pauseWanted = false
 let resume: (() => void) | undefined
 let frozenWorker: number | null = null
 
 function say(message: FromWorker): void {
-  // The channel may close at any moment; the worker then exits by 'disconnect', so a failed send needs no answer.
+  // The channel may close at any moment. The worker then exits on 'disconnect', so a failed send needs no handling.
   process.send?.(message, undefined, undefined, () => {})
 }
 
 async function open(how: Extract<ToWorker, { kind: 'open' }>): Promise<void> {
   const redis = new Redis(how.url, { maxRetriesPerRequest: 3 })
-  redis.on('error', () => {}) // each command that fails says so by itself
+  redis.on('error', () => {}) // each command that fails reports its own error
   const locks = how.locked
     ? new LockClient(redis, { prefix: `${how.prefix}:lock`, label: how.label, waiterTtl: sale.waiterTtl })
     : null
-  // Connections and scripts are warm before the doors open: the first orders are not slower than the others.
+  // Warms up connections and scripts before the sale opens, so that the first orders are not slower than the others.
   await redis.ping()
   await locks?.using(`warm-up of ${process.pid}`, { fair: true, lease: sale.lease }, () => {})
   counter = { shop: openShop(redis, how.prefix), redis, locks }
   say({ kind: 'ready' })
 }
 
-/** One request for the lock, and what became of it. */
+/** One request for the lock, and its outcome. */
 interface Visit {
   readonly request: number
   readonly requestedAt: number
@@ -54,7 +55,9 @@ interface Visit {
   wroteAt: number | null
 }
 
-/** Handles one order until it has an answer: at least once, as a lost lock means to ask again. */
+/**
+ * Handles one order until it has an answer. A lost lock means another request, so an order is processed at least once.
+ */
 async function handle(order: OrderInHand): Promise<void> {
   const { shop, locks } = counter!
   for (;;) {
@@ -63,7 +66,7 @@ async function handle(order: OrderInHand): Promise<void> {
       const left = locks
         ? await locks.using(order.coupon, { fair: true, lease: sale.lease }, lease => serve(shop, order, visit, lease))
         : await serve(shop, order, visit, null)
-      // Said after the release, so that the message does not delay the next holder.
+      // Sent after the release, so that the message does not delay the next holder.
       if (left) return say(left)
     } catch (error) {
       if (!(error instanceof LockLostError)) throw error
@@ -73,7 +76,7 @@ async function handle(order: OrderInHand): Promise<void> {
   }
 }
 
-/** The critical section. Null when the shop refused a write. */
+/** The critical section. Returns null if the shop refused a write. */
 async function serve(shop: Shop, order: OrderInHand, visit: Visit, lease: Lease | null): Promise<Left | null> {
   const at = now()
   const section = `${process.pid}.${++sections}`
@@ -125,12 +128,12 @@ async function close(): Promise<void> {
   process.disconnect()
 }
 
-/** Without its coordinator a frozen process would stay so for ever; awake, it notices and exits. */
+/** Without its coordinator a frozen process would stay frozen for ever. Once awake, it notices and exits. */
 function wake(pid: number): void {
   try {
     process.kill(pid, 'SIGCONT')
   } catch {
-    // It has been killed, or another worker woke it first.
+    // The process has been killed, or another worker woke it first.
   }
 }
 
@@ -146,7 +149,7 @@ process.on('message', (message: ToWorker) => {
   else if (message.kind === 'frozen') frozenWorker = message.pid
   else close().catch(fail)
 })
-// Ctrl-C reaches every process of the terminal's group; when to end is the coordinator's to say.
+// Ctrl-C reaches every process of the terminal's group, but the coordinator decides when a worker ends.
 process.on('SIGINT', () => {})
 process.on('disconnect', () => {
   if (frozenWorker !== null) wake(frozenWorker)

@@ -1,23 +1,23 @@
-/** All locks at one moment, as `baton top` and `baton ui` draw them: the figures, their order, and what is left out of sight. */
+/** All locks at one moment, as `baton top` and `baton ui` draw them: the figures, the order, and the filter. */
 import type { LockState } from '../../src/index.ts'
 import { byKey, heldFor, timeLeft } from '../description.ts'
 
 export interface SeenLock extends LockState {
-  /** ms since the first of its holders was granted it. Undefined: nobody holds it. */
+  /** ms since the first holder acquired it. Undefined if nobody holds it. */
   readonly heldFor: number | undefined
-  /** ms until the first of their leases ends. Undefined: nobody holds it. */
+  /** ms until the first of its leases ends. Undefined if nobody holds it. */
   readonly timeLeft: number | undefined
-  /** ms for which the most patient of its queue has waited; 0: nobody waits. */
+  /** ms that the longest-waiting caller in the queue has waited; 0 if nobody waits. */
   readonly longestWait: number
 }
 
 export interface Picture {
-  /** By key. */
+  /** Sorted by key. */
   readonly locks: readonly SeenLock[]
-  /** Locks that are held, and locks that have somebody in their queue. */
+  /** Number of locks that are held, and number of locks with a queue. */
   readonly held: number
   readonly queued: number
-  /** Waiters of all queues, and ms for which the most patient of them has waited. */
+  /** Number of waiters in all queues, and ms that the longest-waiting one has waited. */
   readonly waiters: number
   readonly longestWait: number
 }
@@ -38,11 +38,11 @@ export function pictureOf(locks: readonly SeenLock[]): Picture {
   return { locks: sorted(locks, 'key'), held, queued, waiters, longestWait }
 }
 
-/** What a picture can be ordered by. Each begins with what is looked for: the longest, the most, the next to end. */
+/** The orders for a picture. Each begins with what the user looks for: the longest, the most, the next to end. */
 export const orders = {
   key: () => 0,
   heldFor: (a, b) => (b.heldFor ?? -1) - (a.heldFor ?? -1),
-  // What nobody holds never ends. An infinity less itself would be no number.
+  // A lock that nobody holds sorts last. Infinity would not work: subtracted from itself it gives NaN.
   timeLeft: (a, b) => (a.timeLeft ?? Number.MAX_VALUE) - (b.timeLeft ?? Number.MAX_VALUE),
   waiters: (a, b) => b.waiters.length - a.waiters.length,
   longestWait: (a, b) => b.longestWait - a.longestWait,
@@ -50,14 +50,14 @@ export const orders = {
 
 export type Order = keyof typeof orders
 
-/** Those that are equal stand by key, so that no row jumps from one picture to the next. */
+/** Equal locks are sorted by key, so that no row jumps from one picture to the next. */
 export function sorted(locks: readonly SeenLock[], order: Order, reversed = false): SeenLock[] {
   const compare = orders[order]
   const inOrder = locks.toSorted((a, b) => compare(a, b) || byKey(a, b))
   return reversed ? inOrder.reverse() : inOrder
 }
 
-/** Those that have the text in their key, or in the label of a holder or of a waiter, in capitals or not. */
+/** The locks whose key contains the text, or whose holders' or waiters' labels do. Case is ignored. */
 export function matching(locks: readonly SeenLock[], text: string): readonly SeenLock[] {
   if (text === '') return locks
   const wanted = text.toLowerCase()
@@ -66,10 +66,10 @@ export function matching(locks: readonly SeenLock[], text: string): readonly See
   return locks.filter(({ key, holders, waiters }) => has(key) || holders.some(named) || waiters.some(named))
 }
 
-/** Which lock it is: a key has one of each kind. */
+/** Names one lock: a key has one of each kind. */
 export type LockName = Pick<LockState, 'key' | 'kind'>
 
-/** It as a text, by which it can be found. */
+/** A text that is unique to the lock. */
 export function textOf({ key, kind }: LockName): string {
   return `${kind}/${key}`
 }
@@ -78,7 +78,7 @@ export function isSame(a: LockName, b: LockName | undefined): boolean {
   return a.key === b?.key && a.kind === b.kind
 }
 
-/** Undefined: nobody holds it or waits for it. */
+/** Undefined if nobody holds the lock or waits for it. */
 export function lockNamed(picture: Picture | undefined, name: LockName | undefined): SeenLock | undefined {
   return name && picture?.locks.find(lock => isSame(lock, name))
 }

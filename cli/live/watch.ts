@@ -1,56 +1,68 @@
 /**
- * Looks at all locks again and again, for a view that draws them.
+ * Surveys all locks again and again, for a view that draws them.
  *
  *      begun ────────── survey ────────── ended ── rest ──▶ begun …       never two at a time
  *                          │ fails: the last picture stays, with the reason
  *
- * A survey is work for the server: a SCAN over its keys, and one script call per lock. So it must not follow upon itself
- * where that takes long, because there are many keys, the network is slow, or the server has other things to do: the rest
- * is at least four times as long as the survey was, and no view takes more than a fifth of the time.
+ * A survey is work for the server: a SCAN over its keys, and one script call per lock. It takes long if there are many
+ * keys, if the network is slow or if the server is busy. Surveys must not then follow each other without a pause. So
+ * the rest is at least four times as long as the survey was, and no view surveys for more than a fifth of the time.
  */
 import type { Connected } from '../connection.ts'
 import { type Picture, pictureOf, type SeenLock, seen } from './picture.ts'
 
-/** Rest after a survey, as a multiple of what it took. */
+/** Length of the rest after a survey, as a multiple of the survey's duration. */
 const REST = 4
 
 export interface WatchOptions {
-  /** As of `locks.list`. Default: all. */
+  /** A pattern as for `locks.list`. Default: all locks. */
   readonly pattern?: string
-  /** From the beginning of a survey to that of the next, in ms, unless the survey takes longer than a fifth of it. */
+  /** From the beginning of a survey to that of the next, in ms, unless a survey takes longer than a fifth of it. */
   readonly interval: number
 }
 
 export interface Watch {
-  /** Of the last survey that succeeded. */
+  /** The result of the last survey that succeeded. */
   readonly picture: Picture | undefined
-  /** ms since it was complete, and ms that it took. */
+  /** ms since that survey ended, and ms that it took. */
   readonly age: number
   readonly took: number
-  /** From the beginning of one survey to that of the next as they are made now, in ms: the interval, or what is seemly. */
+  /**
+   * The current time from the beginning of one survey to that of the next, in ms: the interval, or longer if surveys
+   * take long.
+   */
   readonly pace: number
-  /** Why there is no newer one: the connection is gone, or the last survey failed. Gone with the next that succeeds. */
+  /**
+   * Why there is no newer picture: the connection is gone, or the last survey failed. Cleared by the next survey that
+   * succeeds.
+   */
   readonly trouble: Error | undefined
-  /** ms for which a survey has been under way. Undefined: none is. Long, with no trouble told yet: Redis does not answer. */
+  /**
+   * ms for which the current survey has been under way; undefined between surveys. A long time without `trouble` means
+   * that Redis does not answer.
+   */
   readonly surveying: number | undefined
-  /** ms until the next one begins. Undefined: paused, closed, or one is under way. */
+  /** ms until the next survey begins. Undefined if paused, closed, or a survey is under way. */
   readonly nextIn: number | undefined
-  /** No further survey begins. */
+  /** Stops further surveys. */
   pause(): void
-  /** The next one begins as soon as it is due, so that resuming often costs no more than not pausing. */
+  /** The next survey begins as soon as it is due, and no sooner: frequent pauses add no load. */
   resume(): void
-  /** Nothing is told any more. A survey under way is abandoned. */
+  /** Stops all reports, and abandons a survey that is under way. */
   close(): void
 }
 
-/** The first survey begins at once, unless it is paused at once. `changed`: a survey has ended, or trouble come or gone. */
+/**
+ * The first survey begins at once, unless the caller pauses at once. `changed` is called when a survey ends, and when
+ * trouble comes or goes.
+ */
 export function watch(at: Connected, { pattern, interval }: WatchOptions, changed: () => void): Watch {
   const { locks } = at
   let last: { picture: Picture; ended: number; took: number } | undefined
   let trouble: Error | undefined
   let begun: number | undefined
   let gone = false
-  /** The connection was gone during this survey: how long it took says nothing about its cost. */
+  /** The connection was lost during this survey, so its duration says nothing about its cost. */
   let interrupted = false
   let due = performance.now()
   let timer: NodeJS.Timeout | undefined
@@ -62,7 +74,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
     gone = interrupted = true
     changed()
   }
-  // A survey that waits for the connection goes on by itself; otherwise it is the next one that takes the trouble away.
+  // A survey that waits for the connection continues on its own. Otherwise the next survey clears the trouble.
   const reconnected = () => {
     gone = false
     due = Math.min(due, performance.now() + interval)
@@ -90,7 +102,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
       trouble = undefined
       rest = interrupted ? interval : Math.max(interval - took, REST * took)
     } catch (error) {
-      // Why the connection is gone says more than that there is none.
+      // While the connection is gone, keep the error that says why: it says more than this one.
       if (!gone) trouble = error as Error
     }
     begun = undefined
@@ -142,7 +154,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
   }
 }
 
-/** One picture, for instance for `--once`. Rejects as `locks.list` does. */
+/** Takes one picture, for instance for `--once`. Rejects as `locks.list` does. */
 export async function survey(at: Connected, pattern?: string, abandoned = () => false): Promise<Picture> {
   const found: SeenLock[] = []
   for await (const state of at.locks.list(pattern)) {

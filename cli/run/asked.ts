@@ -1,4 +1,4 @@
-/** Which lock `baton run` takes: a mutex, or what its options say. */
+/** Decides which lock `baton run` takes: a mutex, or what the options say. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Lease, Lock, LockClient, LockOptions, LockState, SemaphoreOptions } from '../../src/index.ts'
 import { exitCodes, Failure } from '../failure.ts'
@@ -12,18 +12,18 @@ export interface Asked {
   readonly and?: readonly string[]
 }
 
-/** What is held while the command runs. */
+/** What `baton run` holds while the command runs. */
 export interface Hold {
-  /** Aborts when it is lost. */
+  /** Aborts when the hold is lost. */
   readonly signal: AbortSignal
-  /** What the command has of it in its environment. */
+  /** What the command receives in its environment. */
   readonly environment: Readonly<Record<string, string>>
   release(): Promise<unknown>
 }
 
 export interface AskedLock {
   take(options: LockOptions): Promise<Hold>
-  /** Of one of its keys. */
+  /** Inspects one of its keys. */
   inspect(key: string): Promise<LockState>
 }
 
@@ -41,7 +41,7 @@ export function withAsked(command: Command): Command {
     .addOption(and)
 }
 
-/** Throws Failure for what the options one by one do not show. `urls`: of Redis. */
+/** Throws Failure for combinations of options that are wrong. `urls` are the addresses of Redis. */
 export function checkAsked({ permits, take, read, write }: Asked, urls: readonly string[] = []): void {
   if (urls.length > 1 && (permits !== undefined || read || write)) {
     throw new Failure(
@@ -83,7 +83,7 @@ function oneLock(locks: LockClient, key: string, { permits, read, write }: Asked
   return write ? locks.readWrite(key).write : locks.mutex(key)
 }
 
-/** `key`: the first that is named. */
+/** `key` is the first key named. */
 function environmentOf(key: string, leases: readonly Lease[]): Readonly<Record<string, string>> {
   const tokens = new Map(leases.map(lease => [lease.key, lease.fencingToken]))
   return {

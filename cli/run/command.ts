@@ -1,10 +1,10 @@
 /**
- * The command that runs under the lock, and with it all that it starts.
+ * The command that runs under the lock, with all the processes that it starts.
  *
- * Where stdin is no terminal, it is the leader of a process group of its own, and signals go to the whole group: a script
- * that is ended alone would leave the program that it is waiting for at work. (Node can make a group only together with a
- * session, so such a command has no controlling terminal.) Where stdin is a terminal, the command has to
- * stay in the group of this program, or it could not read what is typed: there only the command itself is sent signals.
+ * If stdin is no terminal, the command leads a process group of its own, and signals go to the whole group: if only a
+ * script were ended, the program that it waits for would keep running. (Node can create a group only together with a
+ * session, so such a command has no controlling terminal.) If stdin is a terminal, the command has to stay in this
+ * program's group, or it could not read what is typed. Then only the command itself receives signals.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -15,13 +15,13 @@ import { printable } from '../printable.ts'
 import { onlyDead } from './process-table.ts'
 
 /**
- * Whether it has a process group of its own, which does not hear the keys of a terminal. (To ask `process.stdin` would
- * make its pipe non-blocking, which is the command's pipe, too.)
+ * Whether the command has a process group of its own, which the keys of a terminal do not signal. (`process.stdin` is
+ * avoided here: touching it would make its pipe non-blocking, and the command shares that pipe.)
  */
 export const grouped = !isatty(0)
 
 export class Command {
-  /** The exit code of the command, as a shell would tell it. Rejects with Failure when it cannot be started. */
+  /** The command's exit code, as a shell would report it. Rejects with Failure if the command cannot be started. */
   readonly ended: Promise<number>
   readonly #child: ChildProcess
 
@@ -29,7 +29,7 @@ export class Command {
     try {
       this.#child = spawn(file, args, { stdio: 'inherit', detached: grouped, env: { ...process.env, ...env } })
     } catch (error) {
-      // Most reasons come as an event; a few, such as arguments that are too long, at once.
+      // Most reasons arrive as an event. A few, such as arguments that are too long, are thrown at once.
       throw notStarted(file, error as NodeJS.ErrnoException)
     }
     this.ended = new Promise((resolve, reject) => {
@@ -40,17 +40,20 @@ export class Command {
     })
   }
 
-  /** Sends it to the group, or to the command alone. */
+  /** Sends the signal to the group, or to the command alone. */
   kill(signal: NodeJS.Signals): void {
     try {
       this.#send(signal)
     } catch (error) {
-      // For instance EPERM: it runs as somebody else, by sudo.
+      // For instance EPERM, if the command runs as another user, by sudo.
       warn(`${signal} could not be sent to the command: ${(error as Error).message}`)
     }
   }
 
-  /** Whether anything of it still runs: also when the command itself has ended, if it has a group. */
+  /**
+   * Whether any of its processes still runs. If the command has a group, this includes processes that outlive the
+   * command itself.
+   */
   get runs(): boolean {
     try {
       return this.#send(0) && !(grouped && onlyDead(this.#child.pid!))
@@ -59,10 +62,11 @@ export class Command {
     }
   }
 
-  /** Whether there is anything left to send it to. Throws where that may not be done. */
+  /** Returns false if no process is left that could receive it. Throws if the signal is not permitted. */
   #send(signal: NodeJS.Signals | 0): boolean {
     const { pid, exitCode, signalCode } = this.#child
-    // The number of a process that has ended may be that of another one now; that of a group is kept while it has members.
+    // The pid of an ended process may now belong to another process. A group's number is kept while the group has
+    // members.
     const over = !grouped && (exitCode !== null || signalCode !== null)
     if (pid === undefined || over) return false
     try {

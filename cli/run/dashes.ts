@@ -1,11 +1,11 @@
-/** What to say to somebody who has left out the `--` of `baton run`: the same line with it. */
+/** The hint for a user who has left out the `--` of `baton run`: the same line with it. */
 import type { Command } from 'commander'
 import { parseAddress } from '../address.ts'
 import { operandsIn } from '../words.ts'
 
 /**
- * Undefined: it is not missing there, or this word stands before where it is missing.
- * @param words behind the name of the program
+ * Returns undefined if `--` is not missing, or if `word` comes before the place where it is missing.
+ * @param words the words after the program's name
  */
 export function missingDashes(words: readonly string[], run: Command, word?: string): string | undefined {
   const behind = operandsIn(run.parent!, words)[0]! + 1
@@ -25,7 +25,7 @@ function withoutSecrets(words: readonly string[]): string[] {
   })
 }
 
-/** As a shell takes it for one word. */
+/** Quoted if necessary, so that a shell takes it for one word. */
 function quoted(word: string): string {
   return /^[\w%+,./:=@^…-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`
 }

@@ -1,20 +1,21 @@
-/** What Linux tells of processes. Other systems have no /proc. */
+/** Information about processes from Linux's /proc. Other systems do not have it. */
 import { readdirSync, readFileSync } from 'node:fs'
 
 interface Process {
-  /** One letter; Z and X: it has ended, and nobody has taken notice yet. */
+  /** One letter. Z and X: the process has ended, but its parent has not collected its status yet. */
   readonly state: string
-  /** Of processes. */
+  /** The process group. */
   readonly group: string
-  /** The group that the keys of its terminal reach. */
+  /** The foreground process group of its terminal, which receives the terminal's keys. */
   readonly foreground: string
 }
 
-/** `pid`: a number, or `self`. Undefined: there is none, or nothing tells of it. */
+/** `pid` is a number or `self`. Returns undefined if there is no such process or no /proc. */
 export function processOf(pid: string): Process | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // Behind the name, which may have blanks and brackets in it: state, parent, group, session, terminal, its foreground group.
+    // The fields after the name (which may contain blanks and brackets): state, parent, group, session, terminal, the
+    // terminal's foreground group.
     const [state, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ') as string[]
     return { state: state!, group: group!, foreground: foreground! }
   } catch {
@@ -23,8 +24,8 @@ export function processOf(pid: string): Process | undefined {
 }
 
 /**
- * Whether a group has members that have ended, and no others. In a container nobody may ever take notice of their end, and
- * the group stays. False also where nothing tells.
+ * Whether all members of a group have ended. In a container, ended processes may never be collected, so the group
+ * remains. Also false if there is no /proc.
  */
 export function onlyDead(group: number): boolean {
   try {

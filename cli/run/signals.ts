@@ -1,42 +1,43 @@
-/** Signals that would end this program go to whoever hears them now: first to the wait, then to the command. */
+/** Forwards the signals that would end this program: first they end the wait, later they go to the command. */
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
 import { type Command, grouped } from './command.ts'
 import { processOf } from './process-table.ts'
 
 const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
-/** Keys of a terminal send these to all that run in its foreground. */
+/** Terminal keys send these signals to every process in the foreground. */
 const fromTerminal: readonly string[] = ['SIGINT', 'SIGQUIT']
 
 export class Signals {
-  /** Of the first one. */
+  /** The number of the first signal received, or 0. */
   number = 0
   #command: Command | undefined
   readonly #listeners: { readonly name: NodeJS.Signals; readonly listener: () => void }[] = []
 
-  /** `hear`: what they do until there is a command. */
+  /** `hear` is called for each signal until there is a command. */
   constructor(hear: () => void) {
     for (const name of forwarded) {
       this.#on(name, () => {
         this.number ||= constants.signals[name]
         if (!this.#command) return hear()
-        // In one group with this program, it hears the keys by itself.
+        // A command in the same group receives the terminal's signals directly.
         if (grouped || !fromTerminal.includes(name) || !inForeground()) this.#command.kill(name)
       })
     }
     if (!grouped) return
-    // Ctrl-Z stops only this program, and nobody would renew the lock. So the command is stopped with it. It cannot be by
-    // SIGTSTP, which does nothing to a group that no shell watches over. (Heard from the start: it may come while the
-    // command is being started.)
+    // Ctrl-Z would stop only this program, and nothing would renew the lock, so the command is stopped with it. SIGTSTP
+    // would not do: it has no effect on a group that no shell controls. (The listener is set from the start: Ctrl-Z may
+    // come while the command is being started.)
     this.#on('SIGTSTP', () => {
       this.#command?.kill('SIGSTOP')
       process.kill(process.pid, 'SIGSTOP')
     })
-    // By a timer: that of a lease which has ended in the meantime goes off before, and then SIGTERM is there first.
+    // Delayed by a timer. If the lease ended in the meantime, its own timer fires first, and SIGTERM arrives before
+    // SIGCONT.
     this.#on('SIGCONT', () => void setTimeout(() => this.#command?.kill('SIGCONT')))
   }
 
-  /** From now on they are the command's. */
+  /** From now on, signals go to the command. */
   goTo(command: Command): void {
     this.#command = command
   }
@@ -51,9 +52,11 @@ export class Signals {
   }
 }
 
-/** Whether keys of the terminal reach this program: not if it runs in the background, or without any terminal. */
+/**
+ * Whether this program receives the terminal's keys: it does not if it runs in the background, or without a terminal.
+ */
 function inForeground(): boolean {
   const own = processOf('self')
-  // Not every system tells. Who reads from a terminal, or writes to it, is mostly in its foreground.
+  // Without /proc, assume that a program that reads from or writes to a terminal is in its foreground.
   return own ? own.group === own.foreground : isatty(0) || isatty(2)
 }

@@ -1,18 +1,18 @@
-/** The command: started, told of signals, and ended with all that it has started when its lock is lost. */
+/** Starts the command, forwards signals to it, and ends it with all its processes if the lock is lost. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { exitCodes, warn } from '../failure.ts'
 import type { Hold } from './asked.ts'
 import { Command } from './command.ts'
 import type { Signals } from './signals.ts'
 
-/** Between two looks whether something is left of a command that is being ended, in ms. */
+/** Time between two checks for remaining processes of a command that is being ended, in ms. */
 const LOOK = 50
-/** For how long something may be left after SIGKILL, in ms: the kernel takes a moment. */
+/** How long processes may remain after SIGKILL, in ms: the kernel takes a moment. */
 const LEFT = 1_000
 
 /**
- * Resolves to the exit code of the command, or 75 when it had to be ended because the lock was lost. `grace`: ms from SIGTERM
- * to SIGKILL then. Rejects with Failure when it cannot be started.
+ * Resolves to the command's exit code, or to 75 if the command was ended because the lock was lost. `grace` is the ms
+ * from SIGTERM to SIGKILL in that case. Rejects with Failure if the command cannot be started.
  */
 export async function supervise(
   words: readonly [string, ...string[]],
@@ -36,7 +36,7 @@ export async function supervise(
   try {
     const code = await command.ended
     if (!signal.aborted) return code
-    // No event tells of the end of what the command has started.
+    // No event reports the end of the processes that the command has started.
     while (command.runs && performance.now() < lastLook) await sleep(LOOK)
     return exitCodes.lost
   } finally {

@@ -1,10 +1,13 @@
-/** A lock, its holders and its waiters as cells of a table. `time`: how times are written there. */
+/** A lock, its holders and its waiters as table cells. `time` formats times. */
 import { count, holderCell, type NamedCell, nameOf, shareOf } from '../description.ts'
 import type { SeenLock } from '../live/picture.ts'
 
 type Time = (ms: number) => string
 
-/** Name, who holds it, held for, left of the lease, length of the queue, longest wait. What is not is empty. */
+/**
+ * Name, holder, held for, time left of the lease, length of the queue, longest wait. A value that does not exist is
+ * empty.
+ */
 export function lockCells(lock: SeenLock, time: Time): [string, NamedCell, string, string, string, string] {
   const { key, heldFor, timeLeft, waiters, longestWait } = lock
   return [
@@ -17,12 +20,12 @@ export function lockCells(lock: SeenLock, time: Time): [string, NamedCell, strin
   ]
 }
 
-/** Name, permits or mode, held for, left of the lease. */
+/** Name, permits or mode, held for, time left of the lease. */
 export function holderCells(holder: SeenLock['holders'][number], time: Time): [string, string, string, string] {
   return [nameOf(holder), shareOf(holder), time(holder.heldFor), time(holder.ttl)]
 }
 
-/** Place, name, permits or mode, waited, expires in. */
+/** Position, name, permits or mode, waited, expires in. */
 export function waiterCells(waiter: SeenLock['waiters'][number], time: Time): [string, string, string, string, string] {
   const { position, waited, expiresIn } = waiter
   return [count(position), nameOf(waiter), shareOf(waiter), time(waited), time(expiresIn)]

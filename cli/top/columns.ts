@@ -1,6 +1,6 @@
 /**
- * Rows of a table whose columns stand still: a cell is cut or filled to its width, and begins at its own column of the
- * screen. Terminals disagree about how wide some characters are, and such a one then spoils its own cell only.
+ * Table rows with fixed columns: each cell is cut or padded to its width, and begins at a fixed column of the screen.
+ * Terminals disagree about the width of some characters; this way such a character spoils only its own cell.
  */
 import ansiEscapes from 'ansi-escapes'
 import cliTruncate from 'cli-truncate'
@@ -10,20 +10,20 @@ import { printable } from '../printable.ts'
 
 export interface Column {
   readonly title: string
-  /** Least width; of what is left over, columns with a share get so many parts. */
+  /** The least width. Columns with a `share` divide the remaining width in proportion to it. */
   readonly width: number
   readonly share?: number
   readonly right?: boolean
 }
 
 export interface Laid extends Column {
-  /** Where it begins, from 0. */
+  /** The screen column where it begins, counted from 0. */
   readonly at: number
 }
 
 const GAP = 1
 
-/** Columns side by side in a screen of `width`: as many of the first as it has room for. */
+/** Lays columns side by side on a screen of `width`, starting with the first, as many as fit. */
 export function lay(columns: readonly Column[], width: number): Laid[] {
   const least = (some: readonly Column[]) => some.reduce((sum, column) => sum + column.width + GAP, -GAP)
   const fitting = columns.filter((_, i) => least(columns.slice(0, i + 1)) <= width)
@@ -41,32 +41,34 @@ export function lay(columns: readonly Column[], width: number): Laid[] {
   })
 }
 
-/** One row of cells, which may be anybody's text. */
+/** One row of cells, which may contain untrusted text. */
 export function row(columns: readonly Laid[], cells: readonly (string | NamedCell)[]): string {
   return columns
     .map((column, i) => ansiEscapes.cursorTo(column.at) + filled(cells[i] ?? '', column.width, column.right))
     .join(' '.repeat(GAP))
 }
 
-/** In exactly so many columns. What is long is cut in its middle: names often differ at their end. */
+/**
+ * Cut or padded to exactly `width` columns. Long text is cut in its middle, because names often differ at their ends.
+ */
 function filled(cell: string | NamedCell, width: number, right = false): string {
   const fitting = cut(typeof cell === 'string' ? cell : shortened(cell, width), width, 'middle')
   const blank = ' '.repeat(Math.max(0, width - stringWidth(fitting)))
   return right ? blank + fitting : fitting + blank
 }
 
-/** As wide as it may be, unless what is around the name is wider. */
+/** Shortens the name so that the cell fits, unless the text around the name is wider on its own. */
 function shortened([before, name, behind]: NamedCell, width: number): string {
   const room = width - stringWidth(before + behind)
   return before + cut(name, Math.max(1, room), 'middle') + behind
 }
 
-/** Somebody's text in at most so many columns. */
+/** Untrusted text in at most `width` columns. */
 export function cut(text: string, width: number, position: 'middle' | 'end' = 'end'): string {
-  // Of a text that is much too long only the ends are looked at.
+  // Of a text that is much too long, only the two ends are processed.
   const near = text.length > 4 * width ? `${text.slice(0, 2 * width)}…${text.slice(-2 * width)}` : text
   const whole = printable(near)
-  // A wide character at the edge may be one column too much.
+  // A wide character at the edge may take one column too much.
   let room = Math.max(0, width)
   let fitting = cliTruncate(whole, room, { position })
   while (stringWidth(fitting) > width && room > 0) fitting = cliTruncate(whole, --room, { position })

@@ -2,8 +2,8 @@
  * The screen of `baton top`, line by line:
  *
  *      127.0.0.1:6379  12 held  …      which Redis, and its figures
- *      every 1s                        how far they can be believed
- *      …                               the list, or one lock that is open, or the help
+ *      every 1s                        how fresh the figures are
+ *      …                               the list, or one opened lock, or the help
  *      ↑↓ move  enter open  …          keys, or the filter that is being typed
  */
 import type { Colors } from 'picocolors/types.js'
@@ -22,7 +22,7 @@ export interface Seen {
   readonly view: View
   readonly watch: Watch
   readonly paused: boolean
-  /** ms */
+  /** In ms. */
   readonly interval: number
   /** Which Redis it is. */
   readonly where: string
@@ -33,19 +33,19 @@ export interface Size {
   readonly rows: number
 }
 
-/** What an answer may take, in ms, before it is said that there is none. */
+/** How long an answer may take before the status says that there is none, in ms. */
 const LATE = 2_000
-/** A table is no wider than the eye can follow a row. */
+/** The widest table in which the eye can still follow a row. */
 const WIDEST = 130
-/** Lines that are no rows of the table: two above, its titles, and the foot. */
+/** Lines that are not rows of the table: two above, its titles, and the foot. */
 const aroundList = 4
 
-/** Rows of a page of what is shown. */
+/** The number of rows on one page of the current view. */
 export function pageOf({ opened }: View, { rows }: Size): number {
   return Math.max(1, rows - aroundList - (opened === undefined ? 0 : aroundQueue))
 }
 
-/** As many lines as there are rows, none longer than the screen is wide. */
+/** Returns as many lines as the screen has rows, none longer than the screen is wide. */
 export function frame({ view, watch, paused, interval, where }: Seen, size: Size, colours: Colors): string[] {
   const { picture } = watch
   const shown = visible(view, picture)
@@ -68,7 +68,7 @@ export function frame({ view, watch, paused, interval, where }: Seen, size: Size
   return [...filled, foot(view, size.columns, colours)]
 }
 
-/** How far the picture can be believed. */
+/** How fresh the picture is, and what is wrong if it is not. */
 function status(watch: Watch, paused: boolean, interval: number): ['red' | 'yellow' | 'dim', string] {
   const { picture, age, took, trouble, surveying = 0 } = watch
   const asOf = picture ? `as of ${time(age)} ago` : 'no data yet'

@@ -1,4 +1,4 @@
-/** All locks, one a row. */
+/** All locks, one per row. */
 import type { Colors } from 'picocolors/types.js'
 import type { Order } from '../live/picture.ts'
 import { showTimeBriefly as time } from '../times.ts'
@@ -16,7 +16,7 @@ const columns: readonly (Column & { readonly order?: Order })[] = [
   { title: 'LONGEST', width: 8, right: true, order: 'longestWait' },
 ]
 
-/** `none`: what to say where there is no row. */
+/** `none` is shown if there are no rows. */
 export function list(
   view: View,
   { rows, cursor }: Visible,
@@ -28,7 +28,7 @@ export function list(
   const laid = lay(columns, width)
   const arrow = view.reversed ? '▴' : '▾'
   const titles = columns.map(({ title, order }) => (order === view.order ? title + arrow : title))
-  // The cursor stays in the middle where it can, so that what is next to it is in sight.
+  // Keeps the cursor in the middle if possible, so that the rows around it are visible.
   const first = Math.max(0, Math.min(cursor - Math.floor(page / 2), rows.length - page))
   const lines = rows.slice(first, first + page).map((lock, i) => {
     const here = first + i === cursor

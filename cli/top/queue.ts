@@ -1,4 +1,4 @@
-/** One lock that is open: who has it, and who waits for it in its queue. */
+/** The opened lock: who holds it, and who waits for it in its queue. */
 import type { Colors } from 'picocolors/types.js'
 import { sharedBy, shareTitles } from '../description.ts'
 import type { LockName, SeenLock } from '../live/picture.ts'
@@ -13,7 +13,7 @@ const queueColumns: readonly Column[] = [
   { title: 'WAITED', width: 7, right: true },
   { title: 'EXPIRES', width: 7, right: true },
 ]
-/** Of a lock that may have several holders: these first, and then its queue. */
+/** For a lock that may have several holders: the holders first, then the queue. */
 const sharedColumns = (kind: SeenLock['kind']): readonly Column[] => [
   { title: '#', width: 6, right: true },
   { title: 'HOLDER, WAITER', width: 14, share: 3 },
@@ -25,13 +25,13 @@ const sharedColumns = (kind: SeenLock['kind']): readonly Column[] => [
 /** Lines above the titles of its table. */
 export const aroundQueue = 4
 
-/** How many rows there are. */
+/** The number of rows of its table. */
 export function rowsOf(lock: SeenLock | undefined): number {
   if (!lock) return 0
   return lock.kind === 'mutex' ? lock.waiters.length : lock.holders.length + lock.waiters.length
 }
 
-/** `lock`: undefined where nobody holds it or waits for it any more. `place`: the first row in sight, from 0. */
+/** `lock` is undefined if nobody holds it or waits for it any longer. `place` is the first visible row, from 0. */
 export function queue(
   name: LockName,
   lock: SeenLock | undefined,
@@ -71,7 +71,7 @@ function rowsFrom(lock: SeenLock | undefined, from: number, to: number): string[
     ])
 }
 
-/** As many lines for every lock, so that its table stands where it stood. */
+/** Returns the same number of lines for every lock, so that the table below does not move. */
 function factsOf({ kind }: LockName, lock: SeenLock | undefined): string[] {
   if (!lock) return ['  it is free', '', '']
   const { label, owner = '', locked, holds, holders, heldFor = 0, timeLeft = 0, fencingToken } = lock

@@ -1,4 +1,4 @@
-/** `baton top` in a terminal, from its beginning to its end. */
+/** `baton top` in a terminal, from beginning to end. */
 import type { ReadStream, WriteStream } from 'node:tty'
 import picocolors from 'picocolors'
 import type { LockClient } from '../../src/index.ts'
@@ -11,17 +11,17 @@ import { firstView, type Key, press } from './view.ts'
 
 interface Wanted {
   readonly pattern: string
-  /** ms */
+  /** In ms. */
   readonly interval: number
   readonly order: Order
 }
 
-/** How often ages on the screen grow while no new picture comes, in ms. */
+/** How often the ages on the screen are updated while no new picture comes, in ms. */
 const TICK = 1_000
 
 /**
- * Resolves when it is quit: undefined, or the number of the signal that asked for it. Rejects where there is nothing to
- * see from the start: the pattern is none, or Redis refuses.
+ * Resolves when the user quits: to undefined, or to the number of the signal that ended it. Rejects if nothing can be
+ * shown from the start, because the pattern is invalid or Redis refuses.
  */
 export function showLive(
   at: Connected,
@@ -43,7 +43,7 @@ export function showLive(
     }
     const draw = () =>
       terminal.draw(frame({ view, watch: live, paused, interval, where: at.where }, terminal.size, colours))
-    // What fails while it draws is told where it can be read.
+    // Leaves the screen before an error in drawing is reported, so that the user can read it.
     const guarded = (act: () => void) => () => {
       try {
         act()
@@ -81,7 +81,7 @@ export function showLive(
   })
 }
 
-/** What the lock client warns of is printed where the screen is now. Until the function that it returns is called, it waits. */
+/** The lock client would print warnings over the picture. They are held back until the returned function is called. */
 function holdWarnings(locks: LockClient): () => void {
   const listeners = locks.listeners('error')
   const held: { error: unknown }[] = []

@@ -1,4 +1,4 @@
-/** One picture as plain text, or as JSON: nothing in it is cut, coloured or drawn. */
+/** One picture as plain text or as JSON. Nothing in it is cut, coloured or drawn. */
 import type { Connected } from '../connection.ts'
 import { count, kindNames } from '../description.ts'
 import { type Order, type Picture, type SeenLock, sorted } from '../live/picture.ts'
@@ -28,7 +28,7 @@ export async function snapshot(at: Connected, pattern: string, order: Order, jso
     const [, holder, ...cells] = lockCells(lock, showTime)
     return [holder.join(''), ...cells]
   }
-  // What a waiter wants of a mutex goes without saying.
+  // The share column is dropped if there are only mutexes, because it would be empty.
   const queued = (cells: readonly string[]) => (mixed ? [...cells] : cells.toSpliced(2, 1))
   return [
     summary(picture),

@@ -1,8 +1,9 @@
 /**
- * The terminal while a view has it: on the alternate screen, so that what was there before is there again afterwards.
+ * The terminal while the view uses it. The view is on the alternate screen, so the previous content comes back
+ * afterwards.
  *
- * A screen that is cleared and drawn anew flickers, and over a slow line crawls. So only the lines that have changed are
- * written, all of them in one piece, which a terminal that knows of synchronized output shows at once.
+ * A screen that is cleared and redrawn flickers, and is slow over a slow line. So only changed lines are written, all
+ * in one piece. A terminal with synchronized output shows the piece at once.
  */
 import { constants } from 'node:os'
 import { emitKeypressEvents, type Interface, type Key as ReadKey } from 'node:readline'
@@ -13,16 +14,16 @@ import type { Key } from './view.ts'
 
 interface Hearing {
   key(key: Key): void
-  /** All of it has to be drawn again: the size is another, or it was somebody else's for a while. */
+  /** The whole screen has to be drawn again: its size has changed, or another program has used it. */
   redraw(): void
-  /** The program is to end, by this signal, or because its terminal is gone. */
+  /** The program must end, because of this signal or because its terminal is gone. */
   end(signal: number): void
 }
 
 const ends = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
-/** ms after an escape within which the rest of a key's sequence arrives, also over a slow line. */
+/** ms after an escape within which the rest of a key's sequence arrives, even over a slow line. */
 const ESCAPE_WITHIN = 100
-/** A line that a terminal takes for wider than it was counted must not go on in the next. */
+/** Prevents a line from continuing on the next one if the terminal takes it for wider than it was calculated. */
 const [noWrap, wrap] = ['\u001b[?7l', '\u001b[?7h']
 
 export class Terminal {
@@ -35,7 +36,7 @@ export class Terminal {
   constructor(input: ReadStream, output: WriteStream, hearing: Hearing) {
     this.#input = input
     this.#output = output
-    // A lone escape is a key as well, once nothing follows it.
+    // An escape is a key of its own if nothing follows it in time.
     emitKeypressEvents(input, { escapeCodeTimeout: ESCAPE_WITHIN } as unknown as Interface)
     this.#hear(input, 'keypress', (text: string | undefined, key: ReadKey) => hearing.key(keyOf(text, key)))
     this.#hear(output, 'resize', () => {
@@ -44,21 +45,21 @@ export class Terminal {
     })
     const hangUp = () => hearing.end(constants.signals.SIGHUP)
     this.#hear(input, 'end', hangUp)
-    // To the very end: what is written to a terminal that is gone fails as well.
+    // Stays until the program ends, because writing to a terminal that is gone fails as well.
     for (const stream of [input, output]) stream.on('error', hangUp)
     for (const name of ends) this.#hear(process, name, () => hearing.end(constants.signals[name]))
-    // Continued after Ctrl-Z, or after a stop by somebody else: who knows what is on the screen now.
+    // The program continues after Ctrl-Z or after another stop. What is on the screen now is unknown.
     this.#hear(process, 'SIGCONT', () => {
       this.#enter()
       hearing.redraw()
     })
-    // However this program ends, its terminal can be used afterwards, and shows why.
+    // However the program ends, the terminal is restored and can show the reason.
     this.#hear(process, 'exit', () => this.#leave())
     this.#hear(process, 'uncaughtExceptionMonitor', () => this.#leave())
     this.#enter()
   }
 
-  /** The last column stays free: in it, terminals differ in what comes next. */
+  /** One column less than the terminal has: terminals differ in what follows a character in the last column. */
   get size(): Size {
     const { columns, rows } = this.#output
     return { columns: Math.max(1, columns - 1), rows: Math.max(1, rows) }
@@ -72,15 +73,16 @@ export class Terminal {
     if (text !== '') this.#output.write(ansiEscapes.synchronizedOutput(text))
   }
 
-  /** The next drawing draws every line. */
+  /** Makes the next drawing draw every line. */
   forget(): void {
     this.#drawn = []
   }
 
-  /** Stops the program until its shell continues it, as Ctrl-Z does elsewhere. */
+  /** Stops the program until its shell continues it, as Ctrl-Z usually does. */
   suspend(): void {
     this.#leave()
-    // With all that a script has started along with it, or the shell would not notice.
+    // Stops the whole process group. Otherwise a script that started this program would keep running and its shell
+    // would not notice the stop.
     process.kill(0, 'SIGTSTP')
   }
 

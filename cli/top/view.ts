@@ -1,4 +1,4 @@
-/** What a person has chosen to see of the picture, and how keys change it. No terminal here. */
+/** The user's choice of what to see of the picture, and how keys change it. Independent of the terminal. */
 import {
   isSame,
   type LockName,
@@ -15,26 +15,29 @@ import { rowsOf } from './queue.ts'
 export interface View {
   readonly order: Order
   readonly reversed: boolean
-  /** Only locks with this text; while `typing`, keys go on it. */
+  /** Shows only locks that contain this text. While `typing`, keys edit it. */
   readonly filter: string
   readonly typing: boolean
-  /** The lock that the cursor is on: it stays on it wherever the order takes it. Undefined, or gone: it is in `row`. */
+  /**
+   * The lock under the cursor, which stays on it when the order changes. If it is undefined or gone, the cursor stays
+   * in `row`.
+   */
   readonly selected: LockName | undefined
   readonly row: number
-  /** The lock whose holders and queue are shown, and the first row of it that is. */
+  /** The lock whose holders and queue are shown, and the first visible row of them. */
   readonly opened: LockName | undefined
   readonly place: number
   readonly help: boolean
 }
 
-/** What one key means now. The words are for whom the view does not concern. */
+/** The effect of one key: a changed view, or a command for the caller. */
 export type Pressed = View | 'quit' | 'pause' | 'redraw' | 'suspend'
 
 export interface Key {
-  /** As node:readline names it: `up`, `return`, `escape`, `a`. */
+  /** The name that node:readline gives it: `up`, `return`, `escape`, `a`. */
   readonly name: string
   readonly ctrl: boolean
-  /** What it would write; empty: nothing. */
+  /** The text that the key would type; empty if it types none. */
   readonly text: string
 }
 
@@ -50,7 +53,7 @@ export const firstView: View = {
   help: false,
 }
 
-/** The locks that are in sight, in their order, and the row of the cursor; -1: there is none. */
+/** The visible locks in their order, and the row of the cursor, or -1 if there is none. */
 export interface Visible {
   readonly rows: readonly SeenLock[]
   readonly cursor: number
@@ -62,7 +65,7 @@ export function visible(view: View, picture: Picture | undefined): Visible {
   return { rows, cursor: at >= 0 ? at : Math.min(view.row, rows.length - 1) }
 }
 
-/** `page`: rows of a page. */
+/** `page` is the number of rows on a page. */
 export function press(view: View, key: Key, picture: Picture | undefined, page: number): Pressed {
   if (key.ctrl) return controls[key.name] ?? view
   if (view.help) return key.name === 'q' ? 'quit' : { ...view, help: false }
@@ -85,7 +88,7 @@ const controls: Readonly<Record<string, Pressed>> = { c: 'quit', l: 'redraw', z:
 function type(view: View, { name, text }: Key): View {
   if (name === 'return' || name === 'enter') return { ...view, typing: false }
   if (name === 'escape') return { ...view, typing: false, filter: '' }
-  // A person's characters, of which some have two halves.
+  // Removes one whole character, not half of a surrogate pair.
   if (name === 'backspace') return { ...view, filter: [...view.filter].slice(0, -1).join('') }
   return { ...view, filter: view.filter + text }
 }
@@ -111,7 +114,7 @@ function pressInList(view: View, { name, text }: Key, picture: Picture | undefin
   }
   const row = moved(cursor, { name, text }, rows.length, page)
   if (row === undefined) return view
-  // At the top it is on whatever comes first.
+  // In the first row the cursor does not follow a lock: it stays on whatever comes first.
   return { ...view, row, selected: row === 0 ? undefined : nameAt(rows, row) }
 }
 
@@ -129,7 +132,7 @@ function nameAt(rows: readonly SeenLock[], row: number): LockName | undefined {
   return lock && { key: lock.key, kind: lock.kind }
 }
 
-/** Where a key moves to from a row; undefined: it does not move. */
+/** The row to which a key moves the cursor; undefined if the key does not move it. */
 function moved(from: number, { name, text }: Pick<Key, 'name' | 'text'>, count: number, page: number) {
   const to = {
     up: from - 1,

@@ -1,4 +1,4 @@
-/** The files of the page: its script as the build has made it, and what needs no build. */
+/** The files of the page: its built script, and the files that need no build. */
 import { readFile } from 'node:fs/promises'
 import { packageRoot } from '../../local-redis/package-root.ts'
 import { documentOf } from './document.ts'
@@ -7,7 +7,7 @@ import { icon, style } from './style.ts'
 
 const script = new URL('dist/cli/ui/page.js', packageRoot)
 
-/** By file name; '' is the page itself. `place`: which Redis, for the head of the page. */
+/** By file name; '' is the page itself. `place` says which Redis it is, in the page's heading. */
 export async function assetsOf(place: string, prefix: string, mayRelease: boolean): Promise<Map<string, Asset>> {
   return new Map<string, Asset>([
     ['', { type: 'text/html', text: documentOf(place, prefix, mayRelease) }],

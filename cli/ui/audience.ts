@@ -1,6 +1,6 @@
 /**
- * All who look at the page now. There is one watch for them together, so that ten viewers cost Redis no more than one, and
- * it pauses while there is nobody.
+ * All viewers of the page. They share one watch, so ten viewers cost Redis no more than one. The watch pauses while
+ * there are no viewers.
  */
 
 import { messageOf } from '../../local-redis/error-message.ts'
@@ -11,9 +11,12 @@ import { Memory } from './memory.ts'
 import type { Frame } from './page/messages.ts'
 import { type CheckedView, openOf, tableOf, totalsOf } from './view.ts'
 
-/** A viewer hears something at least this often, in ms, so that one who hears nothing knows that the way is cut. */
+/**
+ * A viewer receives a message at least this often, in ms. A viewer that receives none knows that the connection is
+ * broken.
+ */
 const PULSE = 2_000
-/** What a picture may be late before it is said, in ms. */
+/** How late a picture may be before the page says so, in ms. */
 const LATE = 1_500
 
 export class Audience {
@@ -28,7 +31,7 @@ export class Audience {
     this.#watch.pause()
   }
 
-  /** Looks until it leaves. Nobody who left in the meantime has to be shown what has happened since. */
+  /** The viewer receives pictures until it leaves. */
   join(view: CheckedView): Viewer {
     const viewer = new Viewer(
       () => this.#frame(view),
@@ -37,7 +40,8 @@ export class Audience {
     this.#viewers.add(viewer)
     this.#watch.resume()
     this.#pulse ??= setInterval(() => this.#wakeAll(), PULSE)
-    // What was seen when somebody last looked may be an hour old; the next picture is under way.
+    // The last picture may be an hour old if nobody was looking. If so, the viewer waits for the next one, which is
+    // under way.
     if (this.#watch.picture && this.#watch.age < this.#patience) viewer.wake()
     return viewer
   }
@@ -87,7 +91,7 @@ export class Audience {
   }
 }
 
-/** One page that is open. Who is slow misses pictures, and is always shown the latest. */
+/** One open page. A slow viewer misses pictures, but always receives the latest. */
 export class Viewer {
   readonly #frame: () => Frame
   readonly #left: () => void
@@ -113,7 +117,10 @@ export class Viewer {
     this.#wake()
   }
 
-  /** Resolves when there is something new to send: as JSON, without the parts that have not changed. Undefined: it has left. */
+  /**
+   * Resolves when there is something new to send: JSON without the unchanged parts. Resolves to undefined if the viewer
+   * has left.
+   */
   async next(): Promise<string | undefined> {
     while (!this.#news && !this.#gone) {
       await new Promise<void>(resolve => {

@@ -1,7 +1,7 @@
-/** The page as it comes: all that is in it before the first picture. Its modules fill it in, and add only rows. */
+/** The page as it is before the first picture. Its modules fill it in, and create only rows. */
 import { type Markup, markup } from '../../benchmarks/report/html-markup.ts'
 
-/** `place`: which Redis. */
+/** `place` says which Redis it is. */
 export function documentOf(place: string, prefix: string, mayRelease: boolean): string {
   const page = markup`<!doctype html>
 <html lang="en">
@@ -78,7 +78,7 @@ ${mayRelease && confirmation}
   return page.text
 }
 
-/** In the order of the page. `order`: by what the server sorts them. */
+/** In the order of the page. `order` is the server's sort order for the column. */
 const columns: readonly { readonly name: string; readonly order?: string; readonly figure?: boolean }[] = [
   { name: 'Lock', order: 'key' },
   { name: 'Holder' },

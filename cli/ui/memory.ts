@@ -1,4 +1,4 @@
-/** What the page shows that no single picture has: how waits have developed, and how long a lease is. */
+/** What the page shows beyond a single picture: how waits have developed, and how long each lease is. */
 import { type LockName, type Picture, type SeenLock, textOf } from '../live/picture.ts'
 import type { TrendLines } from './page/messages.ts'
 import { Trend } from './trend.ts'
@@ -6,11 +6,11 @@ import { Trend } from './trend.ts'
 export class Memory {
   readonly #all = new Trend()
   readonly #each = new Map<string, Trend>()
-  /** Of each hold, by its id: the longest that was left of its lease, in ms. */
+  /** For each hold, by its id: the longest remaining lease time seen, in ms. */
   #leases = new Map<string, number>()
   #now = 0
 
-  /** `gap`: longest rest between two pictures while somebody looks, in ms. */
+  /** `gap` is the longest rest between two pictures while there are viewers, in ms. */
   add({ locks }: Picture, gap: number): void {
     this.#now = performance.now()
     this.#all.add(
@@ -26,7 +26,10 @@ export class Memory {
     )
   }
 
-  /** How much is left of the lease that ends first, 0..1: of the longest seen, for a lease does not tell its length. */
+  /**
+   * The share that is left of the lease that ends first, 0..1. A lease's full length is not reported, so the longest
+   * remaining time that was seen stands in for it.
+   */
   shareLeft({ holders, timeLeft }: SeenLock): number | undefined {
     const first = holders.find(({ ttl }) => ttl === timeLeft)
     const longest = first && this.#leases.get(first.id)

@@ -1,4 +1,4 @@
-/** Taking a lock away, as the page asks for it. */
+/** Takes a lock away at the page's request. */
 import { LockArgumentError, LockConnectionError } from '../../src/index.ts'
 import type { Connected } from '../connection.ts'
 import { holderOf, nameOf } from '../description.ts'
@@ -9,7 +9,10 @@ import type { ReleaseAnswer, ReleaseRequest } from './page/messages.ts'
 
 const gone = 'Nothing was released: that holder no longer holds the lock.'
 
-/** Takes the lock from the holder that the page has shown, and from no other. `log`: what was done, for whoever looks after this program. */
+/**
+ * Takes the lock from the holder that the page has shown, and from no other. `log` tells the operator of this program
+ * what was done.
+ */
 export async function releaseShown(
   { locks }: Connected,
   { key, kind, id }: ReleaseRequest,

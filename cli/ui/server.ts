@@ -1,13 +1,14 @@
 /**
- * The web server of `baton ui`. It shows what nobody else needs to see, and may be allowed to take locks away, on a machine
- * where other people's programs and the pages of other sites in the same browser can reach it. What keeps them out:
+ * The web server of `baton ui`. It shows private data, and may be allowed to take locks away. Other users' programs on
+ * this machine, and pages of other sites in the same browser, can reach it. Each measure keeps somebody or something
+ * out:
  *
- *   127.0.0.1 only                other machines
- *   a secret in the address       other users and programs of this machine, and pages that guess
- *   names of this machine only    a page whose own name was made to lead here (DNS rebinding): its requests bear that name
- *   POST with JSON, same origin   forms and scripts of other pages that have got hold of the address
- *   no CORS, no framing           reading answers, and clicks that were meant for something else
- *   a policy for content          what a key's name could bring into the page, should it ever be taken for markup
+ *  127.0.0.1 only                other machines
+ *  a secret in the address       other users and programs of this machine, and pages that guess
+ *  names of this machine only    a page whose own name was made to lead here (DNS rebinding): its requests carry that name
+ *  POST with JSON, same origin   forms and scripts of other pages that have learned the address
+ *  no CORS, no framing           pages that would read answers, or trick the user into clicking
+ *  a content policy              what a key's name could do in the page, should it ever be taken for markup
  */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -27,12 +28,12 @@ export interface Asset {
 }
 
 export interface Site {
-  /** What addresses begin with, of letters and digits. */
+  /** The first part of every path: letters and digits. */
   readonly secret: string
   /** By file name; '' is the page itself. */
   readonly assets: ReadonlyMap<string, Asset>
   readonly audience: Audience
-  /** Takes a lock from this holder. Absent: nobody may. Rejects if Redis cannot be asked. */
+  /** Takes a lock from this holder. Absent if that is not allowed. Rejects if Redis cannot be asked. */
   readonly release?: (request: ReleaseRequest) => Promise<ReleaseAnswer>
 }
 
@@ -41,9 +42,9 @@ export interface RunningSite {
   close(): void
 }
 
-/** A key has at most 1,024 bytes, each of which JSON may write as six. */
+/** A key has at most 1,024 bytes, and JSON may write each as six. */
 const REQUEST_BYTES = 16_384
-/** After which a browser that was cut off comes again, in ms. */
+/** ms after which a browser that lost the connection tries again. */
 const RETRY = 1_000
 
 const policy = {
@@ -59,7 +60,7 @@ const policy = {
   trustedTypes: ["'none'"],
 }
 
-/** Begins to serve. Rejects with what the system says if the port cannot be had. */
+/** Starts to serve. Rejects with the system's error if the port is not available. */
 export async function serve(site: Site, port: number): Promise<RunningSite> {
   const server = createAdaptorServer({ fetch: application(site).fetch, overrideGlobalObjects: false })
   server.listen(port, '127.0.0.1')
@@ -81,7 +82,7 @@ export function application({ secret, assets, audience, release }: Site): Hono {
       contentSecurityPolicy: policy,
       crossOriginEmbedderPolicy: true,
       xFrameOptions: 'DENY',
-      // There is no TLS here, and none of the other programs of this machine is to be told that there is.
+      // There is no TLS here, and this header would make the browser demand TLS from the machine's other programs too.
       strictTransportSecurity: false,
     }),
     neverKept,
@@ -110,13 +111,13 @@ const neverKept: MiddlewareHandler = async (c, next) => {
   c.header('Cache-Control', 'no-store')
 }
 
-/** Any port: one that is forwarded here, by ssh for instance, may have another number at the other end. */
+/** Accepts any port: a forwarded one, by ssh for instance, may have another number at the other end. */
 const nameOfThisMachine: MiddlewareHandler = async (c, next) => {
   if (/^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/i.test(c.req.header('host') ?? '')) return next()
   return c.text('This page is served only under a local name, such as 127.0.0.1 or localhost.\n', 421)
 }
 
-/** Every browser names the origin of a POST. What is not a browser has to say so, too. */
+/** Every browser sends the origin of a POST. Other clients have to send it too. */
 const sameOrigin: MiddlewareHandler = async (c, next) => {
   if (c.req.header('origin') !== `http://${c.req.header('host')}`)
     return c.text('Only the page itself may send this request.\n', 403)
@@ -127,12 +128,12 @@ const sameOrigin: MiddlewareHandler = async (c, next) => {
 
 const ofBoundedSize = bodyLimit({ maxSize: REQUEST_BYTES, onError: c => c.text('The request is too long.\n', 413) })
 
-/** One stream of frames, until its reader is gone. */
+/** One stream of frames, until the reader leaves. */
 function follow(c: Context, audience: Audience): Response {
-  // Nobody would read on.
+  // A HEAD request has no reader.
   if (c.req.method === 'HEAD') return c.body(null)
   const viewer = audience.join(viewOf(c.req.query()))
-  // Who has gone before the answer began is told of by the request alone, and who goes later, by the stream.
+  // If the reader leaves before the answer begins, only the request reports it; later, the stream does.
   const { signal } = c.req.raw
   signal.addEventListener('abort', () => viewer.leave())
   if (signal.aborted) viewer.leave()

@@ -1,4 +1,4 @@
-/** From the first look at Redis to the end of the program, for `baton ui`. */
+/** `baton ui` from the first survey of Redis to the end of the program. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { Connected } from '../connection.ts'
@@ -12,20 +12,20 @@ import { type RunningSite, type Site, serve } from './server.ts'
 export interface Showing {
   readonly prefix: string
   readonly pattern: string
-  /** Of 127.0.0.1; 0: one that is free. */
+  /** The port on 127.0.0.1; 0 selects a free one. */
   readonly port: number
-  /** From one look at Redis to the next, in ms. */
+  /** From one survey of Redis to the next, in ms. */
   readonly interval: number
   readonly allowRelease?: boolean
 }
 
-/** Any of these is how this program is ended. */
+/** Each of these signals ends the program. */
 const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Serves the page until the program is told to end. */
+/** Serves the page until a signal ends the program. */
 export async function show(at: Connected, options: Showing): Promise<void> {
   const { prefix, pattern, port, interval, allowRelease = false } = options
-  // A pattern or a user that will not do is told here, where it was given, and not in the page.
+  // A bad pattern or a user without rights is reported here, in the terminal, and not in the page.
   await survey(at, pattern)
   const audience = new Audience(at, { pattern, interval })
   const site: Site = {

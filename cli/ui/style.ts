@@ -145,6 +145,6 @@ dialog form { display: flex; justify-content: flex-end; gap: 12px; margin-top: 2
 }
 `
 
-/** A baton, handed on. */
+/** A baton being handed on. */
 export const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0069a6"/><path d="M8 24 24 8" stroke="#fff" stroke-width="6" stroke-linecap="round"/></svg>'

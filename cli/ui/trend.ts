@@ -1,4 +1,4 @@
-/** How long waiters had waited at each look, over the last minutes, and its drawing. */
+/** How long waiters had waited at each survey, over the last minutes, and the chart of it. */
 import { scaleLinear } from 'd3-scale'
 import { area, line } from 'd3-shape'
 import { showTimeBriefly } from '../times.ts'
@@ -6,24 +6,27 @@ import type { TrendLines } from './page/messages.ts'
 
 /** How far back it goes, in ms. */
 export const SPAN = 300_000
-/** Looks that are closer to each other than this are one point, in ms: there are not more points than pixels. */
+/** Surveys closer together than this many ms become one point, so that there are no more points than pixels. */
 const POINT = 1_000
-/** The field of the drawing. */
+/** The size of the chart. */
 const [WIDTH, HEIGHT] = [600, 100]
 
 interface Point {
-  /** By the monotonic clock, in ms. */
+  /** On the monotonic clock, in ms. */
   readonly at: number
   readonly longest: number
   readonly median: number
-  /** Nobody looked between the point before and this one. */
+  /** There were no surveys between the previous point and this one. */
   readonly apart: boolean
 }
 
 export class Trend {
   readonly #points: Point[] = []
 
-  /** `waits`: of all who wait now, in ms. `gap`: a rest between two looks of more ms than this is not bridged. */
+  /**
+   * `waits` are the ms that each current waiter has waited. A rest of more than `gap` ms between two surveys leaves a
+   * gap in the chart.
+   */
   add(at: number, waits: readonly number[], gap: number): void {
     const sorted = Float64Array.from(waits).sort()
     const longest = sorted.at(-1) ?? 0
@@ -38,17 +41,17 @@ export class Trend {
     this.#points.splice(0, begin)
   }
 
-  /** Whether nobody has waited for as long as it goes back. */
+  /** Whether nobody has waited in the whole time span. */
   get empty(): boolean {
     return this.#points.every(({ longest }) => longest === 0)
   }
 
-  /** As of `now`: the right edge. */
+  /** `now` is the right edge. */
   drawn(now: number): TrendLines {
     const most = Math.max(1_000, ...this.#points.map(({ longest }) => longest))
     const y = scaleLinear([0, most], [HEIGHT, 0]).nice(2)
     const x = scaleLinear([now - SPAN, now], [0, WIDTH])
-    // A point in between that is not defined breaks the line.
+    // An undefined point in between breaks the line.
     const points = this.#points.flatMap(point => (point.apart ? [undefined, point] : [point]))
     const at = (point: Point | undefined) => x(point?.at ?? 0)
     const of = (figure: 'longest' | 'median') => (point: Point | undefined) => y(point?.[figure] ?? 0)

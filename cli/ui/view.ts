@@ -7,9 +7,9 @@ import type { Memory } from './memory.ts'
 import type { HolderRow, OpenLock, QueueRow, Row, Shared, Table, Totals, View } from './page/messages.ts'
 import { lockName } from './page/name.ts'
 
-/** The most rows that one viewer is sent each time. */
+/** The most rows that a viewer receives in one frame. */
 const ROWS = 2_000
-/** Longer names are cut where they stand in a table; the lock that is open shows its own in full. */
+/** Longer names are cut in tables. The opened lock shows its name in full. */
 const NAME = 160
 const nothing = '–'
 
@@ -17,7 +17,7 @@ export interface CheckedView extends View {
   readonly sort: Order
 }
 
-/** From the query of an address: what is missing or makes no sense is as a page has it that was just opened. */
+/** Reads the view from the query of an address. Missing or invalid values take the defaults of a newly opened page. */
 export function viewOf(query: Readonly<Record<string, string>>): CheckedView {
   const { sort = '', filter = '', open = '' } = query
   return {
@@ -46,7 +46,7 @@ export function tableOf({ locks }: Picture, view: CheckedView, memory: Memory): 
   return { locks: locks.length, matching: found.length, rows }
 }
 
-/** The lock that the viewer has opened. It may be free, and so have no place in the picture. */
+/** The lock that the viewer has opened. A free lock is not in the picture. */
 export function openOf(picture: Picture, view: View, memory: Memory): OpenLock | null {
   if (view.open === null) return null
   const { key, kind = 'mutex' } = view.open
@@ -118,7 +118,7 @@ function queueRow(waiter: SeenLock['waiters'][number]): QueueRow {
   }
 }
 
-/** A name of somebody else's: what it does to a line of text is shown, not obeyed. */
+/** An untrusted name, cut to `length`, with its control characters made visible. */
 function shown(name: string, length = NAME): string {
   const cut = name.length > length ? `${[...name].slice(0, length).join('')}…` : name
   return printable(cut)

@@ -1,49 +1,52 @@
--- acquire: re-enter if the owner holds the lock; else take it if it is free and no live fair waiter is ahead; else,
--- when asked to queue, join the fair queue.
+-- acquire: re-enter if the owner already holds the lock. Otherwise take the lock if it is free and no live fair waiter
+-- is ahead. Otherwise join the fair queue if the mode is 'queue'.
 --
--- Repeating it with the same id changes nothing: an id that holds gets the same grant, an id that is queued keeps its
--- place, and is known to live. That is what makes a lost reply harmless (I5). A lapsed lease is found here, by the
--- server's clock, not by the expiry of a key (I1); where it lapsed with waiters queued, the first of them gets the lock,
--- whoever asks (I3, I4).
--- A key that is new or was lost (clock 0) may have left its queue behind: then the queue itself is asked.
--- HSET is the first write of a plain grant, so a server at maxmemory refuses it whole.
--- An owner without a name is known to its own client only, which may have passed the lock on since (lua/mutex/pass.lua).
--- A re-entry has a lease of its own, and the lock is held until the latest of its holder's leases ends. One that is longer than that
--- of the first hold, of the same client, raises that, too: the caller around it has to last as long (src/lease/renewal.ts).
+-- Repeating a call with the same id changes nothing: an id that holds gets the same grant, and an id that is queued
+-- keeps its place and counts as alive. So a lost reply does no harm (I5).
+-- A lapsed lease is found here, by the server's clock, not by the expiry of a key (I1). If waiters were queued when it
+-- lapsed, the first of them gets the lock, whichever client makes this call (I3, I4).
+-- If the lock's key is new or was lost (clock 0), its queue may still exist. Then the script checks the queue's key
+-- itself.
+-- HSET is the first write of a plain grant, so a server at maxmemory refuses the grant as a whole.
+-- Only its own client knows an owner without a name, and that client may have passed the lock to another waiter since
+-- (lua/mutex/pass.lua). So only that client can re-enter such a hold.
+-- A re-entry has a lease of its own, and the lock is held until the latest of its holder's leases ends. A re-entry may
+-- come from the client of the first hold and ask for a longer lease. Then the first hold is prolonged to the same end,
+-- because the section around the re-entry has to last as long (src/lease/renewal.ts).
 --
--- A lock may be kept by several independent servers, of which a majority decides. Then a grant by one server is a vote, and
--- all votes of a majority have to bear the same token. So the client names a floor: a server that is free to choose a token or a
--- ticket chooses the floor, unless its own clock is ahead of it already. Where the tokens differ nevertheless, the client
--- takes the largest and asks the other servers to raise theirs ('raise'). A server that missed the grant while it was
--- away joins the hold later ('same'), with the token that the majority has; then the loss of another server does not end
--- the hold (I8). Only this token may be below the clock, which never goes back (I2).
--- Both modes leave the queue to those who wait: neither passes the lock on to a waiter, nor joins.
+-- Several independent servers may keep one lock, where a majority decides. Then a grant by one server is a vote, and
+-- all votes of a majority must bear the same token. So the client sends a floor. A server that issues a new token or
+-- ticket issues the floor, unless its own clock is already past it. If the tokens still differ, the client takes the
+-- largest and asks the other servers to raise theirs ('raise'). A server that missed the grant because it was down
+-- joins the hold later with the majority's token ('same'). Then the hold survives the loss of another server (I8). Only
+-- a token set by 'same' may be below the clock, which never goes back (I2).
+-- Neither 'raise' nor 'same' interferes with the queue: they do not hand the lock to a waiter, and do not join.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
---   claim       string  who asks, and what for (include/claim.lua)
---   mode?       string  'queue': join the queue if refused. 'try': do not, as without a mode. 'raise': if the id holds, its token becomes the floor, unless it is larger; never take the lock. 'same': its token becomes the floor exactly; re-enter, but take the lock only if nobody is queued, and never queue
---   floor?      string  µs, a whole number: no token or ticket that is issued here is smaller. 'raise' and 'same' have to have it, as a token of 16 digits
+--   claim       string  the caller, and what it asks for (lua/shared/claim.lua)
+--   mode?       string  'queue': join the queue if refused. 'try', or absent: do not join. 'raise': if the id holds, raise its token to the floor, unless it is larger already; never take the lock. 'same': if the id holds or may re-enter, set the token to exactly the floor; take the lock only if it is free and nobody is queued; never join the queue
+--   floor?      string  µs, a whole number: every token or ticket issued here is at least this. Required for 'raise' and 'same', as a token of 16 digits
 -- Replies
---   granted     token: the lock was free. Token, ttl ms: an earlier call with this id has got it
+--   granted     token: the lock was free. Token, ttl ms: an earlier call with this id was granted the lock
 --   succeeded   token: taken over from a holder whose lease had lapsed
---   reentered   token, ttl ms: the owner holds it already
---   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), bytes of the holder's owner, its owner and label
+--   reentered   token, ttl ms: the owner already holds the lock
+--   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (a lower bound for the tokens of later grants), bytes of the holder's owner, its owner and label
 --   absent      only to 'raise' and 'same': the id holds nothing here, and nothing was changed
---   unfinished  neither yet: so many waiters were passed over that the server had to do something else first; ask again
+--   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters; call again
 -- Invariants: I1 I2 I3 I4 I5 I8
 -- Constants
---   NO_TICKET = '0'   in a refusal: it is not queued
---   NOT_QUEUED = 0    the same, as its position
---   LIFE_UNKNOWN = 0  `queued`: there is a queue, but the record of how long its keys live was lost
+--   NO_TICKET = '0'   the ticket in a refusal of a caller that is not queued
+--   NOT_QUEUED = 0    the position in a refusal of a caller that is not queued
+--   LIFE_UNKNOWN = 0  the value of `queued` if there is a queue, but the record of its keys' life was lost
 --
 -- include: read
 -- include: time
 -- include: numbers
 local lease = claim:match(LEASE, TERMS_AT)
 
--- The usual case stands before everything that it does not need.
+-- Fast path: the usual case returns before any work that only the other cases need.
 if not holder and not queued and clock ~= NO_CLOCK and (not floor or mode == 'try' or mode == 'queue') then
   if floor then clock = math.max(clock, floor - 1) end
   local ends
@@ -100,7 +103,7 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
       redis.call('PEXPIREAT', lock, life)
     end
     redis.call('PEXPIREAT', all, keep)
-    -- Whatever this request asks for: an earlier or later one of the same caller may have joined the queue.
+    -- In every mode, because another request of the same call may have joined the queue.
     if queued then redis.call('ZREM', queue, claim) end
     return 'reentered ' .. token .. ' ' .. lease
   end
@@ -121,7 +124,7 @@ if floor then
     if clock > tonumber(floor) then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
     return 'granted ' .. floor
   end
-  -- What is issued next is larger by 1 at least.
+  -- The next token or ticket is larger by at least 1, and so at least the floor.
   clock = math.max(clock, floor - 1)
 end
 
@@ -164,7 +167,8 @@ if not held then
   if mode == 'queue' then position = redis.call('ZRANK', queue, claim) + 1 end
 end
 
--- Not the clock, which knows nothing of the tokens that the holder may have issued by itself.
+-- The bound in the reply comes from the holder's token and the time. It does not come from `clock`, which does not
+-- include the tokens that the holder may have issued on its own.
 local since, known = math.max(0, now - math.floor(token / 1000)), tonumber(token) > micros and token or stamp
 -- include: claim
 return 'refused ' .. ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names

@@ -1,22 +1,22 @@
--- force-release: take the lock from whoever holds it, and hand it on.
+-- force-release: take the lock from its holder, and hand it off.
 --
--- One call, however fast the lock changes hands. The lock remembers the latest request, so that one that is repeated, because its
--- answer was lost, does not take the lock from the next holder as well (I5).
--- Each hold's client is told at once, by its inbox, that the hold may be gone; it asks before it believes (I8). A holder with more
--- holds than that learns of the others by renewing them.
+-- One call suffices, however fast the lock changes hands. The lock stores the latest request. If the answer is lost and
+-- the request is repeated, it does not take the lock from the next holder as well (I5).
+-- The client of each hold receives a message in its inbox that the hold may be lost; it asks Redis before it believes
+-- that (I8). If the holder has more holds than one call may notify, the clients of the others learn it when they renew.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
---   request     string  unguessable; of this request, and no other
---   only?       string  the id of the holder that loses the lock; absent: whoever holds it
+--   request     string  an unguessable name for this request only
+--   only?       string  the id of the holder that loses the lock; absent: any holder
 -- Replies
 --   released    the holder has lost the lock
---   unfinished  the same; who follows is found by lua/mutex/sweep.lua, because so many waiters were passed over
---   free        nobody held it, or another than that
+--   unfinished  the same, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
+--   free        nobody held the lock, or its holder is not `only`
 -- Invariants: I4 I5 I8
 -- Constants
---   MOST_TOLD = 1000  holds, by one call
+--   MOST_TOLD = 1000  holds whose clients one call notifies, at most
 --
 -- include: state
 -- include: holder

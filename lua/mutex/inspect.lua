@@ -1,11 +1,11 @@
--- inspect: the state of a lock as it stands, for people and tools; of a long queue one page. Writes nothing.
+-- inspect: the present state of a lock, for people and tools; of a long queue, one page. Writes nothing.
 --
 -- KEYS
 --   lock     HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
---   most?    number  how many waiters at most; absent: only the holder
---   ticket?  string  of the last waiter of the page before, if there was one
---   behind?  string  its claim
+--   most?    number  how many waiters to read at most; absent: read only the holder
+--   ticket?  string  the ticket of the last waiter of the previous page; absent: this is the first page
+--   behind?  string  the claim of that waiter
 -- Replies
 --   state    now µs, holder, live holds, {claim, ticket, …}, {waiter, deadline ms, …}
 -- include: time

@@ -1,30 +1,32 @@
--- leave: a caller that has given up (time-out, abort, close) takes back whatever its request became.
+-- leave: a caller that has given up (time-out, abort, close) takes its request back.
 --
--- Queued: it is removed. Granted meanwhile, by a message that crossed its leaving: the hold is ended and the lock goes
--- on to the next, so a grant after a cancel is never kept (I4, I7). Neither: nothing changes, and it may be repeated.
+-- If it is queued, it is removed. If it was granted the lock in the meantime, by a message that crossed this call, its
+-- hold ends and the lock goes to the next waiter. So a grant after a cancel is never kept (I4, I7). If it is neither
+-- queued nor a holder, nothing changes; so the call may be repeated.
 --
 -- KEYS
 --   lock      HASH    the lock
 -- ARGV
---   id        string  the waiter, and the hold it may have become
---   entry?    string  its claim, if it may have joined the queue
+--   id        string  the waiter, and the hold that it may have become
+--   entry?    string  its claim; absent: it has not tried to join the queue
 -- Replies
 --   left        it was queued
---   returned    it was the holder; the lock has gone on
---   unfinished  the same; who follows is found by lua/mutex/sweep.lua, because so many waiters were passed over
---   absent      it was neither
+--   returned    it was the holder; the lock was handed off or is free
+--   unfinished  it was the holder, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
+--   absent      it was neither queued nor the holder
 -- Invariants: I4 I5 I7
 -- include: state
 -- include: holder
 -- include: keys
 
 local outcome = 'absent'
--- Its deadline stays where it is not in the queue: what follows may still need that key (lua/shared/promote.lua).
+-- If the waiter is not in the queue, its deadline stays: the rest of the script may read that key, and must not find it
+-- emptied in a moving slot (lua/shared/promote.lua).
 if entry and redis.call('ZREM', queue, entry) == 1 then
   redis.call('ZREM', expiry, id)
   outcome = 'left'
 end
--- The usual case stands before everything that it does not need.
+-- Fast path: the usual case returns before any work that only the other cases need.
 if hold ~= id and not holds then return outcome end
 
 -- include: time

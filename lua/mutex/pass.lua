@@ -1,20 +1,21 @@
--- pass: a client has passed its lock on to a waiter of its own, and records who holds now.
+-- pass: record that a client has passed its lock to another of its own waiters.
 --
--- The hold stays, and with it the exclusion: the new holder's lease counts from here (unless it has been prolonged meanwhile),
--- and its token is of the holder's block (lua/shared/unreported.lua). So this may come late, twice, or never (I1, I2, I5); an older record
--- never overwrites a newer one, and none is taken once the holder has re-entered, which ends such hand-offs.
+-- The hold stays the same, and so does exclusion. The new holder's lease begins now, unless the hold has been prolonged
+-- further in the meantime. Its token is from the holder's block (lua/shared/unreported.lua). So this call may come
+-- late, twice, or never (I1, I2, I5). An older record never overwrites a newer one. Nothing is recorded once the holder
+-- has re-entered, which ends such hand-offs.
 -- PEXPIREAT comes first for the same reason as in lua/mutex/renew.lua.
 --
 -- KEYS
 --   lock      HASH    the lock
 -- ARGV
 --   id        string  the hold
---   claim     string  who holds now, under that hold's id
---   issued    string  its token
---   lease     ms      as in the claim
+--   claim     string  the claim of the new holder, with the id of that hold
+--   issued    string  the token of the new holder
+--   lease     ms      the lease in the claim
 -- Replies
---   recorded  ttl ms, 1 if somebody is queued
---   gone      there is no such hold any more
+--   recorded  ttl ms, 1 if a waiter is queued, else 0
+--   gone      the hold no longer exists
 -- Invariants: I1 I2 I5
 -- include: state
 -- include: holder

@@ -1,26 +1,27 @@
--- release: end one hold. If it was the holder's last, hand the lock to the next fair waiter, or open it.
+-- release: end one hold. If it was the holder's last, hand the lock to the next fair waiter, or leave it free.
 --
 -- Only the hold's own id ends it (I5): a late, repeated or foreign release finds no such hold and changes nothing.
--- The only hold of a lock without a queue needs no clock. It frees before it fills, so it works at maxmemory.
--- A hold that is still recorded is ended whether or not its lease has lapsed: its caller knows its own deadline.
--- A holder may issue some tokens by itself (lua/shared/unreported.lua), and says here which was the last.
+-- If the lock has a single hold and no queue, its release does not read the time. Writes that free memory come first,
+-- so a release works at maxmemory.
+-- A hold that is still recorded is ended even if its lease has lapsed: its caller knows its own deadline.
+-- A holder may issue some tokens on its own (lua/shared/unreported.lua). Its release reports the last of them.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
---   id          string  the hold to end; a waiter of the same client is told of its grant by the reply
---   used?       string  the last token that the client has issued by itself; absent: none after the one that Redis knows of
+--   id          string  the hold to end; if the next holder is a waiter of the same client, the reply contains its grant
+--   used?       string  the last token that the client has issued on its own; absent: none after the one that Redis knows of
 -- Replies
---   released    how many heard that the lock is free. Absent: nobody, or it is not free: it went on, or another hold of its owner lives
+--   released    how many subscribers received the message that the lock is free. Absent: none did, or the lock is not free: it was handed off, or its owner still has another hold
 --   passed      id, token, ttl ms: a waiter of the same client is now the holder
---   unfinished  the hold has ended; who follows is found by lua/mutex/sweep.lua, because so many waiters were passed over
---   ended       there was no such hold
+--   unfinished  the hold has ended, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
+--   ended       the hold did not exist
 -- Invariants: I2 I3 I4 I5 I7
 -- include: read
 
 local client = id:sub(1, CLIENT_END)
 
--- The usual case stands before everything that it does not need.
+-- Fast path: the usual case returns before any work that only the other cases need.
 if holder and not queuedUntil and not holds and holder:sub(HELD_ID_AT, HELD_ID_END) == id then
   redis.call('HDEL', lock, 'holder')
   if used and tonumber(last or 0) < tonumber(used) then redis.call('HSET', lock, 'clock', used) end

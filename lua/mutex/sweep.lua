@@ -1,12 +1,14 @@
--- sweep: find who follows a holder that has ended, where an earlier call has passed over as many dead waiters as one call may.
+-- sweep: continue the search for the next holder, after an earlier call has passed over as many dead waiters as one
+-- call may.
 --
--- Bounded work for each call keeps the server free for others. Between two of them the lock has no holder, and a queue: nobody else
--- is granted it, because whoever asks goes on where the last call has ended. So a caller that dies in between costs time only (I4).
+-- The bound on each call keeps the server free for other clients. Between two calls the lock has a queue and no holder.
+-- No newcomer is granted the lock then, because every call that asks for it continues the search first. So if the
+-- caller dies in between, only time is lost (I4).
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- Replies
---   swept       there is a holder, or nobody waits in the queue
+--   swept       the lock has a holder, or the queue is empty
 --   unfinished  call again
 -- Invariants: I3 I4
 -- include: state

@@ -1,22 +1,24 @@
--- tend: the heartbeat of one client's waiters of one lock. It repairs whatever was lost, so that every message is only
--- a hint: each waiter's expiry is moved on; one that is missing joins again with the ticket it had (queue lost, dropped
--- as unreachable); a free or lapsed lock goes to the first live waiter; a grant whose message was lost is found.
+-- tend: the heartbeat of one client's waiters of one lock. It repairs every loss, so that messages are only hints: it
+-- moves each waiter's expiry on; a waiter missing from the queue (queue lost, or waiter passed over as unreachable)
+-- joins again with its old ticket; a free or lapsed lock goes to the first live waiter; and a grant whose message was
+-- lost is reported.
 --
--- A waiter of this client that gets the lock here needs no message, so a client without its inbox still gets on. Whether a
--- waiter's own owner holds meanwhile, so that it may re-enter, the client sees by the holder's name.
--- The ticket that the client says is the right one, also where the queue has another. A waiter that was dropped may have joined again
--- by `acquire`, with a later ticket than it had; and where several servers keep the lock, its client takes the largest ticket of
--- a majority, which replaces those that the others have given it.
--- Waiters whose own time is over are not removed here but passed over by `promote`; only their deadlines are.
+-- A waiter of this client that is granted the lock here needs no message, so a client that cannot receive any still
+-- makes progress. The reply names the holder's owner: from it the client sees when one of its waiters may re-enter.
+-- The ticket that the client sends replaces the one in the queue. A waiter that was passed over may have joined again
+-- by `acquire`, with a later ticket than before. And if several servers keep the lock, the client sends the largest
+-- ticket of a majority, which replaces the tickets that the servers issued.
+-- Waiters whose expiry has passed stay in the queue until `promote` passes over them; only their deadlines are removed
+-- here.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
 --   ttl         ms      the waiters' own expiry
---   waiters...  claim, ticket: the client's waiters, 500 at most
+--   waiters...  claim, ticket for each of the client's waiters, 500 at most
 -- Replies
---   tended      ttl ms, held for ms, clock, bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
---   unfinished  the waiters are queued, but so many dead ones were passed over that the server had to do something else first; ask again
+--   tended      ttl ms, held for ms, clock, bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds the lock
+--   unfinished  the waiters are queued, but one call may pass over only so many dead waiters; call again
 -- Invariants: I3 I4 I7
 -- include: state
 -- include: keys

@@ -1,27 +1,28 @@
--- acquire: take what the claim wants, if so much is free and no live fair waiter is ahead; else, when asked to queue, join the
--- fair queue.
+-- acquire: take what the claim wants if that much is free and no live fair waiter is ahead. Otherwise join the fair
+-- queue if the mode is 'queue'.
 --
--- Repeating it with the same id changes nothing: an id that holds gets the same grant, an id that is queued keeps its
--- place (I5). Holds that have lapsed are found here, by the server's clock (I1); what they leave goes to the queue
--- first, whoever asks (I3, I4). A key that is new or was lost (clock 0) may have left its queue behind: then the queue itself is asked.
--- Where the deadlines were lost, the holds were, too (lua/shared/lapse.lua).
--- The first write of a plain grant is HSET, so a server at maxmemory refuses it whole.
+-- Repeating a call with the same id changes nothing: an id that holds gets the same grant, and an id that is queued
+-- keeps its place (I5). Lapsed holds are found here, by the server's clock (I1). The permits that they leave go to the
+-- queue first, whichever client makes this call (I3, I4).
+-- If the lock's key is new or was lost (clock 0), its queue may still exist. Then the script checks the queue's key
+-- itself. If the deadlines were lost, all holds are lost too (lua/shared/lapse.lua).
+-- HSET is the first write of a plain grant, so a server at maxmemory refuses the grant as a whole.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
---   claim       string  who asks, and what for
---   mode?       string  'queue': join the queue if refused
+--   claim       string  the caller, and what it asks for
+--   mode?       string  'queue': join the queue if refused; absent: do not join
 -- Replies
---   granted     token: so much was free. Token, ttl ms: an earlier call with this id has got it
+--   granted     token: enough permits were free. Token, ttl ms: an earlier call with this id was granted them
 --   succeeded   token: the end of a lease has made room
---   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (what Redis grants later is above it), bytes of a holder's owner (and "/", of how many permits it wanted some, where the claim says another number), its owner and label
---   unfinished  neither yet: so many waiters or lapsed holds were passed over that the server had to do something else first; ask again
+--   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (a lower bound for the tokens of later grants), bytes of a holder's owner (followed by "/" and the number of permits in the holder's claim if this claim gives another number), its owner and label
+--   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters or lapsed holds; call again
 -- Invariants: I1 I2 I3 I4 I5
 -- Constants
---   NO_TICKET = '0'   in a refusal: it is not queued
---   NOT_QUEUED = 0    the same, as its position
---   LIFE_UNKNOWN = 0  `queued`: there is a queue, but the record of how long its keys live was lost
+--   NO_TICKET = '0'   the ticket in a refusal of a caller that is not queued
+--   NOT_QUEUED = 0    the position in a refusal of a caller that is not queued
+--   LIFE_UNKNOWN = 0  the value of `queued` if there is a queue, but the record of its keys' life was lost
 local id = claim:sub(1, ID_END)
 -- include: permits
 -- include: time
@@ -29,7 +30,7 @@ local wants, of = claim:match(WANTS, TERMS_AT)
 -- include: deadlines
 -- include: re-enter
 
--- The usual case stands before everything that it does not need.
+-- Fast path: the usual case returns before any work that only the other cases need.
 local usual = not record and not queued and clock ~= NO_CLOCK and taken + wants <= of + 0
 if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then
   taken = taken + wants

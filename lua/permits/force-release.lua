@@ -1,21 +1,22 @@
--- force-release: take the permits from whoever holds them, or from one holder, and let others in.
+-- force-release: take the permits from all holders, or from one, and admit the next waiters.
 --
--- The lock remembers the latest request, so that one that is repeated, because its answer was lost, does not take them from the
--- next holders as well (I5). Each holder's client is told at once, by its inbox, that the hold may be gone; it asks before it
--- believes (I8).
+-- The lock stores the latest request. If the answer is lost and the request is repeated, it does not take the permits
+-- from the next holders as well (I5).
+-- The client of each holder receives a message in its inbox that the hold may be lost; it asks Redis before it believes
+-- that (I8).
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
---   request     string  unguessable; of this request, and no other
---   only?       string  the id of the holder that loses what it has; absent: each does
+--   request     string  an unguessable name for this request only
+--   only?       string  the id of the holder that loses its permits; absent: all holders
 -- Replies
---   released    they have lost them
---   unfinished  the same, of as many as one call may; call again, which ends with `released`, and then lua/permits/sweep.lua
---   free        nobody held any, or not that one
+--   released    the holders have lost their permits
+--   unfinished  as many holders as one call may end have lost theirs; call again until the reply is `released`, then call lua/permits/sweep.lua
+--   free        nobody held a permit, or `only` did not
 -- Invariants: I4 I5 I8
 -- Constants
---   MOST_FORCED = 250  holds, by one call
+--   MOST_FORCED = 250  holds ended by one call, at most
 local id = ''
 -- include: permits
 -- include: deadlines
@@ -40,7 +41,7 @@ if found then
   if not only and taken > 0 then return 'unfinished' end
   redis.call('HSET', lock, 'forced', request)
 end
--- Also where nobody is left to lose anything: what has lapsed is for those who wait.
+-- Even if no holder has lost anything: permits of lapsed holds go to the waiters.
 -- include: admit { word = found and 'handoff' or word, by = nil, mine = nil, asks = nil }
 if not found then return 'free' end
 return (unfinished or more) and 'unfinished' or 'released'

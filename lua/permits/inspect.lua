@@ -1,21 +1,23 @@
--- inspect: the state of a lock as it stands, for people and tools; of many holders and of a long queue one page. Writes nothing.
+-- inspect: the present state of a lock, for people and tools; of many holders or a long queue, one page. Writes
+-- nothing.
 --
 -- KEYS
 --   lock     HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
---   most     number  how many waiters of each queue, and how many holders, at most
---   after    string  deadline and id of the last holder of the page before; empty where there was none
---   ticket?  string  of the last waiter of the page before, if there was one
---   behind?  string  its claim: then only its queue is read
+--   most     number  how many waiters of each queue, and how many holders, to read at most
+--   after    string  the deadline and id of the last holder of the previous page; empty: this is the first page
+--   ticket?  string  the ticket of the last waiter of the previous page; absent: this is the first page
+--   behind?  string  the claim of that waiter; if present, only its queue is read
 -- Replies
---   state    now µs, {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}, {how many of each queue}
+--   state    now µs, {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}, {waiters read from each queue}
 local id = ''
 -- include: permits
 -- include: deadlines
 
 -- include: queues
 -- include: time
--- Not by how many were read: a renewal moves a holder behind those that are still to be read.
+-- The next page begins after the last deadline, not after a count: a renewal moves a holder behind the unread ones, and
+-- a count would then skip one of them.
 local ends, last = after:match('^(%d+) (.*)$')
 local least = redis.call('ZCOUNT', deadlines, '-inf', '(' .. (ends or now))
 if ends and redis.call('ZSCORE', deadlines, last) == ends then least = redis.call('ZRANK', deadlines, last) + 1 end

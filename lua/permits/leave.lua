@@ -1,19 +1,19 @@
--- leave: a caller that has given up (time-out, abort, close) takes back whatever its request became.
+-- leave: a caller that has given up (time-out, abort, close) takes its request back.
 --
--- Queued: it is removed, and if it stood at the head, wanting more than was free, those behind it may fit. Granted meanwhile, by a
--- message that crossed its leaving: the hold is ended, so a grant after a cancel is never kept (I4, I7). Neither: nothing changes,
--- and it may be repeated.
+-- If it is queued, it is removed. If it was first and wanted more than is free, the waiters behind it may now fit. If
+-- it was granted permits in the meantime, by a message that crossed this call, its hold ends. So a grant after a cancel
+-- is never kept (I4, I7). If it is neither queued nor a holder, nothing changes; so the call may be repeated.
 --
 -- KEYS
 --   lock      HASH    the lock
 -- ARGV
---   id        string  the waiter, and the hold it may have become
---   entry?    string  its claim, if it may have joined the queue
+--   id        string  the waiter, and the hold that it may have become
+--   entry?    string  its claim; absent: it has not tried to join the queue
 -- Replies
 --   left        it was queued
 --   returned    it was a holder
---   unfinished  either; who follows is found by lua/permits/sweep.lua
---   absent      it was neither
+--   unfinished  one of both; lua/permits/sweep.lua admits the remaining waiters
+--   absent      it was neither queued nor a holder
 -- Invariants: I4 I5 I7
 -- include: permits
 -- include: deadlines
@@ -30,7 +30,7 @@ if record then
   outcome = 'returned'
   -- include: give-up
 end
--- The usual case stands before everything that it does not need.
+-- Fast path: the usual case returns before any work that only the other cases need.
 if outcome == 'absent' then return outcome end
 
 -- include: time

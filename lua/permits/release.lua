@@ -1,24 +1,24 @@
--- release: end one hold, and let those in who fit now.
+-- release: end one hold, and admit the waiters that fit now.
 --
--- Only the hold's own id ends it (I5): a late, repeated or foreign release finds no such hold and changes nothing. A hold that
--- is still recorded is ended whether or not its lease has lapsed: its caller knows its own deadline.
+-- Only the hold's own id ends it (I5): a late, repeated or foreign release finds no such hold and changes nothing. A
+-- hold that is still recorded is ended even if its lease has lapsed: its caller knows its own deadline.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
---   id          string  the hold to end; waiters of the same client, in the same queue, are told of their grants by the reply
+--   id          string  the hold to end; the reply contains the grants to waiters of the same client in the same queue
 -- Replies
---   released    how many heard that permits are free. Absent: nobody, or they went to waiters of the fair queue
---   passed      id, token, ttl ms, and so on: such waiters are holders now
---   unfinished  the same, of none or more; who else follows is found by lua/permits/sweep.lua, because they are so many
---   ended       there was no such hold
+--   released    how many subscribers received the message that permits are free. Absent: none did, or the permits went to waiters of the fair queue
+--   passed      id, token, ttl ms for each waiter of the same client, in the same queue, that is now a holder
+--   unfinished  the same, for any number of such waiters; lua/permits/sweep.lua admits the others, because one call may admit only so many
+--   ended       the hold did not exist
 -- Invariants: I2 I3 I4 I5 I7
 -- include: permits
 if not record then return 'ended' end
 local client = id:sub(1, CLIENT_END)
 -- include: deadlines
 
--- The usual case stands before everything that it does not need.
+-- Fast path: the usual case returns before any work that only the other cases need.
 if not queued then
   -- include: give-up
   -- include: opened

@@ -1,22 +1,22 @@
--- renew: prolong holds that still exist; say which are gone. One call serves many locks of one client.
+-- renew: prolong holds that still exist, and report which are gone. One call serves many locks of one client.
 --
--- A lapsed lease is not revived, even where the permits are free: its holder has been told that it is lost (I1, I8).
--- A hold of the same id with a larger token is another grant: the one that is asked about was taken away meanwhile, and its
--- id, which waited again, was granted permits anew (I2).
--- A key of another type in a lock's place is a lock that is gone, and no reason to fail the others of the call.
--- A lease never gets shorter; 0 ms asks for nothing, and so confirms the hold and says how long it has.
--- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET: being out of memory
--- is no reason to lose permits that are held.
+-- A lapsed lease is not revived, even if the permits are still free: its holder already counts it as lost (I1, I8).
+-- If the hold's token is larger than the client's, it belongs to a later grant: the client's grant was taken away, and
+-- the same id waited again and was granted permits again (I2).
+-- If a key of another type is in a lock's place, that hold is gone; the other locks of the call are still renewed.
+-- A lease never gets shorter. With 0 ms, the call only confirms the hold and reports the time left.
+-- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET. A server without free
+-- memory is no reason to lose permits that are held.
 --
 -- KEYS
 --   locks...  HASH    the lock of each hold
 -- ARGV
---   asked...  id, token, ms: for each lock the hold, the token that its client knows, and its lease from now
+--   asked...  id, token, ms for each lock: the hold, the token that its client knows, and the wanted lease from now
 -- Replies
---   renewed   for each hold: ttl ms; nil if it is gone; -1 if its id has been granted permits anew
+--   renewed   for each hold: ttl ms; nil if it is gone; -1 if its id has since been granted permits again
 -- Invariants: I1 I2 I5 I8
 -- Constants
---   GRANTED_ANEW = -1  in the place of a ttl
+--   GRANTED_ANEW = -1  stands in place of a ttl
 --
 -- include: time
 

@@ -1,9 +1,9 @@
--- sweep: go on admitting waiters, or ending lapsed holds, where an earlier call has dealt with as many as one call may.
+-- sweep: continue admitting waiters or ending lapsed holds, after an earlier call has handled as many as one call may.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it
 -- Replies
---   swept       the head of the queue wants more than is free, or nobody waits there
+--   swept       the queue is empty, or its first waiter wants more than is free
 --   unfinished  call again
 -- Invariants: I3 I4
 local id = ''

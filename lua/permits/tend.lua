@@ -1,18 +1,20 @@
--- tend: the heartbeat of one client's waiters of one semaphore. It repairs whatever was lost, so that every message is only
--- a hint: each waiter's expiry is moved on; one that is missing joins again with the ticket it had; what lapsed holds have left
--- goes to the first waiters; a grant whose message was lost is found.
+-- tend: the heartbeat of one client's waiters in one queue. It repairs every loss, so that messages are only hints: it
+-- moves each waiter's expiry on; a waiter missing from the queue joins again with its old ticket; the permits of lapsed
+-- holds go to the first waiters; and a grant whose message was lost is reported.
 --
--- Waiters of this client that are admitted here need no message, so a client without its inbox still gets on.
--- Waiters whose own time is over are not removed here but passed over by lua/shared/admit.lua; only their deadlines are.
+-- Waiters of this client that are admitted here need no message, so a client that cannot receive any still makes
+-- progress.
+-- Waiters whose expiry has passed stay in the queue until lua/shared/admit.lua passes over them; only their deadlines
+-- are removed here.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
 --   ttl         ms      the waiters' own expiry
---   waiters...  claim, ticket: the client's waiters in one queue, 500 at most
+--   waiters...  claim, ticket for each of the client's waiters in one queue, 500 at most
 -- Replies
 --   tended      ttl ms, held for ms, clock, bytes of a holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
---   unfinished  the waiters are queued, but there was so much to do that the server had to do something else first; ask again
+--   unfinished  one call may do only so much; call again. The waiters are queued already, unless lapsed holds alone reached the limit
 -- Invariants: I3 I4 I7
 local client = waiters[1]:sub(1, CLIENT_END)
 local id = client

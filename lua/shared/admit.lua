@@ -1,34 +1,35 @@
--- admit: makes waiters of the fair queue holders, for as long as there is room for the next one (I3, I4). Who that is, is the rule of
--- the kind (`choose`).
+-- admit: makes waiters of the fair queue holders while there is room for the next one (I3, I4). The rule of the kind,
+-- `choose`, says which waiter is next.
 --
--- The grants to one client go in one message. Its count decides whether they are: where nobody hears it, all of them are taken back
--- before anything of them has been written, and the next waiters have their turn. Those that need no message are a group of their own.
+-- All grants to one client go in one message. If nobody receives that message, the client is gone. Its grants are then
+-- undone before any of them is written, and the next waiters are considered. Waiters that need no message form a group
+-- of their own.
 --
--- Where nobody is left, the unfair waiters are told that there may be room.
+-- If the queue is empty afterwards, unfair waiters receive a message that there may be room.
 --
 -- Takes
---   word        string   the first of the message
---   by?         string   the client that has released, and needs no telling; absent: all do
---   mine?       string   lua/shared/told.lua
---   asks?       ZSET     the same
+--   word        string   the first word of the message
+--   by?         string   the client that released, and so ignores the message that there may be room; absent: no client does
+--   mine?       string   see lua/shared/told.lua
+--   asks?       ZSET     see lua/shared/told.lua
 --   lock        HASH     the lock
---   deadlines   ZSET     lua/shared/deadlines.lua
+--   deadlines   ZSET     see lua/shared/deadlines.lua
 --   lines       list     the queues of the fair waiters
 --   expiry      ZSET     waiters' deadlines
 --   now         ms       the server's time
---   micros      µs       the same
---   stamp       string   the same
+--   micros      µs       the server's time
+--   stamp       string   the server's time, µs as text
 -- Changes
---   taken       number   with what they want
---   queued      ms       absent where nobody was left
---   clock       µs       up to the last token
---   keep        ms       the lock's key may live longer
+--   taken       number   includes what the admitted waiters want
+--   queued      ms       absent if the queue is empty afterwards
+--   clock       µs       advances to the last token
+--   keep        ms       grows if the lock's key has to live longer
 -- Gives
---   admitted    list     claim, token, for each, client by client
---   heard       number   how many were told that there may be room
---   unfinished  boolean  so many were looked at that the next call has to go on
+--   admitted    list     claim, token for each admitted waiter, grouped by client
+--   heard       number   how many subscribers received the message that there may be room
+--   unfinished  boolean  the limit of one call was reached; the next call has to continue
 -- Constants
---   TOLD = ''  for the name of a client, those that need no message
+--   TOLD = ''  the group of the waiters that need no message, in place of a client's name
 admitted, unfinished, heard = {}, false, 0
 local left, deaf, again = MOST_ADMITTED, {}, queued ~= nil
 while again do

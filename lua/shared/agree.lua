@@ -1,17 +1,18 @@
--- agree: the holder's token becomes the floor, which the client has agreed on with other servers, and the clock is at least that.
+-- agree: makes the floor, which the client has agreed on with other servers, the holder's token, and advances the clock
+-- to it.
 --
--- It writes nothing where both are so already, so it may be repeated (I5). The lock's key lives until such a token is in the past
--- (lua/shared/life.lua), because the floor may stem from a server whose time is ahead (I2).
+-- It writes nothing if both already have that value, so it may be repeated (I5). The floor may come from a server whose
+-- clock is ahead. So the lock's key lives until the time of that token is past (lua/shared/life.lua) (I2).
 --
 -- Takes
 --   floor   string  µs, 16 digits
 --   lock    HASH    the lock
 --   ends    ms      the end of the holder's lease
 -- Changes
---   holder  string  bears that token
---   token   string  the floor
---   clock   µs      the floor at least
---   keep    ms      the lock's key may live longer
+--   holder  string  bears the new token
+--   token   string  equals the floor
+--   clock   µs      is at least the floor
+--   keep    ms      grows if the lock's key has to live longer
 if token ~= floor then
   token, holder = floor, floor .. holder:sub(TOKEN_END + 1)
   redis.call('HSET', lock, 'holder', holder)

@@ -1,14 +1,15 @@
--- alive: whether a waiter of the queue is to have the lock, or is passed over (lua/shared/promote.lua says for which reasons).
+-- alive: whether a waiter of the queue can be granted the lock, or is passed over (lua/shared/promote.lua lists the
+-- reasons).
 --
 -- Takes
---   claim    string   of the waiter
---   ticket   string   its ticket
---   missed?  boolean  it needs a message, and nobody hears its client
+--   claim    string   the waiter's claim
+--   ticket   string   the waiter's ticket
+--   missed?  boolean  the waiter needs a message, and its client does not receive any
 --   expiry   ZSET     waiters' deadlines
 --   now      ms       the server's time
 -- Gives
---   alive    boolean  it is
---   lease    ms       how long it wants to hold
+--   alive    boolean  the waiter can be granted the lock
+--   lease    ms       the length of the lease that it wants
 local ttl, headStart
 lease, ttl, headStart = claim:match(LEASE_AND_WAITING, TERMS_AT)
 alive = not missed and (ticket + headStart) / 1000 + ttl >= now

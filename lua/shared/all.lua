@@ -1,15 +1,17 @@
--- all: the key of the holder's holds, while it has more than one (lua/shared/live.lua). It shares the lock's hash tag, and so its slot.
+-- all: the key of the ZSET with the holder's holds. It exists while the holder has more than one (lua/shared/live.lua),
+-- and shares the lock's hash tag, and so its slot.
 --
--- While a slot of a cluster moves key by key, one key of a lock may be on another node. A key that KEYS names brings the script to its node;
--- one that is made here is found missing, and so taken for one that there never was. A command with several keys is refused wherever
--- one of them is missing in such a slot: so a script asks for the keys that it will need, before it writes anything, and is refused
--- as a whole. Its client repeats it (src/redis/refusals.ts) until they are in one place (I1, I3, I8).
+-- While a cluster moves a slot key by key, the keys of one lock may be on two nodes. Redis routes a script by its KEYS
+-- only. A key whose name is built here may be on the other node, and a lookup on this node finds nothing, as if the key
+-- did not exist. In a moving slot, Redis refuses a command with several keys if one of them is missing on its node. So
+-- each script calls EXISTS with all keys that it will need before its first write. A refused script has changed
+-- nothing. Its client repeats it (src/redis/refusals.ts) until all keys are on one node (I1, I3, I8).
 --
 -- Takes
 --   lock    HASH    the lock
---   holds?  string  lua/shared/read.lua
+--   holds?  string  see lua/shared/read.lua
 -- Gives
---   all     ZSET    holds by their deadlines, ms
+--   all     ZSET    holds, scored by their deadlines, ms
 all = lock .. ':holds'
 --[[cluster
 if holds then redis.call('EXISTS', lock, all) end

@@ -1,24 +1,25 @@
 -- claim: the names in the holder's claim.
 --
--- A claim is everything that a grant needs, in one text: what `acquire` is given, what waits in the queue, and what
--- stands behind token and end in `holder`:
+-- A claim is one text with everything that a grant needs. It is the argument of `acquire`, the entry in the queue, and
+-- the part of `holder` after its token and `from`:
 --   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
--- An id has 28 characters, of which the first 12 name its client's inbox. 0 owner bytes: the caller has no name, and its
--- owner is the id itself. Clients write and read it by src/kinds/claim.ts, scripts by these constants.
+-- An id has 28 characters; the first 12 name its client's inbox. If the number of owner bytes is 0, the caller has no
+-- name, and its owner is the id itself. Clients write and read claims with src/kinds/claim.ts, scripts read them with
+-- these constants.
 --
 -- Takes
---   holder   string  lua/shared/state.lua; somebody holds
+--   holder   string  see lua/shared/state.lua; the lock must have a holder
 -- Gives
 --   bytes    string  how many bytes of `names` are the owner
 --   names    string  the holder's owner and label
 -- Constants
---   CLIENT_END = 12                                 where the client's part of an id ends
---   ID_END = 28                                     where the id ends, with which a claim begins
---   TERMS_AT = 29                                   what follows the id: the patterns below begin here
---   NAMELESS = ' 0 '                                how the terms begin where the caller has no name
---   NAMELESS_END = 31                               where that ends
+--   CLIENT_END = 12                                 the last character of the client's part of an id
+--   ID_END = 28                                     the last character of the id, with which a claim begins
+--   TERMS_AT = 29                                   the first character after the id; the patterns below begin here
+--   NAMELESS = ' 0 '                                the first characters of the terms if the caller has no name
+--   NAMELESS_END = 31                               the last of those characters
 --   NAMES = '^ (%d+) %d+ %d+ %d+ (.*)$'             owner bytes; owner and label
 --   LEASE = '^ %d+ (%d+)'                           lease
 --   WAITING = '^ %d+ %d+ (%d+) (%d+) '              waiterTtl, headStart
---   LEASE_AND_WAITING = '^ %d+ (%d+) (%d+) (%d+) '  all three
+--   LEASE_AND_WAITING = '^ %d+ (%d+) (%d+) (%d+) '  lease, waiterTtl, headStart
 bytes, names = holder:match(NAMES, HELD_TERMS_AT)

@@ -1,16 +1,17 @@
--- clock: the next value of the hybrid clock that tickets and fencing tokens come from.
+-- clock: the next value of the hybrid clock that issues tickets and fencing tokens.
 --
--- It never repeats and never goes back while the lock's key lives, and it follows the time of day, so that a lock whose
--- key was lost starts above all it ever issued (I2). In µs it has 16 digits, more than a Lua number prints by itself:
--- hence '%.0f'. That costs more than a command, so the text of Redis's own time is taken wherever it is the value.
+-- The clock never repeats a value or goes back while the lock's key lives, and it follows the time of day. So a lock
+-- whose key was lost starts above every value that it ever issued (I2). A value in µs has 16 digits, more than Lua
+-- prints for a number by default: hence '%.0f'. Formatting costs more than a Redis command, so where the value is
+-- Redis's own time, the text from Redis is used.
 --
 -- Takes
---   stamp   string  the server's time
---   micros  µs      the same
+--   stamp   string  the server's time, µs as text
+--   micros  µs      the server's time
 -- Changes
---   clock   µs      moves on
+--   clock   µs      advances to the new value
 -- Gives
---   tick    string  the same as a text
+--   tick    string  the new value as text
 if clock < micros then
   clock, tick = micros, stamp
 else

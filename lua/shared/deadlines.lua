@@ -1,11 +1,12 @@
--- deadlines: the key of a semaphore's deadlines, which shares its hash tag, and so its slot (lua/shared/all.lua). Also where nobody holds
--- it is asked for: a grant makes it, after its first write.
+-- deadlines: the key of a semaphore's deadlines. It shares the lock's hash tag, and so its slot (lua/shared/all.lua
+-- says what EXISTS is for). EXISTS names the key even if nobody holds a permit, because a grant creates it after the
+-- script's first write.
 --
 -- Takes
---   lock       HASH  the lock
---   taken      number  lua/shared/permits.lua
+--   lock       HASH    the lock
+--   taken      number  see lua/shared/permits.lua
 -- Gives
---   deadlines  ZSET  holds by the end of their leases, ms
+--   deadlines  ZSET    holds, scored by the end of their leases, ms
 deadlines = lock .. ':deadlines'
 --[[cluster
 if taken > 0 then redis.call('EXISTS', lock, deadlines) else redis.call('EXISTS', deadlines) end

@@ -1,34 +1,36 @@
--- drop: ends one hold; with the last live hold of the holder, the holder.
+-- drop: ends one hold. If it is the holder's last live hold, the holder ends with it.
 --
--- ZREM, UNLINK and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET. The last of several holds
--- stays in their key until lua/shared/forget.lua removes that: a script that empties a key does not find it again while a slot of a
--- cluster moves, and would end there, with a holder that nobody can end any more.
+-- ZREM, UNLINK and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET.
+--
+-- The last of several holds stays in their ZSET until lua/shared/forget.lua removes the key. If ZREM emptied the key
+-- while a cluster moves its slot, Redis would look for the key on the other node. The script would fail there, and
+-- leave a holder that nobody can end.
 --
 -- Takes
---   id          string   the hold that ends
---   used?       string   µs: the last token that its client has issued by itself
---   mine?       string   ids that need no message (lua/shared/promote.lua)
+--   id          string   the hold to end
+--   used?       string   µs: the last token that its client has issued on its own
+--   mine?       string   the prefix of ids that need no message (lua/shared/promote.lua)
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   expiry      ZSET     waiters' deadlines
---   all         ZSET     lua/shared/all.lua
+--   all         ZSET     see lua/shared/all.lua
 --   now         ms       the server's time
---   micros      µs       the same
---   stamp       string   the same
+--   micros      µs       the server's time
+--   stamp       string   the server's time, µs as text
 -- Changes
---   holder      string   the next one, once the lock has gone on
---   token       string   its token
---   ends        ms       the end of its lease
---   hold        string   its id
---   holds       string   absent as soon as the holder has ended
---   queued      ms       absent where nobody was left
---   clock       µs       up to what was used or is granted
---   keep        ms       the lock's key may live longer
+--   holder      string   the next holder, if the lock was handed off
+--   token       string   the next holder's token
+--   ends        ms       the end of the next holder's lease
+--   hold        string   the id of the next holder
+--   holds       string   absent if the holder has ended
+--   queued      ms       absent if the queue is empty afterwards
+--   clock       µs       advances to the last token used or granted
+--   keep        ms       grows if the lock's key has to live longer
 -- Gives
---   dropped     boolean  there was such a hold
+--   dropped     boolean  the hold existed
 --   successor?  string   the id of the new holder
---   unfinished? boolean  who follows is still to be found (lua/shared/promote.lua)
---   heard       number   how many were told that the lock is free
+--   unfinished? boolean  the search for the next holder has to continue (lua/shared/promote.lua)
+--   heard       number   how many subscribers received the message that the lock is free
 heard = 0
 dropped = hold == id
 local latest

@@ -1,18 +1,18 @@
--- enqueue: records that somebody is queued until `now + ttl` at least, and lets the queue's keys live that long (I7).
+-- enqueue: records that a waiter is queued until at least `now + ttl`, and makes the queue's keys live that long (I7).
 --
--- The life moves on in steps of `ttl`, so that most joins need no command for it.
+-- The life of the keys grows in steps of `ttl`, so that most joins need no command for it.
 --
 -- Takes
 --   ttl       ms       the waiter's own expiry
---   fresh     boolean  the queue was empty: a new key, which has no life yet
+--   fresh     boolean  the queue was empty, so its key is new and has no life yet
 --   lock      HASH     the lock
 --   queue     ZSET     fair waiters by ticket
 --   now       ms       the server's time
 --   clock     µs       the last ticket
---   tick      string   the same
+--   tick      string   the last ticket as text
 -- Changes
---   queued    ms       until when the queue's keys live
---   keep      ms       the lock's key may live longer
+--   queued    ms       the time until which the queue's keys live
+--   keep      ms       grows if the lock's key has to live longer
 if queued and queued >= now + ttl and not fresh then
   redis.call('HSET', lock, 'clock', tick)
 else

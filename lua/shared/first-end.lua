@@ -1,15 +1,15 @@
--- first-end: the holder of a semaphore whose lease ends first: who has to be waited for at most.
+-- first-end: the holder of a semaphore whose lease ends first. A waiter has to wait for that end at most.
 --
 -- Takes
 --   lock       HASH    the lock
---   deadlines  ZSET    lua/shared/deadlines.lua
+--   deadlines  ZSET    see lua/shared/deadlines.lua
 --   now        ms      the server's time
 -- Gives
---   ttl        ms      until then; 0 where nobody holds
---   since      ms      how long it has held
---   bytes      string  how many bytes of `names` are the owner
+--   ttl        ms      the time left of its lease; 0: there is no holder
+--   since      ms      the time for which it has held
+--   bytes      string  how many bytes of `names` are its owner
 --   names      string  its owner and label
---   among?     string  of how many permits it wanted some
+--   among?     string  the number of permits that the semaphore has, according to the holder's claim
 local first = redis.call('ZRANGE', deadlines, 0, 0, 'WITHSCORES')
 local record = first[1] and redis.call('HMGET', lock, first[1])[1]
 if record then

@@ -1,10 +1,10 @@
--- forget: the holder ends as a whole, with all its holds. Costs nothing where nobody re-entered.
+-- forget: ends all holds of the holder. Costs nothing if nobody re-entered.
 --
 -- Takes
 --   lock    HASH    the lock
---   all     ZSET    lua/shared/all.lua
+--   all     ZSET    see lua/shared/all.lua
 -- Changes
---   holds   string  absent from here on
+--   holds   string  becomes absent
 if holds then
   redis.call('UNLINK', all)
   redis.call('HDEL', lock, 'holds')

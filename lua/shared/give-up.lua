@@ -3,12 +3,12 @@
 -- ZREM and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET.
 --
 -- Takes
---   id         string  the hold that ends
---   record     string  lua/shared/permits.lua
+--   id         string  the hold to end
+--   record     string  see lua/shared/permits.lua
 --   lock       HASH    the lock
---   deadlines  ZSET    lua/shared/deadlines.lua
+--   deadlines  ZSET    see lua/shared/deadlines.lua
 -- Changes
---   taken      number  without it
+--   taken      number  without the permits of this hold
 taken = taken - record:match(WANTS, RECORD_TERMS_AT)
 redis.call('ZREM', deadlines, id)
 redis.call('HDEL', lock, id)

@@ -1,19 +1,20 @@
--- grant: writes a new holder: its claim, a token, the lease counted from now. Whoever held before must have been ended.
+-- grant: writes a new holder: its claim, a token, and a lease that begins now. The previous holder must have been ended
+-- before.
 --
--- An owner with a name may wait elsewhere, too: its other waiters are told, and re-enter.
+-- An owner with a name may also wait in other calls. Those waiters receive 'entered', and re-enter.
 --
 -- Takes
---   claim     string  of the new holder (lua/shared/claim.lua)
---   lease     ms      as in the claim
---   token     string  what lua/shared/clock.lua has just made
+--   claim     string  the new holder's claim (lua/shared/claim.lua)
+--   lease     ms      the lease in the claim
+--   token     string  the value that lua/shared/clock.lua has just issued
 --   lock      HASH    the lock
 --   now       ms      the server's time
---   stamp     string  the same
+--   stamp     string  the server's time, µs as text
 --   clock     µs      the token as a number
 -- Changes
---   holder    string  the new one
+--   holder    string  the new holder
 --   ends      ms      the end of its lease
---   keep      ms      the lock's key may live longer
+--   keep      ms      grows if the lock's key has to live longer
 ends = now + lease
 holder = token .. ' ' .. stamp .. ' ' .. claim
 -- include: life { deadline = ends }

@@ -1,18 +1,18 @@
--- hold: writes a new hold, whose lease counts from now.
+-- hold: writes a new hold, whose lease begins now.
 --
--- The deadlines get their life each time, because they are a new key whenever nobody else holds (I7).
+-- The key of the deadlines is new whenever nobody else holds. So each call sets its life (I7).
 --
 -- Takes
---   claim      string  of the new holder
+--   claim      string  the new holder's claim
 --   token      string  its token
---   tick       string  `clock` as a text
---   taken      number  with what it wants
+--   tick       string  `clock` as text
+--   taken      number  already includes what the claim wants
 --   lock       HASH    the lock
---   deadlines  ZSET    lua/shared/deadlines.lua
+--   deadlines  ZSET    see lua/shared/deadlines.lua
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
 -- Changes
---   keep       ms      the lock's key may live longer
+--   keep       ms      grows if the lock's key has to live longer
 local id, ends = claim:sub(1, ID_END), now + claim:match(LEASE, TERMS_AT)
 -- include: life { deadline = ends }
 redis.call('HSET', lock, id, token .. ' ' .. claim, 'taken', taken, 'clock', tick, 'keep', keep)

@@ -1,14 +1,16 @@
--- keys: the lock's other keys, which share its hash tag, and so its slot; all of them are here (lua/shared/all.lua says how that is seen).
+-- keys: the lock's other keys. They share its hash tag, and so its slot. In a cluster, EXISTS makes sure that all of
+-- them are on this node (lua/shared/all.lua says how).
 --
--- `queue` and `expiry` are asked for also where nobody is queued: a queue that begins on one node must not meet the remains of another.
+-- EXISTS names `queue` and `expiry` even if nobody is queued. Otherwise a new queue could begin on one node while an
+-- old one is still on the other.
 --
 -- Takes
 --   lock    HASH    the lock
---   holds?  string  lua/shared/read.lua
+--   holds?  string  see lua/shared/read.lua
 -- Gives
 --   queue   ZSET    fair waiters by ticket
 --   expiry  ZSET    waiters' deadlines, ms
---   all     ZSET    lua/shared/all.lua
+--   all     ZSET    see lua/shared/all.lua
 queue, expiry = lock .. ':queue', lock .. ':expiry'
 --[[cluster
 redis.call('EXISTS', queue, expiry)

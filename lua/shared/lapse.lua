@@ -1,22 +1,22 @@
--- lapse: ends the holds whose leases are over (I1), those first that have been over for longest.
+-- lapse: ends the holds whose leases have lapsed (I1), oldest deadline first.
 --
--- Where the deadlines were lost, nobody can tell how long a hold lasts: then none does, as where the lock itself was lost (I8). What
--- is left of deadlines then is nobody's.
+-- If the deadlines were lost, the ends of the leases are unknown. Then all holds end, as they do if the lock itself is
+-- lost (I8). If the lock was lost, deadlines that remain belong to no hold, and are removed.
 --
 -- Takes
 --   lock       HASH    the lock
---   deadlines  ZSET    lua/shared/deadlines.lua
+--   deadlines  ZSET    see lua/shared/deadlines.lua
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
---   queued?    ms      until when the queue's keys live
---   keep       ms      when the lock's key expires
+--   queued?    ms      the time until which the queue's keys live
+--   keep       ms      the time at which the lock's key expires
 -- Changes
---   taken      number  without them
+--   taken      number  without the permits of the ended holds
 -- Gives
---   more       boolean  as many as one call may end have been; there may be others
---   word       string   how those who are admitted now come by it: after the end of a lease, or not
+--   more       boolean  the limit of one call was reached; there may be more lapsed holds
+--   word       string   the first word of the messages to waiters admitted now: 'expiry' if a lease had lapsed, else 'handoff'
 -- Constants
---   MOST_LAPSED = 250  holds, by one call
+--   MOST_LAPSED = 250  holds ended by one call, at most
 more, word = false, 'handoff'
 if clock == NO_CLOCK and redis.call('EXISTS', deadlines) == 1 then redis.call('UNLINK', deadlines) end
 if taken > 0 then

@@ -1,15 +1,15 @@
--- live: until when a hold lasts, by its own lease.
+-- live: the end of one hold's own lease.
 --
--- Each hold has a lease of its own. So the hold of a process that has died ends with its lease, however often other
--- processes of the same owner come back meanwhile (I4). While the holder has more than one, they stand in a ZSET with their
--- deadlines, which finds the latest of any number without a walk.
+-- Each hold has a lease of its own. So the hold of a dead process ends with its lease, even if other processes of the
+-- same owner re-enter in the meantime (I4). While the holder has more than one hold, a ZSET scores them by their
+-- deadlines. It gives the latest deadline without a walk over all holds.
 --
 -- Takes
 --   id      string  the hold
---   all     ZSET    lua/shared/all.lua
---   holds?  string  lua/shared/state.lua
---   hold?   string  lua/shared/holder.lua
---   ends?   ms      lua/shared/ends.lua
+--   all     ZSET    see lua/shared/all.lua
+--   holds?  string  see lua/shared/state.lua
+--   hold?   string  see lua/shared/holder.lua
+--   ends?   ms      see lua/shared/ends.lua
 -- Gives
 --   lives?  ms      by the server's clock; absent: the holder has no such hold
 if holds then

@@ -1,27 +1,28 @@
--- open: the end of a holder: the lock goes to the next fair waiter, or is opened and the unfair ones are woken.
+-- open: ends the holder. The lock is handed off to the next fair waiter. If there is none, the lock becomes free, and
+-- unfair waiters are woken.
 --
 -- Takes
---   mine?       string   ids that need no message (lua/shared/promote.lua)
+--   mine?       string   the prefix of ids that need no message (lua/shared/promote.lua)
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   expiry      ZSET     waiters' deadlines
---   all         ZSET     lua/shared/all.lua
+--   all         ZSET     see lua/shared/all.lua
 --   now         ms       the server's time
---   micros      µs       the same
---   stamp       string   the same
+--   micros      µs       the server's time
+--   stamp       string   the server's time, µs as text
 -- Changes
---   holder      string   the next one, once the lock has gone on
---   token       string   its token
---   ends        ms       the end of its lease
---   hold        string   its id
---   holds       string   absent from here on
---   queued      ms       absent where nobody was left
---   clock       µs       up to the token
---   keep        ms       the lock's key may live longer
+--   holder      string   the next holder, if the lock was handed off
+--   token       string   the next holder's token
+--   ends        ms       the end of the next holder's lease
+--   hold        string   the id of the next holder
+--   holds       string   becomes absent
+--   queued      ms       absent if the queue is empty afterwards
+--   clock       µs       advances to the next holder's token
+--   keep        ms       grows if the lock's key has to live longer
 -- Gives
---   successor?  string   the id of the new holder
---   unfinished? boolean  who follows is still to be found (lua/shared/promote.lua): the lock is neither handed on nor opened
---   heard       number   how many were told that the lock is free
+--   successor?  string   the id of the next holder
+--   unfinished? boolean  the search for the next holder has to continue (lua/shared/promote.lua): the lock is neither handed off nor free
+--   heard       number   how many subscribers received the message that the lock is free
 -- include: forget
 heard = 0
 if queued then

@@ -1,15 +1,16 @@
--- page: waiters of one queue, for people and tools; of a long one those that stand behind the one given.
+-- page: some waiters of one queue, for people and tools. Of a long queue it reads one page: the waiters after a given
+-- one.
 --
 -- Takes
 --   queue    ZSET    the queue
---   most     number  how many waiters at most
---   behind?  string  the claim of the last waiter of the page before, if there was one
---   ticket?  string  its ticket
+--   most     number  how many waiters to read at most
+--   behind?  string  the claim of the last waiter of the previous page; absent: this is the first page
+--   ticket?  string  the ticket of that waiter
 --   expiry   ZSET    waiters' deadlines
---   page     list    claim, ticket, for each waiter that was read
---   times    list    waiter, deadline, for each of them that has one
+--   page     list    receives claim, ticket for each waiter read
+--   times    list    receives waiter, deadline for each of them that has a deadline
 -- Gives
---   size     number  how many were read
+--   size     number  how many waiters were read
 local place = behind and redis.call('ZRANK', queue, behind)
 local from = place and place + 1 or behind and redis.call('ZCOUNT', queue, '-inf', '(' .. ticket) or 0
 local entries = redis.call('ZRANGE', queue, from, from + most - 1, 'WITHSCORES')

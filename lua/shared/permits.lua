@@ -1,24 +1,25 @@
--- permits: what is taken of a semaphore, and by whom, by one call.
+-- permits: reads with one call how much of a semaphore is taken, and the record of one hold.
 --
--- A holder is a field of the lock itself, by its id, so that no loss of data leaves permits taken that nobody holds:
--- "<token> <claim>". Its deadline stands in a ZSET, which finds those that are over without a walk (lua/shared/lapse.lua).
--- A claim of a semaphore says behind its terms how many permits it wants, and of how many (src/kinds/claim.ts).
+-- A holder is a field of the lock's own hash, named by its id, with the value "<token> <claim>". So losing a key never
+-- leaves permits taken without a holder. The hold's deadline is in a ZSET, which finds lapsed holds without a walk
+-- (lua/shared/lapse.lua). In a semaphore's claim, after the terms, are the number of permits that it wants and the
+-- number that the semaphore has (src/kinds/claim.ts).
 --
 -- Takes
 --   lock     HASH    the lock
---   id       string  a waiter, and the hold it may have become
+--   id       string  a waiter, and the hold that it may have become
 -- Gives
---   taken    number  the permits of all holders together, as Redis knows them: some may be over
+--   taken    number  the permits of all recorded holders; some of their leases may have lapsed
 --   clock    µs      the last ticket or token issued
---   queued?  ms      until which the queue's keys are kept; absent: nobody is queued
---   keep     ms      at which the lock's own key expires, or 0
---   record?  string  "<token> <claim>", if the id is a holder's
+--   queued?  ms      the time until which the queue's keys live; absent: nobody is queued
+--   keep     ms      the time at which the lock's own key expires, or 0
+--   record?  string  "<token> <claim>" of the hold; absent: the id holds nothing
 -- Constants
---   CLAIM_AT = 18                                   in a record, the claim
---   RECORD_TERMS_AT = 46                            the same without its id
---   WANTS = '^ %d+ %d+ %d+ %d+ (%d+)/(%d+) '        permits, and of how many
+--   CLAIM_AT = 18                                   the first character of the claim in a record
+--   RECORD_TERMS_AT = 46                            the first character after the claim's id in a record
+--   WANTS = '^ %d+ %d+ %d+ %d+ (%d+)/(%d+) '        permits wanted; permits of the semaphore
 --   NAMES_BEHIND = '^ (%d+) %d+ %d+ %d+ %d+/%d+ (.*)$'  owner bytes; owner and label
---   NUMBER_AND_NAMES = '^ (%d+) %d+ %d+ %d+ %d+/(%d+) (.*)$'  the same, and between them of how many permits
+--   NUMBER_AND_NAMES = '^ (%d+) %d+ %d+ %d+ %d+/(%d+) (.*)$'  owner bytes; permits of the semaphore; owner and label
 local fields = redis.call('HMGET', lock, 'taken', 'clock', 'queued', 'keep', id)
 taken, clock, keep, record = (fields[1] or 0) + 0, (fields[2] or 0) + 0, (fields[4] or 0) + 0, fields[5]
 if fields[3] then queued = fields[3] + 0 end

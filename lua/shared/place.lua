@@ -1,10 +1,11 @@
--- place: in a cluster, notes in `expiry` that this client is heard on this very node, for as long as its waiters need no other
--- sign of life. The node is asked, not the client, which may have been redirected here.
+-- place: in a cluster, records in `expiry` that this client receives messages on this node. Like a heartbeat, the
+-- record is valid for `ttl`. The script asks the node, not the client, because the client's request may have been
+-- redirected to another node.
 --
 -- Takes
---   id      string  of a waiter of the client; or a claim, which begins with it
+--   id      string  the id of one of the client's waiters, or a claim, which begins with the id
 --   ttl     ms      the waiter's own expiry
---   queued  ms      until when the queue's keys live
+--   queued  ms      the time until which the queue's keys live
 --   expiry  ZSET    waiters' deadlines
 --   now     ms      the server's time
 --[[cluster

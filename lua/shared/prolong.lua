@@ -1,8 +1,8 @@
--- prolong: writes into `holder` that its lease lasts until a deadline, earlier or later than so far.
+-- prolong: changes `holder` so that its lease ends at a given deadline, which may be earlier or later than before.
 --
 -- Takes
 --   deadline  ms      by the server's clock
---   token     string  the holder's
+--   token     string  the holder's token
 -- Changes
 --   holder    string  has another `from`
 local granted = holder:match(LEASE, HELD_TERMS_AT)

@@ -1,50 +1,53 @@
--- promote: makes the first live waiter of the fair queue the holder (I3, I4) and tells its inbox.
+-- promote: makes the first live waiter of the fair queue the holder (I3, I4), and sends a message to its inbox.
 --
--- So many may be passed over that the server would be held up for too long. Then the next call goes on where this one has
--- ended: nobody holds the lock, and whoever asks for it has to do that first.
+-- One call passes over a limited number of waiters, so that it does not block the server for long. If it reaches the
+-- limit, the next call continues: the lock then has no holder, and any client that asks for it has to continue the
+-- search first.
 --
--- A queue entry is the waiter's claim, and an id begins with the 12 characters that name its client's inbox. The score
--- is the ticket.
+-- A queue entry is the waiter's claim, and its score is the ticket. The claim begins with the waiter's id, whose first
+-- 12 characters name the inbox of its client.
 --
--- A waiter is passed over, and so dropped, when
---   * its own expiry has passed: its ticket is older than its waiterTtl and no heartbeat has recorded a later deadline;
---   * PUBLISH says that nobody is subscribed to its inbox: its process is gone or cut off. If it lives after all, it
---     joins again with the ticket it had. So the waiters of a crashed process cost a pop each, not a time-out each, and one
---     message for all of them that stand in a row.
---     A waiter that needs no message is not dropped for that: its client is asking.
---     In a cluster nobody may be subscribed because the slot has just come to this node, and the waiter has not followed it
---     yet. If it lost its place for that, a failover would change the order. So there it is passed over only if it has been
---     heard on this very node (lua/shared/send.lua); else it is granted the lock, and finds it by a heartbeat.
+-- A waiter is passed over, and so removed from the queue, in two cases:
+--   * Its expiry has passed: its ticket is older than its waiterTtl, and no heartbeat has recorded a later deadline.
+--   * PUBLISH reports that nobody is subscribed to its inbox: its process is dead or disconnected. If the process lives
+--     after all, the waiter joins again with its old ticket. So the waiters of a crashed process cost one pop each
+--     instead of a time-out each, and a run of them in the queue costs one message. A waiter that needs no message is
+--     never passed over for this reason: its client is the caller. In a cluster, nobody may be subscribed because the
+--     slot has just moved to this node and the waiter has not followed yet. If such waiters lost their places, a
+--     failover would change the order. So in a cluster a waiter is passed over only if its client was subscribed on
+--     this very node before (lua/shared/send.lua). Otherwise it becomes the holder, and its heartbeat finds the grant.
 --
--- The queue was on this node when the script began (lua/shared/keys.lua). If it has been emptied here, and its slot is moving away, Redis
--- would look for it on the other node, and the script would end, after some of its writes. That it is refused then says that it is empty.
+-- When the script began, the queue was on this node (lua/shared/keys.lua). If this call has popped the last entry and
+-- the slot is moving away, Redis looks for the key on the other node and refuses the next pop. That refusal means that
+-- the queue is empty. It must not end the script, which has already written something.
 --
--- The message stands between the end of the old hold and the write of the new one because its count decides; ZPOPMIN is
--- the first write, and frees memory, so a server at maxmemory still lets the rest through.
--- A PUBLISH that the server refuses (ACL) does not undo the choice: the waiter learns of it by its next heartbeat.
+-- PUBLISH comes after the end of the old hold and before the write of the new one, because the number of subscribers
+-- decides whether the waiter becomes the holder. ZPOPMIN is the first write and frees memory, so a server at maxmemory
+-- accepts the writes after it. If an ACL makes the server refuse PUBLISH, the waiter still becomes the holder; its next
+-- heartbeat finds the grant.
 --
 -- Takes
 --   reason      string   the first word of the message
---   mine?       string   how ids begin that need no message: the reply of this script tells their client; absent: none does
+--   mine?       string   the prefix of ids that need no message, because this script's reply reaches their client; absent: none
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   expiry      ZSET     waiters' deadlines
 --   now         ms       the server's time
---   micros      µs       the same
---   stamp       string   the same
+--   micros      µs       the server's time
+--   stamp       string   the server's time, µs as text
 -- Changes
---   holder      string   the new one, if there is a successor
---   token       string   its token
---   ends        ms       the end of its lease
---   hold        string   its id
---   queued      ms       absent where nobody was left
---   clock       µs       up to the token
---   keep        ms       the lock's key may live longer
+--   holder      string   the new holder, if there is a successor
+--   token       string   the new holder's token
+--   ends        ms       the end of the new holder's lease
+--   hold        string   the id of the new holder
+--   queued      ms       absent if the queue is empty afterwards
+--   clock       µs       advances to the new holder's token
+--   keep        ms       grows if the lock's key has to live longer
 -- Gives
---   successor?  string   the id of the new holder; absent: nobody was left, or it is unfinished
---   unfinished? boolean  so many were passed over that the next call has to go on
+--   successor?  string   the id of the new holder; absent: the queue is empty, or the search is unfinished
+--   unfinished? boolean  the limit of one call was reached; the next call has to continue
 -- Constants
---   MOST_PASSED_OVER = 250  waiters, by one call
+--   MOST_PASSED_OVER = 250  waiters passed over by one call, at most
 local deaf
 local left = MOST_PASSED_OVER
 --[[cluster

@@ -1,15 +1,15 @@
--- send: a message to the inbox of a client that gets the lock, and whether anybody hears it.
+-- send: sends a message to the inbox of a client that gets the lock, and finds out whether anybody receives it.
 --
--- In a cluster a client may not have followed the slot yet, which has just come to this node. So there its silence counts only if it has
--- been heard on this very node (lua/shared/place.lua).
+-- In a cluster, the slot may have just moved to this node, and the client may not have followed yet. So there, a count
+-- of 0 subscribers is reported only if the client was subscribed on this very node before (lua/shared/place.lua).
 --
 -- Takes
---   client    string  the name of its inbox
---   message   string  false: it needs none
+--   client    string  the name of the client's inbox
+--   message   string  the text; false: the client needs none
 --   expiry    ZSET    waiters' deadlines
 --   now       ms      the server's time
 -- Gives
---   reached?  number  0: nobody hears it; absent, false or an error: that is not known, or does not matter
+--   reached?  number  0: nobody receives it; absent, false or an error: that is unknown, or does not matter
 reached = message and redis.pcall('PUBLISH', INBOX .. client, message)
 --[[cluster
 if reached == 0 then

@@ -1,12 +1,12 @@
--- state: the lock, read, and in numbers.
+-- state: reads the lock, and converts its fields to numbers.
 --
 -- Takes
 --   lock      HASH    the lock
 -- Gives
---   holder?   string  lua/shared/read.lua
---   holds?    string  the same
---   clock     µs      lua/shared/numbers.lua
---   queued?   ms      the same
---   keep      ms      the same
+--   holder?   string  see lua/shared/read.lua
+--   holds?    string  see lua/shared/read.lua
+--   clock     µs      see lua/shared/numbers.lua
+--   queued?   ms      see lua/shared/numbers.lua
+--   keep      ms      see lua/shared/numbers.lua
 -- include: read
 -- include: numbers

@@ -1,8 +1,9 @@
--- time: the server's clock: the only clock that decides anything (a client's may be wrong, stepped or stopped).
+-- time: the server's time. Only the server's clock decides anything, because a client's clock may be wrong, stepped or
+-- stopped.
 --
 -- Gives
---   stamp   string  the instant as a text: 16 digits of µs, as Redis has given them
---   micros  µs      the same as a number
+--   stamp   string  µs as text: the 16 digits that Redis returns
+--   micros  µs      the same instant as a number
 --   now     ms      whole, rounded down: a lease that ends at `ends` is live while ends >= now, so none ends early (I1)
 local time = redis.call('TIME')
 local second, rest = time[1], time[2]

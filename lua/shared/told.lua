@@ -1,12 +1,13 @@
--- told: whether a waiter needs no message: the reply of this script tells its client, of those in the queue of the one who asks.
+-- told: whether a waiter needs no message, because this script's reply tells its client. That applies to the waiters of
+-- the calling client in one queue: the queue of the request's own claim.
 --
 -- Takes
---   claim  string  of the waiter
---   mine?  string  how ids begin that need none; absent: all need one
---   asks?  ZSET    the queue of the one who asks
---   lines  list    the queues of the fair waiters
+--   claim  string   the waiter's claim
+--   mine?  string   the prefix of ids that need no message; absent: all waiters need one
+--   asks?  ZSET     the queue of the request's own claim
+--   lines  list     the queues of the fair waiters
 -- Gives
---   told   boolean  it needs none
+--   told   boolean  the waiter needs no message
 told = mine and claim:sub(1, #mine) == mine
 if told then
   -- include: line

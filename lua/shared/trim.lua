@@ -1,14 +1,15 @@
--- trim: drops deadlines that are over; of thousands that were over at one time as many as the server can do quickly, and the
--- others by later calls.
+-- trim: removes deadlines that have passed. If thousands have passed, one call removes as many as the server can remove
+-- quickly, and later calls remove the rest.
 --
--- Also where nothing is over, ZREMRANGEBYSCORE is a first write that a server at maxmemory does not refuse.
+-- ZREMRANGEBYSCORE runs even if nothing has passed, because a server at maxmemory does not refuse it as the first
+-- write.
 --
 -- Takes
---   timetable  ZSET  of deadlines
+--   timetable  ZSET  members scored by their deadlines, ms
 --   now        ms    the server's time
 -- Constants
---   MOST_TRIMMED = 500     deadlines, by one call
---   LAST_TRIMMED_AT = 499  where the last of them stands
+--   MOST_TRIMMED = 500     deadlines removed by one call, at most
+--   LAST_TRIMMED_AT = 499  the rank of the last one
 local many = redis.call('ZCOUNT', timetable, '-inf', '+inf') > MOST_TRIMMED
 local far = many and tonumber(redis.call('ZRANGE', timetable, LAST_TRIMMED_AT, LAST_TRIMMED_AT, 'WITHSCORES')[2])
 redis.call('ZREMRANGEBYSCORE', timetable, '-inf', far and far < now and far or '(' .. now)

@@ -1,13 +1,14 @@
--- unreported: moves the clock beyond the tokens that a holder may have issued by itself, which ends without a release that
--- says which of them was the last.
+-- unreported: advances the clock past all tokens that a holder may have issued on its own. It is for a holder that ends
+-- without a release, because only a release reports the last token used.
 --
--- They are not added at the grant: the clock would run ahead of the time of day by a block for each hold that is handed on
--- before its block has been used: and then neither tokens after a loss of data nor the age of tickets could be trusted.
+-- The grant does not add the whole block to the clock. Otherwise each hold that is handed off before it has used its
+-- block would move the clock ahead of the time of day by one block. Then neither tokens after a loss of data nor the
+-- age of tickets could be trusted.
 --
 -- Takes
---   token  string  the holder's, as Redis knows it
+--   token  string  the holder's token, as Redis knows it
 -- Changes
---   clock  µs      at least the last token of the holder's block
+--   clock  µs      is at least the last token of the holder's block
 -- Constants
---   BLOCK = 1000   tokens that a holder may issue after its own (src/kinds/mutex/mutex.ts)
+--   BLOCK = 1000   how many tokens after its own a holder may issue (src/kinds/mutex/mutex.ts)
 clock = math.max(clock, token + BLOCK)

@@ -1,26 +1,26 @@
--- vacate: less is taken, or nobody stands at the head any more: whoever comes next is let in.
+-- vacate: admits the next waiters, after a hold has ended or the first waiter has left the queue.
 --
 -- Takes
---   by?         string   lua/shared/admit.lua
---   mine?       string   the same
---   asks?       ZSET     the same
+--   by?         string   see lua/shared/admit.lua
+--   mine?       string   see lua/shared/admit.lua
+--   asks?       ZSET     see lua/shared/admit.lua
 --   lock        HASH     the lock
---   deadlines   ZSET     lua/shared/deadlines.lua
+--   deadlines   ZSET     see lua/shared/deadlines.lua
 --   lines       list     the queues of the fair waiters
 --   expiry      ZSET     waiters' deadlines
 --   now         ms       the server's time
---   micros      µs       the same
---   stamp       string   the same
+--   micros      µs       the server's time
+--   stamp       string   the server's time, µs as text
 -- Changes
---   taken       number   up to those who have been admitted
---   queued      ms       absent where nobody was left
---   clock       µs       up to the last token
---   keep        ms       the lock's key may live longer
+--   taken       number   includes what the admitted waiters want
+--   queued      ms       absent if the queue is empty afterwards
+--   clock       µs       advances to the last token
+--   keep        ms       grows if the lock's key has to live longer
 -- Gives
---   admitted    list     lua/shared/admit.lua
---   unfinished  boolean  the next call has to go on
---   heard       number   lua/shared/admit.lua
+--   admitted    list     see lua/shared/admit.lua
+--   unfinished  boolean  the limit of one call was reached; the next call has to continue
+--   heard       number   see lua/shared/admit.lua
 -- include: lapse
--- A release is what makes room, whatever has lapsed besides.
+-- A release counts as the reason for the grants ('handoff'), even if leases have lapsed as well.
 -- include: admit { word = by and 'handoff' or word }
 unfinished = unfinished or more

@@ -1,11 +1,13 @@
--- whole: a script runs only where all keys of those who wait are on this node (lua/shared/all.lua says how that is seen), and stay here
--- until it ends.
+-- whole: lets a script run only if all keys of the waiters are on this node and stay there until the script ends
+-- (lua/shared/all.lua says how EXISTS shows that).
 --
--- They are asked for also where nobody is queued: a queue that begins on one node must not meet the remains of another.
+-- EXISTS names these keys even if nobody is queued. Otherwise a new queue could begin on one node while an old one is
+-- still on the other.
 --
--- A queue, or the deadlines of holds, may become empty in the middle of a script, which then looks for it again. As it is not here any
--- more, a slot that is moving away would have it on the other node, and the script would end there, after some of its writes (I1). So a
--- key that there never is is asked for first: while the slot moves away, that is refused, and the script as a whole.
+-- A queue, or the ZSET of deadlines, may become empty in the middle of a script that looks for it again. If the slot is
+-- moving away, Redis would look for the missing key on the other node, and the script would fail after some of its
+-- writes (I1). So the script first asks for a key that never exists. While the slot is moving away, Redis refuses that,
+-- and so the whole script.
 --
 -- Takes
 --   lock    HASH  the lock

@@ -58,6 +58,7 @@ export function sidebar(): Item[] {
       text: 'Inside',
       collapsed: true,
       items: [
+        page('The life of a request', '/guide/life-of-a-request'),
         page('The protocol', '/guide/protocol'),
         page('A lock in Redis', '/lua/'),
         page('The model', '/guide/model'),

@@ -1,12 +1,13 @@
 /**
- * A claim as Redis has it: everything that a grant needs, in one text.
+ * A claim as it is stored in Redis: one text with everything that a grant needs.
  *
- *   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
- *   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <permits>/<of> <owner><label>"    of a semaphore, and of a read-write lock
+ *   mutex:                  "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
+ *   semaphore, read-write:  "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <permits>/<of> <owner><label>"
  *
- * A client sends it with its request; it waits in the queue, and stands in the lock's `holder` afterwards. The owner is
- * measured in bytes, because it may contain whatever a string may, and so may the label, which is the rest. 0 bytes: the
- * caller has no name, and its owner is the id. Scripts read it by the constants of lua/shared/claim.lua.
+ * A client sends the claim with its request. While the waiter is queued, the claim is its entry in the queue; after the
+ * grant, it is part of the lock's `holder`. Owner and label may contain any character, so the claim states the owner's
+ * length in bytes. 0 bytes: the caller has no name, and its owner is the id. Scripts read claims with the constants of
+ * lua/shared/claim.lua.
  */
 import type { Claim } from '../kind.ts'
 
@@ -14,27 +15,27 @@ export type Claimed = Pick<Claim, 'id' | 'owner' | 'label' | 'lease' | 'headStar
 
 export interface DecodedClaim {
   readonly id: string
-  /** The id itself, if the caller has no name. */
+  /** The caller's name; the id, if it has none. */
   readonly owner: string
   readonly label: string
   /** ms */
   readonly lease: number
   /** ms */
   readonly waiterTtl: number
-  /** µs, as tickets are. */
+  /** µs, the unit of tickets. */
   readonly headStart: number
-  /** How many permits, and of how many; undefined: a mutex has none. */
+  /** How many permits it wants, and how many the lock has; absent for a mutex. */
   readonly wants?: readonly [permits: number, of: number]
 }
 
 export interface DecodedHolder {
   readonly token: number
-  /** ms by the server's clock: the end of the holder's lease. */
+  /** The end of the holder's lease, ms by the server's clock. */
   readonly until: number
   readonly claim: DecodedClaim
 }
 
-/** `waiterTtl`: ms. `wants`: what every claim of this kind does. */
+/** `waiterTtl`: ms. `wants`: for a kind whose claims all want the same; it replaces the claim's own. */
 export function encodeClaim(claim: Claimed, waiterTtl: number, wants = claim.wants): string {
   const { id, owner, label, lease, headStart } = claim
   const queueing = `${lease} ${waiterTtl} ${headStart && Math.round(headStart * 1000)}`
@@ -44,14 +45,14 @@ export function encodeClaim(claim: Claimed, waiterTtl: number, wants = claim.wan
 
 const permitsClaim = /^(\S+ \d+ \d+ \d+ \d+) (\d+)\/(\d+)( [\s\S]*)$/
 
-/** Of what has permits. Undefined: the text is no such claim. */
+/** Reads a claim of a semaphore or a read-write lock; undefined: the text is not such a claim. */
 export function decodePermitsClaim(text: string): (DecodedClaim & { wants: [number, number] }) | undefined {
   const [, before, permits, of, names] = permitsClaim.exec(text) ?? []
   const claim = before && decodeClaim(before + names)
   return claim ? { ...claim, wants: [Number(permits), Number(of)] } : undefined
 }
 
-/** Undefined: the text is no claim. */
+/** Reads a claim of a mutex; undefined: the text is not a claim. */
 export function decodeClaim(text: string): DecodedClaim | undefined {
   const parts = /^(\S+) (\d+) (\d+) (\d+) (\d+) ([\s\S]*)$/.exec(text)
   if (!parts) return undefined
@@ -60,7 +61,7 @@ export function decodeClaim(text: string): DecodedClaim | undefined {
   return { id, owner, label, lease: Number(lease), waiterTtl: Number(waiterTtl), headStart: Number(headStart) }
 }
 
-/** The owner and the label, which end a claim; undefined: the owner has no name. */
+/** Splits the last part of a claim. `owner` is undefined if the caller has no name. */
 export function decodeNames(text: string, bytes: number): { owner: string | undefined; label: string } {
   if (bytes === 0) return { owner: undefined, label: text }
   const names = Buffer.from(text)
@@ -68,8 +69,8 @@ export function decodeNames(text: string, bytes: number): { owner: string | unde
 }
 
 /**
- * The text of a lock's `holder`, which is `<token> <from> <claim>`: the lease lasts from there as long as the claim says.
- * Undefined: it is none.
+ * Reads a mutex's `holder`, which is `<token> <from> <claim>`. The lease begins at `from`, and is as long as the claim
+ * says. Undefined: the text is not a holder.
  */
 export function decodeHolder(text: string): DecodedHolder | undefined {
   const [, token, from, rest] = /^(\d+) (\d+) ([\s\S]*)$/.exec(text) ?? []

@@ -1,20 +1,20 @@
-/** Looking at locks from outside, and taking one away, as far as it is the same for all kinds that have a fair queue. */
+/** What inspection and forced release have in common for all kinds with a fair queue. */
 import { LockConnectionError } from '../errors.ts'
 import type { Inspection, Parts } from '../kind.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
-/** Waiters, or holders, read by one script call: it bounds how long the server does nothing else. */
+/** Waiters or holders that one script call reads, at most: it bounds the time for which the call blocks the server. */
 export const PAGE = 500
 
-/** A kind may take more arguments than these. */
+/** The only script that is called here; the scripts of a kind may include others. */
 type ForcingScripts = Pick<typeof scripts, 'forceRelease'>
 
 export abstract class QueuedInspection implements Inspection<LockState> {
   readonly #parts: Parts<ForcingScripts>
   readonly #sweep: (key: string) => Promise<void>
 
-  /** `sweep`: goes on where a forced release has not come to the next waiter. */
+  /** `sweep`: continues the search for the next holder that a forced release has not finished. */
   constructor(parts: Parts<ForcingScripts>, sweep: (key: string) => Promise<void>) {
     this.#parts = parts
     this.#sweep = sweep
@@ -29,7 +29,7 @@ export abstract class QueuedInspection implements Inspection<LockState> {
       const state = await this.inspect(key)
       return state.locked || state.waiters.length > 0 ? state : undefined
     } catch (error) {
-      // A key of another type, where it or its queue would be, must not hide all locks from those who look.
+      // If one lock's keys have another type, a listing of all locks must still show the others.
       if (error instanceof LockConnectionError && /\bWRONGTYPE\b/.test((error.cause as Error).message)) return undefined
       throw error
     }

@@ -1,6 +1,6 @@
 /**
- * What the scripts of lua/ say, in the terms of `Kind`, as far as it is the same for all kinds that have a fair queue: the scripts of
- * each have the same names, arguments and replies. No waiting and no time-outs here.
+ * Calls the scripts of lua/ and translates their replies into the terms of `Kind`, for all kinds with a fair queue: the
+ * scripts of these kinds have the same names, arguments and replies. No waiting and no time-outs here.
  */
 import { surelyUntil } from '../clock.ts'
 import { LockDeadlockError } from '../errors.ts'
@@ -33,14 +33,14 @@ import type { scripts } from './mutex/scripts.generated.ts'
 import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
-/** A kind may have others besides. */
+/** The scripts that are called here; a kind may have others. */
 export type QueueScripts = Pick<typeof scripts, 'tend' | 'leave' | 'sweep' | 'release' | 'renew'> & {
   readonly acquire: (typeof scripts | typeof readWriteScripts)['acquire']
 }
 
-/** Locks renewed by one script call: it bounds the time for which the server does nothing else. */
+/** Locks that one script call renews, at most: it bounds the time for which the call blocks the server. */
 const RENEWALS_PER_CALL = 200
-/** Waiters tended by one script call; lua/mutex/tend.lua relies on it. */
+/** Waiters that one script call tends, at most; lua/mutex/tend.lua relies on it. */
 const WAITERS_PER_CALL = 500
 
 type Mode = VoteMode | undefined
@@ -54,11 +54,11 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   abstract readonly inspection: Inspection<LockState>
   readonly confirmation: Confirmation | undefined
   readonly #scripts: Runner<QueueScripts>
-  /** For what counts only once replicas have it. */
+  /** Runs the scripts whose writes count only once enough replicas have them. */
   readonly #replicated: Runner<QueueScripts>
   readonly #keys: KindNames
   readonly #waiterTtl: number
-  /** The holder's label in the latest refusal. Thousands may wait for one holder, and keep one string. */
+  /** The holder's label in the latest refusal, kept so that thousands of waiters for one holder share one string. */
   #holder = ''
 
   constructor(parts: Parts<QueueScripts>) {
@@ -72,13 +72,13 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     this.#waiterTtl = parts.waiterTtl
   }
 
-  /** What each claim wants; undefined: that is up to the claim. */
+  /** What every claim of this kind wants; undefined: each claim says that itself. */
   protected readonly wants: string | undefined = undefined
 
-  /** A holder of this label has asked for some of another number of permits than the claim does. */
+  /** Called if a holder's claim states another number of permits (`among`) than this claim. `label`: that holder's. */
   protected differs?(claim: Claim, among: string, label: string): void
 
-  /** How many tokens a grant may have besides its own. */
+  /** How many tokens after its own a grant may reserve for hand-offs within the client. */
   protected abstract readonly block: number
 
   attempt(claim: Claim, reserve: number): Promise<Granted | Refused> {
@@ -90,8 +90,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * `mode` and `floor`: as in the header of lua/mutex/acquire.lua; only the mutex has a floor. `block`: how many tokens a grant is to
-   * have besides its own.
+   * `mode` and `floor`: see the header of lua/mutex/acquire.lua; only the mutex has a floor. `block`: how many tokens
+   * after its own a grant reserves for hand-offs within the client.
    */
   protected acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused>
   protected acquire(claim: Claim, mode: Mode, block: number, floor: number | undefined): Promise<Vote>
@@ -108,7 +108,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
         const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
         return block > 0 ? { ...grant, block } : grant
       }
-      // A grant lasts no longer than was asked for, even if the server's clock says so because it stands back.
+      // A server's clock that was set back reports too much time left, so the grant counts for no longer than its lease.
       return { ...grantedUntil(token, surelyUntil(sent, Math.min(Number(ttl), claim.lease)), via), around }
     })
   }
@@ -161,8 +161,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * Goes on where a call has left a lock without a holder, because too many dead waiters stood in front of the next one.
-   * Does not reject: whoever asks for the lock next, or tends a waiter of it, goes on as well.
+   * Continues the search for the next holder after a call that passed over as many dead waiters as one call may.
+   * Does not reject: the next call that asks for the lock, or tends one of its waiters, continues the search as well.
    */
   sweep(key: string): Promise<void> {
     const swept = this.#scripts.run('sweep', this.#keys.of(key), {}, ({ status }) =>
@@ -179,7 +179,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
         const successors = passedTo(values as string[], sent)
         return this.sweep(hold.key).then(() => ({ ended: true, heard: 0, successors }))
       }
-      // A repeated call that finds nothing: the earlier one, whose answer was lost, has ended the hold.
+      // If a repeated call finds no hold, the earlier call, whose answer was lost, has ended it.
       return { ended: status === 'released' || repeated, heard: Number(values[0] ?? 0) }
     })
   }
@@ -220,7 +220,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
       sent,
       ttl: Number(ttl),
       position: Number(position),
-      // A string of its own: a part of the reply keeps all of it, for as long as the waiter waits.
+      // A new string: a slice of the reply would keep the whole reply in memory for as long as the waiter waits.
       ticket: String(Number(ticket)),
       holder: { label: this.#holder, since: sent - Number(heldFor) },
       owner,
@@ -235,7 +235,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
 
 const noResult = () => {}
 
-/** Waiters of this client that a release has made holders: an id, a token and the ms of a lease for each. */
+/** Waiters of this client that a release has made holders. `values`: id, token and lease in ms for each. */
 function passedTo(values: readonly string[], sent: number): Successor[] {
   const successors: Successor[] = []
   for (let i = 0; i < values.length; i += 3) {

@@ -1,4 +1,4 @@
-/** The state of a lock as anyone may see it, and what of it is read alike for every kind. */
+/** The state of a lock as `inspect` shows it, and the decoding that all kinds share. */
 import type { DecodedClaim } from './claim.ts'
 
 /**
@@ -8,19 +8,19 @@ import type { DecodedClaim } from './claim.ts'
 export interface WaiterState {
   /** The `id` of the lease that it will get. @since 0.1.0 */
   readonly id: string
-  /** Who waits: the `owner` of its call, or an identity of its own. @since 0.1.0 */
+  /** The `owner` of its call; if the call has none, an identity of its own. @since 0.1.0 */
   readonly owner: string
-  /** The `label` of its call, or of its client. @since 0.1.0 */
+  /** The `label` of its call; if the call has none, that of its client. @since 0.1.0 */
   readonly label: string
-  /** Of a read-write lock: what it wants. @since 0.2.0 */
+  /** For a read-write lock: whether it waits to read or to write. @since 0.2.0 */
   readonly mode?: 'read' | 'write'
-  /** Of a semaphore: how many permits it wants. @since 0.2.0 */
+  /** For a semaphore: how many permits it wants. @since 0.2.0 */
   readonly permits?: number
-  /** Place in the queue, from 1; grants follow it. @since 0.1.0 */
+  /** Its place in the order of grants, from 1. @since 0.1.0 */
   readonly position: number
   /** ms since it joined. @since 0.1.0 */
   readonly waited: number
-  /** ms until it is passed over, unless its process is heard of before. @since 0.1.0 */
+  /** ms until it is passed over, unless its process sends a heartbeat before. @since 0.1.0 */
   readonly expiresIn: number
 }
 
@@ -29,15 +29,15 @@ export interface WaiterState {
  * @since 0.2.0
  */
 export interface HolderState {
-  /** The `id` of its lease: of its first, where its owner has re-entered. @since 0.2.0 */
+  /** The `id` of its lease; if its owner has re-entered, of the first lease. @since 0.2.0 */
   readonly id: string
-  /** Who holds: the `owner` of the call, or an identity of its own. @since 0.2.0 */
+  /** The `owner` of its call; if the call has none, an identity of its own. @since 0.2.0 */
   readonly owner: string
-  /** The `label` of its call, or of its client. @since 0.2.0 */
+  /** The `label` of its call; if the call has none, that of its client. @since 0.2.0 */
   readonly label: string
-  /** Of a read-write lock: what it holds. @since 0.2.0 */
+  /** For a read-write lock: whether it reads or writes. @since 0.2.0 */
   readonly mode?: 'read' | 'write'
-  /** Of a semaphore: how many permits it has taken. @since 0.2.0 */
+  /** For a semaphore: how many permits it has taken. @since 0.2.0 */
   readonly permits?: number
   /** The fencing token of its grant. @since 0.2.0 */
   readonly fencingToken: number
@@ -48,59 +48,58 @@ export interface HolderState {
 }
 
 /**
- * A lock at one moment. `owner`, `label`, `fencingToken` and `ttl` are there while it is held.
+ * The state of a lock at one moment. `owner`, `label`, `fencingToken` and `ttl` are present while it is held.
  * @since 0.1.0
  */
 export interface LockState {
   /** The key of the lock. @since 0.1.0 */
   readonly key: string
-  /** Which lock of this key it is: each kind has one. @since 0.2.0 */
+  /** The kind of the lock; locks of different kinds with one key are different locks. @since 0.2.0 */
   readonly kind: 'mutex' | 'readWrite' | 'semaphore'
-  /** Whether anybody holds it. @since 0.1.0 */
+  /** Whether it is held. @since 0.1.0 */
   readonly locked: boolean
-  /** Who holds it: the `owner` of the call, or an identity of its own. @since 0.1.0 */
+  /** The `owner` of the call that holds it; if the call has none, an identity of its own. @since 0.1.0 */
   readonly owner?: string
-  /** The `label` of the call that holds it, or of its client. @since 0.1.0 */
+  /** The `label` of the call that holds it; if the call has none, that of its client. @since 0.1.0 */
   readonly label?: string
-  /** The number of live holds of the owner; more than 1 by re-entry. @since 0.1.0 */
+  /** The number of live holds. For a mutex, more than 1 if the owner has re-entered. @since 0.1.0 */
   readonly holds: number
   /** The fencing token of the present grant. @since 0.1.0 */
   readonly fencingToken?: number
   /** ms until the holder's lease ends. @since 0.1.0 */
   readonly ttl?: number
-  /** Of a semaphore: how many permits it has, as the last asker had it; absent where nobody holds or waits. @since 0.2.0 */
+  /** For a semaphore: its number of permits, according to the latest caller; absent if nobody holds or waits. @since 0.2.0 */
   readonly permits?: number
-  /** Of a semaphore: how many of them are taken. @since 0.2.0 */
+  /** For a semaphore: how many of its permits are taken. @since 0.2.0 */
   readonly taken?: number
-  /** All that hold it, in the order of their grants: of a mutex, one at most. @since 0.2.0 */
+  /** All holders in the order of their grants; for a mutex, at most one. @since 0.2.0 */
   readonly holders: readonly HolderState[]
-  /** The fair queue in grant order. Unfair waiters are known to their own clients only. @since 0.1.0 */
+  /** The fair queue in the order of grants. It has no unfair waiters: only their own clients know them. @since 0.1.0 */
   readonly waiters: readonly WaiterState[]
 }
 
-/** An entry of the queue as Redis has it. */
+/** An entry of the queue as it is stored in Redis. */
 export interface QueueEntry {
   readonly claim: string
   readonly ticket: string
 }
 
-/** A page of the queue, and the lock without it. */
+/** A page of the queue, and the rest of the lock's state. */
 export interface StatePage {
   readonly state: Omit<LockState, 'waiters'>
   readonly waiters: readonly WaiterState[]
-  /** How many entries were read, with those that would be passed over. */
+  /** How many entries were read, including those that would be passed over. */
   readonly size: number
   readonly last: QueueEntry | undefined
 }
 
-/** A claim that stands in a queue. */
 interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {
   readonly claim: Decoded
-  /** Since when, µs by the server's clock: the ticket of one with a head start is earlier. */
+  /** When the waiter joined, µs by the server's clock. Its ticket is earlier if it has a head start. */
   readonly joined: number
 }
 
-/** Takes the entries of a queue apart, and leaves out what is no claim. */
+/** Decodes the entries of a queue, and leaves out those that are not claims. */
 export function decodeQueue<Decoded extends DecodedClaim>(
   queue: string[],
   decode: (text: string) => Decoded | undefined,
@@ -111,7 +110,7 @@ export function decodeQueue<Decoded extends DecodedClaim>(
   })
 }
 
-/** Those of a queue that would not be passed over. */
+/** The waiters of a queue, without those that would be passed over. */
 export function waitersOf(
   queue: readonly QueuedClaim[],
   deadlines: Map<string, string>,

@@ -1,17 +1,17 @@
 /**
- * What is to be done, by its time: the next is known at once, and each may be moved or struck out. A heap in which every item
- * knows its place, because most leases end long before anything of theirs is due.
+ * Items by the time at which they are due. The earliest is known at once, and each item can be moved or removed. This
+ * is a heap in which every item knows its place, because most leases end, and are removed, long before they are due.
  */
 export class Agenda<T extends object> {
   readonly #heap: { at: number; readonly item: T }[] = []
   readonly #places = new Map<T, number>()
 
-  /** The time of the next item; Infinity: there is none. */
+  /** The time of the earliest item; Infinity: there is none. */
   get next(): number {
     return this.#heap[0]?.at ?? Number.POSITIVE_INFINITY
   }
 
-  /** Plans the item for this time instead of any that it had. Infinity: for none. */
+  /** Plans the item for this time and drops its earlier plan. Infinity removes it. */
   set(item: T, at: number): void {
     const place = this.#places.get(item)
     if (at === Number.POSITIVE_INFINITY) return this.delete(item)
@@ -32,7 +32,7 @@ export class Agenda<T extends object> {
     else this.#sink(place, last)
   }
 
-  /** Takes out what is due by then, earliest first. */
+  /** Removes the items that are due at `now`, and returns them, earliest first. */
   due(now: number): T[] {
     const items: T[] = []
     for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {

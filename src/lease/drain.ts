@@ -1,11 +1,11 @@
 /**
- * The time that a client which is being closed leaves to those who hold: it is over when nothing is held any more, or at
- * the earliest of the ends that its caller has named.
+ * The time that a closing client leaves to its holders. It is over when nothing is held any more, or at the earliest of
+ * the ends that callers have set.
  */
 import type { Clock, Timer } from '../clock.ts'
 
 export class Drain {
-  /** Resolves at the end, after `ended` was called. */
+  /** Resolves when the drain is over, after `ended` was called. */
   readonly over: Promise<void>
   readonly #clock: Clock
   readonly #ended: () => void
@@ -13,7 +13,7 @@ export class Drain {
   #end = Number.POSITIVE_INFINITY
   #timer: Timer | undefined
 
-  /** `ended`: called once, in the moment of the end. */
+  /** `ended` is called once, at the moment when the drain is over. */
   constructor(clock: Clock, ended: () => void) {
     this.#clock = clock
     this.#ended = ended
@@ -22,7 +22,7 @@ export class Drain {
     })
   }
 
-  /** It ends so many ms from now, unless it ends sooner. */
+  /** Ends the drain `ms` from now, unless it ends sooner. */
   within(ms: number): void {
     const now = this.#clock.now()
     const end = now + ms
@@ -33,10 +33,10 @@ export class Drain {
     else this.finish()
   }
 
-  /** It ends now. */
+  /** Ends the drain now. */
   finish(): void {
     if (this.#end === Number.NEGATIVE_INFINITY) return
-    // Before anybody is told: a listener may close the client once more.
+    // Set before `ended` is called, because its listeners may close the client again.
     this.#end = Number.NEGATIVE_INFINITY
     this.#timer?.cancel()
     this.#ended()

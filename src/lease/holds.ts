@@ -1,13 +1,14 @@
 /**
- * Everything that a client holds: makes a hold of each grant, and ends it.
+ * Everything that a client holds. Makes a hold of each grant, and ends it.
  *
  *      grant ──▶ Hold ─┬─ Renewal   prolongs it, and notices that it is lost
  *                      └─ release ─▶ LocalLock.handOn: to a waiter of this client, without asking Redis
  *                                 └▶ Redis: to the next fair waiter there, or open
  *
- * A release that finds nobody waiting, of a hold that might go on, is sent when the turn of the event loop is over. Two
- * callers who take turns at a lock come back at the same time: the reply of one's release and the grant of the other
- * arrive together, and the caller that releases is often ahead of the one that asks by a few microtasks.
+ * If a hold could be handed on but nobody waits for it, its release is sent only at the end of the current turn of the
+ * event loop. The reason: two callers take turns at a lock, A releases and B is granted it. The reply to A and the
+ * grant to B arrive together. If B releases at once, it is often a few microtasks ahead of A, which is about to ask
+ * again.
  */
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError, named } from '../errors.ts'
@@ -19,23 +20,23 @@ import type { Loss } from '../local/states.ts'
 import { Records } from './records.ts'
 import { Renewal } from './renewal.ts'
 
-/** A hold that ran out here is ended in Redis this many ms later, and 0.1 % of its lease. */
+/** A hold that ran out here is released in Redis this many ms later, plus 0.1 % of its lease. */
 const AFTER_LAPSE = 30
 
 const yes = Promise.resolve(true)
 
-/** Resolves when all that runs now without waiting for anything has run. */
+/** Resolves after all code has run that can run now, without waiting for I/O or a timer. */
 const endOfTurn = () => new Promise<void>(resolve => process.nextTick(resolve))
 
 export interface HoldListener {
   renewed(hold: Hold): void
-  /** It has ended by its release, after so many ms. */
+  /** The hold was ended by its release, after `held` ms. */
   released(hold: Hold, held: number): void
-  /** It has ended without, after so many ms. */
+  /** The hold ended without a release, after `held` ms. */
   lost(hold: Hold, loss: Loss, held: number): void
-  /** Something failed that no promise reports. */
+  /** A failure that no caller's promise reports. */
   failed(error: unknown): void
-  /** Nothing is held any more. */
+  /** This client holds nothing any more. */
   idle(): void
 }
 
@@ -46,15 +47,15 @@ export class Holds {
   readonly #listener: HoldListener
   readonly #renewal: Renewal
   readonly #records: Records
-  /** How many holds there have been. */
+  /** How many holds this client has had. */
   #count = 0
-  /** Holds that ran out and are still to be ended in Redis. */
+  /** Holds that ran out here and are still to be released in Redis. */
   readonly #lapsed = new Map<Hold, Timer>()
-  /** Holds that were lost because the client is closed, and are still to be ended in Redis. */
+  /** Holds that were lost because the client is closed, and are still to be released in Redis. */
   readonly #forsaken: Hold[] = []
-  /** What is being ended in the background. */
+  /** Releases in the background that are under way. */
   readonly #ending = new Set<Promise<void>>()
-  /** Set while `releaseAll` waits for the releases under way. */
+  /** Set while `releaseAll` waits for the callers' releases that are under way. */
   #allEnded: (() => void) | undefined
 
   constructor(kind: Kind, clock: Clock, locks: LocalLocks, listener: HoldListener) {
@@ -90,7 +91,7 @@ export class Holds {
     }
   }
 
-  /** The hold of a grant. */
+  /** Makes the hold of a grant. */
   take(asked: Asked, grant: Granted | Inherited): Hold {
     const now = this.#clock.now()
     const run = this.#locks.of(asked.claim.key).tenancy.runOf(asked.claim, grant, now, asked.alone)
@@ -99,29 +100,32 @@ export class Holds {
     return hold
   }
 
-  /** For how many ms the hold is surely ours; 0: it is not. */
+  /** How many ms the hold is surely ours; 0: it is not. */
   remaining(hold: Hold): number {
     return hold.remaining(this.#clock.now())
   }
 
-  /** Prolongs the hold by `ms` from now. Rejects with LockLostError or LockConnectionError. */
+  /** Makes the hold last until `ms` from now. Rejects with LockLostError or LockConnectionError. */
   renew(hold: Hold, ms: number): Promise<void> {
     return this.#renewal.renew(hold, ms)
   }
 
-  /** Ends the hold; whether that ended a live one. Rejects with LockConnectionError. */
+  /** Ends the hold. Resolves with whether this ended a live hold. Rejects with LockConnectionError. */
   release(hold: Hold): Promise<boolean> {
-    // Where there is none, the hold has ended.
+    // Undefined if the hold has ended, and nobody else here holds the lock or waits for it.
     const lock = this.#locks.get(hold.key)
     lock?.releasing()
-    // Only a hold with a run goes on within this client.
+    // Only a hold that is part of a run can be handed on within this client.
     const handing = hold.run && lock
     if (handing?.handOn(hold)) return yes
     const release = handing?.wantsHeir(hold) ? this.#handOnOrRelease : this.#releaseInRedis
     return this.#renewal.end(hold, release, this.#wasLive, this.#wake)
   }
 
-  /** A release whose failure must not hide something more important: it is reported as an event, and resolves false. */
+  /**
+   * For a release whose failure must not hide a more important error: the failure becomes an event, and the result is
+   * false.
+   */
   quietly(key: string, released: Promise<boolean>): Promise<boolean> {
     return released.catch(error => {
       this.#notReleased(key, error)
@@ -130,51 +134,60 @@ export class Holds {
   }
 
   /**
-   * Something said that the grant with the hold of this id may have been taken away, and so all holds of it: asks. With a
-   * token: that the lock was granted anew with that.
+   * The hold of this id may be gone, and with it all holds of the same grant: asks Redis. If the lock was granted
+   * again, `token` is the token of that grant; a hold with this or a larger token is not in doubt.
    */
   doubt(id: string, token = Number.POSITIVE_INFINITY): void {
     const hold = this.#locks.hold(id)
     if (hold && hold.token < token) this.#renewal.doubt(hold)
   }
 
-  /** A message that says so may have been missed, of any hold or of those of one key. */
+  /** Messages that a hold is gone may have been missed: asks Redis about all holds, or about those of `key` only. */
   doubtAll(key?: string): void {
     this.#renewal.doubtAll(key === undefined ? this.#locks.holds : (this.#locks.get(key)?.tenancy.holds ?? []))
   }
 
   /**
-   * A caller is about to name this owner to Redis, which has to know by then who has the lock: when this resolves. Undefined: it
-   * does.
+   * A caller is about to name this owner to Redis, which must know by then who has the lock. Resolves when Redis knows
+   * it. Undefined: Redis knows it already.
    */
   record(key: string, owner: string): Promise<void> | undefined {
     const run = this.#locks.get(key)?.tenancy.naming(owner)
     const recording = run && this.#records.now(run)
-    // Whoever waits for it may give up before.
+    // The caller may give up before it handles a rejection of this promise.
     recording?.catch(() => {})
     return recording
   }
 
-  /** The hold of this client that has the lock, if it was granted after `then`: who was known to hold until then does not. */
+  /**
+   * The holder, if it is a hold of this client that was granted after `then`. Whoever was known to hold until then
+   * holds no longer.
+   */
   holder(key: string, then: number): Holder | undefined {
     const hold = this.#locks.get(key)?.tenancy.oldest
     if (!hold || this.remaining(hold) === 0 || hold.via === 'reentry') return undefined
     return hold.since > then ? { label: hold.claim.label, since: hold.since } : undefined
   }
 
-  /** The client is closed: everything that is held is lost, and told so. It is held on in Redis until `releaseAll`. */
+  /**
+   * The client is closed: all holds are lost, and their holders are notified. Redis keeps the holds until `releaseAll`.
+   */
   loseAll(): void {
     for (const hold of this.#locks.holds) if (this.#renewal.forsake(hold)) this.#forsaken.push(hold)
   }
 
-  /** Called once. Ends everything, what is held after `loseAll`; resolves when Redis has answered to all. */
+  /**
+   * Ends everything, including the holds that `loseAll` gave up. Called once. Resolves when Redis has answered all
+   * releases.
+   */
   async releaseAll(): Promise<void> {
     this.loseAll()
     for (const { name, run, key } of this.#forsaken.splice(0)) {
       this.#endInBackground(name, run?.last, error => this.#notReleased(key, error))
     }
     for (const hold of this.#lapsed.keys()) this.#endLapsed(hold)
-    // What is left is being released. A listener of a release may have called, so this goes on after it.
+    // The holds that remain are being released by their callers. A listener of such a release may have called this
+    // function: it goes on only after that release.
     await new Promise<void>(resolve => {
       if (this.#locks.holding > 0) this.#allEnded = resolve
       else resolve()
@@ -182,7 +195,7 @@ export class Holds {
     while (this.#ending.size > 0) await Promise.all(this.#ending)
   }
 
-  /** Nothing is renewed or noticed any more. */
+  /** Stops all renewals. The end of a hold is no longer noticed. */
   close(): void {
     this.#renewal.close()
   }
@@ -192,13 +205,16 @@ export class Holds {
     return this.#kind.release(hold.name, hold.run?.last)
   }
 
-  /** A run that may go on waits for the end of the turn: a caller that has just got its reply may be about to ask. */
+  /**
+   * Before it gives up a run, it waits for the end of the event loop's turn: a caller that has just received its reply
+   * may be about to ask for the lock again.
+   */
   readonly #handOnOrRelease = async (hold: Hold): Promise<Released | 'handed on'> => {
     await endOfTurn()
     return this.#locks.get(hold.key)?.handOn(hold) ? 'handed on' : this.#releaseInRedis(hold)
   }
 
-  /** Of a release that was answered. */
+  /** Handles the answer to a release. Returns whether the hold was live. */
   readonly #wasLive = (answer: Released | 'handed on', hold: Hold): boolean => {
     if (answer === 'handed on') return true
     this.#follow(hold.key, answer)
@@ -206,7 +222,7 @@ export class Holds {
     return answer.ended
   }
 
-  /** The lock may be free: a release was not answered, or a hold was lost. */
+  /** The lock may be free, because a release was not answered or a hold was lost: the line's head tries. */
   readonly #wake = ({ key }: Pick<HoldName, 'key'>): void => {
     this.#locks.get(key)?.line.wake()
   }
@@ -236,9 +252,10 @@ export class Holds {
   }
 
   /**
-   * A hold that ran out here lives a moment longer in Redis. If its owner re-enters in that moment, the hold, which
-   * nobody will release any more, would keep the lock even after the other's release: so it is ended in the background. A
-   * little later, so that the lock is seen to lapse first, which is what happened to it.
+   * A hold that ran out here lives a moment longer in Redis. Suppose that its owner re-enters in that moment and later
+   * releases the new hold. Nobody will release the old hold, so it would keep the lock even then. So it is released in
+   * the background. That happens a little later, because the lease should be seen to expire first: that is what
+   * happened to the hold.
    */
   #endLater(hold: Hold): void {
     const timer = this.#clock.after(AFTER_LAPSE + hold.length / 1000, () => this.#endLapsed(hold))
@@ -251,7 +268,7 @@ export class Holds {
     this.#endInBackground(hold.name, hold.run?.last)
   }
 
-  /** Ends a hold that nobody waits for but `close`. */
+  /** Releases a hold in Redis. Only `close` waits for that. */
   #endInBackground(name: HoldName, used?: number, failed = (error: unknown) => this.#listener.failed(error)): void {
     const ended = this.#kind
       .release(name, used)
@@ -268,7 +285,7 @@ export class Holds {
     this.#ending.add(ended)
   }
 
-  /** Who follows a hold that has ended in Redis: the lock may have gone to waiters of this client. */
+  /** Takes care of what follows a release in Redis: the lock may have been granted to waiters of this client. */
   #follow(key: string, { heard, successors = [] }: Released): void {
     for (const { id, grant } of successors) {
       if (this.#locks.grantedByReply(id, grant)) continue

@@ -1,4 +1,4 @@
-/** The hold of a lock as its holder sees it: what can be read of the record, and the calls that prolong and end it. */
+/** A hold of a lock as its holder sees it: what can be read of the hold, and the calls that prolong and end it. */
 import type { Via } from '../kind.ts'
 import type { Hold } from '../local/hold.ts'
 import { checkRenewal } from '../options.ts'
@@ -13,13 +13,13 @@ const no = () => false
 export class Lease implements AsyncDisposable {
   /** The key of the lock. @since 0.1.0 */
   readonly key: string
-  /** Who holds: leases of one owner re-enter each other. @since 0.1.0 */
+  /** The owner that holds the lock. Leases of the same owner re-enter each other. @since 0.1.0 */
   readonly owner: string
   /** Unguessable id of this one hold. @since 0.1.0 */
   readonly id: string
   /**
-   * A number that is strictly larger than that of any earlier grant of the key; equal for re-entrant holds. To be checked
-   * by what the lock protects.
+   * Strictly larger than the token of every earlier grant of the key; the same for re-entrant holds. The resource that
+   * the lock protects should check it.
    * @since 0.1.0
    */
   readonly fencingToken: number
@@ -44,7 +44,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Whether the hold is surely still ours; false once the lease may have ended. Synchronous, local, conservative.
+   * Whether the hold is surely still ours; false once the lease may have ended. Computed locally and at once, and with
+   * a margin: it turns false before anyone else can own the lock.
    * @since 0.1.0
    */
   get held(): boolean {
@@ -52,7 +53,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * For how long the hold is surely still ours.
+   * How long the hold is surely still ours.
    * @returns ms; 0 when it is not held
    * @since 0.1.0
    */
@@ -61,8 +62,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Aborts when the hold is lost, before anyone else can own the lock. Its reason is a `LockLostError`, or where `close` of
-   * the client ended the hold, a `LockClosedError`.
+   * Aborts when the hold is lost, before anyone else can own the lock. Its reason is a `LockLostError`, or a
+   * `LockClosedError` if `close` of the client ended the hold.
    * @since 0.1.0
    */
   get signal(): AbortSignal {
@@ -71,10 +72,11 @@ export class Lease implements AsyncDisposable {
 
   /**
    * Prolongs the hold.
-   * @param ms from now on; default: the length of its lease. A shorter time than it has left changes nothing.
-   * @throws LockLostError when it is not held any more; if it was lost, `cause` is the reason of `signal`
+   * @param ms how long the hold lasts from now; default: the length of its lease. If the hold has more time left than
+   * that, nothing changes.
+   * @throws LockLostError when it is no longer held; if it was lost, `cause` is the reason of `signal`
    * @throws LockConnectionError when Redis could not be asked in time
-   * @throws LockArgumentError when `ms` is no number of ms from 1
+   * @throws LockArgumentError when `ms` is not a number of at least 1
    * @since 0.1.0
    */
   async renew(ms: number = this.#hold.length): Promise<void> {
@@ -83,9 +85,9 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Ends the hold. May be called late and repeatedly: it never ends anything but this hold.
-   * @returns true: this call ended a live hold; false: it had ended already (released, expired, lost)
-   * @throws LockConnectionError when Redis could not be reached; the lock is then free at the end of the lease
+   * Ends the hold. May be called late and repeatedly: it never ends any other hold.
+   * @returns true: this call ended a live hold; false: the hold had ended before (released, expired, lost)
+   * @throws LockConnectionError when Redis could not be reached; the lock then becomes free when the lease ends
    * @since 0.1.0
    */
   release(): Promise<boolean> {

@@ -1,18 +1,18 @@
 /**
- * Where each lock has an inbox of its own (in a cluster), a holder does not hear by itself that its lock is taken away:
- * it would learn it by its next renewal, or not at all if its lease is not renewed (I8). So a hold that lasts subscribes to
- * the inbox of its lock, without its caller's doing, unless it is renewed so often, and without end, that this would
- * bring nothing; a short one ends before, and costs nothing. What happened before it is known to be heard is found by
- * asking once.
+ * In a cluster, each lock has its own inbox. A holder that does not listen to that inbox learns that its lock was taken
+ * away only at its next renewal, or never if its lease is not renewed (I8). So a hold that lasts subscribes to its
+ * lock's inbox automatically. A short hold ends before that, and costs nothing. A hold that is renewed without end and
+ * often does not subscribe, because it would gain nothing. If the lock was taken away before the subscription was
+ * active, Redis says so: it is asked once.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Hold } from '../local/hold.ts'
 
-/** A hold lasts from this age on, in ms. */
+/** From this age on, in ms, a hold counts as one that lasts. */
 const LASTING = 100
-/** A lease that is renewed at this pace, in ms, or faster needs no news. */
+/** A lease whose renewals are this many ms apart, or less, needs no subscription. */
 const PROMPT = 1_000
-/** Pace of looking which of them have ended, in ms. */
+/** How often subscribed holds are checked for having ended, in ms. */
 const SWEEP = 1_000
 
 export interface Inboxes {
@@ -24,12 +24,12 @@ export class LossNews {
   readonly #clock: Clock
   readonly #inboxes: Inboxes
   readonly #doubt: (id: string) => void
-  /** Not old enough yet, oldest first. */
+  /** Holds that are younger than LASTING, oldest first. */
   #young: Hold[] = []
   #listening: Hold[] = []
   #timer: Timer | undefined
 
-  /** `doubt`: the hold that Redis knows by this id may be gone. */
+  /** `doubt` is called when the hold that Redis knows by this id may be gone. */
   constructor(clock: Clock, inboxes: Inboxes, doubt: (id: string) => void) {
     this.#clock = clock
     this.#inboxes = inboxes
@@ -70,8 +70,8 @@ export class LossNews {
 
   #listen(hold: Hold): void {
     this.#listening.push(hold)
-    // One that cannot be heard, for now or for want of rights, is noticed by renewals only.
-    // Also where somebody else of this client hears it: since when, is not known.
+    // If the subscription fails, now or because a right is missing, only renewals notice a loss. If this client listens
+    // to the inbox already, nobody knows since when, so Redis is asked in that case too.
     const hearing = this.#inboxes.hear(hold.key, 'inbox') ?? Promise.resolve()
     hearing.then(
       () => this.#doubt(hold.name.id),

@@ -1,9 +1,10 @@
 /**
- * Tells Redis who has a lock that was handed on within this client: for `inspect`, and so that the new lease has its full length.
+ * Tells Redis who has a lock that was handed on within this client. `inspect` needs that, and the new lease gets its
+ * full length by it.
  *
- * What Redis is told, it is told late and seldom. A run of hand-offs is over in a few milliseconds, so only a holder that
- * still holds then is recorded; most never are. A record that comes late or twice changes nothing, because the hold is the
- * same and an older token never replaces a newer one.
+ * Redis is told late and seldom. A run of hand-offs is over in a few milliseconds, so only a holder that still holds
+ * after that is recorded, and most never are. A record that arrives late or twice changes nothing, because it is about
+ * the same hold, and an older token never replaces a newer one.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Kind } from '../kind.ts'
@@ -11,13 +12,13 @@ import type { Hold } from '../local/hold.ts'
 import type { LocalLocks } from '../local/local-locks.ts'
 import type { Run } from '../local/run.ts'
 
-/** Redis is told of a new holder that still holds after this many ms. */
+/** A new holder is recorded in Redis if it still holds after this many ms. */
 const RECORD_AFTER = 1
 
 export interface RecordListener {
-  /** Redis does not know the hold any more. */
+  /** Redis no longer knows the hold. */
   doubt(hold: Hold): void
-  /** Something failed that no promise reports. */
+  /** A failure that no caller's promise reports. */
   failed(error: unknown): void
 }
 
@@ -26,9 +27,9 @@ export class Records {
   readonly #clock: Clock
   readonly #locks: LocalLocks
   readonly #listener: RecordListener
-  /** Those that are to be made. */
+  /** Records that are still to be made. */
   readonly #timers = new Map<Run, Timer>()
-  /** Those that are under way. */
+  /** Records that are under way. */
   readonly #underWay = new Map<Run, Promise<void>>()
 
   constructor(kind: Kind, clock: Clock, locks: LocalLocks, listener: RecordListener) {
@@ -38,19 +39,19 @@ export class Records {
     this.#listener = listener
   }
 
-  /** The lock was handed on. */
+  /** The lock was handed on: records the new holder a moment later. */
   later(run: Run): void {
     if (this.#timers.has(run)) return
     const timer = this.#clock.after(RECORD_AFTER, () => this.now(run)?.catch(this.#listener.failed))
     this.#timers.set(run, timer)
   }
 
-  /** Resolves when Redis knows who has the lock; undefined: it does. */
+  /** Records the holder now. Resolves when Redis knows who has the lock; undefined: it knows already. */
   now(run: Run): Promise<void> | undefined {
     this.forget(run)
     const hold = this.#locks.hold(run.name.id)
     if (hold && hold.token > run.recorded) {
-      // One that fails is repeated when somebody needs it, or after the next hand-off.
+      // A record that fails is made again when a caller needs it, or after the next hand-off.
       const recording = this.#tell(run, hold).finally(() => {
         if (this.#underWay.get(run) === recording) this.#underWay.delete(run)
       })
@@ -59,7 +60,7 @@ export class Records {
     return this.#underWay.get(run)
   }
 
-  /** The lock goes back to Redis, or is lost. */
+  /** The lock goes back to Redis, or is lost: drops the record that is still to be made. */
   forget(run: Run): void {
     if (this.#timers.size === 0) return
     this.#timers.get(run)?.cancel()
@@ -77,7 +78,8 @@ export class Records {
       if (!holder) return
       if (!passed) return this.#listener.doubt(holder)
       run.queued ||= passed.queued
-      // Where replicas have to know it, they do not: the next renewal counts, and is waited for.
+      // If replicas have to confirm, this deadline does not count, because they may not know it. The next renewal waits
+      // for them, so its deadline does.
       if (!confirmation) holder.prolong(passed.deadline)
     } catch (error) {
       if (run.recorded === token) run.recorded = recorded

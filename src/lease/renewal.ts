@@ -1,20 +1,21 @@
 /**
- * Renews the holds of a client that are to be renewed, and notices the end of every one. One timer.
+ * Renews the holds of a client that are renewed automatically, and notices the end of every hold. One timer serves all.
  *
- * A hold wakes the scheduler at the earlier of two times:
- *   due       when to ask Redis again: a third of its length after the request that last proved it. Renewals that are
- *             due at about the same time go out together, many in one script call (in a cluster those of one slot).
- *   deadline  when it is not surely ours any more. Then it is lost, at once and for good: its signal aborts before the
- *             server can grant the lock to another (I1, I8).
+ * A hold needs attention at the earlier of two times:
+ *   due       when Redis is to be asked again: a third of the lease after the request that last proved the hold. Renewals
+ *             that are due at about the same time go out together, many in one script call (in a cluster, per slot).
+ *   deadline  when the hold is no longer surely ours. Then it is lost, at once and for good: its signal aborts before the
+ *             server can grant the lock to another owner (I1, I8).
  *
  * A renewal has three outcomes: a new deadline; "gone", which is final; or no answer, which proves nothing and is tried
- * again until the deadline. A hold that is being released is not asked about any more, and the answer of a renewal under way
- * is ignored; it stays among the live ones until its release is answered, so that its deadline can end that wait too.
+ * again until the deadline. Redis is no longer asked about a hold that is being released, and the answer to a renewal
+ * under way is ignored. Such a hold stays among the live ones until its release is answered, so that its deadline can
+ * end that wait too.
  *
- * Adding and removing a hold is cheap, because that is what an uncontended lock does all day: the timer is only moved
- * to an earlier time, never stopped for one hold; when it fires early, it sleeps again. A new hold is put on the agenda
- * when the timer fires, if it is still held then. The timer looks at those holds only that need something, however many
- * there are.
+ * Adding and removing a hold is cheap, because an uncontended lock does that all day. The timer is only moved to an
+ * earlier time, and never stopped for one hold. If it fires too early, it sleeps again. A new hold goes on the agenda
+ * when the timer fires, if it is still held then. The timer looks only at holds that need something, however many there
+ * are.
  */
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
@@ -29,31 +30,35 @@ export interface RenewalListener {
   renewed(hold: Hold): void
   lost(hold: Hold, loss: Loss): void
   /**
-   * It is being lost, and Redis may still have it: for a moment, or for as long as others renew it, because its time was
-   * over here; or for the hold of a later grant to the same id.
+   * The hold is being lost, but Redis may still have it. If its time was over here first, Redis keeps it for a moment
+   * longer, or for as long as other holds of its owner are renewed. If its id was granted the lock again, Redis has the
+   * hold of that grant.
    */
   remains(hold: Hold): void
-  /** Nothing is held any more. */
+  /** This client holds nothing any more. */
   idle(): void
 }
 
-/** Renewals that fall due within this part of their lease's length are sent together. */
+/** Renewals that fall due within this fraction of their lease's length are sent together. */
 const TOGETHER = 1 / 20
-/** Beyond so many, holds are put on the agenda at once: what the timer has to do at a time stays short. */
+/**
+ * When more new holds than this wait for the timer, they go on the agenda at once, so that the timer never has much to
+ * do.
+ */
 const MOST_FRESH = 100
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
-  /** Their holds are added and removed here only. */
+  /** Holds are added to these locks, and removed, only here. */
   readonly #locks: LocalLocks
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #listener: RenewalListener
-  /** Holds that are not on the agenda yet: the timer is in time for them, and most end before anything of theirs is due. */
+  /** Holds that are not on the agenda yet. The timer fires in time for them, and most end before anything is due. */
   readonly #fresh = new Set<Hold>()
-  /** When each other hold is to be looked at: to be asked about, or because it runs out. */
+  /** When each other hold needs attention: because Redis is to be asked, or because the hold runs out. */
   readonly #wakes = new Agenda<Hold>()
-  /** From when each may be asked about, if others are. */
+  /** From when Redis may be asked about each hold, if it is asked about others then. */
   readonly #ready = new Agenda<Hold>()
   #timer: Timer | undefined
   #wakeAt = NEVER
@@ -66,7 +71,7 @@ export class Renewal {
     this.#listener = listener
   }
 
-  /** `around`: as in `Granted`. */
+  /** Starts to watch a hold. `around` is the grant's. */
   add(hold: Hold, around?: string): void {
     this.#locks.addHold(hold)
     if (hold.via === 'reentry') this.#raiseFirst(hold, around)
@@ -76,7 +81,7 @@ export class Renewal {
     this.#wakeBy(Math.min(hold.due, hold.deadline))
   }
 
-  /** It has ended, or is about to. */
+  /** The hold has ended, or is about to end. */
   remove(hold: Hold): void {
     if (!this.#locks.has(hold)) return
     if (!this.#fresh.delete(hold)) {
@@ -88,8 +93,8 @@ export class Renewal {
   }
 
   /**
-   * Ends a hold by its release; `wasLive` reads from the answer whether it was live. Resolves false as soon as the hold has run
-   * out by itself, because from then on there is nothing left to wait for.
+   * Ends a hold by its release. `wasLive` reads from the answer whether the hold was live. Resolves with false as soon
+   * as the hold runs out, because from then on there is nothing left to wait for.
    */
   end<A>(
     hold: Hold,
@@ -117,14 +122,14 @@ export class Renewal {
   }
 
   /**
-   * Asks Redis about the grant of this hold now: about all holds of it, since something said that it may be gone. Of
-   * thousands each may be named: the first name is enough for all.
+   * The grant of this hold may be gone: asks Redis now about all holds of the grant. If that is said of thousands of
+   * its holds, one after another, the first time is enough.
    */
   doubt(hold: Hold): void {
     if (!hold.isNext(this.#clock.now())) this.doubtAll(this.#locks.get(hold.key)?.tenancy.ofGrant(hold) ?? [])
   }
 
-  /** Asks Redis about these holds now: a message that one of them is gone may have been missed. */
+  /** Messages that these holds are gone may have been missed: asks Redis about them now. */
   doubtAll(holds: Iterable<Hold>): void {
     const now = this.#clock.now()
     for (const hold of holds) {
@@ -133,7 +138,10 @@ export class Renewal {
     }
   }
 
-  /** Prolongs one hold by `ms` from now. Rejects with LockLostError, or with the LockConnectionError of the attempt. */
+  /**
+   * Makes one hold last until `ms` from now. Rejects with LockLostError, or with the LockConnectionError of the
+   * attempt.
+   */
   async renew(hold: Hold, ms: number): Promise<void> {
     this.expire(hold)
     const { state } = hold
@@ -160,8 +168,8 @@ export class Renewal {
   }
 
   /**
-   * Loses a hold because its client is closed. Redis still has it, which is for the caller to end. False: it was not held any
-   * more, or it is being released.
+   * Loses a hold because its client is closed. Redis still has the hold, and the caller has to end it there. False: it
+   * had ended before, or it is being released.
    */
   forsake(hold: Hold): boolean {
     this.expire(hold)
@@ -170,7 +178,7 @@ export class Renewal {
     return true
   }
 
-  /** Nothing is asked or noticed any more. A release under way still ends its hold. */
+  /** Stops asking Redis and noticing the end of holds. A release under way still ends its hold. */
   close(): void {
     this.#closed = true
     this.#timer?.cancel()
@@ -179,7 +187,7 @@ export class Renewal {
     this.#ready.clear()
   }
 
-  /** Puts on the agenda what the hold needs next, and wakes in time for it. */
+  /** Puts the hold's next event on the agenda, and sets the timer to fire by then. */
   #plan(hold: Hold): void {
     if (this.#closed) return
     this.#fresh.delete(hold)
@@ -201,14 +209,14 @@ export class Renewal {
   }
 
   #wake(): void {
-    // None of these wakes earlier than now.
+    // No new hold needs attention before now, so this does not set the timer.
     this.#planFresh()
     this.#wakeAt = NEVER
     const now = this.#clock.now()
     const woken = this.#wakes.due(now)
     for (const hold of woken) if (this.#locks.has(hold) && now >= hold.deadline) this.#runOut(hold)
     const ready = this.#ready.due(now)
-    // Short leases first: they have the least time for what may stand in the way of their answers.
+    // Short leases first: they have the least time if something delays the answers.
     const due = ready
       .filter(hold => this.#locks.has(hold) && hold.due < NEVER)
       .sort((a, b) => a.length - b.length || a.number - b.number)
@@ -234,7 +242,7 @@ export class Renewal {
     try {
       answers = await this.#kind.renew(questions)
     } catch {
-      // Unknown, not lost: asked again soon, until the deadline decides.
+      // No answer does not mean lost. Redis is asked again soon, until the deadline decides.
     }
     for (const [i, hold] of holds.entries()) {
       const answer = answers ? answers[i] : 'unknown'
@@ -244,7 +252,7 @@ export class Renewal {
     }
   }
 
-  /** Takes in what Redis said of a hold, unless it has ended in the meantime. */
+  /** Applies what Redis said about a hold, unless the hold has ended in the meantime. */
   #learn(hold: Hold, question: Question, renewed: Renewed): void {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
     if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')
@@ -255,8 +263,9 @@ export class Renewal {
   }
 
   /**
-   * What the scripts do with the grant of a longer re-entry: the first hold of the same client lasts as long. Where several may hold, the
-   * oldest here may be somebody else's, or have come from the queue beside the first: then Redis says which it is, if it is here.
+   * If a re-entry has a longer lease, its owner's first hold lasts as long. The scripts do the same in Redis. If
+   * several may hold, the oldest hold here may be another owner's, or it may have been admitted from the queue beside
+   * the first. Then Redis names the first hold in `around`, and it is prolonged if this client has it.
    */
   #raiseFirst(hold: Hold, around: string | undefined): void {
     const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest
@@ -267,7 +276,7 @@ export class Renewal {
   #runOut(hold: Hold): void {
     const { state } = hold
     if (state.is !== 'releasing') return this.#leaveBehind(hold, 'its lease ran out')
-    // A hold that runs out while its release is unanswered has ended, by the one or the other: nobody has lost it.
+    // The hold ran out while its release was unanswered. One of the two has ended it, so nobody has lost it.
     this.#end(hold)
     state.resolve(false)
   }
@@ -286,7 +295,10 @@ export class Renewal {
     if (hold.lose(loss)) this.#listener.lost(hold, loss)
   }
 
-  /** Loses a hold that Redis may still have. That comes first: a listener that hears of the loss may close the client. */
+  /**
+   * Loses a hold that Redis may still have. `remains` is called first, because a listener that hears of the loss may
+   * close the client.
+   */
   #leaveBehind(hold: Hold, why: string): void {
     this.#listener.remains(hold)
     this.#lose(hold, why)

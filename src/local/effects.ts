@@ -1,4 +1,4 @@
-/** What a lock of this client (local-lock.ts) asks to have done: everything that is I/O or takes time. */
+/** What a lock of this client (local-lock.ts) asks others to do: everything that is I/O or takes time. */
 import type { Granted, Refused, Renewed } from '../kind.ts'
 import type { Hold } from './hold.ts'
 import type { Line, LineEffects, TurnTaking } from './line.ts'
@@ -8,88 +8,92 @@ import type { Waiter } from './waiter.ts'
 
 /** What an attempt is for. */
 export type Attempt =
-  /** A waiter that stands nowhere yet asks by itself. */
+  /** A waiter that is in no line or queue asks on its own. */
   | 'alone'
-  /** The head of the line asks for everybody behind it. */
+  /** The head of the line asks for all waiters in it. */
   | 'as-head'
-  /** A fair waiter asks for a place in the queue. */
+  /** A fair waiter asks, to be queued if refused. */
   | 'to-join'
-  /** Its owner holds the lock, wherever that was heard. */
+  /** The waiter's owner holds the lock, here or elsewhere: the waiter asks to re-enter. */
   | 'to-re-enter'
 
-/** The lock that asks, as far as it receives the answers. */
+/** The lock that asks, as those see it that bring the answers. */
 export interface Asker {
   readonly key: string
   readonly line: Line
   readonly queue: Queue
-  /** How many wait here. */
+  /** How many waiters it has. */
   readonly waiting: number
   answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused): void
-  /** Replicas were asked at `begun`, and have the grant until `deadline`; not a number: it is gone. */
+  /**
+   * Replicas were asked at `begun`, and have the grant until `deadline`. If `deadline` is not a number, the grant is
+   * gone.
+   */
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed): void
   /** Too few replicas have the grant. */
   unconfirmed(waiter: Waiter, begun: number, error: Error): void
-  /** A grant that did not count has been taken back. */
+  /** A grant that replicas did not confirm has been taken back. */
   undone(waiter: Waiter): void
-  /** A request of a waiter whose wait is over may have brought it something. */
+  /** A request of a waiter whose wait is over may have queued it, or granted it the lock. */
   takeBack(waiter: Waiter): void
-  /** It is time for a look at the truth. */
+  /** It is time to read the lock's state again. */
   look(): void
-  /** The wait ends without a grant. */
+  /** Ends the wait without a grant. */
   end(waiter: Waiter, error: Error | undefined): void
 }
 
-/** What is sent for waiters: wait/requests.ts. */
+/** What is sent for waiters. wait/requests.ts implements it. */
 export interface Sending {
   /** Monotonic ms. */
   now(): number
   /**
-   * Sends an attempt, which is answered by `answered`; where it fails, the waiter is ended, and after a head the next one is
-   * called by `Line.heard`. `join`: to be queued if it is refused. `reserve`: with tokens for hand-offs within this client.
+   * Sends an attempt, and calls `answered` with the answer. If the attempt fails, the waiter is ended; if it was the
+   * head, `Line.failed` lets the next one try. `join`: it is queued if refused. `reserve`: with tokens for hand-offs
+   * within this client.
    */
   ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void
-  /** Sends a heartbeat of these waiters, which is answered by `Queue.tended`. */
+  /** Sends a heartbeat of these waiters, and calls `Queue.tended` with the answer. */
   tend(lock: Asker, waiters: readonly Waiter[]): void
-  /** Asks replicas, which is answered by `confirmed` or `unconfirmed`. Undefined: a grant counts at once. */
+  /** Asks replicas, and calls `confirmed` or `unconfirmed`. Undefined: grants count without replicas. */
   readonly confirm: ((lock: Asker, waiter: Waiter, grant: Granted) => void) | undefined
-  /** Takes a grant back that did not count, and calls `undone` a moment later. */
+  /** Takes back a grant that replicas did not confirm, and calls `undone` a moment later. */
   undo(lock: Asker, waiter: Waiter): void
-  /** Takes back whatever became of the waiter's requests. */
+  /** Takes back whatever the waiter's requests have become. */
   leave(waiter: Waiter): void
 }
 
-/** When locks are looked at: wait/heartbeat.ts. */
+/** When locks are checked. wait/heartbeat.ts implements it. */
 export interface Looking {
-  /** Looks at the truth now, and plans the next look. */
+  /** Reads the lock's state now, and plans the next check. */
   look(lock: Asker): void
-  /** The holder's lease ends in so many ms: looks then, or when it is time for a look anyway. */
+  /** The holder's lease ends in `ttl` ms: plans a check for then, unless an earlier one is planned. */
   lookWithin(lock: Asker, ttl: number): void
 }
 
-/** The rest of what waiters need: wait/acquire.ts. */
+/** What else waiters need. wait/acquire.ts implements it. */
 export interface WaitEffects extends LineEffects {
   /**
-   * The waiter was granted the lock before: takes back what came for it, if its hold has ended. If not, and the hold is of an older
-   * token than this, asks Redis whether it is gone.
+   * Something came for a waiter that has already been granted the lock. If its hold has ended, takes back what came. If
+   * its hold is live and has an older token than `token`, asks Redis whether the hold is gone.
    */
   check(waiter: Waiter, token?: number): void
-  /** The waiter has parked: its caller is told. */
+  /** The waiter has parked: its caller is to be notified. */
   parked(waiter: Waiter): void
-  /** Its wait is over; its caller is not told yet. */
+  /** The waiter's wait is over. Its caller does not know yet. */
   settled(waiter: Waiter): void
   /** Nobody waits for this lock any more. */
   empty(lock: Asker): void
 }
 
-/** Of holds; lease/holds.ts carries it out. */
+/** What holds need. lease/holds.ts implements it. */
 export interface HoldEffects {
-  /** The hold has ended: the lock is being handed on. */
+  /** The hold has ended, because the lock is being handed on. */
   handedOn(hold: Hold): void
-  /** Redis is to be told who has the lock, if that lasts. */
+  /** Redis is to know the new holder, if it still holds a moment later. */
   recordLater(run: Run): void
-  /** The run is over: nothing of it is to be recorded any more. */
+  /** The run is over: a record of it that is still to be made is dropped. */
   forget(run: Run): void
-  /** Nobody was left to hand the lock to: it has to be released in Redis. */
+  /** No waiter was left to take the lock: releases it in Redis. */
   abandoned(run: Run): void
 }
 
@@ -98,17 +102,17 @@ export interface Common {
   /** Whether several may hold a lock at a time. */
   readonly shared: boolean
   readonly turns: TurnTaking
-  /** For how long a waiter whose grants are not confirmed goes on, in ms. */
+  /** How long a waiter goes on while replicas do not confirm its grants, in ms. */
   readonly patience: number
-  /** The client is closed: no more grants. */
+  /** Whether the client is closed: then there are no more grants. */
   readonly closed: boolean
   readonly requests: Sending
   readonly heartbeat: Looking
   readonly waitEffects: WaitEffects
   readonly holdEffects: HoldEffects
-  /** Nobody waits for this lock, nor holds it, nor is about to. */
+  /** Nobody waits for this lock or holds it, and nobody is about to. */
   forget(lock: Asker): void
 }
 
-/** Between the end of a grant that did not count and the next attempt, in ms. */
+/** The pause between taking back a grant that replicas did not confirm and the next attempt, in ms. */
 export const UNDO_PAUSE = 50

@@ -1,11 +1,12 @@
 /**
- * A client's hold of a lock, from its grant to its end: what it is, which state it is in, and what Redis has said of it.
+ * A client's hold of a lock, from its grant to its end: what it is, its state, and what Redis has said about it.
  *
- * A record without timers and I/O, whose states are in states.ts: lease/renewal.ts asks Redis, lease/holds.ts releases, its lock
- * hands it on, and each writes what came of it by the methods here. What users see of the record is the `Lease`.
+ * A record without timers and I/O; its states are in states.ts. lease/renewal.ts asks Redis about it, lease/holds.ts
+ * releases it, and its lock hands it on. Each reports the outcome by the methods below. Users see the record as a
+ * `Lease`.
  *
- * Whether a hold is surely ours is read from the clock at each look, so that is true to the moment even where timers cannot
- * run (a blocked event loop, a process that was stopped). Losing it is a separate step, because its loss has to be reported.
+ * Whether a hold is surely ours is computed from the clock at each read. So it is right even if timers cannot run (a
+ * blocked event loop, a stopped process). Losing the hold is a separate step, because the loss has to be reported.
  */
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
@@ -15,27 +16,28 @@ import { type HoldState, type Loss, mayFollow } from './states.ts'
 const HELD: HoldState = { is: 'held' }
 const RELEASED: HoldState = { is: 'released' }
 
-/** What a grant is for. */
+/** The call that a grant is for. */
 export interface Asked {
   readonly claim: Claim
   /** When the call was made, monotonic ms. */
   readonly since: number
-  /** Whether the lease is renewed automatically, and for how many ms. */
+  /** Whether the lease is renewed automatically; `maxHold`: for how many ms. */
   readonly renew: boolean
   readonly maxHold: number
-  /** Whether nobody outside this client is known to wait. */
+  /** Whether no waiter outside this client is known. */
   readonly alone: boolean
 }
 
 /** What Redis is asked about a hold. */
 export interface Question extends Prolonging {
-  /** How many doubts there were by then: the answer settles these, and no later ones. */
+  /** How many doubts there had been when it was asked. The answer settles these doubts, but no later ones. */
   readonly doubts: number
 }
 
 /**
- * A grant that came by message is proven from an older request. If that leaves less than this part of a lease that is
- * not renewed, the rest is fetched by a confirmation this many ms later, if it is still held then.
+ * A grant that came by message is proven only from an earlier request. If less than this fraction of the lease is left
+ * from there, and the lease is not renewed, a confirmation fetches the rest this many ms later, if the hold is still
+ * held.
  */
 const PROVEN = 0.8
 const CONFIRM_AFTER = 25
@@ -43,33 +45,33 @@ const NEVER = Number.POSITIVE_INFINITY
 
 export class Hold {
   readonly claim: Claim
-  /** What Redis knows it by: the hold's own id, unless the lock came from another hold of this client. */
+  /** The name by which Redis knows it: its own id, unless another hold of this client handed the lock on to it. */
   readonly name: HoldName
   readonly token: number
   readonly via: Via
-  /** The run of hand-offs within this client that the hold may continue. */
+  /** The run of hand-offs within this client that this hold may continue. */
   readonly run: Run | undefined
   /** When it was granted, monotonic ms. */
   readonly since: number
   /** ms between the call and the grant. */
   readonly waited: number
-  /** Until when (monotonic ms) it is renewed automatically; not after `since`: never. */
+  /** Until when it is renewed automatically, monotonic ms. Never, if this is not later than `since`. */
   readonly renewUntil: number
-  /** Of the client's holds, in the order of their grants. */
+  /** The number of this hold among the client's holds, in the order of their grants. */
   readonly number: number
   #state: HoldState = HELD
   #deadline: number
-  /** The latest moment for which the lock was asked for. */
+  /** The latest moment, in monotonic ms, until which the lock was asked for. */
   #askedUntil: number
-  /** When Redis is to be asked, monotonic ms. */
+  /** When Redis is to be asked next, monotonic ms. */
   #due: number
-  /** Whether a question by the scheduler is unanswered. */
+  /** Whether the scheduler has asked Redis and got no answer yet. */
   #asking = false
-  /** How many renewals by its user are unanswered. */
+  /** How many renewals that the user called are unanswered. */
   #renewing = 0
-  /** How often something has said that the hold may be gone. */
+  /** How often something said that the hold may be gone. */
   #doubts = 0
-  /** Made when somebody asks for the signal: most holds end without. */
+  /** Created when the signal is first read: most holds end without it. */
   #controller: AbortController | undefined
 
   constructor(asked: Asked, grant: Granted, run: Run | undefined, now: number, number: number) {
@@ -86,7 +88,8 @@ export class Hold {
     this.number = number
     this.#deadline = deadline
     const proven = deadline - now >= claim.lease * PROVEN
-    // When a grant is barely proven, its start is unknown: it was no later than the moment at which this client heard of it.
+    // If a grant is barely proven, the start of its lease is unknown. The moment when this client heard of it is an
+    // upper bound.
     this.#askedUntil = proven ? deadline : surelyUntil(now, claim.lease)
     if (this.renewUntil > now) this.#due = deadline - (claim.lease * 2) / 3
     else this.#due = proven ? NEVER : now + CONFIRM_AFTER
@@ -109,12 +112,12 @@ export class Hold {
     return this.#state
   }
 
-  /** Until when it is surely ours, monotonic ms, if nothing ends it before. */
+  /** Until when it is surely ours, monotonic ms, unless it ends before. */
   get deadline(): number {
     return this.#deadline
   }
 
-  /** For how many ms it is surely ours; 0: it is not. */
+  /** How many ms it is surely ours; 0: it is not. */
   remaining(now: number): number {
     return this.#state.is === 'held' ? Math.max(0, this.#deadline - now) : 0
   }
@@ -128,7 +131,7 @@ export class Hold {
     return this.#controller.signal
   }
 
-  /** Its release has begun. False: it was not held any more. */
+  /** Its release has begun. False: it was no longer held. */
   release(resolve: (live: boolean) => void): boolean {
     return this.#enter({ is: 'releasing', resolve })
   }
@@ -138,7 +141,7 @@ export class Hold {
     return this.#enter(RELEASED)
   }
 
-  /** False: it had ended before. */
+  /** It is lost: aborts the signal. False: it had ended before. */
   lose(loss: Loss): boolean {
     if (!this.#enter({ is: 'lost', loss })) return false
     this.#controller?.abort(loss)
@@ -150,7 +153,7 @@ export class Hold {
     if (deadline > this.#deadline) this.#deadline = deadline
   }
 
-  /** The same, of a hold that lasts longer for the sake of another hold of its owner. */
+  /** As `prolong`, for a hold that lasts longer because another hold of its owner has a longer lease. */
   raise(deadline: number): void {
     this.#askedUntil = Math.max(this.#askedUntil, deadline)
     this.prolong(deadline)
@@ -161,49 +164,49 @@ export class Hold {
     return this.#asking || this.#state.is !== 'held' ? NEVER : this.#due
   }
 
-  /** Whether it has been doubted, and the scheduler is about to ask. */
+  /** Whether it has been doubted and the scheduler is about to ask Redis. */
   isNext(now: number): boolean {
     return !this.#asking && this.#doubts > 0 && this.#due <= now
   }
 
-  /** Whether something is being asked about it, or was doubted. */
+  /** Whether Redis is being asked about it, or it was doubted. */
   get inQuestion(): boolean {
     return this.#asking || this.#renewing > 0 || this.#doubts > 0
   }
 
-  /** Something said that the hold may be gone. */
+  /** Something said that the hold may be gone: the scheduler is to ask Redis now. */
   doubt(now: number): void {
     this.#due = Math.min(this.#due, now)
     this.#doubts += 1
   }
 
-  /** The scheduler asks: for the lease's whole length, or only whether it is still there. */
+  /** The scheduler asks Redis to prolong it by the whole lease, or, by 0 ms, only whether it is still there. */
   ask(now: number): Question {
     this.#asking = true
     return this.#question(this.renewUntil > now ? this.length : 0)
   }
 
-  /** The scheduler has its answer; or has none, and asks again at this time. */
+  /** The scheduler has its answer. `again`: it has none, and asks again at this time. */
   answered(again = this.#due): void {
     this.#asking = false
     this.#due = again
   }
 
-  /** Its user asks for `ms` from now. */
+  /** The user asks for the hold to last `ms` from now. */
   renew(ms: number): Question {
     this.#renewing += 1
     return this.#question(ms)
   }
 
-  /** Its user has an answer, or will not get one. */
+  /** The user's request was answered, or never will be. */
   renewed(): void {
     this.#renewing -= 1
   }
 
   /**
-   * Redis has confirmed the hold until this deadline. While the server's clock stands back, the lease seems to last for the
-   * step, too; but only until the clock is set right. So it is believed in for no longer than it was asked for, and asked about
-   * within a third of its length.
+   * Redis has confirmed the hold until this deadline. If the server's clock was set back, the lease seems to last
+   * longer by that step, but only until the clock is set right again. So the hold is never believed in for longer than
+   * it was asked for, and Redis is asked again within a third of its length.
    */
   confirmed({ ms, doubts }: Question, deadline: number, now: number): void {
     if (ms > 0) this.#askedUntil = Math.max(this.#askedUntil, surelyUntil(now, ms))

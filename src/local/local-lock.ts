@@ -1,14 +1,14 @@
 /**
- * What this client has of one lock: its waiters, its holds, and what was heard of it. There is no I/O and no timer in this file.
- * Each public method is something that has happened; what has to be done about it is asked of `WaitEffects` and `HoldEffects`,
- * which wait/acquire.ts and lease/holds.ts carry out.
+ * Everything that this client knows of one lock: its waiters, its holds, and what it has heard about the lock. There is
+ * no I/O and no timer in this file. Each public method says that something has happened. What has to be done about it
+ * goes to `WaitEffects` and `HoldEffects`, which wait/acquire.ts and lease/holds.ts implement.
  *
  *      line    unfair waiters, first come first; only the head asks    A ─ B ─ C     line.ts
  *      queue   fair waiters, whose order is that of Redis            { D, E }        queue.ts
  *      tenancy the holds, mostly one, and the run of hand-offs       { F }           tenancy.ts, hold.ts, run.ts
  *
- * A grant can come by a reply, by a message or by a look, more than once, and too late; and the caller can give up in
- * between. Whichever is first settles the waiter; states.ts says what becomes of the others.
+ * A grant can come in a reply, in a message or from a heartbeat. It can come more than once, and too late, and the
+ * caller can give up in between. Whichever is first settles the waiter; states.ts says what becomes of the others.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Granted, Holder, Refused, Renewed, Via } from '../kind.ts'
@@ -28,13 +28,13 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   readonly line: Line
   readonly tenancy = new Tenancy()
   readonly #common: Common
-  /** Made when it is needed: a lock whose waiters are unfair needs none. */
+  /** Created when needed: a lock whose waiters are unfair needs none. */
   #queue: Queue | undefined
-  /** Single attempts and the like, which stand nowhere yet. */
+  /** How many waiters are in no line or queue yet, such as single attempts. */
   #arriving = 0
-  /** Who holds, by the last that was heard, whichever waiter received it. Undefined: nothing was heard. */
+  /** The newest report on who holds, whichever waiter received it. Undefined: there was none. */
   #holder: Holder | 'released' | undefined
-  /** A waiter is about to become a hold. */
+  /** Whether a waiter is just becoming a hold. */
   #granting = false
 
   constructor(key: string, common: Common) {
@@ -48,37 +48,40 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return this.#queue
   }
 
-  /** How many wait here. */
+  /** How many waiters are in the line and in the queue. */
   get waiting(): number {
     return this.line.size + (this.#queue?.size ?? 0)
   }
 
-  // A waiter comes.
+  // The arrival of a waiter.
 
   arrive(): void {
     this.#arriving += 1
   }
 
-  /** It asks before it stands anywhere; unless the lock is for others to take now: then its owner re-enters a few ms later. */
+  /**
+   * The waiter asks without standing in line. If other clients are to have their turn first, it stands in line instead,
+   * and its owner re-enters a few ms later.
+   */
   tryAlone(waiter: WaiterRecord): void {
     if (waiter.wish.mode !== 'once' && this.#common.turns.wait(this.key) > 0) this.stand(waiter)
     else this.ask(waiter, 'alone')
   }
 
-  /** To the end of the line. */
+  /** Puts the waiter at the end of the line. */
   stand(waiter: WaiterRecord): void {
     this.#moveTo(waiter, standing)
     this.line.join(waiter)
   }
 
-  /** Among the fair waiters, out of the line. */
+  /** Moves the waiter out of the line, to the fair waiters. */
   announce(waiter: WaiterRecord): void {
     this.#moveTo(waiter, announced)
     this.line.leave(waiter)
     this.queue.add(waiter)
   }
 
-  /** It is known as a fair waiter, and hears its inbox. */
+  /** The waiter is among the fair ones and hears its inbox: it asks for a place in the queue. */
   join(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'announced') this.#moveTo(waiter, { is: 'joining', told: false })
     this.ask(waiter, 'to-join')
@@ -98,13 +101,16 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     else this.stand(waiter)
   }
 
-  /** Replicas were asked at `begun` about this grant, and have it until then, by the server’s clock; not a number: it is gone. */
+  /**
+   * Replicas were asked at `begun` about this grant, and have it until `deadline`, by the server's clock. If `deadline`
+   * is not a number, the grant is gone.
+   */
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return
     const until = waiter.confirmedUntil(grant, begun, deadline)
     if (until > this.now()) {
       this.hold(waiter, { ...grant, deadline: until })
-      // Waiters that came to stand behind it in the meantime look for themselves.
+      // Waiters that joined the line behind it in the meantime try on their own.
       this.line.wake()
     } else if (!this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate))) {
       this.undone(waiter)
@@ -116,7 +122,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     if (waiter.waits && !this.#outOfPatience(waiter, begun, error)) this.#common.requests.undo(this, waiter)
   }
 
-  /** A grant that did not count has been taken back. */
+  /** A grant that replicas did not confirm has been taken back. */
   undone(waiter: WaiterRecord): void {
     const { place } = waiter
     if (!place) return
@@ -126,7 +132,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   // News.
 
-  /** "The lock is free", said by another client: the head tries when it is its turn. */
+  /** Another client says that the lock is free: the head tries when it is this client's turn. */
   unlocked(): void {
     if (this.#inUse) this.#holder = 'released'
     this.line.wake()
@@ -138,20 +144,23 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     if (this.#inUse) this.line.releasedAt = this.now()
   }
 
-  /** This client has released the lock, and so many other clients were told. */
+  /** This client has released the lock, and `others` other clients were told. */
   released(others: number): void {
     if (this.#inUse) this.#holder = 'released'
     this.line.released(others)
   }
 
-  /** The owner of this name holds the lock. Each of its waiters asks by a request of its own: a release has one id for each hold. */
+  /**
+   * The owner of this name holds the lock, so its waiters re-enter. Each sends a request of its own, because each hold
+   * is released by its own id.
+   */
   entered(owner: string): void {
     for (const waiter of [...this.line.waiters, ...(this.#queue?.waiters ?? [])]) {
       if (waiter.claim.owner === owner && waiter.wish.mayReenter && !waiter.confirming) this.ask(waiter, 'to-re-enter')
     }
   }
 
-  /** A grant, in a message. Of its lease only what an earlier look has proven is believed. */
+  /** A message brings a grant. Its lease counts only as far as an earlier request proves it. */
   granted(waiter: WaiterRecord, token: number, via: Via): void {
     const { place } = waiter
     if (!place || atPlace[place.is].message === 'ignore') return
@@ -160,14 +169,15 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     else this.#prove(waiter)
   }
 
-  /** A grant has been taken away, of which the waiter may not have heard: its reply is under way. */
+  /** A grant was taken away while its reply is still under way, so the waiter may not know of it yet. */
   lost(waiter: WaiterRecord, token: number): void {
     waiter.lost = token
   }
 
   /**
-   * A grant, in the answer to a look or to this client's own release. One that was under way for longer than its lease is
-   * asked about before it is used. Once: a lease may be shorter than any way to Redis.
+   * A grant, in the answer to a heartbeat or to this client's own release. If that answer took longer than the lease,
+   * Redis is asked again before the grant is used. Only once, because the lease may be shorter than any round trip to
+   * Redis.
    */
   found(waiter: WaiterRecord, grant: Granted): void {
     const dead = waiter.waits && grant.deadline <= this.now()
@@ -176,7 +186,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#prove(waiter)
   }
 
-  /** It is time for a look at the truth: by a heartbeat in the queue, by an attempt in the line. Its refusal says who holds. */
+  /**
+   * It is time to read the lock's state again: the queue sends a heartbeat, and the line an attempt, whose refusal says
+   * who holds.
+   */
   look(): void {
     this.#queue?.look()
     this.line.look()
@@ -184,7 +197,9 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   // The end of a wait.
 
-  /** Without a grant; with an error, or because the caller has given up. */
+  /**
+   * The wait ends without a grant: with an error, or because the caller has given up or its single attempt was refused.
+   */
   end(waiter: WaiterRecord, error: Error | undefined): void {
     const { end } = inState[waiter.state.is]
     if (end === 'ignore') return
@@ -193,7 +208,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     waiter.settle(error, waiter)
   }
 
-  /** With the lock. A hand-off within the client comes here at once, because its hold has been confirmed before. */
+  /**
+   * The wait ends with the lock. A hand-off within the client comes directly here, because replicas have confirmed its
+   * hold before.
+   */
   hold(waiter: WaiterRecord, grant: Granted): void {
     const { line } = this
     waiter.alone = line.alone
@@ -213,7 +231,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#effects.settled(waiter)
     this.line.leave(waiter)
     this.#queue?.leave(waiter)
-    // In the line, the head's answers are for everybody; the newest says best why the wait ended without a grant.
+    // The head's refusals are for the whole line, so the newest says best why the wait ended without a grant.
     const { refusal } = this.line
     if (refusal && !inQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
     if (state === over && waiter.refusal) waiter.refusal = this.upToDate(waiter.refusal)
@@ -229,7 +247,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
       this.#common.requests.leave(waiter)
       return waiter.settle(new LockClosedError(), waiter)
     }
-    // Once: whoever forges that it was lost costs it an attempt, and no more.
+    // Forgotten at once, so a forged message that the grant is lost costs the waiter one attempt, and no more.
     const lost = grant.token <= waiter.lost
     waiter.lost = 0
     if (lost && waiter.wish.mode !== 'once') return this.#again(waiter)
@@ -241,8 +259,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Ends the wait if it was a single attempt, or its patience is over by the time of the next one: what has used it all up
-   * may have been timed to end a moment before.
+   * Ends a single attempt, and a wait whose patience will be over before its next attempt. The pause before that
+   * attempt counts, because a request that was given all the patience left may end a moment early.
    */
   #outOfPatience(waiter: WaiterRecord, begun: number, error: Error): boolean {
     waiter.unconfirmedSince ??= begun
@@ -252,7 +270,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return ended
   }
 
-  /** Its grant did not count: it asks anew, with the place that it had. */
+  /** The waiter's grant did not count: it asks again, from the place that it had. */
   #again(waiter: WaiterRecord): void {
     const { again } = atPlace[(waiter.place as Place).is]
     if (again === 'stand') this.stand(waiter)
@@ -272,7 +290,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** A request has queued it, or may have brought it anything, although its wait is over. */
+  /** The waiter's wait is over, but a late request may have queued it or granted it the lock. */
   takeBack(waiter: WaiterRecord): void {
     if (waiter.state === over) this.#common.requests.leave(waiter)
     else this.#effects.check(waiter)
@@ -282,12 +300,16 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     const { place } = waiter
     this.#moveTo(waiter, { is: 'queued', ticket })
     waiter.seen = sent
-    // A message that could not be believed came before this reply, when there was no ticket to look with.
+    // A message told of a grant before this reply. Without a ticket the waiter could not ask Redis whether that is
+    // true, so it asks now.
     if (place?.is === 'joining' && place.told) this.#common.heartbeat.look(this)
     else this.#common.heartbeat.lookWithin(this, ttl)
   }
 
-  /** Looks at the truth before a grant is used: the look, not the message, says with which token, for it may have been granted anew. */
+  /**
+   * Asks Redis before a grant is used. The answer, not the message, says which token counts, because the lock may have
+   * been granted to the waiter again since.
+   */
   #prove(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'joining') this.#moveTo(waiter, { is: 'joining', told: true })
     this.#common.heartbeat.look(this)
@@ -295,13 +317,14 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   // Handing on within the client.
 
-  /** Ends the hold by handing the lock on to the next waiter here. False: it has to be released in Redis. */
+  /** Ends the hold by handing the lock on to the next waiter here. False: the lock has to be released in Redis. */
   handOn(hold: Hold): boolean {
     const { run } = hold
     if (!run || !this.#heir(hold) || !this.tenancy.end(hold, this.now())) return false
     const { holdEffects } = this.#common
     holdEffects.handedOn(hold)
-    // A listener may have ended the wait of the heir, and of all others, by closing the client; or be about to re-enter.
+    // A listener of `handedOn` may have closed the client, which ends all waits, or may be about to re-enter. So the
+    // heir is looked up again.
     const heir = this.#heir(hold)
     if (heir && run.left(this.now()) > 0) {
       holdEffects.recordLater(run)
@@ -315,12 +338,12 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return true
   }
 
-  /** Whether all that is missing for handing it on is somebody who waits. */
+  /** Whether the hold could hand the lock on, if only somebody waited for it. */
   wantsHeir(hold: Hold): boolean {
     return this.waiting === 0 && goesOn(hold, this.now())
   }
 
-  /** What a request would be told while a hold of this client may hand the lock on, and for how long; undefined: none may. */
+  /** The refusal to give while a hold of this client may hand the lock on; undefined: no hold may. */
   ours(): Refused | undefined {
     return this.tenancy.refusal(this.now())
   }
@@ -330,15 +353,15 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#forgetIfIdle()
   }
 
-  /** The waiter that may have a lease of this length without asking Redis: nobody is ahead of it, here. */
+  /** The waiter that may take over a lease of this length without asking Redis: nobody here is ahead of it. */
   #heir({ length }: Hold): WaiterRecord | undefined {
     const head = this.#queue?.size ? undefined : this.line.head
     return head && !head.wish.mayReenter && head.claim.lease === length ? head : undefined
   }
 
-  // All of them.
+  // Used by all of the above.
 
-  /** Whether anybody waits, or an answer is under way for somebody who did. */
+  /** Whether anybody waits, or an answer is under way for a waiter that did. */
   get #inUse(): boolean {
     return this.line.asking || this.waiting > 0 || this.#queue?.tending === true
   }
@@ -346,7 +369,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   ask(waiter: WaiterRecord, attempt: Attempt, reserve = false): void {
     waiter.unanswered += 1
     const join = attempt === 'to-join' || (attempt === 'to-re-enter' && waiter.inQueue)
-    // Only of a grant in the queue a message tells, which has to be proven by it.
+    // Only a waiter that asks for a place in the queue can get a grant by message. This time is what will prove it.
     if (join) waiter.seen ??= this.now()
     this.#common.requests.ask(this, waiter, attempt, join, reserve)
   }
@@ -356,7 +379,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     waiter.moveTo(to)
   }
 
-  /** From now on the caller knows that it waits. */
+  /** Tells the caller that it waits, once. */
   park(waiter: WaiterRecord): void {
     if (waiter.parked || waiter.wish.mode === 'once') return
     waiter.parked = true
@@ -379,13 +402,13 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#holder = holder
   }
 
-  /** The refusal with the newest that is known of who holds. */
+  /** The refusal, with the newest known holder. */
   upToDate(refusal: Refused): Refused {
     const holder = this.#holder === 'released' ? undefined : (this.#holder ?? refusal.holder)
     return holder === refusal.holder ? refusal : { ...refusal, holder }
   }
 
-  /** What was heard of a lock is kept while anybody waits for it. */
+  /** What was heard about a lock is forgotten when nobody waits for it. */
   rested(): void {
     if (this.#inUse) return
     this.#holder = undefined

@@ -1,4 +1,4 @@
-/** What a client has of all its locks, by key; and its waiters and holds by id, which is how messages and replies name them. */
+/** All locks of a client, by key; and its waiters and holds by id, because messages and replies name them by id. */
 import type { Granted } from '../kind.ts'
 import type { Common, HoldEffects, Looking, Sending, WaitEffects } from './effects.ts'
 import type { Hold } from './hold.ts'
@@ -15,20 +15,20 @@ export class LocalLocks implements Common {
   heartbeat!: Looking
   waitEffects!: WaitEffects
   holdEffects!: HoldEffects
-  /** Those that somebody waits for, or holds. */
+  /** Locks that somebody waits for or holds. */
   readonly #locks = new Map<string, LocalLock>()
   readonly #waiters = new Map<string, WaiterRecord>()
-  /** By the id that Redis knows. */
+  /** By the id by which Redis knows the hold. */
   readonly #holds = new Map<string, Hold>()
 
-  /** `patience`: for how long a waiter whose grants are not confirmed goes on, in ms. */
+  /** `patience`: how long a waiter goes on while replicas do not confirm its grants, in ms. */
   constructor(turns: TurnTaking, patience: number, shared: boolean) {
     this.shared = shared
     this.turns = turns
     this.patience = patience
   }
 
-  /** Where nobody waits for it nor holds it, undefined. */
+  /** Undefined: nobody waits for the lock or holds it. */
   get(key: string): LocalLock | undefined {
     return this.#locks.get(key)
   }
@@ -57,12 +57,12 @@ export class LocalLocks implements Common {
     return this.#waiters.get(id)
   }
 
-  /** All who wait, single attempts too. */
+  /** All waiters, including single attempts. */
   get waiters(): WaiterRecord[] {
     return [...this.#waiters.values()]
   }
 
-  /** Waiters parked or on their way. */
+  /** How many waiters are in lines and queues. */
   get waiting(): number {
     let waiting = 0
     for (const lock of this.#locks.values()) waiting += lock.waiting
@@ -83,7 +83,7 @@ export class LocalLocks implements Common {
 
   // Holds.
 
-  /** How many there are. */
+  /** How many holds there are. */
   get holding(): number {
     return this.#holds.size
   }
@@ -98,7 +98,7 @@ export class LocalLocks implements Common {
     return this.#holds.get(id)
   }
 
-  /** False: it has ended, though another hold may have followed it by the same name. */
+  /** False: the hold has ended. Another hold may have followed it under the same name. */
   has(hold: Hold): boolean {
     return this.#holds.get(hold.name.id) === hold
   }
@@ -115,13 +115,13 @@ export class LocalLocks implements Common {
 
   // News of releases.
 
-  /** This client has released the lock, and so many clients were told, this one included if it listens. */
+  /** This client has released the lock, and `heard` clients were told, including this one if it listens. */
   released(key: string, heard: number): void {
     const others = this.turns.released(key, heard)
     this.get(key)?.released(others)
   }
 
-  /** A grant by the reply of this client's own release. False: no waiter has that id any more. */
+  /** The reply to this client's own release grants the lock to a waiter. False: no waiter has that id any more. */
   grantedByReply(id: string, grant: Granted): boolean {
     const waiter = this.#waiters.get(id)
     if (waiter) this.of(waiter.claim.key).found(waiter, grant)

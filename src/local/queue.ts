@@ -1,24 +1,24 @@
 /**
- * The fair waiters of one key, of this client. Their order is that of the queue in Redis, so here they are a set; what is
- * theirs alone is the heartbeat (tend), which keeps their places, and finds the grants whose messages were lost. As in
- * local-lock.ts, there is no I/O and no timer here.
+ * The fair waiters of one key, in this client. Redis keeps their order, so here they are a set. Only they need a
+ * heartbeat (`tend`), which keeps their places and finds grants whose messages were lost. As in local-lock.ts, there is
+ * no I/O and no timer here.
  */
 import type { Granted, Holder, Refused, Tended } from '../kind.ts'
 import type { WaiterRecord } from './waiter.ts'
 
 /** The lock to which the queue belongs. */
 export interface QueueOwner {
-  /** Sends a heartbeat of these waiters, which comes back as `tended`. */
+  /** Sends a heartbeat of these waiters, and calls `tended` with the answer. */
   tend(waiters: readonly WaiterRecord[]): void
-  /** A grant, in the answer to a look. */
+  /** A heartbeat has found a grant. */
   found(waiter: WaiterRecord, grant: Granted): void
   /** A request that was sent again has queued the waiter, although its wait is over. */
   takeBack(waiter: WaiterRecord): void
-  /** Who holds, by the last that was heard. */
+  /** The newest report on who holds the lock. */
   learn(holder: Holder | undefined): void
-  /** The owner of this name holds the lock. */
+  /** The owner of this name holds the lock, so its waiters may re-enter. */
   entered(owner: string): void
-  /** The holder's lease ends in so many ms. */
+  /** The holder's lease ends in `ttl` ms. */
   lookWithin(ttl: number): void
   /** No heartbeat is under way. */
   rested(): void
@@ -30,9 +30,9 @@ export class Queue {
   /** Whether a heartbeat is under way. */
   tending = false
   readonly #owner: QueueOwner
-  /** Made when it is needed. */
+  /** Created when needed. */
   #waiters: Set<WaiterRecord> | undefined
-  /** A look was asked for that has to be newer than the one under way. */
+  /** Whether another heartbeat has to follow the one under way, because it was asked for later. */
   #again = false
 
   constructor(owner: QueueOwner) {
@@ -56,13 +56,13 @@ export class Queue {
     this.#waiters?.delete(waiter)
   }
 
-  /** It is time for a look at the truth. */
+  /** It is time to read the state of the lock again. */
   look(): void {
     if (this.tending) this.#again = true
     else if (this.size > 0) this.#tend()
   }
 
-  /** The heartbeat of these waiters was answered; undefined: it was not. */
+  /** The heartbeat of these waiters was answered; undefined: it failed. */
   tended(waiters: readonly WaiterRecord[], answer: Tended | undefined): void {
     if (answer) this.#learn(waiters, answer)
     this.tending = false

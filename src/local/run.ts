@@ -1,38 +1,40 @@
 /**
- * A run of hand-offs within a client: from the grant by Redis to the release there. In between, its unfair holds may
- * hand the lock on from one to the next without asking Redis: at once, because the hold that Redis knows stays where it
- * is, and so does the exclusion.
+ * A run of hand-offs within a client, from a grant by Redis to the release there. In between, unfair holds of this
+ * client hand the lock on to each other without asking Redis. They can do so at once, because the hold that Redis knows
+ * stays in place, and excludes all others.
  *
  * The idea is lock cohorting (Dice, Marathe, Shavit: "Lock Cohorting: A General Technique for Designing NUMA Locks",
- * 2012): who shares something close by passes the lock on there, within bounds, before it goes back to everybody.
+ * 2012): those that are close to each other pass the lock on among themselves, within bounds, before it goes back to
+ * everybody.
  *
  *   Exclusion (I1)  a lease is handed on only while it surely lasts, and for no longer than it lasts.
- *   Fencing (I2)    each grant has a token of its own, from the block of tokens after that of the first grant, which Redis gives
- *                   to nobody else meanwhile. The release says which was the last, so that the clock does not run ahead.
- *   Order (I3, I4)  a run ends with its block, or `LONGEST_RUN` after its begin, or when a fair waiter is known to be
- *                   queued: then Redis decides who is next. It is for the others that runs are so short: where the last
- *                   release has found none, it may go on for `LONGEST_ALONE`.
+ *   Fencing (I2)    each grant has its own token, from a block after the first grant's token. Redis gives that block to
+ *                   nobody else meanwhile. The release says which token was the last, so that the lock's clock does not
+ *                   run ahead of the time of day.
+ *   Order (I3, I4)  a run ends with its block, or `LONGEST_RUN` after its start, or when a fair waiter is known to be
+ *                   queued: then Redis decides who is next. Runs are short for the sake of other clients. If the last
+ *                   release found none, a run may last `LONGEST_ALONE`.
  */
 import type { Claim, Granted, HoldName } from '../kind.ts'
 
-/** No hand-off later than this many ms after the grant by Redis. */
+/** No hand-off comes later than this many ms after the grant by Redis. */
 const LONGEST_RUN = 4
-/** The same, where the last release has found that no other client listens. */
+/** The same limit if the last release found that no other client listens. */
 const LONGEST_ALONE = 25
 
-/** A grant by another hold of this client. */
+/** A grant that was handed on by another hold of this client. */
 export interface Inherited extends Granted {
   readonly run: Run
 }
 
 export class Run {
-  /** The hold in Redis. */
+  /** The name of the hold in Redis. */
   readonly name: HoldName
-  /** The token of the grant that Redis knows of. */
+  /** The token of the newest grant of this run that Redis knows. */
   recorded: number
-  /** Who has the lock now: the unguessable id of one hold. */
+  /** The owner that has the lock now. Its name is the id of a single hold, which nobody can guess. */
   owner: string
-  /** A fair waiter is queued: the lock has to go back. */
+  /** Whether a fair waiter is queued: then the lock has to go back to Redis. */
   queued = false
   readonly #first: number
   readonly #size: number
@@ -40,7 +42,7 @@ export class Run {
   #used = 0
   #over = false
 
-  /** `grant` came with a block of tokens. `alone`: nobody outside this client is known to wait. */
+  /** `grant` came with a block of tokens. `alone`: no waiter outside this client is known. */
   constructor(claim: Claim, grant: Granted, now: number, alone: boolean) {
     this.name = claim
     this.owner = claim.owner
@@ -50,7 +52,7 @@ export class Run {
     this.#until = now + (alone ? LONGEST_ALONE : LONGEST_RUN)
   }
 
-  /** For how many ms the run may go on; 0: it is over. */
+  /** How many ms the run may go on; 0: it is over. */
   left(now: number): number {
     if (this.#over || this.queued || this.#used >= this.#size) return 0
     return Math.max(0, this.#until - now)
@@ -61,13 +63,13 @@ export class Run {
     this.#over = true
   }
 
-  /** The next token. */
+  /** Issues the next token of the block. */
   issue(): number {
     this.#used += 1
     return this.#first + this.#used
   }
 
-  /** The last token that was issued; undefined: none besides that of the grant. */
+  /** The last token that was issued; undefined: none was, so the first grant's token is the last. */
   get last(): number | undefined {
     return this.#used > 0 ? this.#first + this.#used : undefined
   }

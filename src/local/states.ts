@@ -1,12 +1,12 @@
 /**
- * Waiting and holding on one screen: the states of a waiter and of the hold that it becomes, and what each thing that can happen
- * means in each of them. There is no I/O and no time here; local-lock.ts takes the steps, and wait/ and lease/ carry out
- * what they ask for.
+ * Waiting and holding on one screen: the states of a waiter and of the hold that it becomes, and what each event means
+ * in each of them. There is no I/O and no time here; local-lock.ts takes the steps, and wait/ and lease/ carry out what
+ * it asks for.
  *
  *     arriving ──▶ standing ──▶ announced ──▶ joining ──▶ queued        places: where a waiter waits
  *         └────────────┴───────────┬─────────────┴───────────┘
  *                                  │ grant     ┌────────────┐
- *                                  ├──────────▶│ confirming │         where replicas have to know of the grant
+ *                                  ├──────────▶│ confirming │         if replicas have to confirm the grant
  *                                  │           └──┬──────┬──┘
  *                                  ▼              │      └──▶ back to its place, if too few of them do
  *                          holding, or over ◀─────┘
@@ -15,43 +15,50 @@
  *                           held ──▶ releasing ──▶ released           a hold
  *                             └───────────┴──────▶ lost
  *
- * A wait ends once, as `holding` or as `over`. What arrives after that is taken back: at once for a waiter that is over; for
- * one that holds only if its hold has ended, because most likely it is the same grant, told twice. spec/baton.pml has the
- * same states, with all places but `arriving` as one: `waiting`.
+ * A wait ends once, as `holding` or as `over`. A grant that comes after that is taken back. For a waiter that is over,
+ * this happens at once. For a waiter that holds, it happens only if its hold has ended, because most likely the same
+ * grant was reported twice. spec/baton.pml has the same states, but all places except `arriving` are one state there:
+ * `waiting`.
  */
 import type { LockClosedError, LockLostError } from '../errors.ts'
 
-/** Why a hold was lost: by itself, or because its client was closed. */
+/** Why a hold was lost: it ended on its own, or its client was closed. */
 export type Loss = LockLostError | LockClosedError
 
 /** Where a waiter waits. */
 export type Place =
-  /** A single attempt, or one whose owner may hold the lock already: it asks by itself, before it stands anywhere. */
+  /** A single attempt, or a waiter whose owner may hold the lock already: it asks before it is in any line or queue. */
   | { readonly is: 'arriving' }
-  /** Unfair: in the line of its client. Only the head of the line asks. */
+  /** Unfair: in the line of its client, where only the head asks. */
   | { readonly is: 'standing' }
-  /** Fair: known to this client as such, and about to ask; Redis has not seen it yet. */
+  /** Fair: this client knows it as fair, and is about to ask. Redis has not seen it yet. */
   | { readonly is: 'announced' }
-  /** It has asked for a place in the queue. `told`: of a grant, in a message that proves too little, before it had a ticket. */
+  /**
+   * It has asked for a place in the queue. `told`: a message told it of a grant before it had a ticket, and does not
+   * prove that grant.
+   */
   | { readonly is: 'joining'; readonly told: boolean }
-  /** In the queue in Redis, to which it can return with its ticket. */
+  /** In the queue in Redis. If it is missing there, it can return to its place with its ticket. */
   | { readonly is: 'queued'; readonly ticket: string }
 
 export type State =
   | Place
-  /** It was granted the lock, and replicas are being asked whether they have that. */
+  /** It was granted the lock, and replicas are being asked whether they have the grant. */
   | { readonly is: 'confirming'; readonly place: Place }
   /** It has the lock. */
   | { readonly is: 'holding' }
-  /** It has gone without. */
+  /** Its wait has ended without the lock. */
   | { readonly is: 'over' }
 
-/** What arrives for a waiter, by the place where it waits, also while a grant of it is being confirmed. */
+/**
+ * What an event means to a waiter, by its place. The place counts also while replicas confirm a grant of the waiter.
+ */
 export const atPlace = {
   /**
-   * message  of a grant, which may be old: it has to be proven. Nobody sends one to a waiter that Redis was not asked to queue
-   * refused  the answer to an attempt. In the queue, only what the queue says counts
-   * again    its grant did not count: how it asks anew
+   *   message  A message tells of a grant, which may be old, so it has to be proven. Redis sends such a message only
+   *            to a waiter that it was asked to queue.
+   *   refused  The answer to an attempt is a refusal. To a waiter in the queue, only the queue's answers count.
+   *   again    Its grant did not count: how it asks again.
    */
   arriving: { message: 'ignore', refused: 'wait', again: 'stand' },
   standing: { message: 'ignore', refused: 'wait', again: 'try' },
@@ -60,11 +67,12 @@ export const atPlace = {
   queued: { message: 'prove', refused: 'ignore', again: 'look' },
 } as const satisfies Record<Place['is'], unknown>
 
-/** What arrives for a waiter, by its state. */
+/** What an event means to a waiter, by its state. */
 export const inState = {
   /**
-   * grant    one that is proven, by a reply, a message or a look
-   * end      its caller gives up, or its attempt fails. `leave`: Redis may have something of it; `asked`: only if an attempt of it is unanswered
+   *   grant    A reply, a message or a heartbeat brings a grant that is proven.
+   *   end      Its caller gives up, or its attempt fails. `leave`: Redis may have something of it, which is taken back.
+   *            `asked`: the same, but only if an attempt of it is unanswered.
    */
   arriving: { grant: 'take', end: 'asked' },
   standing: { grant: 'take', end: 'asked' },
@@ -76,7 +84,7 @@ export const inState = {
   over: { grant: 'take-back', end: 'ignore' },
 } as const satisfies Record<State['is'], unknown>
 
-/** Undefined: it does not wait any more. */
+/** Undefined: it no longer waits. */
 export function placeOf(state: State): Place | undefined {
   if (state.is === 'confirming') return state.place
   return state.is === 'holding' || state.is === 'over' ? undefined : state
@@ -84,13 +92,16 @@ export function placeOf(state: State): Place | undefined {
 
 export type HoldState =
   | { readonly is: 'held' }
-  /** `resolve`: of the promise of the release, which resolves false if the deadline comes before the answer. */
+  /** `resolve` settles the promise of the release: with false, if the deadline comes before the answer. */
   | { readonly is: 'releasing'; readonly resolve: (live: boolean) => void }
   | { readonly is: 'released' }
-  /** Its deadline passed, Redis did not know it, or the client was closed. */
+  /** Its deadline passed, Redis no longer knew it, or the client was closed. */
   | { readonly is: 'lost'; readonly loss: Loss }
 
-/** Which states may follow each of a hold. From `held` to `released`: where it is handed on within the client. */
+/**
+ * Which states may follow each state of a hold. `released` follows `held` directly if the lock is handed on within the
+ * client.
+ */
 export const mayFollow: Readonly<Record<HoldState['is'], readonly HoldState['is'][]>> = {
   held: ['releasing', 'released', 'lost'],
   releasing: ['released', 'lost'],

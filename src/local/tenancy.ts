@@ -1,17 +1,20 @@
 /**
- * What a client holds of one lock: its holds, and the run of hand-offs that they continue. No I/O and no timer.
+ * A client's holds of one lock, and the run of hand-offs that they continue. There is no I/O and no timer here.
  *
- * The lock is handed on within the client, without a round trip, only where nothing about the hold is open: it is held; at
- * least half of its lease surely lasts, and not more than all of it, because a lease that was prolonged further would leave its
- * heir a time that it never asked for; it is the only hold of its owner, whom nobody else can name and who has not begun to
- * re-enter; and no question about it is under way. run.ts says why that is safe.
+ * The lock is handed on within the client, without a round trip, only if all of this is true:
+ * - The hold is still held, and no question to Redis about it is under way.
+ * - At least half of its lease surely lasts, and not more than all of it. If the lease was prolonged further, the heir
+ * would get time that it never asked for.
+ * - It is the only hold of its owner, nobody else can name that owner, and the owner has not begun to re-enter.
+ *
+ * run.ts says why that is safe.
  */
 import type { Claim, Granted, Refused } from '../kind.ts'
 import { Hold } from './hold.ts'
 import { type Inherited, Run } from './run.ts'
 
 export class Tenancy {
-  /** Oldest first. Nearly every lock has one hold only, which then stands there itself. */
+  /** Oldest first. Nearly every lock has only one hold, which then stands here without a set. */
   #holds: Hold | Set<Hold> | undefined
   #run: Run | undefined
 
@@ -30,7 +33,7 @@ export class Tenancy {
     return undefined
   }
 
-  /** Those of the same grant: this one, and those that have re-entered. */
+  /** The holds of the same grant: this one, and those that have re-entered it. */
   ofGrant({ token }: Hold): Hold[] {
     return [...this.holds].filter(hold => hold.token === token)
   }
@@ -47,26 +50,29 @@ export class Tenancy {
     else if (holds.delete(hold) && holds.size === 1) for (const last of holds) this.#holds = last
   }
 
-  /** Ends a hold that is handed on. False: that cannot be. */
+  /** Ends a hold whose lock is handed on. False: it must not be handed on. */
   end(hold: Hold, now: number): boolean {
     return goesOn(hold, now) && this.#holds === hold && !hold.inQuestion && hold.end()
   }
 
-  /** The run that a grant begins or continues, if it does. `alone`: nobody outside this client is known to wait. */
+  /**
+   * The run that a grant begins or continues; undefined: it does neither. `alone`: no waiter outside this client is
+   * known.
+   */
   runOf(claim: Claim, grant: Granted | Inherited, now: number, alone: boolean): Run | undefined {
     if ('run' in grant) {
       grant.run.owner = claim.owner
       return grant.run
     }
-    // An owner with a name may hold the lock elsewhere, too.
+    // An owner with a name may hold the lock in other processes, too.
     if (!grant.block || claim.owner !== claim.id) return undefined
-    // An earlier run that has not ended here has in Redis, which grants the lock anew.
+    // If an earlier run has not ended here, it has in Redis, because Redis grants the lock again.
     this.#run?.end()
     this.#run = new Run(claim, grant, now, alone)
     return this.#run
   }
 
-  /** What a request would be told while a hold may hand the lock on, and for how long; undefined: none may. */
+  /** The refusal to give while a hold may hand the lock on, with the time for which it may. Undefined: no hold may. */
   refusal(now: number): Refused | undefined {
     const hold = this.oldest
     const ttl = hold?.run?.left(now) ?? 0
@@ -75,9 +81,13 @@ export class Tenancy {
     return { granted: false, sent: now, ttl, position: 0, ticket: '0', holder, clock: 0 }
   }
 
-  /** A caller is about to name this owner to Redis, which has to know by then who has the lock: the run of which it may not know. */
+  /**
+   * A caller is about to name this owner to Redis, which must know by then who has the lock. Returns the run that Redis
+   * may not know of.
+   */
   naming(owner: string): Run | undefined {
-    // If the owner holds the lock, the answer may come after its release: an heir would hold it beside who has re-entered.
+    // If this owner holds the lock, it may release before its re-entry is answered. An heir would then hold the lock
+    // beside the owner that has re-entered. So the run ends.
     if (this.#run?.owner === owner) this.#run.end()
     return this.#run
   }
@@ -89,7 +99,7 @@ export class Tenancy {
   }
 }
 
-/** Whether the run may go on, and the lease is worth to be handed on. */
+/** Whether the run may go on, and the rest of the lease is right for an heir. */
 export function goesOn({ run, deadline, length }: Hold, now: number): boolean {
   const left = deadline - now
   return run !== undefined && run.left(now) > 0 && left >= length / 2 && left <= length

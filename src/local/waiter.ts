@@ -1,4 +1,4 @@
-/** One call that waits for a lock: what it wants, where it stands (states.ts), and what it was told so far. */
+/** One call that waits for a lock: what it wants, where it waits (states.ts), and what it has heard so far. */
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, Refused, Renewed, Via } from '../kind.ts'
 import { arriving, holding, over, type Place, placeOf, type State } from './states.ts'
@@ -9,48 +9,54 @@ export interface Wish {
   readonly mode: 'once' | 'line' | 'queue'
   /** With 'line': join the queue after this many ms; undefined: never. */
   readonly fairAfter: number | undefined
-  /** With 'line': after so many ms the caller gives up; undefined: never. */
+  /** With 'line': the caller gives up after this many ms; undefined: never. */
   readonly timeout?: number | undefined
-  /** Whether the owner may hold the lock already, here or elsewhere: then it must not stand behind others. */
+  /** Whether the owner may hold the lock already, here or elsewhere: then this waiter must not stand behind others. */
   readonly mayReenter: boolean
-  /** Nothing is asked before this resolves: what Redis has to know by then. If it rejects, so does the wait. */
+  /**
+   * Nothing is asked before this promise resolves, because Redis has to know something else first. If it rejects, so
+   * does the wait.
+   */
   readonly after?: Promise<void> | undefined
 }
 
 /**
- * Receives the end of a wait, once: a grant, an error, or neither because the caller has given up. That may be before
- * `Acquirer.start` has returned the waiter.
+ * Receives the end of a wait, once: a grant, an error, or undefined if the caller has given up or its single attempt
+ * was refused. May be called before `Acquirer.start` has returned the waiter.
  */
 export type Settle = (end: Granted | Error | undefined, waiter: Waiter) => void
 
-/** A waiter as the `LocalLock` of its key writes it. */
+/** A waiter, as only the `LocalLock` of its key may write it. */
 export class WaiterRecord {
   readonly wish: Wish
   /** When the call was made, monotonic ms. */
   readonly since: number
-  /** The same in time that this process ran. */
+  /** The same moment, counted in time that this process ran. */
   readonly begun: number
   readonly settle: Settle
   state: State = arriving
-  /** Whether the caller has received the `waiting` event: the waiter was refused, or stands behind one that was. */
+  /** Whether the caller has received the `waiting` event: the waiter was refused, or is in line behind one that was. */
   parked = false
-  /** Attempts that have not been answered: Redis may grant them yet. */
+  /** How many attempts are unanswered: Redis may still grant them. */
   unanswered = 0
-  /** The last refusal: why it still waits. */
+  /** The last refusal, which says why it still waits. */
   refusal: Refused | undefined
-  /** When the last request that found it waiting in the queue was sent, or before that the first that asked for a place there. */
+  /**
+   * When the newest request that found it in the queue was sent. Until there is one: when it first asked for a place
+   * there.
+   */
   seen: number | undefined
-  /** Whether a grant came in a reply when its lease was over. */
+  /** Whether a reply has brought a grant whose lease was over by then. */
   late = false
-  /** The token of a grant that was taken away before the waiter heard of it. */
+  /** The token of a grant that was taken away before the waiter heard of the grant. */
   lost = 0
-  /** The largest token of its grants that replicas had to confirm. */
+  /** The largest token of the grants that replicas had to confirm. */
   latest = 0
-  /** When replicas did not have a grant of it for the first time. */
+  /** When replicas were first asked about a grant that they did not confirm. */
   unconfirmedSince: number | undefined
-  /** ms from this client's own release to the grant, where that release was what it waited for. */
+  /** ms from this client's own release to the grant, if the waiter waited for that release. */
   handoff: number | undefined
-  /** Whether no other client was known to wait when it was granted. */
+  /** Whether no other client was known to wait at the time of the grant. */
   alone = false
 
   constructor(wish: Wish, since: number, begun: number, settle: Settle) {
@@ -64,7 +70,7 @@ export class WaiterRecord {
     return this.wish.claim
   }
 
-  /** Undefined: it does not wait any more. */
+  /** Undefined: it no longer waits. */
   get place(): Place | undefined {
     return placeOf(this.state)
   }
@@ -83,13 +89,16 @@ export class WaiterRecord {
     return is === 'joining' || is === 'queued'
   }
 
-  /** While a grant of it is confirmed, it is the place to which it returns that changes. */
+  /** While a grant is being confirmed, this changes the place to which the waiter may have to return. */
   moveTo(to: State): void {
     const stays = this.state.is === 'confirming' && to !== holding && to !== over
     this.state = stays ? { is: 'confirming', place: to as Place } : to
   }
 
-  /** A lock that was free when a parked waiter tried is a wake-up; one that had lapsed before anyone waited is not. */
+  /**
+   * How the caller sees the grant. If a parked waiter tried and the lock was free, that is a wake-up. If a lease had
+   * expired before anyone waited, the lock counts as free.
+   */
   asSeen(grant: Granted): Granted {
     if (grant.via === 'immediate' && this.parked) return { ...grant, via: 'wakeup' }
     if (grant.via === 'expiry' && !this.parked) return { ...grant, via: 'immediate' }
@@ -97,9 +106,10 @@ export class WaiterRecord {
   }
 
   /**
-   * The grant of which a message tells, where at least half of its lease is surely left. A message that was long under way may
-   * tell of a grant that has lapsed, after which the waiter has joined again. Its token is then no larger than the clock was at
-   * the last look; only of a newer grant does that look prove the time.
+   * The grant that a message tells of, if at least half of its lease is surely left. A message that was long under way
+   * may tell of a grant that has expired, after which the waiter joined the queue again. The token of such a grant is
+   * not larger than the lock's clock in the last answer. So the grant counts only if its token is larger: then it was
+   * made after that answer's request was sent, and its lease can be counted from there.
    */
   proven(token: number, via: Via, now: number): Granted | undefined {
     const { lease } = this.claim
@@ -108,7 +118,7 @@ export class WaiterRecord {
     return newer && deadline - now >= lease / 2 ? { granted: true, token, deadline, via } : undefined
   }
 
-  /** Replicas have to confirm the grant. False: they are being asked already. */
+  /** Replicas have to confirm this grant. False: they are being asked already. */
   confirm({ token }: Granted): boolean {
     this.latest = Math.max(this.latest, token)
     if (this.confirming) return false
@@ -117,8 +127,8 @@ export class WaiterRecord {
   }
 
   /**
-   * Until when the grant counts that replicas were asked about at `begun`; 0: it does not. The answer may be older than a newer
-   * grant that was heard of in the meantime.
+   * Replicas were asked at `begun` about this grant: returns until when it counts; 0: it does not. It does not count
+   * either if a newer grant was heard of meanwhile, because the answer may be about the older one.
    */
   confirmedUntil(grant: Granted, begun: number, deadline: Renewed): number {
     if (typeof deadline !== 'number' || grant.token !== this.latest) return 0
@@ -126,5 +136,5 @@ export class WaiterRecord {
   }
 }
 
-/** A waiter as everybody else sees it. */
+/** A waiter, as everything but its `LocalLock` may read it. */
 export type Waiter = Readonly<WaiterRecord>

@@ -1,41 +1,42 @@
-/** What a client of HTTP is told when a lock was not to be had. */
+/** Answers HTTP requests that failed because a lock was not granted. */
 import { type ArgumentsHost, Catch, HttpException, HttpStatus, Logger } from '@nestjs/common'
 import { BaseExceptionFilter } from '@nestjs/core'
 import { LockClosedError, LockConnectionError, LockError, LockTimeoutError } from '../errors.ts'
 
-/** RFC 4918; Nest has no name for it. */
+/** RFC 4918. Nest has no name for this status. */
 const LOCKED = 423
 
 interface Answer {
   readonly status: number
   readonly error: string
   readonly message: string
-  /** After so many seconds the request may be sent again, because nothing of it has been done. */
+  /** After how many seconds the request may be sent again. Only for requests of which nothing has been done. */
   readonly retryAfter?: number
 }
 
 const unavailable = { status: HttpStatus.SERVICE_UNAVAILABLE, error: 'Service Unavailable' }
 
-/** No answer names keys or holders: those are nobody's business outside. */
+/** Answers name neither keys nor holders: those are internal. */
 function answerTo(error: LockError): Answer | undefined {
-  // A call whose time was over while Redis was away does not know whether anybody holds the lock.
+  // A call whose time-out passed while Redis was out of reach does not know whether the lock is held.
   if (error instanceof LockConnectionError || (error instanceof LockTimeoutError && error.cause)) {
     return { ...unavailable, message: 'The lock service cannot be reached', retryAfter: 5 }
   }
   if (error instanceof LockTimeoutError) {
     return { status: LOCKED, error: 'Locked', message: 'Another request is working on this resource', retryAfter: 1 }
   }
-  // It may have been at work when its time was over: it is not said that the request can be repeated.
+  // No retry time: the request may already have done a part of its work.
   if (error instanceof LockClosedError) return { ...unavailable, message: 'This server is about to stop' }
   return undefined
 }
 
 /**
- * Answers HTTP requests that failed because of a lock: 423 for LockTimeoutError, 503 for LockConnectionError and
- * LockClosedError; all else is left to Nest, which answers 500 and logs it. `LockModule` registers it for all routes, unless
- * `filter` is false; then it can stand at a route or a controller, by `@UseFilters(LockExceptionFilter)`.
+ * Answers HTTP requests that failed because of a lock: with 423 for LockTimeoutError, and with 503 for
+ * LockConnectionError and LockClosedError. Other lock errors are left to Nest, which answers 500 and logs them.
+ * `LockModule` registers this filter for all routes, unless its option `filter` is false. It can then be put on single
+ * routes or controllers with `@UseFilters(LockExceptionFilter)`.
  *
- * It works with every HTTP adapter. Where there is no HTTP, the error stays as it is.
+ * The filter works with every HTTP adapter. Outside HTTP, it leaves the error as it is.
  * @since 0.2.0
  */
 export class LockExceptionFilter extends BaseExceptionFilter<LockError> {

@@ -1,8 +1,8 @@
 /**
- * redis-baton/nestjs: the lock as a module of NestJS 10 or newer. Needs `@nestjs/common`, `@nestjs/core` and `reflect-metadata`,
- * which every application of Nest has; nothing of this is loaded unless somebody imports it.
+ * redis-baton/nestjs: a module for NestJS 10 or newer. It needs `@nestjs/common`, `@nestjs/core` and
+ * `reflect-metadata`, which every Nest application has. It is loaded only by applications that import it.
  *
- * docs/nestjs.md shows how it is used.
+ * docs/nestjs.md shows how to use it.
  * @module redis-baton/nestjs
  * @packageDocumentation
  */

@@ -1,10 +1,13 @@
-/** Where Nest's container keeps the clients: under the class for the one without a name, else under a text. */
+/**
+ * The tokens of the clients in Nest's container: the class for the client without a name, a string for each other
+ * client.
+ */
 import { Inject, type InjectionToken } from '@nestjs/common'
 import { LockClient } from '../client.ts'
 
 /**
- * The token of a client in Nest's container, for `app.get`, `overrideProvider` and providers of your own.
- * @param name as given to `LockModule.forRoot`; without it, the token is the class `LockClient`
+ * Returns the token of a client in Nest's container, for `app.get`, `overrideProvider` and providers of your own.
+ * @param name the client's name, as given to `LockModule.forRoot`. Without a name, the token is the class `LockClient`
  * @since 0.2.0
  */
 export function getLocksToken(name?: string): InjectionToken<LockClient> {
@@ -13,7 +16,7 @@ export function getLocksToken(name?: string): InjectionToken<LockClient> {
 
 /**
  * Injects the `LockClient` of `LockModule` into a parameter of a constructor, or into a property.
- * @param name of the client, where it has one. Without it, a parameter of the type `LockClient` needs no decorator
+ * @param name the client's name, if it has one. Without a name, a parameter of the type `LockClient` needs no decorator
  * @since 0.2.0
  */
 export function InjectLocks(name?: string): PropertyDecorator & ParameterDecorator {

@@ -1,10 +1,11 @@
 /**
- * `@Locked`: the decorator of src/locked.ts for those who are limited to TypeScript's older kind, as Nest is.
+ * `@Locked`: the counterpart of src/locked.ts for TypeScript's older kind of decorators, the only kind that Nest
+ * supports.
  *
- * The class is written before any client is there, and one process may run several applications. So a client is not looked up:
- * Nest injects it into a property of each object, under a symbol, as it would by `@Inject` on that property. That holds for
- * controllers, for each scope of providers, and for classes that inherit the method; and where there is none to inject, Nest
- * refuses to start the application.
+ * A class is defined before any client exists, and one process may run several applications. So the decorator cannot
+ * look a client up. Instead, Nest injects the client into a property of each object, under a symbol, as if that
+ * property had `@Inject`. This works for controllers, for providers of every scope, and for classes that inherit the
+ * method. If there is no client to inject, Nest refuses to start the application.
  */
 import { Inject } from '@nestjs/common'
 import 'reflect-metadata'
@@ -17,12 +18,12 @@ import { checkKey, type LockOptions } from '../options.ts'
 import { getLocksToken } from './inject.ts'
 
 /**
- * Options of `@Locked`: those of `LockClient.lock`, and which client it is. Times are ms.
+ * Options of `@Locked`: those of `LockClient.lock`, and the name of the client. Times are in ms.
  * @since 0.2.0
  */
 export interface LockedOptions extends LockOptions {
   /**
-   * The `name` of the client, as given to `LockModule.forRoot`.
+   * The client's `name`, as given to `LockModule.forRoot`.
    * @defaultValue the client without a name
    * @since 0.2.0
    */
@@ -36,24 +37,27 @@ export interface LockedOptions extends LockOptions {
 export type LockedDecorator<This, Args extends unknown[]> = <Method extends (...args: never[]) => Promise<unknown>>(
   target: This,
   name: string | symbol,
-  // The key is made of the first arguments of the method: it may not ask for others.
+  // The method must accept the arguments that the key function uses, in the first places.
   descriptor: TypedPropertyDescriptor<Method> & (Parameters<Method> extends [...Args, ...unknown[]] ? unknown : never),
 ) => void
 
 type AnyMethod = (this: object, ...args: unknown[]) => Promise<unknown>
 
 /**
- * Decorates a method of a provider or controller that returns a promise: each call runs under the lock, by the client
- * of `LockModule`. A call inside another of the same mutex re-enters. It rejects with what the method rejects with, else
- * LockLostError if the lock was lost while it ran, else as `LockClient.lock`.
+ * Decorates a method of a provider or controller that returns a promise: each call runs under the lock, taken by the
+ * client of `LockModule`. A call inside another call under the same mutex re-enters. A call rejects with the method's
+ * own error, if there is one. Otherwise it rejects with LockLostError if the lock was lost while the method ran, or
+ * with the error of `LockClient.lock` if the lock was not granted.
  *
- * What other decorators have recorded about the method is kept, wherever they stand: routes, guards, `@Cron`, `@OnEvent`.
- * The method is not given the lease. One that needs its token or signal asks for the lock once more, which re-enters.
+ * Metadata that other decorators record about the method is kept, in any order of decorators: routes, guards, `@Cron`,
+ * `@OnEvent`. The method does not receive the lease. To get the lease's token or signal, the method asks for the lock
+ * again, which re-enters.
  *
- * @param key of a mutex; or a function that makes it, or a lock of that client, or several: it has the `this` and the arguments of the call
- * @param options of each call, as that lock has them
- * @throws LockArgumentError where it stands before anything but a method of objects, and on a bad key; on a bad option, the
- *   call rejects with it
+ * @param key the key of a mutex; or a function that returns a key, a lock of that client, or a `MultiLock`. The
+ *   function has the `this` and the arguments of the call
+ * @param options options of each call; those that the lock accepts
+ * @throws LockArgumentError when it decorates anything but an instance method, or a fixed key is wrong. If an option is
+ *   wrong, the call rejects with it
  * @since 0.2.0
  */
 export function Locked<This extends object, Args extends unknown[], L extends string | Lock | MultiLock = string>(
@@ -74,7 +78,7 @@ export function Locked<This extends object, Args extends unknown[], L extends st
   }
 }
 
-/** For those whose compiler does not look, or knows another kind of decorators. */
+/** For callers without type checking, or with the other kind of decorators. */
 function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): AnyMethod {
   if (typeof name === 'object') {
     const accepted =
@@ -94,13 +98,16 @@ function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor
   return descriptor.value
 }
 
-/** The properties of the clients, by their names. Another copy of the package has others, as it has other clients. */
+/** The property for each client name. Another copy of the package has other properties, as it has other clients. */
 const properties = new Map<string | undefined, symbol>()
 
-/** Has Nest inject the client into the objects of this class, and of its subclasses; the property where it will be. */
+/**
+ * Makes Nest inject the client into the objects of this class and of its subclasses. Returns the property that will
+ * have it.
+ */
 function injectInto(prototype: object, client: string | undefined): symbol {
   const which = client === undefined ? '' : `name: '${client}', `
-  // Nest shows its text to whoever has not imported the module.
+  // If the module is not imported, Nest's error shows this text.
   const property = properties.get(client) ?? Symbol(`LockClient of @Locked, from LockModule.forRoot({ ${which}redis })`)
   properties.set(client, property)
   if (!(property in prototype)) {

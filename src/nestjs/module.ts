@@ -1,4 +1,4 @@
-/** `LockModule`: makes a client when the application starts, and closes it when that ends. */
+/** `LockModule`: makes a client when the application starts, and closes it when the application shuts down. */
 import {
   type DynamicModule,
   type FactoryProvider,
@@ -16,21 +16,22 @@ import type { RedisSource } from '../redis/clients.ts'
 import { LockExceptionFilter } from './filter.ts'
 import { getLocksToken } from './inject.ts'
 
-/** For how long those who hold are waited for, in ms: `docker stop` kills after ten seconds. */
+/** How long holders get to release at shutdown, in ms: `docker stop` kills after ten seconds. */
 const DRAIN = 5_000
 
 /**
- * What the client is made of: the options of a `LockClient`, with its Redis and its end. Times are ms.
+ * The options of a `LockClient`, with its Redis and how it is closed. Times are in ms.
  * @since 0.2.0
  */
 export interface LockModuleOptions extends ClientOptions {
   /**
-   * What `new LockClient` takes, or a `LockClient` that you have made. An instance stays yours: you close it.
+   * The first argument of `new LockClient`, or a `LockClient` that you have made. That client remains yours: you close
+   * it.
    * @since 0.2.0
    */
   redis: RedisSource | LockClient
   /**
-   * When the application shuts down, those who hold are given this many ms to release, while their leases are renewed.
+   * When the application shuts down, holders get this many ms to release. Their leases are renewed meanwhile.
    * @defaultValue `5_000`
    * @since 0.2.0
    */
@@ -38,18 +39,18 @@ export interface LockModuleOptions extends ClientOptions {
 }
 
 /**
- * What of the module is known before its options are.
+ * The settings of the module that must be known before its options are made.
  * @since 0.2.0
  */
 export interface LockModuleSettings {
   /**
-   * Tells several clients apart: `@InjectLocks('reports')`, `@Locked(key, { client: 'reports' })`.
-   * @defaultValue none: the client is the one that is injected as `LockClient`
+   * The client's name, if there are several: `@InjectLocks('reports')`, `@Locked(key, { client: 'reports' })`.
+   * @defaultValue none: the client is injected as `LockClient`
    * @since 0.2.0
    */
   name?: string | undefined
   /**
-   * Whether the client can be injected in every module, or only in those that import this one.
+   * Whether the client can be injected in every module. If false, only modules that import this one can inject it.
    * @defaultValue `true`
    * @since 0.2.0
    */
@@ -75,36 +76,36 @@ export interface LockModuleOptionsFactory {
 }
 
 /**
- * How the options come about. One of `useFactory`, `useClass` and `useExisting` is there.
+ * How the options are made: give one of `useFactory`, `useClass` and `useExisting`.
  * @since 0.2.0
  */
 export interface LockModuleAsyncOptions extends LockModuleSettings {
   /**
-   * Modules that provide what is injected.
+   * Modules that export the providers to inject.
    * @defaultValue none
    * @since 0.2.0
    */
   imports?: ModuleMetadata['imports'] | undefined
   /**
-   * What `useFactory` is called with.
+   * Tokens of the providers that `useFactory` is called with.
    * @defaultValue none
    * @since 0.2.0
    */
   inject?: FactoryProvider['inject'] | undefined
   /**
-   * Makes the options.
+   * A function that makes the options.
    * @defaultValue none
    * @since 0.2.0
    */
   useFactory?: FactoryProvider<LockModuleOptions>['useFactory'] | undefined
   /**
-   * A class that makes the options, of which an object is made for it.
+   * A class that makes the options. Nest creates an instance of it.
    * @defaultValue none
    * @since 0.2.0
    */
   useClass?: Type<LockModuleOptionsFactory> | undefined
   /**
-   * A provider that makes the options, and is there already.
+   * The token of an existing provider that makes the options.
    * @defaultValue none
    * @since 0.2.0
    */
@@ -112,9 +113,10 @@ export interface LockModuleAsyncOptions extends LockModuleSettings {
 }
 
 /**
- * A Nest module with a `LockClient`, which is injected as such. When the application shuts down it is closed: calls that wait
- * reject with LockClosedError at once, so that requests end; those who hold have `drain` ms; what is held after that is lost,
- * and told so. `app.enableShutdownHooks()` has Nest do so on signals.
+ * A Nest module that provides a `LockClient` for injection. When the application shuts down, the module closes the
+ * client. Waiting calls reject with LockClosedError at once, so that their requests end. Holders get `drain` ms to
+ * release; then every remaining hold is lost, and its `signal` aborts. Call `app.enableShutdownHooks()` so that Nest
+ * shuts down on process signals.
  * @since 0.2.0
  */
 export class LockModule {
@@ -127,8 +129,8 @@ export class LockModule {
   }
 
   /**
-   * With options that are known.
-   * @throws LockArgumentError, when the application starts, if an option is wrong
+   * Makes the module from options that are known.
+   * @throws LockArgumentError when the application starts and an option is wrong
    * @since 0.2.0
    */
   static forRoot(options: LockModuleOptions & LockModuleSettings): DynamicModule {
@@ -137,8 +139,8 @@ export class LockModule {
   }
 
   /**
-   * With options that are made when the application starts.
-   * @throws LockArgumentError if nothing makes them
+   * Makes the module from options that are made when the application starts.
+   * @throws LockArgumentError if none of `useFactory`, `useClass` and `useExisting` is given
    * @since 0.2.0
    */
   static forRootAsync(options: LockModuleAsyncOptions): DynamicModule {
@@ -146,8 +148,8 @@ export class LockModule {
   }
 
   /**
-   * Nest stops to listen only after this, and then waits for requests to end. Those that wait for a lock end by it; for those
-   * that hold one nobody waits here. @internal
+   * Nest stops listening only after this hook, and then waits for open requests to end. Closing the client makes
+   * requests that wait for a lock end. This hook does not wait for requests that hold one. @internal
    */
   beforeApplicationShutdown(): void {
     this.#closed = this.#tenure.end()
@@ -159,7 +161,7 @@ export class LockModule {
   }
 }
 
-/** The client, and what is to be done with it at the end: nothing, if it was handed over. */
+/** The client, and how to close it at shutdown. A client that was handed over is not closed. */
 class Tenure {
   readonly client: LockClient
   readonly end: () => Promise<void>
@@ -186,7 +188,8 @@ let modules = 0
 
 function moduleOf(settings: LockModuleSettings, options: (token: symbol) => Provider[]): DynamicModule {
   const { name, isGlobal = true, filter = true } = settings
-  // Before version 11, Nest takes two modules for one if they look the same as text, as they would here.
+  // Before version 11, Nest treats two modules as one if they serialize to the same text. The number makes them
+  // different.
   const ours = Symbol(`LockModule options ${++modules}`)
   const locks = getLocksToken(name)
   return {

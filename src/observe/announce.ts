@@ -1,13 +1,13 @@
 /**
- * Tells an event to the client's listeners and to the diagnostics channel of its name. Costs nothing worth measuring
- * while nobody listens: the event is only made when somebody does.
+ * Publishes events to the client's listeners and to the diagnostics channel of the same name. If nothing listens, the
+ * event is not even made, so it costs almost nothing.
  */
 import { type Channel, channel } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'eventemitter3'
 import type { ClientEventMap, ClientEvents } from '../events.ts'
 import type { Happenings, Observer } from '../locks.ts'
 
-/** Each event, and how it is made of what has happened. */
+/** For each event, the function that makes it from what happened. */
 const events: { readonly [E in keyof ClientEvents]: (...about: Happenings[E]) => ClientEvents[E] } = {
   waiting: (waiter, locks) => {
     const { claim, refusal } = waiter
@@ -51,7 +51,7 @@ export class Announcer implements Observer {
       const emit = this.#emitter.emit as (name: E, event: ClientEvents[E]) => boolean
       emit.call(this.#emitter, name, event)
     } catch (error) {
-      // A listener's own mistake must not break the lock under it; it surfaces as an uncaught exception of its own.
+      // A listener that throws must not break the lock. Its error becomes an uncaught exception of its own.
       queueMicrotask(() => {
         throw error
       })

@@ -3,28 +3,28 @@ import { createHistogram } from 'node:perf_hooks'
 import type { Via } from '../kind.ts'
 
 /**
- * A distribution of times, in ms. All 0 while nothing was counted.
+ * A distribution of times, in ms. All values are 0 while nothing has been counted.
  * @since 0.1.0
  */
 export interface TimeStats {
   /** The number of times that were counted. @since 0.1.0 */
   readonly count: number
-  /** The shortest, in ms. @since 0.1.0 */
+  /** The shortest time, in ms. @since 0.1.0 */
   readonly min: number
-  /** The longest, in ms. @since 0.1.0 */
+  /** The longest time, in ms. @since 0.1.0 */
   readonly max: number
   /** The arithmetic mean, in ms. @since 0.1.0 */
   readonly mean: number
   /** The median, in ms. @since 0.1.0 */
   readonly p50: number
-  /** What 90 % do not exceed, in ms. @since 0.1.0 */
+  /** The 90th percentile, in ms. @since 0.1.0 */
   readonly p90: number
-  /** What 99 % do not exceed, in ms. @since 0.1.0 */
+  /** The 99th percentile, in ms. @since 0.1.0 */
   readonly p99: number
 }
 
 /**
- * What `LockClient.stats()` tells, since the client was made.
+ * The result of `LockClient.stats()`: what has been counted since the client was made.
  * @since 0.1.0
  */
 export interface ClientStats {
@@ -34,29 +34,33 @@ export interface ClientStats {
   readonly holding: number
   /** The number of grants. @since 0.1.0 */
   readonly acquired: number
-  /** The number of grants by how they came about. @since 0.1.0 */
+  /** The number of grants, by how they came about. @since 0.1.0 */
   readonly via: Readonly<Record<Via, number>>
   /** The number of holds that ended by their release. @since 0.1.0 */
   readonly released: number
   /** The number of renewals, automatic or not. @since 0.1.0 */
   readonly renewed: number
-  /** The number of holds that ended without their release. @since 0.1.0 */
+  /** The number of holds that ended without being released. @since 0.1.0 */
   readonly lost: number
-  /** The number of calls that ended without a grant because their `timeout` was over. @since 0.1.0 */
+  /** The number of calls whose `timeout` passed without a grant. @since 0.1.0 */
   readonly timedOut: number
-  /** The number of single attempts that found the lock held. @since 0.1.0 */
+  /** The number of single attempts that found the lock held by another owner. @since 0.1.0 */
   readonly refused: number
-  /** The number of calls that were aborted or rejected otherwise. @since 0.1.0 */
+  /** The number of calls that were aborted, or rejected for another reason. @since 0.1.0 */
   readonly failed: number
-  /** From the call to the grant. @since 0.1.0 */
+  /** The time from the call to the grant, in ms. @since 0.1.0 */
   readonly wait: TimeStats
-  /** From the grant to the release or the loss. @since 0.1.0 */
+  /** The time from the grant to the release or the loss, in ms. @since 0.1.0 */
   readonly hold: TimeStats
-  /** From the call of a release to the next grant of the key in this client, where that was already waiting. @since 0.1.0 */
+  /**
+   * The time from the call of a release to the next grant of the key in this client, in ms. Counted if that call was
+   * already waiting.
+   * @since 0.1.0
+   */
   readonly handoff: TimeStats
 }
 
-/** Histograms count µs; this is the longest that they tell apart, an hour. */
+/** The largest value that the histograms record, in µs: an hour. Longer times count as an hour. */
 const LONGEST_MICROS = 3_600_000_000
 
 export class Stats {
@@ -105,12 +109,15 @@ export class Stats {
   }
 }
 
-/** So many times are put into a histogram together: each call of it leaves JavaScript, while a caller waits for its lock. */
+/**
+ * How many times are collected before they are recorded together. Recording leaves JavaScript, which costs time while a
+ * caller waits for its lock.
+ */
 const TOGETHER = 64
 
 class Times {
   readonly #histogram = createHistogram({ lowest: 1, highest: LONGEST_MICROS, figures: 3 })
-  /** Those that are not in it yet, in ms. */
+  /** Times that are not recorded yet, in ms. */
   readonly #latest: number[] = []
 
   add(ms: number): void {

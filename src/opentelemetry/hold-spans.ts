@@ -1,24 +1,24 @@
-/** The holds that have a span, found by their lease, or by what an event tells of them. */
+/** The holds that have a span, found by their lease or by the contents of an event. */
 import type { Span } from '@opentelemetry/api'
 import type { Lease } from '../lease/lease.ts'
 import type { Tally } from './meters.ts'
 
 export interface HoldSpan {
   readonly lease: Lease
-  /** That of its lock: the same key names another lock in each kind. */
+  /** The kind of the lease's lock: the same key names another lock in each kind. */
   readonly kind: string
   readonly span: Span
   readonly tally: Tally
-  /** When it was granted, ms. */
+  /** When the lock was granted, in monotonic ms. */
   readonly since: number
-  /** Its release has been called. */
+  /** Whether its release has been called, or its loss reported. */
   releasing: boolean
-  /** Resolves when the span has got its link, or will not get one. */
+  /** Resolves when the span has its link, or will not get one. */
   linked?: Promise<void> | undefined
 }
 
 export class HoldSpans {
-  /** By token, because events tell no more; holds of one token are re-entrant, so there are few. */
+  /** By token, because events contain no id. Only re-entrant holds share a token, so each list is short. */
   readonly #byToken = new Map<number, HoldSpan[]>()
 
   get all(): HoldSpan[] {
@@ -32,7 +32,7 @@ export class HoldSpans {
     else this.#byToken.set(fencingToken, [hold])
   }
 
-  /** False: it was not there any more. */
+  /** Returns false if the hold had been removed before. */
   remove({ lease }: HoldSpan): boolean {
     const siblings = this.#byToken.get(lease.fencingToken) ?? []
     const at = siblings.findIndex(hold => hold.lease === lease)
@@ -46,7 +46,7 @@ export class HoldSpans {
     return this.#byToken.get(lease.fencingToken)?.find(hold => hold.lease === lease)
   }
 
-  /** The hold that was lost with this error. */
+  /** Finds the hold that was lost with this error. */
   lost(key: string, fencingToken: number, error: Error): HoldSpan | undefined {
     const holds = this.#byToken.get(fencingToken)
     return holds?.find(({ lease }) => lease.key === key && lease.signal.reason === error)

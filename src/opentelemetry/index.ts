@@ -1,8 +1,8 @@
 /**
- * redis-baton/opentelemetry: spans and metrics of a lock client. Needs `@opentelemetry/api`, which the lock itself does
- * without; nothing of this is loaded, and nothing is slower, unless somebody imports it.
+ * redis-baton/opentelemetry: spans and metrics of a lock client. It needs `@opentelemetry/api`, which the lock itself
+ * does not. It is loaded only by programs that import it, and costs others nothing.
  *
- * docs/observability.md has tables of what is told.
+ * docs/observability.md lists the spans and metrics.
  * @module redis-baton/opentelemetry
  * @packageDocumentation
  */
@@ -24,53 +24,52 @@ import { Trail } from './trail.ts'
  */
 export interface InstrumentOptions {
   /**
-   * Attributes of every span and every metric of this client, such as `server.address`, which the lock client does not
-   * tell.
+   * Attributes of every span and metric of this client, such as `server.address`, which the lock client does not add.
    * @defaultValue none
    * @since 0.1.0
    */
   attributes?: Attributes | undefined
   /**
-   * What stands for a key in metrics, as the attribute `redis_baton.key_group`. Give it few different results: each is a
-   * time series.
-   * @defaultValue none: metrics do not tell keys apart
+   * Maps a key to its group. Metrics have the group as the attribute `redis_baton.key_group`. Return few different
+   * groups: each one is a time series.
+   * @defaultValue none: metrics do not distinguish keys
    * @since 0.1.0
    */
   keyGroup?: ((key: string) => string) | undefined
   /**
-   * Links the span of each holder to that of its predecessor, also one of another process. It costs a command of its own
-   * for every grant, which nobody waits for.
-   * @defaultValue none: only predecessors of the same client are known
+   * Links the span of each holder to that of its predecessor, even in another process. This costs one more command for
+   * each grant. No call waits for that command.
+   * @defaultValue none: only predecessors in the same client are linked
    * @since 0.1.0
    */
   links?: Links | undefined
   /**
-   * Where spans go.
-   * @defaultValue the one that is registered with `@opentelemetry/api`
+   * The provider that receives spans.
+   * @defaultValue the provider that is registered with `@opentelemetry/api`
    * @since 0.1.0
    */
   tracerProvider?: TracerProvider | undefined
   /**
-   * Where metrics go.
-   * @defaultValue the one that is registered with `@opentelemetry/api` when `instrument` is called
+   * The provider that receives metrics.
+   * @defaultValue the provider that is registered with `@opentelemetry/api` when `instrument` is called
    * @since 0.1.0
    */
   meterProvider?: MeterProvider | undefined
 }
 
 /**
- * Where holders of all processes leave the names of their spans.
+ * Where the holders of all processes store the ids of their spans.
  * @since 0.1.0
  */
 export interface Links {
   /**
-   * A connection of ioredis to use for that, which stays the caller's. Its user needs `+set` on the keys `<prefix>-trace:*`; for
-   * servers before 6.2 `+multi +exec +getset +pexpire` too.
+   * An ioredis connection for this purpose, which remains the caller's. Its user needs `+set` on the keys
+   * `<prefix>-trace:*`, and for servers before 6.2 also `+multi +exec +getset +pexpire`.
    * @since 0.1.0
    */
   redis: IoredisInstance
   /**
-   * The same for all who lock the same keys.
+   * The prefix of the keys. It must be the same for all clients that lock the same keys.
    * @defaultValue `'lock'`
    * @since 0.1.0
    */
@@ -78,12 +77,12 @@ export interface Links {
 }
 
 /**
- * What `instrument` did, to be undone; `using` does so at the end of its block.
+ * The result of `instrument`, by which it is undone. `using` undoes it at the end of its block.
  * @since 0.1.0
  */
 export interface Instrumentation extends Disposable {
   /**
-   * The client is as it was before. Open spans end. May be called again.
+   * Restores the client to its state before `instrument`. Open spans end. May be called again.
    * @since 0.1.0
    */
   disable(): void
@@ -97,19 +96,22 @@ const known: readonly string[] = [
   'meterProvider',
 ] satisfies (keyof InstrumentOptions)[]
 
-/** So many time series the SDK keeps of a metric, by its default; beyond that it does not tell them apart. */
+/** By default, the SDK keeps this many time series of a metric, and merges all further ones. */
 const MOST_GROUPS = 2_000
 
 const key = Symbol.for('redis-baton.instrumented')
 const shared = globalThis as typeof globalThis & { [key]?: WeakMap<LockClient, Instrumentation> }
 shared[key] ??= new WeakMap()
-/** Shared by all copies of this package in a process: a client that two of them instrument would count twice. */
+/**
+ * Shared by all copies of this package in a process. Otherwise a client that two copies instrument would be counted
+ * twice.
+ */
 const instrumented = shared[key]
 
 /**
- * From now on, every call of this client has a span for its wait and one for its hold, and counts in metrics. A client
- * is instrumented once: a second call takes the place of the first.
- * @throws LockArgumentError for an option that there is not
+ * Instruments a client: from now on, each of its calls has a span for the wait and one for the hold, and counts in
+ * metrics. A client is instrumented only once: a second call replaces the first.
+ * @throws LockArgumentError for an unknown option
  * @since 0.1.0
  */
 export function instrument(locks: LockClient, options: InstrumentOptions = {}): Instrumentation {
@@ -120,7 +122,7 @@ export function instrument(locks: LockClient, options: InstrumentOptions = {}): 
   }
   instrumented.get(locks)?.disable()
   const recorder = recorderOf(options)
-  // All locks of a client have one caller, whichever copy of this package it is of.
+  // All locks of a client share one caller, even if the client is of another copy of this package.
   const { caller } = (locks.mutex('any') as KeyedLock).calls
   const deafen = listen(locks, recorder)
   caller.spectator = recorder
@@ -146,7 +148,7 @@ function recorderOf(options: InstrumentOptions): Recorder {
   })
 }
 
-/** The tally of a key: one for each group, or one for all. */
+/** Returns the tally of a key: one for each group, or one for all keys. */
 function tallies(meters: Meters, keyGroup: InstrumentOptions['keyGroup']): (key: string) => Tally {
   const common = meters.tally({})
   if (!keyGroup) {
@@ -167,7 +169,7 @@ function tallies(meters: Meters, keyGroup: InstrumentOptions['keyGroup']): (key:
       }
       return tally
     } catch (error) {
-      // The caller's function must not break the lock.
+      // An error of the caller's function must not break the lock.
       diag.error('redis-baton: keyGroup threw an error', error)
       return common
     }

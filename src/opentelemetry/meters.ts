@@ -1,12 +1,12 @@
-/** The metrics: their names, units and buckets. Times are seconds, as the conventions want. */
+/** The metrics: their names, units and buckets. Times are in seconds, as the conventions require. */
 import type { Attributes, Meter } from '@opentelemetry/api'
 import type { Via } from '../kind.ts'
 import { type CallOutcome, type HoldOutcome, names } from './names.ts'
 
-/** Upper bounds of buckets, in s: from what a round trip takes to what a person would call stuck. */
+/** The upper bounds of buckets, in s: from the time of a round trip to what a person would call stuck. */
 const BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
 
-/** Within a client the lock is passed on in microseconds. */
+/** In s. Within a client, the lock is handed on in microseconds, so hand-offs have finer buckets. */
 const HANDOFF_BOUNDS = [0.000_05, 0.000_1, 0.000_25, ...BOUNDS.filter(bound => bound <= 10)]
 
 const vias: readonly Via[] = ['immediate', 'handoff', 'wakeup', 'expiry', 'reentry']
@@ -48,7 +48,7 @@ export class Meters {
     this.disconnected(0)
   }
 
-  /** Counts calls that have these attributes too. */
+  /** Returns a tally of calls that have these attributes too. */
   tally(of: Attributes): Tally {
     return new Tally(this.#instruments, { ...this.#common, ...of })
   }
@@ -58,7 +58,7 @@ export class Meters {
   }
 }
 
-/** Counts calls that are not told apart. Most attributes are made once, here, and not with every call. */
+/** Counts calls that metrics do not distinguish. Most attributes are made once, here, instead of with every call. */
 export class Tally {
   readonly #to: Instruments
   readonly #attributes: Attributes
@@ -76,7 +76,10 @@ export class Tally {
     }
   }
 
-  /** Without this a counter appears with its first event, and who asks by how much it has grown is told: not at all. */
+  /**
+   * Reports every counter as 0. Without this, a counter appears with its first event, and a query for its increase
+   * misses that event.
+   */
   beginAtZero(): void {
     const { waiters, leases, timeouts, losses, renewals, grants } = this.#to
     for (const each of [waiters, leases, timeouts, losses, renewals]) each.add(0, this.#attributes)
@@ -91,13 +94,13 @@ export class Tally {
     this.#to.leases.add(change, this.#attributes)
   }
 
-  /** A call has been granted the lock, after so many ms. */
+  /** A call was granted the lock after `waited` ms. */
   granted(via: Via, waited: number): void {
     this.#to.grants.add(1, this.#grants.get(via))
     this.#to.wait.record(waited / 1000, this.#waits.get(via))
   }
 
-  /** A call has ended without a grant, after so many ms. */
+  /** A call ended without a grant after `waited` ms. */
   without(outcome: CallOutcome, error: string | undefined, waited: number): void {
     if (outcome === 'timeout') this.#to.timeouts.add(1, this.#attributes)
     const cause = error === undefined ? {} : { [names.errorType]: error }

@@ -1,15 +1,15 @@
 /**
- * The names under which spans and metrics say what happened.
+ * The names of attributes in spans and metrics.
  *
- * Those that do not begin with `redis_baton` are of OpenTelemetry's semantic conventions, stable since their version 1.33.0.
- * These know no locks. docs/observability.md has tables of all names.
+ * Names that do not begin with `redis_baton` are from OpenTelemetry's semantic conventions, stable since version
+ * 1.33.0. The conventions have no names for locks. docs/observability.md has tables of all names.
  */
 import { LockClosedError, LockError, LockTimeoutError } from '../errors.ts'
 
-/** Tells a backend the version of the conventions. */
+/** Identifies the version of the conventions to a backend. */
 export const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.33.0'
 
-/** The name of our tracer and of our meter. */
+/** The name of our tracer and our meter. */
 export const SCOPE = 'redis-baton'
 
 export const names = {
@@ -28,20 +28,20 @@ export const names = {
   position: 'redis_baton.queue.position',
 } as const
 
-/** How a call ended. Each value is an attribute of metrics, so they are few. */
+/** How a call ended. There are few values, because each one is an attribute of metrics. */
 export type CallOutcome = 'granted' | 'timeout' | 'refused' | 'aborted' | 'closed' | 'failed'
 
-/** How a hold ended. `unconfirmed`: its release failed, or came so late that the lease had run out before Redis answered. */
+/** How a hold ended. `unconfirmed`: its release failed, or Redis answered only when the lease had run out. */
 export type HoldOutcome = 'released' | 'lost' | 'unconfirmed'
 
-/** How a call ended that rejected; `signal` is its own. */
+/** How a rejected call ended. `signal` is the signal of the call. */
 export function outcomeOf(error: unknown, signal: AbortSignal | undefined): CallOutcome {
   if (signal?.aborted && error === signal.reason) return 'aborted'
   if (error instanceof LockTimeoutError) return 'timeout'
   return error instanceof LockClosedError ? 'closed' : 'failed'
 }
 
-/** The classes of this package's errors are few; all else that may be thrown is one word, so that a metric can bear it. */
+/** The class of an error of this package; `_OTHER` for every other error, so that the metric has few values. */
 export function errorType(error: unknown): string {
   return error instanceof LockError ? error.name : '_OTHER'
 }

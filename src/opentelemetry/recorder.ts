@@ -1,16 +1,16 @@
 /**
- * Makes spans and metrics of what a client is asked and answers.
+ * Makes spans and metrics from a client's calls and their results.
  *
  *   call ──▶ lock.wait ──▶ granted ──▶ lock.hold ──▶ released, or lost
  *                     └──▶ timeout, refused, aborted, closed, failed
  *
- * The calls themselves are observed, not the client's events, because only the call knows its caller's context: a grant
- * is told in the context of whatever brought it, a socket or another caller's release. And events do not say which of
- * several holds of one owner they are about. They are used for what no call tells: renewals, losses, lost connections,
- * and who holds the lock that a call waits for.
+ * The recorder observes the calls themselves, not the client's events, for two reasons. Only the call knows its
+ * caller's context: a grant is emitted in the context of whatever brought it, such as a socket or another caller's
+ * release. And events do not say which of several holds of one owner they are about. Events are used for what no call
+ * shows: renewals, losses, lost connections, and who holds the lock that a call waits for.
  *
- * Both spans have the caller's span as their parent; they are siblings, because the hold is no part of the wait. While the
- * call is being made, the span of its wait is the active one, so that spans of its commands are found below it.
+ * Both spans have the caller's span as their parent. They are siblings, because the hold is not part of the wait. While
+ * the call is being made, its wait span is active, so the spans of its commands become its children.
  */
 import {
   type Attributes,
@@ -37,17 +37,17 @@ import type { Trail } from './trail.ts'
 export interface Means {
   readonly tracer: Tracer
   readonly meters: Meters
-  /** Where holders of other processes leave their names. */
+  /** Where holders of other processes store the ids of their spans. */
   readonly trail: Trail | undefined
   /** Attributes of every span. */
   readonly common: Attributes
-  /** Where calls for this key are counted. */
+  /** The tally that counts calls on this key. */
   tally(key: string): Tally
 }
 
 interface Wait {
   readonly kind: string
-  /** Of both spans: which lock it is. */
+  /** Attributes of both spans that identify the lock. */
   readonly about: Attributes
   readonly key: string
   readonly span: Span
@@ -63,7 +63,7 @@ export class Recorder implements Spectator {
   readonly #rooms = new Rooms()
   readonly #waits = new Set<Wait>()
   readonly #holds = new HoldSpans()
-  /** Spans of holds that have ended, which their link has not reached yet, and when they ended. */
+  /** Spans of holds that have ended but still wait for their link, and when the holds ended. */
   readonly #ending = new Map<Span, number>()
   #over = false
 
@@ -71,7 +71,7 @@ export class Recorder implements Spectator {
     this.#means = means
   }
 
-  /** Makes the call and returns what it returns. */
+  /** Makes the call and returns its result. */
   async call<T extends Lease | null>(
     on: Parameters<Spectator['call']>[0],
     operation: string,
@@ -92,7 +92,7 @@ export class Recorder implements Spectator {
     }
   }
 
-  /** `fn`, which works under the lease, with the span of the hold as the active one. */
+  /** Returns `fn`, to run with the span of the hold as the active one. */
   under<T>(lease: Lease, fn: () => T): () => T {
     const hold = this.#holds.of(lease)
     return hold ? () => context.with(trace.setSpan(context.active(), hold.span), fn) : fn
@@ -117,7 +117,7 @@ export class Recorder implements Spectator {
     this.#means.meters.disconnected()
   }
 
-  /** Ends what is open. */
+  /** Ends all open spans. */
   close(): void {
     this.#over = true
     for (const wait of [...this.#waits]) {
@@ -147,7 +147,7 @@ export class Recorder implements Spectator {
     return wait
   }
 
-  /** False: it had ended. */
+  /** Returns false if the wait had ended before. */
   #end(wait: Wait): boolean {
     if (!this.#waits.delete(wait)) return false
     this.#rooms.leave(wait.key, wait.room)
@@ -188,12 +188,15 @@ export class Recorder implements Spectator {
     this.#watch(hold)
   }
 
-  /** Only of a mutex there is one holder before. */
+  /** Only a mutex has exactly one previous holder. */
   #trail(kind: string): Trail | undefined {
     return kind === '' ? this.#means.trail : undefined
   }
 
-  /** The hold of this client whose end the call has waited for. Nobody else has waited for it then. */
+  /**
+   * The hold of this client whose end the call waited for. It is removed: no other call can have waited for the same
+   * end.
+   */
   #before({ kind, room, since }: Wait, { via }: Lease): Ending | undefined {
     if (via === 'reentry') return undefined
     const ending = room.endings.get(kind)
@@ -208,9 +211,10 @@ export class Recorder implements Spectator {
       [names.token]: lease.fencingToken,
       [names.via]: lease.via,
     }
-    // An owner without a name is the hold's own id, which is nobody else's business.
+    // An owner without a name is the hold's secret id, so it is not shown.
     if (lease.owner !== lease.id) attributes[names.owner] = lease.owner
-    // What Redis remembers is exact; what this client remembers may have had another process's hold behind it.
+    // With a trail, the link comes from Redis instead, which is exact. After the hold that this client remembers,
+    // another process may have held the lock.
     const links = link && !this.#trail(kind) ? [link] : []
     const span = tracer.startSpan('lock.hold', { attributes, links }, from)
     const hold: HoldSpan = { lease, kind, span, tally, since, releasing: false }
@@ -218,7 +222,9 @@ export class Recorder implements Spectator {
     return hold
   }
 
-  /** Follows the lease to its end. Every way to release it goes over this method, also those inside the client. */
+  /**
+   * Follows the lease to its end. It wraps `lease.release`, which every release calls, even those inside the client.
+   */
   #watch(hold: HoldSpan): void {
     const { lease } = hold
     const release = lease.release.bind(lease)
@@ -232,11 +238,11 @@ export class Recorder implements Spectator {
       return released
     }
     Object.defineProperty(lease, 'release', { value, configurable: true, writable: true })
-    // It may have ended before its caller was told of it.
+    // The hold may have ended before its caller received the lease.
     if (!lease.held && lease.signal.aborted) this.#ended(hold, 'lost', lease.signal.reason)
   }
 
-  /** Whoever is granted the lock next follows this hold. */
+  /** Notes that the hold is ending. The next grant of the lock is linked to it. */
   #leaves(hold: HoldSpan, released: boolean): void {
     if (hold.releasing) return
     hold.releasing = true

@@ -1,17 +1,17 @@
 /**
- * What is remembered of a key while calls of this client wait for it, and not a moment longer: so it is bounded by the
- * calls that are under way, whatever the number of keys.
+ * What is remembered of a key while calls of this client wait for it, and no longer. So the memory is bounded by the
+ * number of pending calls, not by the number of keys.
  */
 import type { Link } from '@opentelemetry/api'
 import type { ClientEvents } from '../events.ts'
 
 type Told = ClientEvents['waiting']
 
-/** A hold that is ending while somebody waits. */
+/** A hold that ends while a call waits. */
 export interface Ending {
-  /** When its release was called, or its loss was told, ms. */
+  /** When its release was called or its loss was reported, in monotonic ms. */
   readonly at: number
-  /** Its span. */
+  /** A link to its span. */
   readonly link: Link
   readonly released: boolean
 }
@@ -23,8 +23,9 @@ export class Room {
   readonly #told = new Map<string, Told>()
 
   /**
-   * Notes who holds the lock that this owner waits for. A call is told so once at most, but one that gives up never says
-   * which owner it was. So what is noted beyond the number of calls is about somebody who has left, most likely the oldest.
+   * Notes the holder that this owner waits for. Each call causes at most one note, but a call that gives up does not
+   * say which owner it had. So if there are more notes than calls, some belong to calls that have left, most likely the
+   * oldest ones. They are dropped.
    */
   note(told: Told): void {
     this.#told.delete(told.owner)
@@ -35,7 +36,7 @@ export class Room {
     }
   }
 
-  /** What was noted for this owner. */
+  /** Removes and returns the note of this owner. */
   take(owner: string): Told | undefined {
     const told = this.#told.get(owner)
     this.#told.delete(owner)
@@ -46,7 +47,7 @@ export class Room {
 export class Rooms {
   readonly #rooms = new Map<string, Room>()
 
-  /** The room of the key, if anybody waits for it. */
+  /** The room of the key; undefined if no call waits for the key. */
   find(key: string): Room | undefined {
     return this.#rooms.get(key)
   }

@@ -1,13 +1,14 @@
 /**
- * Who held a lock last, across processes: each instrumented holder leaves the name of its span in Redis, and takes the name
- * that its predecessor left. One command does both, so that of two holders each finds the one before it.
+ * Remembers across processes who held a lock last. Each instrumented holder stores the id of its span in Redis, and
+ * receives the id that its predecessor stored. One command does both, so each holder finds exactly the one before it.
  *
  *   <prefix>-trace:{key}   "<fencing token> <traceparent>", at most 80 bytes, for ten minutes
  *
- * The key does not begin with `<prefix>:`, where every name may be the name of some lock (redis/keys.ts), and SET would
- * overwrite it. It has the lock's hash tag, and so its slot.
+ * The key does not begin with `<prefix>:`, because every such name may belong to a lock (redis/keys.ts), which SET
+ * would overwrite. It has the lock's hash tag, and so its slot.
  *
- * Nobody waits for the command, and nothing depends on it: what fails, comes late, or cannot be read is a link less.
+ * No call waits for the command, and nothing depends on it. If it fails, is late, or cannot be read, only a link is
+ * missing.
  */
 import { diag, isSpanContextValid, type Link, type SpanContext } from '@opentelemetry/api'
 import type { Cluster, Redis } from 'ioredis'
@@ -16,13 +17,13 @@ import { namesOf } from '../kinds/mutex/names.ts'
 import { Keys, Namespace } from '../redis/keys.ts'
 import { names } from './names.ts'
 
-/** How long a name is kept, in ms. Who follows a longer hold gets no link. */
+/** How long a span's id is kept, in ms. A hold that follows a longer one gets no link. */
 const KEPT = 600_000
 
-/** How long an answer is waited for, in ms: that long at most the span of a shorter hold is held back. */
+/** How long to wait for an answer, in ms. The span of a shorter hold is delayed by at most this much. */
 const PATIENCE = 1_000
 
-/** More commands than this are not under way at a time: where Redis does not answer, nothing piles up. */
+/** The largest number of commands under way at a time, so that nothing piles up if Redis does not answer. */
 const MOST = 1_000
 
 const left = /^(\d{1,16}) 00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
@@ -32,7 +33,7 @@ export class Trail {
   readonly #keys: Keys
   #underWay = 0
   #complained = false
-  /** The server is older than 6.2. */
+  /** Whether the server is older than 6.2. */
   #old = false
 
   constructor(redis: Redis | Cluster, prefix: string) {
@@ -40,7 +41,9 @@ export class Trail {
     this.#keys = new Keys(new Namespace(`${prefix}-trace:`, false), { name: '', namesOf })
   }
 
-  /** Leaves the span's name, and calls `found` with a link to the span of the holder before, if there is one. Never rejects. */
+  /**
+   * Stores the span's id, and calls `found` with a link to the previous holder's span, if there is one. Never rejects.
+   */
   async follow(key: string, token: number, span: SpanContext, found: (link: Link) => void): Promise<void> {
     if (!isSpanContextValid(span) || this.#underWay >= MOST) return
     this.#underWay += 1
@@ -75,7 +78,10 @@ function traceparent({ traceId, spanId, traceFlags }: SpanContext): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
 }
 
-/** A link to what was left by an earlier holder than the one with this token. Anybody may have written it. */
+/**
+ * Returns a link to the stored span, if it is of an earlier holder than the one with this token. The value is checked,
+ * because any program may have written it.
+ */
 function linkTo(value: unknown, token: number): Link | undefined {
   const [, earlier, traceId, spanId, flags] = (typeof value === 'string' && left.exec(value)) || []
   if (!traceId || !spanId || !flags || Number(earlier) >= token) return undefined

@@ -1,7 +1,8 @@
 /**
- * The client's own connections, made from whatever the caller gave. The caller's instance is only read: duplicates of it
- * are made with its own class, so its version of ioredis, its TLS, Sentinel and NAT settings all stay in force. Of anything else an
- * instance of the installed ioredis is made first, which is never connected.
+ * Makes the client's own connections from whatever the caller gave. An ioredis instance of the caller is only read.
+ * Duplicates of it are made with its own class, so its version of ioredis and its settings for TLS, Sentinel and NAT
+ * all apply. For anything else, an instance of the installed ioredis is made first, as a pattern for duplicates; it
+ * never connects.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { LockArgumentError, LockError } from '../errors.ts'
@@ -9,45 +10,48 @@ import load from './ioredis.cjs'
 import { type Credentials, isNodeRedis, type NodeRedisInstance, readNodeRedis } from './node-redis.ts'
 
 /**
- * An instance of ioredis, a `Redis` or a `Cluster`: of version 5.4 or newer, or of 6.
+ * An ioredis instance, a `Redis` or a `Cluster`, of version 5.4 or newer, or of version 6.
  * @since 0.2.0
  */
 export interface IoredisInstance {
-  /** What it was made with. @since 0.2.0 */
+  /** The options that it was made with. @since 0.2.0 */
   readonly options: object
-  /** Whether it is connected. @since 0.2.0 */
+  /** The state of its connection. @since 0.2.0 */
   readonly status: string
-  /** Makes the connections of the client. @since 0.2.0 */
+  /** Makes a copy of the instance. The lock client's connections are such copies. @since 0.2.0 */
   duplicate(...args: never[]): object
 }
 
 /**
- * What a client is made from: an instance of ioredis, which stays the caller's, its options, a URL (`redis:`, `rediss:`), or
- * a client of node-redis.
+ * What a client is made from: an ioredis instance, which remains the caller's; ioredis options; a URL (`redis:`,
+ * `rediss:`); or a client of node-redis.
  * @since 0.1.0
  */
 export type RedisSource = IoredisInstance | NodeRedisInstance | RedisOptions | string
 
 export interface Clients {
-  /** A new connection that does not connect by itself. `silence`: how many ms a node of a cluster may leave a command unanswered. */
+  /**
+   * Returns a new connection that does not connect on its own. `silence`: for how many ms a node of a cluster may leave
+   * a command unanswered.
+   */
   make(silence: number): Redis | Cluster
   readonly keyPrefix: string
-  /** Whether it is a cluster, where channels belong to slots. */
+  /** Whether it is a cluster, in which channels belong to slots. */
   readonly cluster: boolean
-  /** Where sentinels say which server is the master. */
+  /** The sentinels that know which server is the master; undefined: there are none. */
   readonly sentinels?: SentinelClients | undefined
 }
 
 export interface SentinelClients {
-  /** How to reach them, as for a connection to the master. */
+  /** How to reach the sentinels, in the options of a connection to the master. */
   readonly options: RedisOptions
-  /** A connection to one of them. */
+  /** Returns a new connection to one of the sentinels. */
   make(options: RedisOptions): Redis
 }
 
 /**
- * What every connection needs, so that a command is never sent twice behind our back and a promise never stays open
- * (redis/connection.ts has the reasons). The prefix is applied in redis/keys.ts, to keys and channels alike.
+ * Options for every connection, so that ioredis never sends a command twice without our knowledge, and never leaves a
+ * promise open (redis/connection.ts has the reasons). redis/keys.ts applies the prefix, to keys and channels alike.
  */
 const manners = {
   lazyConnect: true,
@@ -68,20 +72,22 @@ const manners = {
   replyMapping: 'legacy',
   monitor: false,
   role: 'master',
-  // ioredis goes on in its list where it was the last time. Once through all of it, then redis/connection.ts tries again.
+  // ioredis continues in its list of sentinels where it last stopped. It may go through the whole list once; then
+  // redis/connection.ts tries again.
   sentinelRetryStrategy: times => (times === 1 ? 0 : null),
-  // ioredis would wait for the answer of a sentinel that hangs, for ever.
+  // Without a limit, ioredis would wait forever for the answer of a sentinel that hangs.
   sentinelCommandTimeout: 1_000,
-  // redis/sentinels.ts does that.
+  // redis/sentinels.ts detects failovers.
   failoverDetector: false,
   readOnly: false,
   scripts: undefined,
   himportFieldsets: undefined,
-  // ioredis 5 introduces itself on whatever connection there is by then, and says of that one that it is ready.
+  // ioredis 5 may send CLIENT SETINFO on a newer connection than the one it was meant for, and then report the newer
+  // connection as ready.
   disableClientInfo: true,
 } satisfies RedisOptions
 
-/** What does not count for another server than the master. */
+/** Options of the master's connection that do not apply to a sentinel. */
 const elsewhere = {
   sentinels: undefined,
   name: undefined,
@@ -109,7 +115,7 @@ export function clientsOf(source: RedisSource): Clients {
   return { make, keyPrefix, cluster: false, sentinels: options.sentinels && { options, make: sentinel } }
 }
 
-/** An instance to make others from: the caller's, or one that never connects. */
+/** An instance to duplicate: the caller's, or one that never connects. */
 interface Pattern {
   readonly pattern: Redis | Cluster
   readonly credentials?: Credentials | undefined
@@ -135,7 +141,7 @@ function fromOptions(options: RedisOptions): Redis {
 
 function fromUrl(url: string): Redis {
   if (!/^rediss?:\/\//.test(url) || !URL.canParse(url)) {
-    // The text itself is not shown: a mistyped URL may hold a password.
+    // The URL is not shown: a mistyped URL may contain a password.
     throw new LockArgumentError(
       'redis',
       '(not shown)',
@@ -143,7 +149,7 @@ function fromUrl(url: string): Redis {
     )
   }
   const own = new URL(url)
-  // What a URL says counts more for ioredis than what stands beside it.
+  // In ioredis, the parameters of a URL override the options that are passed with it.
   for (const name of Object.keys(manners)) if (name !== 'keyPrefix') own.searchParams.delete(name)
   return new (installed().Redis)(own.href, manners)
 }
@@ -161,21 +167,23 @@ function installed(): ReturnType<typeof load> {
   }
 }
 
-/** A connection of our own to a node of a cluster. */
+/** Returns a new connection of our own to a node of a cluster. */
 export function ownConnectionTo(node: Redis): Redis {
   return heardOut(node.duplicate(manners))
 }
 
 /**
- * MOVED, ASK and TRYAGAIN are followed by ioredis: none of them has run anything. All else is for redis/connection.ts.
- * Of the many connections inside, it sees the answers only; so each has to find out by itself that it is half-open.
+ * ioredis follows MOVED, ASK and TRYAGAIN, which is safe because none of these commands was executed.
+ * redis/connection.ts handles all other errors. It sees only the answers of the many connections inside the cluster, so
+ * each of them must detect on its own that it is half-open (`socketTimeout`).
  */
 function duplicateCluster(pattern: Cluster, silence: number, credentials?: Credentials): Cluster {
   const cluster = pattern.duplicate([], {
     lazyConnect: true,
     clusterRetryStrategy: () => null,
     clusterNodeRetryStrategy: null,
-    // For a node that is being connected to, which is only done when there is a command for it.
+    // Queues commands for a node whose connection is being made. ioredis connects to a node only when there is a
+    // command for it.
     enableOfflineQueue: true,
     enableReadyCheck: false,
     enableAutoPipelining: false,
@@ -183,7 +191,7 @@ function duplicateCluster(pattern: Cluster, silence: number, credentials?: Crede
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: 20,
-    // redis/shards.ts does that.
+    // redis/shards.ts subscribes to channels of shards.
     shardedSubscribers: false,
     keyPrefix: '',
     redisOptions: { ...pattern.options.redisOptions, ...manners, socketTimeout: silence },
@@ -200,8 +208,8 @@ function own(redis: Redis, credentials?: Credentials): Redis {
 }
 
 /**
- * Each connection is made with the credentials of its time, and so are those that ioredis makes by duplicating this one. It has no
- * option for that, but waits for its connector; where that fails, the attempt to connect has failed.
+ * Asks for credentials before each attempt to connect, also on connections that ioredis makes by duplicating this one.
+ * ioredis has no option for that, but waits for its connector. If that fails, the attempt to connect fails.
  */
 function askFirst(redis: Redis, credentials: Credentials): void {
   const { connector } = redis as unknown as { connector: { connect(tell: unknown): Promise<unknown> } }
@@ -221,10 +229,13 @@ function askFirst(redis: Redis, credentials: Credentials): void {
 }
 
 /**
- * ioredis listens to the first error of a socket. With TLS there may be another behind it (the alert of a server that refuses
- * us, then what is left of the connection), and an error that nobody hears ends the process.
+ * Handles errors and states of a socket that ioredis overlooks.
  *
- * A connection of ioredis 5 with a name, which is lost before the server has taken that, counts as ready afterwards, and for ever.
+ * ioredis handles only the first error of a socket. With TLS, a second one may follow: first the alert of a server that
+ * refuses us, then the error of the broken connection. An error event without a listener ends the process.
+ *
+ * In ioredis 5, a connection with a name that is lost before the server has accepted the name becomes ready afterwards,
+ * and stays so forever.
  */
 export function heardOut(redis: Redis): Redis {
   const hear = () => redis.stream?.on('error', () => {})
@@ -237,8 +248,9 @@ export function heardOut(redis: Redis): Redis {
 }
 
 /**
- * ASKING is sent ahead of a command that follows a slot on its way, and nobody hears what becomes of it: a user without
- * the right to it would end the process by a rejection that nobody handles. The command behind it says what is wrong.
+ * During a slot migration, ioredis sends ASKING ahead of a command and ignores its result. If the user lacks the right
+ * to ASKING, the unhandled rejection would end the process. The command that follows fails too, and its error says what
+ * is wrong.
  */
 function hearOutAsking(node: Redis): void {
   const asking = node.asking.bind(node)
@@ -250,8 +262,8 @@ function hearOutAsking(node: Redis): void {
 }
 
 /**
- * Where no node could be asked for the table of slots, ioredis says that the connection was closed, and keeps the socket's
- * error to itself. So one of the nodes is connected to once more.
+ * When no node answers the request for the slot table, ioredis says only that the connection was closed, and hides the
+ * socket's error. So one node is connected to once more, to learn the error.
  */
 function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: Error }): void {
   const [node] = cluster.nodes()
@@ -259,7 +271,7 @@ function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: 
   const probe = ownConnectionTo(node)
   probe.options.connectTimeout = 500
   probe.on('error', reason => cluster.emit('error', reason))
-  // The greeting may never be answered.
+  // The server may never answer the greeting.
   const limit = setTimeout(() => probe.disconnect(), 500)
   probe.once('end', () => clearTimeout(limit))
   probe.connect().then(
@@ -272,13 +284,13 @@ function isInstance(value: unknown): value is Redis | Cluster {
   return typeof value === 'object' && value !== null && 'duplicate' in value && 'options' in value
 }
 
-/** Without what may be secret. */
+/** Describes a value without showing what may be secret. */
 function nameOf(value: unknown): unknown {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   return isObject ? `an instance of ${value.constructor.name}` : value
 }
 
-/** Also where it comes from another realm, as in Jest. */
+/** Also true for objects of another realm, as in Jest. */
 function isPlain(value: unknown): value is RedisOptions {
   if (typeof value !== 'object' || value === null) return false
   const prototype = Object.getPrototypeOf(value)

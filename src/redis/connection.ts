@@ -1,11 +1,11 @@
 /**
- * One connection to Redis that the rest of the library may treat as always there.
+ * One connection to Redis that the rest of the library may treat as always present.
  *
- * ioredis can reconnect and re-send by itself, but with its defaults a command that was in flight when the socket
- * dropped is executed twice, and without re-sending its promise may never settle. So here it does neither: a lost
- * connection rejects at once what was in flight, and the loop below connects again.
+ * ioredis can reconnect and re-send on its own. With its defaults, however, a command that was in flight when the
+ * socket dropped is executed twice; without re-sending, its promise may never settle. So ioredis does neither here: a
+ * lost connection immediately rejects what was in flight, and this class reconnects and re-sends.
  *
- * A call is then in one of four states:
+ * A call is in one of four states:
  *
  *      run ──▶ waiting for the connection ◀───────────────┐
  *                 │ up                                     │ outcome unknown: the socket failed; or not now: the
@@ -14,15 +14,17 @@
  *                 └───────────────────────────────────────-┘
  *                 └──▶ refused: the server's definite "no" (NOPERM, OOM, READONLY, WRONGTYPE, …)
  *
- * Both are sent again. After "unknown" that is a repetition: every script does nothing the second time, so whether the
- * first one ran does not matter, but its answer has to be read so.
- * Each call settles within `outageTimeout` of its start, whatever the network does (I6); one timer serves all of them. To explain a
- * refusal may take another call.
- * A server that stops answering on an open socket (half-open, frozen) is noticed by the age of the oldest unanswered
- * call, and its connection is torn down. Either is counted in the time that this process ran.
+ * After "outcome unknown" and "not now", the call is sent again. After "outcome unknown" this is a repetition. It does
+ * not matter whether the first sending ran, because every script does nothing the second time; but the answer must be
+ * read as that of a repetition.
  *
- * Where the connection itself is refused, and will be again (password, rights, the wrong kind of server), every call is
- * rejected at once, until an attempt to connect has ended otherwise.
+ * Each call settles within `outageTimeout` of its start, whatever the network does (I6). One timer serves all calls.
+ * The explanation of a refusal may take one more call. A server that stops answering on an open socket (half-open,
+ * frozen) is detected by how long it has answered nothing, and its connection is torn down. Both limits count only the
+ * time that this process ran.
+ *
+ * If the connection itself is refused for a lasting reason (password, rights, the wrong kind of server), every call is
+ * rejected at once, until an attempt to connect ends differently.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
@@ -32,25 +34,25 @@ import { isDemoted, isFinal, isPassing, isReply, isUninvited, WrongServer } from
 import type { Answer, Request } from './request.ts'
 import { Writes } from './writes.ts'
 
-/** Retry pace while the connection is up but the server says "not now", in ms. */
+/** Pause before a retry while the connection is up but the server says "not now", in ms. */
 const PAUSE = 50
-/** Connecting, with TLS and the greeting, is given this many ms at least. */
+/** The least time allowed for connecting, with TLS and the greeting, in ms. */
 const SHORTEST_GREETING = 1_000
 /** First and longest pause between attempts to connect, in ms. */
 const RECONNECT = { first: 10, longest: 1_000 }
 
-/** A call that is not settled. */
+/** A call that has not settled. */
 interface Call extends Answer<unknown> {
   readonly request: Request<unknown>
-  /** In time that this process ran. */
+  /** When the call was made, on the clock that counts only the time that this process ran. */
   readonly begun: number
   reply: unknown
-  /** When it was last sent. */
+  /** When the call was last sent, in monotonic ms. */
   sent: number
-  /** Sent, and neither answered nor failed: never twice at a time. */
+  /** Whether it was sent and neither answered nor failed since. A call is never sent twice at a time. */
   underway: boolean
   repeated: boolean
-  /** Why it is not answered yet. */
+  /** The latest reason why the call has no answer. */
   error: Error | undefined
   resolve(outcome: unknown): void
   reject(error: unknown): void
@@ -58,7 +60,7 @@ interface Call extends Answer<unknown> {
 
 export interface ConnectionListener {
   up(): void
-  /** The connection is gone, or once more could not be made. */
+  /** The connection is gone, or another attempt to make it has failed. */
   down(error: Error): void
 }
 
@@ -71,7 +73,7 @@ export class Connection {
   readonly #listener: ConnectionListener
   readonly #destination: Destination
   readonly #writes: Writes
-  /** Calls that are not settled, oldest first. */
+  /** Calls that have not settled, oldest first. */
   readonly #calls = new Set<Call>()
   #sweep: Timer | undefined
   #reconnect: Timer | undefined
@@ -80,15 +82,18 @@ export class Connection {
   #closed = false
   #attempts = 0
   #lastError: Error | undefined
-  /** Why we have torn down the connection ourselves; what ioredis says of that is only its consequence. */
+  /** Why this class tore down the connection; what ioredis reports after that is only a consequence. */
   #torn: Error | undefined
-  /** Why there is no connection, where the next attempt to make one will end in the same way. */
+  /** Why the server refuses the connection, if the next attempt will end in the same way. */
   #refusal: Error | undefined
-  /** Why the last answer was none. */
+  /** The server's latest "not now"; undefined if the latest answer was a real one. */
   #putOff: Error | undefined
   #unanswered = 0
   #answers = 0
-  /** In time that this process ran. */
+  /**
+   * When the server's silence began: at its latest answer, or, if nothing was unanswered then, when the next command
+   * was sent. On the clock that counts only the time that this process ran.
+   */
   #lastAnswer = 0
 
   constructor(
@@ -108,9 +113,10 @@ export class Connection {
     this.#writes = new Writes(redis)
     redis.on('error', (error: Error & { lastNodeError?: Error }) => {
       const { lastNodeError, cause } = error
-      // Said at the end of the list of sentinels, also where none of them has been tried yet.
+      // ioredis reports this at the end of the list of sentinels, even before it has tried any of them.
       if (/Retrying from scratch/.test(error.message)) return
-      // A cluster says that all nodes have failed. Only one that has refused says why; of the others redis/clients.ts tells.
+      // A cluster reports that all nodes have failed. Only a node that refuses tells why; for others, redis/clients.ts
+      // finds the reason.
       if (cause instanceof WrongServer) this.#lastError = cause
       else if (lastNodeError && !isReply(lastNodeError)) this.#lastError ??= lastNodeError
       else this.#lastError = lastNodeError ?? error
@@ -123,17 +129,17 @@ export class Connection {
     return this.#up
   }
 
-  /** Why nothing is answered although there is a connection, in the server's words; undefined: nothing is put off. */
+  /** The server's reason for putting off calls; undefined: it puts off none. */
   get trouble(): Error | undefined {
     return this.#putOff
   }
 
-  /** For how many ms nothing was answered, although something was asked; 0: nothing is unanswered. */
+  /** For how many ms the server has answered nothing although commands were sent; 0: nothing is unanswered. */
   get silence(): number {
     return this.#unanswered > 0 ? this.#awake.now() - this.#lastAnswer : 0
   }
 
-  /** To how many calls the server has said more than "not now". */
+  /** How many calls the server has answered with anything but "not now". */
   get answers(): number {
     return this.#answers
   }
@@ -144,26 +150,29 @@ export class Connection {
     this.#reconnect?.cancel()
     this.#reconnect = undefined
     this.#torn = undefined
-    // ioredis limits the time for the TCP connection, but not for the answer to its greeting.
+    // ioredis limits the time for the TCP connection, but not the time for the answer to its greeting.
     const limit = Math.max(SHORTEST_GREETING, this.#answerLimit)
     this.#greeting = this.#awake.after(limit, () => {
       this.reset(new Error(`Redis did not complete the handshake of the connection within ${Math.round(limit)} ms`))
     })
-    // A failure is told by the events 'error' and 'end'; the promise adds nothing.
+    // Failures arrive as the events 'error' and 'end'; the promise adds nothing.
     this.redis.connect().catch(() => {})
   }
 
-  /** Tries at once, if it is in the pause before its next attempt: another connection to the same server has come up. */
+  /** Ends the pause between attempts to connect: another connection to the same server has come up. */
   hurry(): void {
     if (this.#reconnect) this.open()
   }
 
-  /** Runs `send` until it is answered or refused, or `outageTimeout` is over. `send` must be repeatable. */
+  /**
+   * Runs `send` until it is answered or refused, or `outageTimeout` has passed. `send` must be repeatable. Rejects with
+   * LockConnectionError or LockClosedError.
+   */
   run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
     return this.ask({ send, read: ({ reply }) => reply as T })
   }
 
-  /** As `run`. Rejects with LockConnectionError or LockClosedError. */
+  /** Like `run`, for a request with more options. */
   ask<T>(request: Request<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new LockClosedError())
     return new Promise((resolve, reject) => {
@@ -185,17 +194,17 @@ export class Connection {
     })
   }
 
-  /** Whether a refusal says "not now", or "not here": then it is to be asked again. */
+  /** Whether a refusal means "not now" or "not here", so that the request can be sent again. */
   passes(error: Error): boolean {
     return isPassing(error) || (this.#destination.followsMaster === true && isDemoted(error))
   }
 
-  /** Drops the socket; the loop connects again. For a connection that is known to be deaf. */
+  /** Drops the socket, and connects again. For a connection on which nothing arrives any longer. */
   reset(reason: Error): void {
-    // One that has ended is about to be made anew.
+    // A connection that has ended is about to be made again.
     if (this.#torn || this.redis.status === 'end') return
     this.#torn = reason
-    // A cluster that knows no node yet does not tell that it has ended.
+    // A cluster that knows no node yet does not emit 'end'.
     const mute = 'nodes' in this.redis && this.redis.status === 'connecting' && this.redis.nodes().length === 0
     this.redis.disconnect()
     if (mute) this.#wentDown()
@@ -209,11 +218,11 @@ export class Connection {
     this.#reconnect?.cancel()
     this.#greeting?.cancel()
     for (const call of this.#calls) this.#fail(call, new LockClosedError())
-    // On one that has ended already, ioredis would start a timer and keep the process alive for it.
+    // If the connection has ended already, `disconnect` would start a timer that keeps the process alive.
     if (this.redis.status !== 'end') this.redis.disconnect()
   }
 
-  /** `awakeNow`: by the clock of `begun`. */
+  /** `awakeNow`: the current time on the clock of `Call.begun`. */
   #send(call: Call, awakeNow = this.#awake.now()): void {
     if (call.underway) return
     call.underway = true
@@ -244,7 +253,7 @@ export class Connection {
     this.#putOff = undefined
   }
 
-  /** A reply that cannot be read fails its own call, and nothing else. */
+  /** If a reply cannot be read, only its own call fails. */
   #settle(call: Call, reply: unknown): void {
     call.reply = reply
     try {
@@ -259,7 +268,7 @@ export class Connection {
     if (wrong) return this.reset(wrong)
     if (isReply(error) && !this.passes(error)) {
       if (call.request.rephrase?.(error)) {
-        // Without a connection, the next one takes it up.
+        // If the connection is down, the call is sent when it is up again.
         if (this.#up) this.#send(call)
         return
       }
@@ -268,13 +277,13 @@ export class Connection {
     }
     call.error = this.#torn ?? error
     if (isReply(error)) this.#putOff = error
-    // Who says "not now" has not run it, or no more of it than a repetition makes up for.
+    // A server that says "not now" has not run the request, or has run only a part that a repetition completes.
     if (!isReply(error)) call.repeated = true
-    // Without a connection, the next one takes it up.
+    // If the connection is down, the call is sent when it is up again.
     if (!this.#up) return
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return
-      // Not the reply itself: who is refused the connection gives up.
+      // A new error, because `wentDown` takes a server's reply as a lasting refusal and gives up.
       if (isDemoted(error)) this.reset(new Error(error.message))
       else this.#send(call)
     })
@@ -288,15 +297,15 @@ export class Connection {
   }
 
   #greeted(): void {
-    // It was closed while credentials were asked for; or ioredis says so of a connection that has ended.
+    // `close` was called while credentials were fetched.
     if (this.#closed) return this.redis.disconnect()
     if (this.redis.status !== 'ready') return
     const checked = this.#destination.check?.(this.redis)
     if (!checked) return this.#wentUp()
     checked.then(wrong => {
-      // While it was looked at, it may have gone.
+      // The connection may have gone during the check.
       if (this.#closed || this.redis.status !== 'ready') return
-      // By then ioredis 5 has told what the server said of the password.
+      // By now ioredis 5 has reported the server's answer to the password.
       if (wrong) this.reset(isUninvited(this.#lastError) ? this.#lastError : wrong)
       else this.#wentUp()
     })
@@ -326,7 +335,7 @@ export class Connection {
     this.#reconnect = this.#clock.after(pause * (0.75 + Math.random() / 2), () => this.open())
   }
 
-  /** Calls begin in order and have one patience, so the oldest is always the next to be given up. */
+  /** Calls begin in order and have the same time limit, so the oldest call is always the next to be given up. */
   #armSweep(): void {
     if (this.#sweep) return
     const [oldest] = this.#calls
@@ -356,15 +365,16 @@ export class Connection {
 }
 
 /**
- * How long a command may be unanswered before its connection counts as dead, in ms. A third, so that there is time to
- * notice it, to connect again, and to send another. In a cluster the first command to a node waits for the greeting, too.
+ * How long a command may be unanswered before its connection counts as dead, in ms. A third of `outageTimeout` leaves
+ * time to notice it, to connect again, and to send again. In a cluster, the first command to a node also waits for the
+ * greeting.
  */
 export function answerLimit(outageTimeout: number, cluster: boolean): number {
   const least = cluster ? Math.min(SHORTEST_GREETING, (outageTimeout * 2) / 3) : 100
   return Math.min(5_000, Math.max(least, outageTimeout / 3))
 }
 
-/** The end of a call that the server refuses, or the connection for it. */
+/** The error of a call when the server refuses the call, or refuses the connection. */
 function refusedBy(error: Error): LockConnectionError {
   return error instanceof WrongServer ? error : new LockConnectionError('Redis refused', error)
 }

@@ -1,24 +1,28 @@
 /**
- * Whether what one address leads to is a server that can have the locks. A node of a cluster has a part of the keys only,
- * and a sentinel none: of the one a call would hear MOVED, and of the other "unknown command", for as long as it tries.
+ * Checks that the server at the address can store the locks. A node of a cluster has only a part of the keys, and a
+ * sentinel has none. Calls to a node would get MOVED, and calls to a sentinel "unknown command", however often they are
+ * repeated.
  *
- * Asked of each connection before anything else, for the address may lead elsewhere the next time. Everybody may send
- * HELLO; where it is not known, or not answered as it should be, nothing speaks against the server.
+ * Each connection is checked before anything else is sent, because the address may lead to another server next time.
+ * Every user may send HELLO. If the server does not know HELLO, or its answer cannot be read, the server is accepted.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { isOfCluster, isUninvited, WrongServer } from './refusals.ts'
 
-/** What is special about where a connection leads. */
+/** What is special about the destination of a connection. */
 export interface Destination {
-  /** Connecting again may lead to another server, because sentinels say where. */
+  /** Whether connecting again may lead to another server, because sentinels say which one is the master. */
   readonly followsMaster?: boolean
-  /** Looks at the server that a connection has come up to, before anything is asked of it: why it will not do. Never rejects. */
+  /**
+   * Checks the server that a connection has come up to, before anything else is sent. Resolves to why the server cannot
+   * be used, or to undefined. Never rejects.
+   */
   check?(redis: Redis | Cluster): Promise<Error | undefined>
-  /** Whether a refusal shows that the server is the wrong one. */
+  /** If a refusal shows that the server is the wrong one, returns the error that says so. */
   betrayed?(redis: Redis | Cluster, refusal: Error): WrongServer | undefined
 }
 
-/** `keyOf`: the key of a lock. */
+/** For a connection to a single server. `keyOf`: returns the key of a lock in Redis. */
 export function singleServer(keyOf: (name: string) => string): Destination {
   return {
     async check(redis) {
@@ -32,7 +36,10 @@ export function singleServer(keyOf: (name: string) => string): Destination {
   }
 }
 
-/** A server that others have named. ioredis 5 says that a connection is ready before the server has taken its password. */
+/**
+ * For a server whose address came from a cluster or from sentinels. It must only accept our password: ioredis 5 reports
+ * a connection as ready before the server has done so.
+ */
 export const namedServer: Destination = {
   async check(redis) {
     const mode = await modeOf(redis)
@@ -55,18 +62,21 @@ function nameOf({ options }: Redis | Cluster): string {
   return path ?? `${host}:${port}`
 }
 
-/** 'standalone', 'cluster' or 'sentinel', as far as it says so; or why it lets nobody in. */
+/**
+ * Resolves to 'standalone', 'cluster' or 'sentinel'; to undefined if the server does not say; or to an error if the
+ * server does not accept our password.
+ */
 async function modeOf(redis: Redis | Cluster, refusal?: Error): Promise<unknown> {
   try {
     return field(await redis.call('HELLO'), 'mode')
   } catch (error) {
     if (!isUninvited(error)) return refusal
-    // What ioredis 5 sends next may be rejected with what the server has said of the password.
+    // One retry: the next command may be rejected with the server's answer to the password, which says more.
     return refusal ? error : modeOf(redis, error)
   }
 }
 
-/** By RESP2 the names and values of a map come as one list. */
+/** In RESP2, the names and values of a map arrive as one list. */
 function field(map: unknown, name: string): unknown {
   if (Array.isArray(map)) return map[map.indexOf(name) + 1]
   if (map instanceof Map) return map.get(name)
@@ -74,8 +84,10 @@ function field(map: unknown, name: string): unknown {
 }
 
 /**
- * Whether it keeps locks apart by their slots. What stands for a whole cluster, and says so, may not; the only node of one
- * does, and cannot renew two locks at once. It is asked for nothing that needs a right of its own.
+ * Whether the server keeps locks of different slots apart: it then refuses a script with keys of two slots. A proxy for
+ * a whole cluster may say that it is a cluster and still accept the script; it can be used. A node that is alone in its
+ * cluster refuses, and could not renew two locks in one call. The check sends only a command that the locks need
+ * anyway, so it needs no right of its own.
  */
 function parts(redis: Redis | Cluster, one: string, other: string): Promise<boolean> {
   return redis.eval('return 1', 2, one, other).then(

@@ -1,24 +1,29 @@
 /**
- * Redis's own patterns over the users' keys: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before what is meant literally.
+ * Matches users' keys with Redis's own patterns: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before a character that is meant
+ * literally.
  *
- * A pattern comes from outside, and so do the keys, so the time for a match has a bound: the length of the pattern times
- * that of the key. When a step fails, only the last `*` takes one character more. Earlier ones never have to: whatever a
- * longer run of theirs could reach, the last one reaches from where it stands. (A regular expression tries all of them.)
+ * Patterns and keys come from outside, so the time for a match is bounded: the length of the pattern times that of the
+ * key. When a step fails, only the last `*` takes one character more. An earlier `*` never has to: whatever it could
+ * reach with a longer run, the last one can reach from its own position. (A regular expression would try all of them.)
  *
- * As in Redis, a set that is not closed ends with the pattern. Three things are as people expect them instead: `?` is one
- * character, not one byte; a `-` right before `]` stands for itself; and a range from a later to an earlier character is refused.
+ * As in Redis, a set that is not closed ends with the pattern. Three things differ, to be what people expect: `?` is
+ * one character, not one byte; a `-` right before `]` is a literal; and a range from a later to an earlier character is
+ * refused.
  */
 import { LockArgumentError } from '../errors.ts'
 
-/** What a pattern is made of: an escaped character, a set, a wildcard, any other character. */
+/** Splits a pattern into escaped characters, sets, wildcards and other characters. */
 const part = /\\(.)|\[(\^?)((?:\\.|[^\]])*)(?:\]|$)|([*?])|(.)/gsu
-/** The same of a set. */
+/** Splits a set into its members. */
 const member = /\\(.)|(.)-(.)|(.)/gsu
 
-/** Whether a character will do; undefined: any number of any characters. */
+/** Whether a character matches this step; undefined: any number of any characters. */
 type Step = ((character: string) => boolean) | undefined
 
-/** @throws LockArgumentError when the pattern is wrong */
+/**
+ * Compiles a pattern to a function that tells whether a text matches.
+ * @throws LockArgumentError when the pattern is wrong
+ */
 export function glob(pattern: string): (text: string) => boolean {
   const steps = [...pattern.matchAll(part)].map(([, escaped, not, set, wild, plain]): Step => {
     if (wild) return wild === '*' ? undefined : () => true
@@ -39,7 +44,7 @@ function rangesOf(set: string, pattern: string): (readonly [string, string])[] {
 
 function matches(steps: readonly Step[], text: readonly string[]): boolean {
   let [step, at] = [0, 0]
-  /** Behind the last `*`, and where in the text its run ends so far. */
+  /** `afterRun`: the step after the last `*`. `end`: where its run ends in the text so far. */
   let afterRun = -1
   let end = 0
   while (at < text.length) {

@@ -1,6 +1,6 @@
 /**
- * Names nobody can guess. A grant message is believed only if it names a waiter's id, so the right to publish on a
- * channel is not the right to grant a lock. Random bytes are drawn in bulk: one system call serves hundreds of ids.
+ * Unguessable ids. A grant message counts only if it names a waiter's id, so the right to publish on a channel does not
+ * give the right to grant a lock. Random bytes are drawn in bulk: one system call serves hundreds of ids.
  */
 import { randomFillSync } from 'node:crypto'
 import { CLIENT_ID_LENGTH } from '../kind.ts'
@@ -8,7 +8,7 @@ import { CLIENT_ID_LENGTH } from '../kind.ts'
 const pool = Buffer.allocUnsafe(12 * 512)
 let used = pool.length
 
-/** 96 random bits as 16 characters. */
+/** Returns 96 random bits as 16 characters. */
 function random(): string {
   if (used === pool.length) {
     randomFillSync(pool)
@@ -18,20 +18,20 @@ function random(): string {
   return pool.toString('base64url', used - 12, used)
 }
 
-/** The name of a client's inbox. */
+/** Returns an id for a client, which also names its inbox. */
 export function newClientId(): string {
   return random().slice(0, CLIENT_ID_LENGTH)
 }
 
-/** The id of a hold, and of the waiter before it: begins with its client's inbox. */
+/** Returns an id for a waiter and its later hold. It begins with the client's id. */
 export function newHoldId(clientId: string): string {
   return clientId + random()
 }
 
-/** The names that one client gives. */
+/** Makes the ids of one client. */
 export interface Ids {
   readonly client: string
-  /** The name of the next hold. */
+  /** Returns the id of the next waiter and hold. */
   readonly next: () => string
 }
 

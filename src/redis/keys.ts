@@ -4,39 +4,47 @@
  *   key without a hash tag      order:1        lock:{order:1}        lock:{order:1}:queue     …:expiry  …:holds
  *   key with a tag of its own   {user}:order   lock:{user}:order     lock:{user}:order:queue  …:expiry  …:holds
  *
- * The key is a user's string, so the mapping must be one-to-one for every string, or two locks would be one, or a lock
- * would be another's queue. It is one-to-one for pairs of prefix and key, too, as long as no prefix has a brace: behind the prefix no
- * ":" stands before the tag, so that the last one tells where the prefix ends. Some keys look different for that:
+ * The key is any string that a user chooses. So the mapping must be one-to-one for every string; otherwise two locks
+ * would be one, or one lock would be another lock's queue. It is also one-to-one for pairs of prefix and key, as long
+ * as no prefix has a brace: between the prefix and the tag there is no ":", so the last ":" before the tag ends the
+ * prefix. Some keys are changed for that:
  *   - a tagged key with a ":" before its tag ("a:{b}") has "%3A" there, and "%25" for a "%";
  *   - a tagged key that would look like an untagged one ("{a}"), or like the queue of another key ("{a}:queue"),
- *     gets ":lock" at its end; so does one that ends in ":lock" already, to stay apart from those;
+ *     gets ":lock" at its end; so does one that ends in ":lock" already, to stay different from those;
  *   - an untagged key that begins with a brace ("}x", "{}") gets one more "{", or its tag would be empty.
  *
- * So it is for the mutex. Another kind has its name in front of the same, as in "lock:%permits/{order:1}". The mutex has no "%"
- * before a tag but in "%3A" and "%25", and the first "/" ends the name, which is of letters: no two kinds have a name in common.
+ * These are the names of mutexes. Another kind puts its own name in front of the same, as in "lock:%permits/{order:1}".
+ * A mutex's name has "%" before a tag only in "%3A" and "%25", and the first "/" ends the kind's name, which consists
+ * of letters. So no name belongs to two kinds.
  */
 import type { KindDefinition, KindNames, Names } from '../kind.ts'
 
-/** What all names of a client have in common. */
+/** What all names of a client share. */
 export class Namespace {
-  /** What they begin with. */
+  /** The start of all names. */
   readonly root: string
   readonly cluster: boolean
   readonly inboxes: string
 
-  /** `cluster`: channels of grants belong to the slot of the lock, because a script can only publish to its own slot. */
+  /**
+   * `cluster`: the channels of grants belong to the slot of the lock, because a script can publish only to its own
+   * slot.
+   */
   constructor(root: string, cluster: boolean, inboxes = `${root}inbox:`) {
     this.root = root
     this.cluster = cluster
     this.inboxes = inboxes
   }
 
-  /** The channel of grants of a client is this and the name of its inbox. */
+  /** The channel of grants to a client is this prefix followed by the client's id. */
   inboxPrefix(lock: string): string {
     return this.cluster ? `${lock}:inbox:` : this.inboxes
   }
 
-  /** Locks with the same answer can go into one script call: all of them; in a cluster, those with the same hash tag. */
+  /**
+   * The place of a lock. Locks of one place can go into one script call. A single server is one place. In a cluster,
+   * the locks with one hash tag are a place.
+   */
   placeOfLock(lock: string): string {
     if (!this.cluster) return ''
     const open = lock.indexOf('{') + 1
@@ -53,7 +61,7 @@ export class Namespace {
 export class Keys<N extends Names = Names> extends Namespace implements KindNames<N> {
   readonly #namesOf: (lock: string) => N
   readonly #ambiguous: RegExp
-  /** The latest answer of `of`: the next question is mostly the same. */
+  /** The latest answer of `of`. The next question is usually the same. */
   #last: { readonly key: string | undefined; readonly names: N }
 
   constructor(of: Namespace, { name, namesOf }: Pick<KindDefinition<unknown, never, N>, 'name' | 'namesOf'>) {
@@ -61,7 +69,7 @@ export class Keys<N extends Names = Names> extends Namespace implements KindName
     this.#namesOf = namesOf
     const names = namesOf('')
     this.#last = { key: undefined, names }
-    // The first of them is '', so what follows it stands behind a '|'.
+    // The first suffix is '', so the others follow a '|'.
     this.#ambiguous = new RegExp(`^\\{[^]*\\}$|(:lock${Object.values(names).join('|')})$`)
   }
 
@@ -104,7 +112,7 @@ export function unlockChannel(lock: string): string {
   return lock + UNLOCK
 }
 
-/** The lock's key of an unlock channel, or undefined if it is another channel. */
+/** The lock's first key, from its unlock channel; undefined for other channels. */
 export function lockOfChannel(channel: string): string | undefined {
   return channel.endsWith(UNLOCK) ? channel.slice(0, -UNLOCK.length) : undefined
 }

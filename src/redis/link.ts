@@ -1,18 +1,18 @@
 /**
- * Everything between a client and its Redis: one connection for scripts, one for messages; in a cluster one of each kind
+ * Everything between a client and its Redis: one connection for scripts, and one for messages. In a cluster, both exist
  * for every master.
  *
- * Messages, on channels that lua/ publishes to (all are hints, see wait/acquire.ts):
+ * Messages, on channels that lua/ publishes to (all of them are hints, see wait/acquire.ts):
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> is the holder now; of several, "<id>,<id>… <token>,<token>…"
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
- *            "beat <n>"                             our own, to ourselves: the way is open
- *   unlock   "free <client>", or anything else       the lock is free; released by that client
- *            "entered <owner>"                      that owner holds it now: its other waiters may re-enter
+ *            "beat <n>"                             from this client to itself: messages arrive
+ *   unlock   "free <client>", or anything else      the lock is free; <client>, if given, released it
+ *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
  *
- * A subscriber cannot see that its connection is half-open, for it only listens. So while anything depends on messages
- * the client sends itself one every few seconds, through the whole way that a grant would take; if it has not come by
- * the next, the connection is torn down and made anew. In a cluster, where channels belong to the slots of locks, it asks
- * each server for one of them once more instead.
+ * A subscriber only listens, so it cannot see that its connection is half-open. So while anything depends on messages,
+ * the client sends itself a beat every few seconds, over the same path as a grant. If a beat has not arrived when the
+ * next one is due, the connection is torn down and made again. In a cluster, where channels belong to the slots of
+ * locks, the client instead subscribes again to one channel on each server.
  */
 import type { Cluster } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
@@ -31,33 +31,33 @@ import { Sentinels } from './sentinels.ts'
 import { Shards } from './shards.ts'
 import { Subscriber } from './subscriber.ts'
 
-/** What comes over the links, whichever kind it is about. `lock`: the name of a lock's first key. */
+/** What arrives from Redis, for all kinds. `lock`: the name of a lock's first key. */
 export interface LinkListener {
   granted(id: string, token: number, via: Via, lock: string): void
   lost(id: string, token: number): void
-  /** `by`: the client that released the lock, where it is known. */
+  /** `by`: the client that released the lock; undefined if that is not known. */
   unlocked(lock: string, by: string | undefined): void
-  /** The owner of this name holds the lock now. */
+  /** This owner holds the lock now. */
   entered(lock: string, owner: string): void
-  /** The connection for commands is gone, or there again. */
+  /** The connection for commands is gone (`down`), or up again (`up`). */
   down(error: Error): void
   up(): void
-  /** Messages may have been missed, about all locks or about one, and come again from now on. */
+  /** Messages may have been missed, about all locks or about one. From now on they arrive again. */
   heard(lock?: string): void
-  /** For events: either connection is gone; both are there again. */
+  /** For the events of the same names: one of the connections is gone, or both are up again. */
   disconnected(error: Error): void
   reconnected(): void
-  /** Something will do harm that no call reports. Once each. */
+  /** Something will do harm that no call reports. Called once for each problem. */
   warned?(error: LockError): void
-  /** Whether anybody depends on messages now. */
+  /** Whether a waiter or a hold depends on messages now. */
   busy(): boolean
 }
 
 const ENTERED = 'entered '
 
-/** Longest and shortest time between two messages to ourselves, in ms. */
+/** The longest and shortest time between two beats, in ms. */
 const BEAT = { longest: 5_000, shortest: 500 }
-/** What has come while this process did not run is read within this many ms. */
+/** Messages that arrived while this process did not run are read within this many ms. */
 const UNREAD = 50
 
 export class Link {
@@ -65,11 +65,14 @@ export class Link {
   readonly names: Namespace
   readonly commands: Connection
   readonly #tokenMemory: number
-  /** Runs scripts whose effect replicas must have, where the settings ask for that. */
+  /** Runs scripts whose effect replicas must confirm, if the settings ask for that. */
   readonly #replication: Executor | undefined
-  /** To the server that has the locks, in a cluster to all: for commands, for messages, for what replicas confirm. */
+  /**
+   * Connections to the server that has the locks, or in a cluster to all masters: for commands, for messages, and for
+   * what replicas confirm.
+   */
   readonly #connections: Connection[] = []
-  /** Where messages come from, if that is one server. */
+  /** The source of messages, if it is a single server. */
   readonly #single: { readonly connection: Connection; readonly subscriber: Subscriber } | undefined
   readonly #shards: Shards | undefined
   readonly #ears: Subscriber | Shards
@@ -79,7 +82,9 @@ export class Link {
   readonly #beatEvery: number
   #beatTimer: Timer | undefined
   #beat = { sent: 0, heard: 0 }
-  /** Every channel is subscribed on the present connection: "connected" alone is not "heard". */
+  /**
+   * Whether every channel is subscribed on the current connection. Being connected is not enough to receive messages.
+   */
   #hears = false
   #reported = false
   readonly #warned = new Set<string>()
@@ -107,7 +112,8 @@ export class Link {
       this.#sentinels?.explain(redis)
       const up = () => {
         told.up()
-        // Whoever has its commands back, but not its messages, joins the queue and is passed over.
+        // The other connections follow at once. A waiter that can send commands but receives no messages would join the
+        // queue and be passed over.
         for (const other of this.#connections) other.hurry()
       }
       const made = new Connection(redis, clock, settings.outageTimeout, { ...told, up }, destination)
@@ -131,7 +137,7 @@ export class Link {
     }
     if (!settings.replicas) return
     this.#replication = new Replication(
-      // Whether it is there is only told by what is asked of it.
+      // No listener is needed: each request shows whether this connection is up.
       connection({ up() {}, down() {} }),
       settings.replicas,
       lock => this.names.placeOfLock(lock),
@@ -139,7 +145,10 @@ export class Link {
     )
   }
 
-  /** Whether each lock has an inbox of its own, which a holder does not hear unless it subscribes. */
+  /**
+   * Whether each lock has an inbox of its own (in a cluster). A holder must then subscribe to it to receive messages
+   * about its hold.
+   */
   get inboxPerLock(): boolean {
     return this.#shards !== undefined
   }
@@ -148,11 +157,12 @@ export class Link {
     for (const connection of this.#connections) connection.open()
     this.#sentinels?.open()
     this.#armBeat()
-    // For "lost": whoever holds a lock listens, not only who waits. Until it is heard, renewals notice the same.
+    // For "lost": a client with a hold listens too, not only one with waiters. Until the subscription is confirmed,
+    // renewals find lost holds.
     this.#single?.subscriber.need(this.#ownInbox)?.catch(() => {})
   }
 
-  /** What a kind gets of these links. */
+  /** What a kind needs from these links. */
   parts<S extends ScriptSet, N extends Names>(
     keys: Keys<N>,
     scripts: S,
@@ -168,7 +178,7 @@ export class Link {
     }
   }
 
-  /** The locks of several kinds whose key matches the pattern, as far as their names tell. */
+  /** Finds the locks of several kinds whose key matches the pattern, by their names alone. */
   list(kinds: readonly Keys[], pattern: string): ReturnType<typeof listKeys> {
     return listKeys(this.commands, this.names, kinds, pattern)
   }
@@ -243,11 +253,11 @@ export class Link {
     }
     const [word, id = '', token = ''] = text.split(' ', 3)
     if (word === 'beat') {
-      // One of before says nothing of the last; one that was not sent yet is another's.
+      // An earlier beat says nothing about the last one. A later number cannot be ours: it was not sent yet.
       if (Number(id) === this.#beat.sent) this.#beat.heard = this.#beat.sent
     } else if (word === 'lost') this.#listener.lost(id, Number(token))
     else if (word === 'handoff' || word === 'expiry') {
-      // The rest is one name, whatever spaces it has.
+      // The rest of the text is one name, which may contain spaces.
       const { length } = `${word} ${id} ${token} `
       const lock = text.slice(length)
       if (!id.includes(',')) return this.#listener.granted(id, Number(token), word, lock)
@@ -267,7 +277,7 @@ export class Link {
       if (sent > heard && this.#single?.connection.up) this.#judge(sent)
       else if (this.#whole && this.#listener.busy()) {
         this.#beat.sent += 1
-        // Not repeated: a beat that could not be sent says nothing about the way that messages take.
+        // Not repeated: a beat that could not be sent says nothing about whether messages arrive.
         this.commands.redis.publish(this.#ownInbox, `beat ${this.#beat.sent}`).then(
           listeners => this.#counted(listeners),
           () => {
@@ -278,7 +288,10 @@ export class Link {
     })
   }
 
-  /** A beat has not come by the next. It may be in the socket, unread, because this process did not run. */
+  /**
+   * A beat has not arrived when the next one is due. It may be in the socket, unread, because this process did not run.
+   * So there is a moment to read it before the connection is reset.
+   */
   #judge(sent: number): void {
     awake(this.#clock).after(UNREAD, () => {
       if (this.#beat.heard >= sent) return
@@ -288,9 +301,9 @@ export class Link {
   }
 
   /**
-   * Nobody hears what is published where our commands go, so it is another server that we listen to: a replica, say,
-   * which was the master. Through the replication our own messages come from there too; but where the scripts publish,
-   * nobody listens, and they pass over our waiters.
+   * Checks how many listeners a beat had. None means that our subscriber is connected to another server than our
+   * commands: for example, to a former master that is a replica now. Replication forwards beats there too, so they
+   * would still arrive. But the scripts see no listener for our inbox, and pass over our waiters.
    */
   #counted(listeners: number): void {
     if (listeners !== 0 || !this.#whole) return
@@ -304,13 +317,13 @@ export class Link {
     this.#listener.warned?.(error)
   }
 
-  /** Another server is the master: whatever is connected now is connected to the wrong one. */
+  /** Another server is the master now, so every current connection leads to the wrong server. */
   #moved(): void {
     const reason = new Error('the sentinels have made a different server the master')
     for (const connection of this.#connections) connection.reset(reason)
   }
 
-  /** Whether both ways are open: that of commands, and that of messages. */
+  /** Whether both commands and messages get through. */
   get #whole(): boolean {
     return this.commands.up && (this.#shards?.hears ?? this.#hears)
   }

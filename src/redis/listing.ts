@@ -1,15 +1,15 @@
-/** The locks that are in Redis, found by one SCAN for all kinds; in a cluster, on every master. */
+/** Finds the locks in Redis by one SCAN for all kinds; in a cluster, on every master. */
 import type { Cluster, Redis } from 'ioredis'
 import type { Connection } from './connection.ts'
 import { glob } from './glob.ts'
 import type { Keys, Namespace } from './keys.ts'
 
-/** Keys asked for in one SCAN: it bounds how long the server does nothing else. */
+/** The COUNT of each SCAN. It limits how long the server is busy with one call. */
 const PAGE = 500
 
 /**
- * The keys that match the pattern and whose lock may be there, each with the place of its kind in `kinds`; each at most once, in no
- * order, a page at a time.
+ * Yields the keys that match the pattern and may have a lock, each with the index of its kind in `kinds`. Each key
+ * comes at most once, in no particular order, a page at a time.
  */
 export async function* listKeys(
   connection: Connection,
@@ -22,7 +22,7 @@ export async function* listKeys(
   const done = new Set<string>()
   for (;;) {
     const masters = await connection.run(async redis => mastersOf(redis))
-    // One that has taken over in the meantime is another one, with locks that may not have been seen.
+    // A server that has become master since the last look is not in `done`: it may have locks that have not been seen.
     const master = masters.find(name => !done.has(name))
     if (master === undefined) return
     done.add(master)
@@ -45,7 +45,7 @@ export async function* listKeys(
   }
 }
 
-/** A page of names of keys; undefined: this server is no master any more. */
+/** Returns a page of key names; undefined: this server is no longer a master. */
 async function scan(
   redis: Redis | Cluster,
   master: string,
@@ -55,7 +55,8 @@ async function scan(
   const server = hasNodes(redis) ? redis.nodes().find(node => addressOf(node) === master) : redis
   if (server) return server.scan(cursor, 'MATCH', pattern, 'COUNT', PAGE)
   if (!mastersOf(redis).includes(master)) return undefined
-  // It may be replaced: the table says by whom, once it has been asked for anew. Until then it is tried again.
+  // It may have been replaced: once the slot table is read again, it names the new master. Until then the call is
+  // repeated.
   if (hasNodes(redis)) redis.refreshSlotsCache(() => {})
   throw new Error(`${master} is out of reach`)
 }
@@ -64,7 +65,7 @@ function hasNodes(redis: Redis | Cluster): redis is Cluster {
   return 'nodes' in redis
 }
 
-/** The names of the servers whose keys make up the whole: one, or every master of a cluster by its table of slots. */
+/** The servers that together have all keys: one, or every master in the slot table of a cluster. */
 function mastersOf(redis: Redis | Cluster): string[] {
   return hasNodes(redis) ? [...new Set(redis.slots.map(([master]) => master as string))] : ['']
 }

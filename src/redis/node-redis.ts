@@ -1,24 +1,25 @@
 /**
- * Reads of a client of node-redis how it reaches its servers, in the terms of ioredis. The client itself is not used, and need not
- * be connected.
+ * Reads from a node-redis client how it reaches its servers, and translates that into ioredis options. The client
+ * itself is not used, and need not be connected.
  */
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import { LockArgumentError } from '../errors.ts'
 
 /**
- * A client of node-redis 5 or 6: of `createClient` or `createCluster`, or of `createSentinel` of 6, whose options can be read.
+ * A client of node-redis 5 or 6, made by `createClient` or `createCluster`, or by `createSentinel` of version 6. Its
+ * options are read.
  * @since 0.2.0
  */
 export interface NodeRedisInstance {
-  /** Whether it is connected; it need not be. @since 0.2.0 */
+  /** Whether it is connected, which it need not be. @since 0.2.0 */
   readonly isOpen: boolean
-  /** By which its options are read. @since 0.2.0 */
+  /** Used to read the client's options. @since 0.2.0 */
   duplicate(...args: never[]): object
-  /** Which clients of version 4 have not. @since 0.2.0 */
+  /** Distinguishes the client from those of version 4, which lack this method. @since 0.2.0 */
   destroy(): unknown
 }
 
-/** Says who connects, at each connection anew. */
+/** Returns the credentials. Called for each new connection. */
 export type Credentials = () => Promise<{ username?: string | undefined; password?: string | undefined }>
 
 interface Address {
@@ -52,7 +53,7 @@ interface ClientOptions {
   readonly RESP?: 2 | 3
 }
 
-/** Of a client, of a cluster, and of a sentinel; each has its own. */
+/** The options of a client, a cluster or a sentinel. Each of them uses other fields. */
 interface Options extends ClientOptions {
   readonly rootNodes?: readonly ClientOptions[]
   readonly defaults?: ClientOptions
@@ -63,9 +64,9 @@ interface Options extends ClientOptions {
 }
 
 export interface Reach {
-  /** Of a connection; in a cluster, of one to any of its nodes. */
+  /** The options of a connection. In a cluster, they apply to every node. */
   readonly options: RedisOptions
-  /** Where a cluster is found. */
+  /** The nodes from which ioredis discovers the cluster. */
   readonly nodes?: RedisOptions[]
   readonly natMap?: ClusterOptions['natMap']
   readonly keyPrefix?: string | undefined
@@ -82,7 +83,7 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
   const keyPrefix = options.keyPrefix === undefined ? undefined : String(options.keyPrefix)
   const natMap = nodeAddressMap as ClusterOptions['natMap']
   if (rootNodes) {
-    // Where a cluster is found, others may be let in than everywhere else.
+    // The nodes for discovery may require other credentials than the rest of the cluster.
     const nodes = rootNodes.map(node => ({
       ...reach({ ...defaults, ...node, socket: { ...defaults.socket, ...node.socket } }),
       protocol,
@@ -114,7 +115,7 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
       sentinelPassword: password,
       sentinelTLS: tls,
       enableTLSForSentinelMode: each.tls !== undefined,
-      // Of those that the sentinels name, ioredis maps the servers only.
+      // ioredis applies `natMap` to the servers that sentinels name, but not to further sentinels.
       updateSentinels: !nodeAddressMap,
       natMap,
     },
@@ -122,7 +123,7 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
   }
 }
 
-/** Reads what a duplicate would be made with. Nothing else tells it of all kinds of clients. */
+/** Reads the options that a duplicate of the client would be made with. No other way works for every type of client. */
 function optionsOf(client: NodeRedisInstance): Options {
   let found: Options | undefined
   const reader = {
@@ -130,7 +131,7 @@ function optionsOf(client: NodeRedisInstance): Options {
       found = options
     },
   }
-  // Clients of version 4 have the one, and sentinels of version 5 the other.
+  // Clients of version 4 have only `duplicate`, and sentinels of version 5 only `destroy`. Neither can be read.
   if ('duplicate' in client && 'destroy' in client) {
     client.duplicate.call(Object.create(Object.create(client, { constructor: reader })))
   }
@@ -156,7 +157,7 @@ function reach(given: ClientOptions): RedisOptions {
   }
 }
 
-/** With what its URL says. */
+/** Merges in what the URL says. */
 function parsed(given: ClientOptions): ClientOptions {
   const { url = '' } = given
   if (!/^rediss?:/.test(url)) return given

@@ -1,48 +1,48 @@
-/** What the errors of a connection mean: a definite "no", "not now", or nothing but that the connection has failed. */
+/** What the errors of a connection mean: a definite "no", "not now", or a failed connection. */
 import { LockConnectionError } from '../errors.ts'
 
 /**
- * Server errors that pass: the same request may succeed a moment later, or on another connection. The last is that of a script which
- * needs a key that is on another node, while its slot moves (lua/shared/all.lua).
+ * Temporary server errors: the same request may succeed a moment later, or on another connection. The last one is from
+ * a script that needs a key on another node while its slot moves (lua/shared/all.lua).
  */
 const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b|\bnon local key\b/
-/** So says a server that is no master any more; behind sentinels, the next connection leads to the one that is. */
+/** Errors of a server that is no longer the master. With sentinels, the next connection leads to the new master. */
 const demoted = /\bREADONLY\b|\bcannot be used with replica\b/
-/** So says nobody but a node of a cluster: of what another one has, and of locks that may be on several. */
+/** Errors that only a node of a cluster sends: about keys that another node has, and about keys in several slots. */
 const elsewhere = /^(MOVED|ASK|CROSSSLOT)\b/
 
-/** So says a server that has not been given the right password. */
+/** Errors of a server that has not received the right password. */
 const uninvited = /^(NOAUTH|WRONGPASS|ERR invalid password)\b/
 
-/** Why what answers is not the Redis that the locks are in, whatever it is asked. */
+/** The server that answers is not the Redis that has the locks, so it will refuse every request. */
 export class WrongServer extends LockConnectionError {}
 
-/** Whether it is the server's own word, and not that of the connection. */
+/** Whether the error is the server's reply, not a failure of the connection. */
 export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
 }
 
-/** Whether the server lets nobody in without a better password. */
+/** Whether the server refuses every command until it receives another password. */
 export function isUninvited(error: unknown): error is Error {
   return isReply(error) && uninvited.test(error.message)
 }
 
-/** "Not now", in the server's words. */
+/** Whether the error means "not now". */
 export function isPassing(error: Error): boolean {
   return passing.test(error.message)
 }
 
-/** "Not here": a replica that was the master. */
+/** Whether the error means "not here": the server was the master and is a replica now. */
 export function isDemoted(error: Error): boolean {
   return isReply(error) && demoted.test(error.message)
 }
 
-/** "Not here", of a node in a cluster. */
+/** Whether the error shows that the server is a node of a cluster. */
 export function isOfCluster(error: Error): boolean {
   return isReply(error) && elsewhere.test(error.message)
 }
 
-/** Of an error that has ended a connection: the next one will end so, too (password, rights, wrong server). */
+/** Whether an error that ended a connection will end the next one too (password, rights, wrong server). */
 export function isFinal(error: Error): boolean {
   return error instanceof WrongServer || (isReply(error) && !isPassing(error))
 }

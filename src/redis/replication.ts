@@ -1,10 +1,10 @@
 /**
  * Runs scripts whose effect counts only once replicas have it: each is followed by WAIT.
  *
- * WAIT speaks of everything that the server had written before it, whoever wrote it, and blocks its connection until the
- * replicas have answered: hence a connection of its own, so that nobody else stands behind it. The script that goes ahead
- * of it looks at the hold once more, which proves that this connection leads to the server that has the hold; during a
- * failover another might answer. What comes while one WAIT is under way shares the next.
+ * WAIT covers everything that the server wrote before it, for any client, and blocks its connection until the replicas
+ * have answered. So it has a connection of its own, and delays no other command. The script that precedes WAIT checks
+ * the hold again. That proves that this connection leads to the server that has the hold; during a failover, a
+ * different server might answer. Requests that arrive during one WAIT share the next.
  */
 import type { Cluster, Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
@@ -27,7 +27,7 @@ export class Replication implements Executor {
   readonly #replicas: Readonly<Required<Replicas>>
   readonly #outageTimeout: number
   readonly #placeOf: (lock: string) => string
-  /** What waits for its round, by place; a place that is here has one under way. */
+  /** The requests that wait for the next round, by place. A place that is in the map has a round under way. */
   readonly #next = new Map<string, Unconfirmed[]>()
 
   /** `placeOf`: locks of one place are on one server. */
@@ -45,7 +45,7 @@ export class Replication implements Executor {
 
   ask<T>(request: ScriptRequest<T>): Promise<T> {
     const asked = new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>
-    // The round ahead of it may use up all the time that there is.
+    // The round ahead of this request may use up all of its time.
     return pTimeout(asked, {
       milliseconds: this.#outageTimeout,
       message: new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`),
@@ -92,7 +92,10 @@ export class Replication implements Executor {
     }
   }
 
-  /** An error of the connection is the error of all; refusals are told one by one. */
+  /**
+   * Runs the batch and the WAIT after it. An error of the connection fails all of them; a refusal fails only its own
+   * request.
+   */
   async #send(redis: Redis | Cluster, batch: readonly Unconfirmed[]): Promise<Result[]> {
     const { min, timeout, fsync } = this.#replicas
     const pipeline = redis.pipeline()
@@ -102,7 +105,8 @@ export class Replication implements Executor {
     const results = (await pipeline.exec()) ?? []
     for (const [error] of results) {
       if (!error || (isReply(error) && !this.#connection.passes(error))) continue
-      // ioredis follows no MOVED where a part of the pipeline was answered otherwise, as WAIT is, and keeps its table.
+      // ioredis does not follow MOVED, nor update its slot table, if another command of the pipeline was answered
+      // differently, as WAIT is.
       if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})
       throw error
     }
@@ -117,7 +121,7 @@ export class Replication implements Executor {
   }
 }
 
-/** WAIT replies with a number, WAITAOF with that of the server itself and that of replicas. */
+/** WAIT replies with the number of replicas; WAITAOF with the server's own count, then that of the replicas. */
 function countOf(counted: unknown): number {
   return Number(Array.isArray(counted) ? counted[1] : counted)
 }

@@ -1,31 +1,36 @@
-/** What the rest of the library asks of a connection, and what it gets. */
+/** What the rest of the library passes to a connection, and what it receives. */
 import type { Cluster, Redis } from 'ioredis'
 import type { LockConnectionError } from '../errors.ts'
 
 export interface Answer<T> {
   readonly reply: T
-  /** When the request that was answered left, on the client's monotonic clock. */
+  /** When the request that was answered was sent, on the client's monotonic clock. */
   readonly sent: number
-  /** Whether an earlier sending of the same call had an unknown outcome: then its effect may be older than `sent`. */
+  /** Whether the same call was sent before with an unknown outcome. If so, its effect may be older than `sent`. */
   readonly repeated: boolean
 }
 
-/** What somebody asks of Redis. One promise stands between a request and its answer: each costs on the hot path. */
+/**
+ * A request to Redis. Only one promise lies between a request and its answer, because each costs time on the hot path.
+ */
 export interface Request<T> {
-  /** Must be repeatable. */
+  /** Sends the request. Must be repeatable. */
   send(redis: Redis | Cluster): Promise<unknown>
-  /** What the reply means. */
+  /** Turns the reply into a result. */
   read(answer: Answer<unknown>): T | Promise<T>
-  /** Told that the server has refused it without doing anything. True: it has another way to ask, which `send` takes from now on. */
+  /**
+   * Called when the server has refused the request without doing anything. Returns true if there is another way to ask;
+   * `send` uses that from then on.
+   */
   rephrase?(refusal: Error): boolean
   /**
-   * The error with which it ends, where there is more to say than the connection knows; or a promise that rejects with it, where
-   * `server` has to be asked for it.
+   * Returns a more precise error than the connection has; or, if `server` must be asked for it, a promise that rejects
+   * with it.
    */
   explain?(error: LockConnectionError, server?: Server): LockConnectionError | Promise<never>
 }
 
-/** Where something else can be asked. */
+/** Runs further commands on the same server. */
 export interface Server {
   run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T>
 }

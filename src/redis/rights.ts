@@ -1,10 +1,10 @@
 /**
- * What a user of Redis has to be allowed to do for the locks to work, from one source: the commands that the scripts
- * call, as the build finds them in lua/, and those that the client sends itself. The rule in docs/operations.md, the
- * words of a refusal, and the question that the client asks at its start all come from here.
+ * The rights that a Redis user needs for the locks to work, from one source: the commands that the scripts call, as the
+ * build finds them in lua/, and the commands that the client sends itself. The rule in docs/operations.md, the text of
+ * a refusal, and the check when the client connects all come from here.
  *
- * HELLO and AUTH are no rights: Redis allows them to everybody. CLIENT SETNAME, and in a cluster CLIENT SETINFO, are asked
- * for by ioredis, which does without.
+ * HELLO and AUTH need no right: Redis allows them to every user. ioredis sends CLIENT SETNAME, and in a cluster CLIENT
+ * SETINFO, but works without them.
  */
 import type { ScriptSet } from '../kind.ts'
 import type { Replicas } from '../options.ts'
@@ -12,21 +12,24 @@ import { Namespace } from './keys.ts'
 import { commandsOf } from './scripts.ts'
 
 export interface Rights {
-  /** Every command, as its words: `['HSET']`, `['CLUSTER', 'SLOTS']`. */
+  /** Every command, as a list of its words: `['HSET']`, `['CLUSTER', 'SLOTS']`. */
   readonly commands: readonly (readonly string[])[]
-  /** A pattern of keys and channels alike. */
+  /** A pattern for both keys and channels. */
   readonly pattern: string
-  /** The commands whose argument is a channel: the one that publishes, and the one that subscribes. */
+  /** The commands whose argument is a channel: `publish` and `subscribe`. */
   readonly publish: string
   readonly subscribe: string
 }
 
-/** Only `list` sends it, and says so where it is refused. */
+/**
+ * Only `list` needs this right, and it reports when the right is missing. So the check when the client connects leaves
+ * it out.
+ */
 const OPTIONAL = 'SCAN'
 
 const sent = {
   server: [['EVAL'], ['EVALSHA'], ['SUBSCRIBE'], ['UNSUBSCRIBE'], [OPTIONAL]],
-  // ASKING: while a slot moves. CLUSTER MYID, PUBSUB: lua/shared/place.lua.
+  // ASKING is sent while a slot moves. CLUSTER MYID and PUBSUB are for lua/shared/place.lua.
   cluster: [
     ['EVAL'],
     ['EVALSHA'],
@@ -40,12 +43,12 @@ const sent = {
   ],
 }
 
-/** A kind, as far as rights are concerned. */
+/** The part of a kind that determines rights. */
 export interface Calling {
   readonly scripts: ScriptSet
 }
 
-/** `waits`: what is asked of replicas, where the option of that name is set. */
+/** `waits`: the command that waits for replicas, if the option `replicas` is set. */
 export function rightsFor(
   kinds: Iterable<Calling>,
   { cluster, pattern }: Namespace,
@@ -66,7 +69,7 @@ export function rightsFor(
   }
 }
 
-/** The names of clients, as in the options of LockClient and of ioredis. */
+/** What determines a client's names and rights, as in the options of LockClient and of ioredis. */
 export interface Named {
   readonly prefix?: string
   readonly keyPrefix?: string
@@ -74,12 +77,15 @@ export interface Named {
   readonly replicas?: Replicas | undefined
 }
 
-/** The command that asks for replicas. */
+/** The command that waits for replicas. */
 export function waitFor(replicas: Named['replicas']): 'WAIT' | 'WAITAOF' | undefined {
   return replicas && (replicas.fsync ? 'WAITAOF' : 'WAIT')
 }
 
-/** The rules that give a user what the client needs and nothing else: what stands behind `ACL SETUSER name on >password`. */
+/**
+ * Returns the rules that give a user what the client needs and nothing else. They follow `ACL SETUSER name on
+ * >password`.
+ */
 export function aclRule(
   kinds: Iterable<Calling>,
   { prefix = 'lock', keyPrefix = '', cluster = false, replicas }: Named = {},
@@ -89,7 +95,10 @@ export function aclRule(
   return ['resetkeys', `~${pattern}`, 'resetchannels', `&${pattern}`, '-@all', ...plus]
 }
 
-/** The same for a user of the sentinels: to find the master and the other sentinels, and to be told of a switch. */
+/**
+ * The same for a user of the sentinels: it may find the master and the other sentinels, and receive the message of a
+ * switch.
+ */
 export function sentinelRule(): string[] {
   const asked = ['get-master-addr-by-name', 'sentinels'].map(word => `+sentinel|${word}`)
   return ['resetkeys', 'resetchannels', '&+switch-master', '-@all', ...asked, '+subscribe']
@@ -99,16 +108,17 @@ function plusOf(words: readonly string[]): string {
   return `+${words.join('|').toLowerCase()}`
 }
 
-/** Commands whose first argument is neither key nor channel. */
+/** Commands whose first argument is neither a key nor a channel. */
 const bare = new Set([
   ...['TIME', 'EVAL', 'EVALSHA', 'SCAN', 'ASKING', 'CLUSTER', 'PUBSUB', 'UNSUBSCRIBE', 'SUNSUBSCRIBE'],
   ...['WAIT', 'WAITAOF'],
 ])
 
 /**
- * Says of commands which of them the user may not run, and of the server how much memory it takes and what it evicts
- * then. Nothing is run for it that needs a right: a server since 7.0 answers such questions inside scripts to everybody.
- * Where it would not say whether it refuses the command or the channel, the command is run, to read it in the refusal.
+ * A script that returns which commands the user may not run, the server's memory limit, and its eviction policy. It
+ * needs no right besides EVAL: since version 7.0, `redis.acl_check_cmd` answers every user inside a script. It does not
+ * say whether it is the command or the channel that is denied. For the publish command, the script therefore runs it,
+ * and its error tells.
  */
 export const question = `
 local may, denied, refusal = redis.acl_check_cmd, {}, ''
@@ -124,7 +134,10 @@ memory = type(memory) == 'string' and memory or ''
 return { denied, refusal, string.match(memory, 'maxmemory:(%d+)'), string.match(memory, 'maxmemory_policy:(%S+)') }
 `
 
-/** What is asked: the arguments of `question`, and the right that each of the answers is about. `name`: of a made-up key and channel. */
+/**
+ * Returns the arguments of `question`, and the right that each of its answers is about. `name`: a made-up key and
+ * channel.
+ */
 export function questions({ commands, publish, subscribe }: Rights, name: string) {
   const asked = commands.filter(([word]) => word !== OPTIONAL)
   const words = asked.map(([command, ...rest]) => {
@@ -135,11 +148,11 @@ export function questions({ commands, publish, subscribe }: Rights, name: string
     if (command === 'WAITAOF') return [command, '0', '0', '0']
     return bare.has(command as string) ? [command, ...rest] : [command, name]
   })
-  // A script that names a key needs the right to it, and no other right that is not asked for already.
+  // The EVAL with a key needs the right to that key; its other rights are checked already.
   return { rights: asked, args: [JSON.stringify([...words, ['EVAL', '', '1', name]]), publish] }
 }
 
-/** Which rights are missing, by the answer: its numbers count from 1, and the last one is the key. */
+/** Returns the missing rights. The numbers in the answer count from 1, and the last one is that of the key. */
 export function missing(
   { pattern, publish, subscribe }: Rights,
   asked: readonly (readonly string[])[],
@@ -147,7 +160,7 @@ export function missing(
 ) {
   const denied = new Set(answer[0])
   const key = denied.has(asked.length + 1)
-  // Servers since 7.2 name the user and the channel too, so it is the other words that tell.
+  // Since 7.2, the error also names the user and the channel, so only its fixed words are compared.
   const channel = answer[1] !== '' && !/\brun th(e|is)\b/.test(answer[1])
   const lacking = asked.filter(([command], i) => {
     if (!denied.has(i + 1)) return false

@@ -1,6 +1,7 @@
 /**
- * Runs the scripts of a kind by name: EVALSHA, and EVAL where the server does not know the script (any more: since
- * Redis 7.4 it forgets scripts that EVAL loaded, so NOSCRIPT is ordinary). Nothing is defined on the caller's client.
+ * Runs the scripts of a kind by name: with EVALSHA, or with EVAL if the server does not know the script. Since Redis
+ * 7.4, a server may forget scripts that EVAL loaded, so NOSCRIPT is ordinary. Nothing is defined on the caller's
+ * client.
  */
 import { createHash } from 'node:crypto'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
@@ -9,13 +10,13 @@ import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.t
 import type { Answer, Request, Server } from './request.ts'
 
 export interface ScriptRequest<T> extends Required<Request<T>> {
-  /** The first of its keys. */
+  /** The script's first key. */
   readonly key: string
-  /** As a command in a pipeline. */
+  /** Adds the call to a pipeline. */
   queue(pipeline: ChainableCommander): void
 }
 
-/** Where the scripts run. */
+/** Sends script calls to Redis. */
 export interface Executor {
   ask<T>(request: ScriptRequest<T>): Promise<T>
 }
@@ -25,38 +26,41 @@ interface Loaded {
   readonly lua: string
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  /** The commands that it calls. */
+  /** The commands that the script calls. */
   readonly commands: () => readonly string[]
-  /** How often its text was sent. */
+  /** How often the script's text was sent. */
   texts: number
 }
 
-/** A comment to others. */
+/** A part for clusters only. Elsewhere it remains a comment. */
 const clusterOnly = /--\[\[cluster\n([\s\S]*?)--\]\]\n/g
 
-/** What never changes for a client, and so is part of the texts that it sends, and of no request. */
+/**
+ * Settings that never change for a client. They are inserted into the scripts' texts, so requests need not contain
+ * them.
+ */
 export interface TextSettings {
-  /** Publish by SPUBLISH, and run what lua/ has for clusters only. */
+  /** Whether to publish by SPUBLISH, and to run the parts of lua/ that are for clusters only. */
   readonly cluster: boolean
-  /** What the channels of grants begin with, but in a cluster, where each lock has its own. */
+  /** What the channels of grants begin with. Not used in a cluster, where each lock has an inbox of its own. */
   readonly inboxes: string
-  /** How long a free lock's clock is kept, in ms. */
+  /** How long a free lock's token clock is kept, in ms. */
   readonly tokenMemory: number
 }
 
-/** The text of a script as a client with these settings sends it. */
+/** Returns the text of a script as a client with these settings sends it. */
 export function textOf({ lua }: Pick<Script, 'lua'>, { cluster, inboxes, tokenMemory }: TextSettings): string {
   const text = cluster ? lua.replace(clusterOnly, '$1').replaceAll("'PUBLISH'", "'SPUBLISH'") : lua
   const inbox = cluster ? "KEYS[1]..':inbox:'" : quoted(inboxes)
   return text.replace(/\bMEMORY\b/g, String(tokenMemory)).replace(/\bINBOX\b/g, () => inbox)
 }
 
-/** As a literal of Lua. */
+/** Returns the text as a Lua literal. */
 function quoted(text: string): string {
   return `'${text.replace(/['\\\0\r\n]/g, odd => `\\${String(odd.charCodeAt(0)).padStart(3, '0')}`)}'`
 }
 
-/** The commands that a script calls, but for what only a cluster runs. */
+/** The commands that a script calls, without those of its parts for clusters only. */
 export function commandsOf({ lua }: Script, sharded: boolean): string[] {
   const calls = lua.replace(clusterOnly, '').matchAll(/redis\.p?call\('(\w+)'/g)
   const names = [...calls].map(([, name]) => (sharded && name === 'PUBLISH' ? 'SPUBLISH' : name!))
@@ -68,7 +72,7 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
   readonly #loaded: { readonly [N in keyof S]: Loaded }
   readonly #pattern: string
 
-  /** `pattern`: of keys and channels, for those who are refused. */
+  /** `pattern`: of the keys and channels, for the message when Redis refuses a command. */
   constructor(executor: Executor, scripts: S, settings: TextSettings, pattern = '*') {
     this.#executor = executor
     this.#pattern = pattern
@@ -98,20 +102,23 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
   }
 }
 
-/** The script, or its hash; how many keys; the keys, and what follows them. */
+/** The script's text or its hash, the number of keys, the keys, and the other arguments. */
 type CallArgs = [script: string, count: string, ...rest: string[]]
 
-/** One call of a script. A class, not an object with closures: thousands may be under way, and each costs what it is made of. */
+/**
+ * One call of a script. It is a class, not an object with closures, to save memory: thousands of calls may be under
+ * way.
+ */
 class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   readonly #script: Loaded
-  /** Of EVALSHA; of EVAL, once the script has turned out to be unknown. */
+  /** The arguments of EVALSHA; or of EVAL, once the server has turned out not to know the script. */
   readonly #args: CallArgs
   readonly #read: (reply: Reply<S>) => T | Promise<T>
   readonly #pattern: string
-  /** All that its lock has, also where only the first is sent. */
+  /** All keys of the lock, even if only the first is sent. */
   readonly #keys: KeysOf<S>
   #known = true
-  /** The `texts` of its script when it was sent. */
+  /** The script's `texts` when this call was last sent. */
   #texts: number
 
   constructor(
@@ -145,7 +152,8 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   rephrase(refusal: Error): boolean {
     if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false
     const script = this.#script
-    // Thousands may be refused before the first of them has sent the text; it is then ahead of those that ask again.
+    // Only one call needs to send the text. Other calls that were refused meanwhile repeat EVALSHA, which arrives after
+    // the text.
     const sent = script.texts > this.#texts
     if (!sent) {
       this.#known = false
@@ -168,8 +176,9 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   /**
-   * Something else has written a key of the lock, of which the first is a hash, and the others are sorted sets. Redis does not say
-   * which; the one who may not ask it is told no more than by Redis.
+   * Another program wrote a key of the lock. A lock's first key is a hash; the others are sorted sets. Redis does not
+   * say which key is wrong, so each key's type is read. If the user may not read types, the error stays as Redis sent
+   * it.
    */
   async #foreign(error: LockConnectionError, server: Server): Promise<never> {
     const names = Object.values<KeysOf<S>[keyof KeysOf<S>]>(this.#keys).flat() as string[]
@@ -181,7 +190,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 }
 
-/** Appends the values in the order of the header's names, as far as they are there. */
+/** Appends the values in the order of the header's names, up to the first undefined one. */
 function list(to: string[], names: readonly string[], values: Readonly<Record<string, unknown>>): void {
   for (const name of names) {
     const value = values[name]
@@ -191,7 +200,10 @@ function list(to: string[], names: readonly string[], values: Readonly<Record<st
   }
 }
 
-/** Where Redis refuses a command inside a script, older servers do not say which. So the error says what the script needs. */
+/**
+ * Older servers do not say which command inside a script they refuse. So the error lists the rights that the script
+ * needs.
+ */
 function withRights(error: LockConnectionError, commands: readonly string[], pattern: string): LockConnectionError {
   if (!(error.cause instanceof Error)) return error
   if (!/NOPERM|user executing the script/i.test(error.cause.message)) return error

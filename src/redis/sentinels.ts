@@ -1,23 +1,24 @@
 /**
- * Listens to the sentinels, who say when another server has become the master.
+ * Listens to the sentinels, which announce when another server becomes the master.
  *
- * A connection cannot tell. A master that was stopped, or cut off from the rest for a while, is replaced behind its
- * clients' backs, and when it goes on it takes itself for a master for some seconds more, until the sentinels have told
- * it: whoever is still connected to it is granted locks there that others are granted on the new master (I1).
+ * A connection to the master cannot detect this. Say that a master is stopped, or cut off for a while. The sentinels
+ * promote another server. When the old master continues, it still considers itself the master for some seconds, until
+ * the sentinels inform it. A client that is still connected to it is granted locks there, while other clients are
+ * granted the same locks on the new master (I1).
  *
- * ioredis has a listener of this kind. This one is apart from the connections that it is for: it goes on while they are
- * made anew, so there is no moment in which a switch is missed; it serves both of them; other masters of the same
- * sentinels do not concern it; and a sentinel that was out of reach is asked whether the master is still the same.
+ * ioredis has such a listener too. This one is independent of the connections that it serves, for four reasons. It
+ * keeps listening while they are made again, so it misses no switch. It serves all of them. It ignores other masters of
+ * the same sentinels. And when a sentinel can be reached again, it asks whether the master is still the same.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import type { SentinelClients } from './clients.ts'
 import { WrongServer } from './refusals.ts'
 
-/** Between attempts to reach a sentinel again, in ms, growing to the longest. */
+/** Pause between attempts to reach a sentinel, in ms, growing from the first to the longest. */
 const RETRY = { first: 100, longest: 2_000 }
-/** In the words of ioredis: the answer of a sentinel that does not watch the master. */
+/** ioredis's error messages when a sentinel does not know the master. */
 const unknown = /No such master|invalid reply: null/
-/** How often a sentinel has to show that it is there, and in what time, in ms. */
+/** How often each sentinel is probed, and how long it may take to answer, in ms. */
 const PROBE = 5_000
 
 export class Sentinels {
@@ -25,11 +26,14 @@ export class Sentinels {
   readonly #name: string
   readonly #switched: () => void
   readonly #deaf: (error: Error) => void
-  /** Why a sentinel could not be reached, the last time that one could not. */
+  /** Why a sentinel could not be reached, most recently. */
   #trouble: Error | undefined
   #probe: NodeJS.Timeout | undefined
 
-  /** `switched`: the master is another one, or may be. `deaf`: a sentinel refuses to tell. */
+  /**
+   * `switched`: called when another server is the master, or may be. `deaf`: called when a sentinel refuses to announce
+   * switches.
+   */
   constructor({ options, make }: SentinelClients, switched: () => void, deaf: (error: Error) => void) {
     this.#name = options.name ?? ''
     this.#switched = switched
@@ -38,9 +42,10 @@ export class Sentinels {
   }
 
   open(): void {
-    // A failure is no news: it tries again by itself.
+    // Failures are ignored: the connection tries again on its own.
     for (const sentinel of this.#sentinels) sentinel.connect().catch(() => {})
-    // Who only listens does not notice that nobody is there any more. `socketTimeout` does, once something is asked.
+    // A connection that only listens does not notice that its sentinel is gone. If this request stays unanswered,
+    // `socketTimeout` ends the connection.
     this.#probe = setInterval(() => {
       for (const sentinel of this.#sentinels) {
         if (sentinel.status === 'ready') sentinel.subscribe('+switch-master').catch(() => {})
@@ -54,8 +59,8 @@ export class Sentinels {
   }
 
   /**
-   * Adds to what ioredis says of a connection, where it says only that no sentinel could be reached. It says so, too, where
-   * they have answered, but know no master of that name.
+   * Adds the reason when ioredis says only that no sentinel could be reached. ioredis says the same if the sentinels
+   * answered but know no master of that name.
    */
   explain(redis: Redis | Cluster): void {
     let strange = 0
@@ -86,7 +91,7 @@ export class Sentinels {
       this.#switched()
     })
     sentinel.on('ready', () => {
-      // Sent in one go, so that no switch falls between the answer and the first message.
+      // Both are sent at once, so that no switch falls between the answer and the first message.
       const asked = sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#name)
       sentinel.subscribe('+switch-master').catch((error: Error) => {
         if (/^NOPERM\b/.test(error.message)) this.#deaf(error)

@@ -1,4 +1,4 @@
-/** One Redis, which may be a cluster or have sentinels: the links to it, and what is looked at when it is connected. */
+/** One Redis, which may be a cluster or have sentinels: the links to it, and the checks when it is connected. */
 import type { Clock } from '../clock.ts'
 import type { LockError } from '../errors.ts'
 import type { KindDefinition, Names, ScriptSet } from '../kind.ts'
@@ -22,7 +22,7 @@ export class Server implements Ways {
     this.#survey = new Survey(link.commands.redis, link.names, link.ids.client, settings, warn)
   }
 
-  /** `ids`: of the client; its own, where it has none yet. */
+  /** `ids`: the ids of the client; by default, new ones. */
   static at(source: RedisSource, settings: Settings, clock: Clock, told: LinkListener, ids?: Ids): Server {
     return new Server(new Link(source, settings, clock, told, ids), settings, error => told.warned?.(error))
   }

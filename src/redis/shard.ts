@@ -1,4 +1,4 @@
-/** The subscriber's connection to one master of a cluster. Which channels it is asked for is the business of shards.ts. */
+/** The subscriber's connection to one master of a cluster. shards.ts decides which channels it subscribes to. */
 import type { Redis } from 'ioredis'
 import type { Clock } from '../clock.ts'
 import { ownConnectionTo } from './clients.ts'
@@ -7,37 +7,37 @@ import { namedServer } from './destination.ts'
 
 export interface ShardListener {
   message(channel: string, text: string): void
-  /** The connection is gone, or once more could not be made: nothing is heard here. */
+  /** The connection is gone, or another attempt to make it has failed. Nothing is heard from this server. */
   down(shard: Shard, error: Error): void
-  /** The server has ended subscriptions by itself, because their slots have left it. */
+  /** The server has ended subscriptions, because their slots have moved to another server. */
   reduced(shard: Shard): void
 }
 
-/** Answers of a server that has the slot no more, or does not know yet that it has. */
+/** Errors of a server that no longer has the slot, or does not yet know that it has it. */
 const notHere = /^(MOVED|CLUSTERDOWN)\b/
 
 export class Shard {
-  /** host:port, by which ioredis names it. */
+  /** host:port, as ioredis names the node. */
   readonly node: string
   readonly #redis: Redis
   readonly #connection: Connection
-  /** Ends each request that is not answered: ioredis 5 never does, where the answer is MOVED. */
+  /** Settles each unanswered request. ioredis 5 never settles a request that was answered by MOVED. */
   readonly #asked = new Set<() => void>()
   #reduced = false
 
-  /** `member`: the node among those of the cluster; its settings are used, not its connection. */
+  /** `member`: ioredis's own connection to the node. Only its settings are used. */
   constructor(member: Redis, node: string, clock: Clock, outageTimeout: number, listener: ShardListener) {
     this.node = node
     const redis = ownConnectionTo(member)
     this.#redis = redis
     const told = {
-      // Calls that wait for the connection leave by themselves.
+      // Nothing to do: `Connection` sends the calls that wait.
       up: () => {},
       down: (error: Error) => listener.down(this, error),
     }
     this.#connection = new Connection(redis, clock, outageTimeout, told, namedServer)
     redis.on('smessage', (channel: string, text: string) => listener.message(channel, text))
-    // Once for each channel that was ended: all of them are looked at together.
+    // Emitted once for each channel that was ended. All of them are handled together.
     redis.on('moved', () => {
       if (this.#reduced) return
       this.#reduced = true
@@ -47,7 +47,8 @@ export class Shard {
         listener.reduced(this)
       })
     })
-    // ioredis 5 takes the end of a subscription for the answer to something, and whatever comes later for that of the next.
+    // When the server ends a subscription, ioredis 5 takes that for the answer to a command, and every later answer for
+    // that of the next command. Only a new connection repairs that.
     redis.on('error', (error: Error) => {
       if (/^Command queue state error/.test(error.message)) this.#connection.reset(error)
     })
@@ -58,13 +59,16 @@ export class Shard {
     return this.#connection.up
   }
 
-  /** The channels that are subscribed, as ioredis has counted. */
+  /** The subscribed channels, as ioredis counts them. */
   get channels(): ReadonlySet<string> {
     const set = this.#redis.condition?.subscriber
     return new Set(set ? set.channels('ssubscribe') : [])
   }
 
-  /** Resolves to whether the server has confirmed it on the present connection; false: its slot is not there. */
+  /**
+   * Resolves to true when the server has confirmed the channel on the current connection; to false if it does not have
+   * the slot.
+   */
   subscribe(channel: string): Promise<boolean> {
     return this.#connection.run(() => this.#ask(channel))
   }
@@ -88,7 +92,7 @@ export class Shard {
     })
   }
 
-  /** Sent once and never again: a connection that is gone has ended it already. */
+  /** Sent once and never repeated: a lost connection has already ended the subscription. */
   leave(channel: string): void {
     if (this.up) this.#redis.sunsubscribe(channel).catch(() => {})
   }

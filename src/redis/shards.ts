@@ -1,21 +1,23 @@
 /**
- * The client's ears in a cluster: a connection to each master in whose slots somebody listens.
+ * The client's subscriptions in a cluster: a connection to each master that has the slot of a needed channel.
  *
- * A channel of sharded pub/sub belongs to its slot, and the slot may go to another master at any moment: a failover, a
- * migration, a new node. Messages are then published there. So each channel is somewhere in this circle, whatever
- * becomes of its slot:
+ * A channel of sharded pub/sub belongs to its slot. The slot may move to another master at any moment: by a failover, a
+ * migration, or a new node. Messages are then published there. So each channel is always in one of these states,
+ * whatever happens to its slot:
  *
  *       ┌────────── connection gone, or subscription ended by the server ───────────┐
  *       ▼                                                                           │
  *     sought ──▶ owner by the table of slots ──SSUBSCRIBE──▶ confirmed: heard ──────┘
  *       ▲                                           │
- *       └─── the table is asked for anew ◀──────────┴─ MOVED, or no connection
+ *       └─── the table is read again ◀──────────────┴─ MOVED, or no connection
  *
- * As on a single server, only a confirmation on the present connection counts; and whoever depends on a channel that had
- * been lost, or that is heard at another place than before, looks at the truth as soon as it is heard (I4).
+ * As on a single server, a channel counts as heard only when the server has confirmed it on the current connection.
+ * When a channel that was lost, or that has moved, is heard again, everything that depends on it reads its state from
+ * Redis (I4).
  *
- * ioredis has sharded subscribers of its own. They subscribe again by themselves, but do not tell whether and when that
- * succeeded; they never do where the table was not new yet; a half-open connection is not noticed.
+ * ioredis has sharded subscribers of its own. They subscribe again on their own, but do not report whether and when
+ * that succeeded; they do not subscribe at all if the slot table was out of date; and they do not detect a half-open
+ * connection.
  */
 import type { Cluster } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
@@ -23,9 +25,9 @@ import { LockClosedError, LockConnectionError } from '../errors.ts'
 import { Shard } from './shard.ts'
 import { slotOf } from './slot.ts'
 
-/** How long channels and connections are kept that nobody needs, in ms. */
+/** How long channels and connections are kept that are no longer needed, in ms. */
 const LINGER = 1_000
-/** First and longest pause between looks for the owner of a slot, in ms. */
+/** The first and longest pause between searches for the owner of a slot, in ms. */
 const SEEK = { first: 50, longest: 1_000 }
 
 interface ShardChannel {
@@ -33,16 +35,16 @@ interface ShardChannel {
   readonly slot: number
   users: number
   idleSince: number
-  /** Where it is heard, on the present connection. */
+  /** The server on whose current connection the channel is heard. */
   at: Shard | undefined
-  /** Who is being asked for it. */
+  /** The server that has been asked for the channel and has not answered. */
   asked: Shard | undefined
-  /** It has been heard, and is not now: messages may be missing. */
+  /** The channel was heard before and is not heard now, so messages may be missing. */
   missed: boolean
   need: Need | undefined
 }
 
-/** Those who wait until a channel is heard. */
+/** The callers that wait until a channel is heard. */
 interface Need {
   readonly begun: number
   readonly promise: Promise<void>
@@ -51,11 +53,11 @@ interface Need {
 
 export interface ShardEars {
   message(channel: string, text: string): void
-  /** The channel is confirmed again, after at least one message may have been lost. */
+  /** The channel is confirmed again. At least one message may have been lost before. */
   heard(channel: string): void
-  /** Channels that were heard are not, because their connection is gone. */
+  /** Channels are no longer heard, because their connection is gone. */
   down(error: Error): void
-  /** Every channel that was heard is heard again. */
+  /** Every channel that was heard before is heard again. */
   whole(): void
 }
 
@@ -74,7 +76,7 @@ export class Shards {
   #closed = false
   #lastError: Error | undefined
 
-  /** `cluster` knows the slots; messages do not come by it. */
+  /** `cluster` provides the slot table and the nodes; messages do not arrive over it. */
   constructor(cluster: Cluster, clock: Clock, outageTimeout: number, ears: ShardEars) {
     this.#cluster = cluster
     this.#clock = clock
@@ -83,12 +85,12 @@ export class Shards {
     cluster.on('refresh', () => this.#findAll())
   }
 
-  /** Whether every channel that has been heard still is. */
+  /** Whether every channel that was heard before still is. */
   get hears(): boolean {
     return this.#missed === 0
   }
 
-  /** As `Subscriber.need`. */
+  /** Like `Subscriber.need`. */
   need(name: string): Promise<void> | undefined {
     let channel = this.#channels.get(name)
     if (!channel) {
@@ -119,14 +121,14 @@ export class Shards {
     this.#armSweep()
   }
 
-  /** As `Subscriber.isHeard`. */
+  /** Like `Subscriber.isHeard`. */
   isHeard(name: string): boolean {
     return this.#channels.get(name)?.at !== undefined
   }
 
   /**
-   * Asks each server once more for one of its channels. The answer shows that the connection is alive and that the slot
-   * is still there; if there is none, `Connection` makes the connection anew.
+   * Subscribes again to one channel of each server. The answer shows that the connection is alive and that the slot is
+   * still there. If no answer comes, `Connection` makes the connection again.
    */
   probe(): void {
     const probed = new Set<Shard>()
@@ -151,7 +153,7 @@ export class Shards {
     this.#shards.clear()
   }
 
-  /** Has the channel subscribed where its slot is now, unless that is so or under way. */
+  /** Subscribes the channel on the server that has its slot now, unless that is done or under way. */
   #find(channel: ShardChannel): void {
     const shard = this.#ownerOf(channel.slot)
     if (!shard || channel.at === shard || channel.asked === shard) return
@@ -201,13 +203,16 @@ export class Shards {
     channel.need = undefined
   }
 
-  /** Ends a subscription, unless it has come to be needed again. */
+  /** Ends a subscription, unless it has become needed again. */
   #leave(name: string, shard: Shard): void {
     const channel = this.#channels.get(name)
     if (channel?.at !== shard && channel?.asked !== shard) shard.leave(name)
   }
 
-  /** By the table, which may be out of date. Undefined: it does not say, or ioredis has given up that node. */
+  /**
+   * The owner of a slot by the slot table, which may be out of date. Undefined: the table has none, or ioredis has
+   * dropped the node.
+   */
   #ownerOf(slot: number): Shard | undefined {
     const node = this.#cluster.slots[slot]?.[0]
     if (node === undefined || this.#closed) return undefined
@@ -244,7 +249,7 @@ export class Shards {
     this.#refresh()
   }
 
-  /** Asks for the table of slots; 'refresh' follows, or the next look. */
+  /** Reads the slot table again. Either 'refresh' follows, or the next search. */
   #refresh(): void {
     this.#armSeek()
     if (!this.#closed && this.#cluster.status === 'ready') this.#cluster.refreshSlotsCache(() => {})
@@ -252,11 +257,14 @@ export class Shards {
 
   #findAll(): void {
     for (const channel of this.#channels.values()) this.#find(channel)
-    // Connections that have lost their slots are not needed any more.
+    // Connections whose slots have moved away are no longer needed.
     this.#armSweep()
   }
 
-  /** While a channel is not heard its owner is looked for, and those who wait for it are given up in time. */
+  /**
+   * While a channel is not heard, keeps searching for its owner, and rejects the callers that have waited for
+   * `outageTimeout`.
+   */
   #armSeek(): void {
     if (this.#seek || this.#closed) return
     this.#seek = this.#clock.after(this.#pace, () => {

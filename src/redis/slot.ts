@@ -1,6 +1,6 @@
-/** The slot of a cluster that a key or channel belongs to: CRC16 (XMODEM) of its hash tag, or of all of it. */
+/** The cluster slot of a key or channel: CRC16 (XMODEM) of its hash tag, or of the whole name if it has none. */
 export function slotOf(name: string): number {
-  // Between the first "{" and the first "}" behind it, unless nothing stands there.
+  // The tag is between the first "{" and the first "}" after it. An empty tag does not count.
   const [, tag = name] = /^[^{]*\{([^}]+)\}/.exec(name) ?? []
   let crc = 0
   for (const byte of Buffer.from(tag)) {

@@ -1,13 +1,13 @@
 /**
- * The client's ears: one connection in subscriber mode, and the set of channels that somebody needs. Those of a cluster are
- * in shards.ts.
+ * The client's subscriptions: one connection in subscriber mode, and the set of channels in use. shards.ts does the
+ * same for a cluster.
  *
- * A channel counts as heard only from the moment the server has confirmed it on the present connection: "connected" is
- * not "subscribed", and every message in between is lost. So after a reconnect each channel is subscribed again, one
- * SUBSCRIBE each (a longer one that is cut half-way would shift all later confirmations), and only when all are
- * confirmed is `heard` called, upon which everybody who waits looks at the truth in Redis again (I4).
+ * A channel counts as heard only from the moment when the server has confirmed it on the current connection. Before
+ * that, every message is lost, even though the connection is up. So after a reconnect, each channel is subscribed
+ * again, with one SUBSCRIBE each: a longer command that is cut halfway would shift all later confirmations. When all
+ * channels are confirmed, `heard` is called, and all waiters read their state from Redis (I4).
  *
- * Channels that nobody needs any more linger for a moment: under contention the last waiter of a key leaves and the next
+ * Channels are kept for a moment after their last user: under contention, the last waiter of a key leaves and the next
  * arrives thousands of times a second.
  */
 import type { Cluster, Redis } from 'ioredis'
@@ -20,7 +20,7 @@ const LINGER = 1_000
 
 interface Subscription {
   users: number
-  /** Set while subscribing, on the present connection. */
+  /** Set while subscribing, on the current connection. */
   pending: Promise<void> | undefined
   confirmed: boolean
   idleSince: number
@@ -28,7 +28,7 @@ interface Subscription {
 
 export interface SubscriberListener {
   message(channel: string, text: string): void
-  /** Every channel is confirmed again, after at least one message may have been lost. */
+  /** Every channel is confirmed again. At least one message may have been lost before. */
   heard(): void
 }
 
@@ -40,7 +40,7 @@ export class Subscriber {
   #sweep: Timer | undefined
   #closed = false
 
-  /** `connection` is the subscriber's own; its owner calls `restore` whenever it has come up. */
+  /** `connection` belongs to this subscriber. Its owner calls `restore` whenever the connection has come up. */
   constructor(connection: Connection, clock: Clock, ears: SubscriberListener) {
     this.#connection = connection
     this.#clock = clock
@@ -51,8 +51,8 @@ export class Subscriber {
   }
 
   /**
-   * Counts one more user of the channel. Undefined: it is heard already. A promise: it will be, when this resolves;
-   * rejects with LockConnectionError. Each call is matched by one `drop`, also when it rejects.
+   * Counts one more user of the channel. Undefined: the channel is heard already. A promise: it resolves when the
+   * channel is heard, and rejects with LockConnectionError. Each call is matched by one `drop`, even if it rejects.
    */
   need(name: string): Promise<void> | undefined {
     let channel = this.#channels.get(name)
@@ -71,17 +71,17 @@ export class Subscriber {
     this.#armSweep()
   }
 
-  /** Whether the channel is confirmed on the present connection. */
+  /** Whether the channel is confirmed on the current connection. */
   isHeard(name: string): boolean {
     return this.#channels.get(name)?.confirmed ?? false
   }
 
-  /** The connection is gone: nothing is heard until `restore` has run. */
+  /** The connection is gone: no channel is heard until `restore` has run. */
   deafen(): void {
     for (const channel of this.#channels.values()) channel.confirmed = false
   }
 
-  /** The connection is new: subscribes everything again, then says so. */
+  /** The connection is new: subscribes every channel again, then calls `heard`. */
   async restore(): Promise<void> {
     const pending = [...this.#channels].map(([name, channel]) => channel.pending ?? this.#subscribe(name, channel))
     await Promise.allSettled(pending)
@@ -131,7 +131,7 @@ export class Subscriber {
   #unsubscribe(name: string): void {
     this.#channels.delete(name)
     if (!this.#connection.up) return
-    // Sent once and never again: repeated on a later connection it could end a subscription that is needed by then.
+    // Sent once and never repeated: on a later connection, it could end a subscription that is needed by then.
     this.#connection.redis.unsubscribe(name).catch(() => {})
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A look at each server when a connection to it has come up, for what would go wrong later, and quietly: a right that
- * the user lacks, and locks that may be evicted. One script call for each master, behind everything that was waiting
- * for the connection; nobody waits for its answer, and where there is none, nothing is said.
+ * Checks each server when a connection to it has come up, for problems that would do harm later without an error: a
+ * right that the user lacks, and locks that may be evicted. One script call for each master, sent after all commands
+ * that waited for the connection. Nothing waits for its answer, and without an answer nothing is reported.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
@@ -24,12 +24,12 @@ export class Survey {
   readonly #madeUp: string
   readonly #replicas: Settings['replicas']
   readonly #warn: (error: LockError) => void
-  /** The last warnings about each server: a connection that comes and goes is no reason to repeat them. */
+  /** The last warnings about each server, so that they are not repeated whenever a connection comes and goes. */
   readonly #said = new Map<string, string>()
-  /** What is asked at each look; undefined: nothing yet. */
+  /** What each check asks for; undefined: no kind is in use yet. */
   #asked: { readonly rights: Rights; readonly args: string[]; readonly each: Rights['commands'] } | undefined
 
-  /** `word`: for the name of a made-up lock, unlike those of other clients. */
+  /** `word`: names a made-up lock, different for each client. */
   constructor(
     redis: Redis | Cluster,
     names: Namespace,
@@ -44,14 +44,14 @@ export class Survey {
     this.#warn = warn
   }
 
-  /** From now on it looks for the rights that these kinds need. */
+  /** From now on, checks the rights that these kinds need. */
   need(kinds: readonly Calling[]): void {
     const rights = rightsFor(kinds, this.#names, waitFor(this.#replicas))
     const { rights: each, args } = questions(rights, this.#madeUp)
     this.#asked = { rights, args, each }
   }
 
-  /** Returns at once, and never fails. */
+  /** Starts the check and returns at once. Never fails. */
   look(): void {
     if (!('nodes' in this.#redis)) return void this.#ask(this.#redis, '')
     for (const node of this.#redis.nodes('master')) this.#ask(node, ` at ${node.options.host}:${node.options.port}`)
@@ -75,7 +75,10 @@ export class Survey {
   }
 }
 
-/** Without the right to ask, the first one that is missing is that. Any other error is for those calls to report that somebody waits for. */
+/**
+ * Turns an error of the check into a warning. NOPERM means that the user lacks the right to run scripts, without which
+ * the check cannot run. Any other error is left for the calls that meet it.
+ */
 function refused(error: Error, at: string): LockError | undefined {
   return /^NOPERM\b/.test(error.message) ? lacks('+eval', at, error) : undefined
 }

@@ -1,15 +1,16 @@
 /**
- * When requests leave. A write is a system call, and on the way to a server on the same machine it is dearer than all that
- * is computed for a request: where thousands are asked in one turn of the event loop, they leave in one write.
+ * Decides when requests are written to the socket. A write is a system call. For a server on the same machine, it costs
+ * more than everything that is computed for a request. So when many requests are made in one turn of the event loop,
+ * they leave in one write.
  *
  *      asked in one turn   1 ──▶ at once   2 ──▶ at once   3  4  5 … ──▶ together, when the turn is over
  *
- * In a cluster they leave in one write for each server. The first ones do not wait for others that may not come: a release
- * that another process waits for is among few.
+ * In a cluster, there is one write for each server. The first requests do not wait for others that may not come: a turn
+ * with few requests may contain a release that another process waits for.
  */
 import type { Cluster, Redis } from 'ioredis'
 
-/** Requests of one turn that leave at once. */
+/** How many requests of one turn leave at once. */
 const AT_ONCE = 2
 
 export class Writes {
@@ -21,21 +22,21 @@ export class Writes {
     this.#redis = redis
   }
 
-  /** One more request is about to be written. */
+  /** Called before each request is written. */
   next(): void {
     this.#inTurn += 1
     if (this.#inTurn === 1) process.nextTick(this.#turnIsOver)
     else if (this.#inTurn === AT_ONCE + 1) this.#heldBack = this.#holdBack()
   }
 
-  /** Made once: every turn that asks anything needs it. */
+  /** Made once, because every turn with a request needs it. */
   readonly #turnIsOver = () => {
     this.#inTurn = 0
     this.#heldBack?.()
     this.#heldBack = undefined
   }
 
-  /** Nothing is written any more until what it returns is called. */
+  /** Blocks writes until the returned function is called. */
   #holdBack(): () => void {
     const servers = 'nodes' in this.#redis ? this.#redis.nodes('master') : [this.#redis]
     const streams = servers.map(({ stream }) => stream)

@@ -1,25 +1,28 @@
 /**
- * Waiting for a lock: carries out what the locks of this client ask for (local/local-lock.ts), for every kind of lock and both
- * modes. What can happen to a waiter is in local/states.ts.
+ * Waiting for a lock, for every kind of lock, fair or unfair. This file carries out what the locks of this client
+ * (local/local-lock.ts) ask for. local/states.ts lists the states of a waiter and what each event means in them.
  *
- * A waiter parks. What un-parks it is a message (a grant to its inbox, or "unlocked"), a reply (a grant that a heartbeat
- * found, or that this client's own release made), or the end of its patience. Messages are hints: each may be lost, late,
- * early, doubled or forged, and then the slow timer, which re-reads the truth, costs time but never a lock (I4).
+ * A waiter parks until something wakes it: a message (a grant in its inbox, or "unlocked"), a reply (a grant that a
+ * heartbeat found, or that this client's own release made), or the end of its patience. Messages are only hints: each
+ * may be lost, late, early, duplicated or forged. The slow timer then reads the lock's state from Redis again, so a bad
+ * message costs time but never a lock (I4).
  *
  * A fair waiter
- *   1. hears the inbox
- *   2. is known to this client
- *   3. asks, to be queued if refused
+ *   1. enters this client's table of waiters
+ *   2. listens to its inbox
+ *   3. asks for the lock, to be queued if refused
  *   4. is refused, and parks
  *
- * For an unfair one see local/line.ts. The order is "announce, re-check, park" in both. A lost wake-up would need a release
- * between the re-check and the park: but that release finds the waiter announced (its entry in the queue; its subscription),
- * so the message is on its way, and the message finds the waiter in the table, because that was written before the request
- * left: message and reply come over two connections and in any order.
+ * An unfair waiter's steps are in local/line.ts. Both kinds first announce themselves, then check the lock again, then
+ * park. A wake-up could be lost only if a release came between the check and the park. But that release finds the
+ * waiter announced (by its entry in the queue, or by its subscription) and sends it a message. That message finds the
+ * waiter in the table, which it entered before its request was sent. So it does not matter that message and reply come
+ * over two connections and in any order.
  *
- * Beside this: requests.ts (what is sent, and late answers), ears.ts (channels), heartbeat.ts (the slow timer), turns.ts (among
- * clients), fair-after.ts (unfair waiters that join the queue), cleanup.ts (what is taken back in the background), outage.ts (the end of
- * patience without Redis), single.ts (that of single attempts), patience.ts (that of the caller).
+ * The rest of the folder: requests.ts (what is sent, and late answers), ears.ts (channels), heartbeat.ts (the slow
+ * timer), turns.ts (turns among clients), fair-after.ts (unfair waiters that join the queue), cleanup.ts (what is taken
+ * back in the background), outage.ts (the end of patience while Redis is out of reach), single.ts (the same for single
+ * attempts), patience.ts (the caller's timeout and signal).
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
@@ -40,23 +43,23 @@ import { SingleAttempts } from './single.ts'
 export interface Patience {
   /** Expiry of a queued waiter, in ms. */
   readonly waiterTtl: number
-  /** How long waiters ride out a Redis that is out of reach, in ms. */
+  /** How long waiters ride out an outage of Redis, in ms. */
   readonly outage: number
 }
 
-/** What waiting needs to know of the leases of its client, and what it says of its waiters. */
+/** What waiting needs to know about the rest of its client, and what it reports to it. */
 export interface WaitListener {
-  /** The waiter goes on waiting: it was refused, or stands behind one that was. */
+  /** The waiter keeps waiting: it was refused, or it is in line behind a waiter that was refused. */
   waiting(waiter: Waiter): void
-  /** Something said that the hold of this id may be gone, because it was granted anew with this token, or with any. */
+  /** The hold of this id may be gone: Redis is to be asked, unless the hold's token is at least `token`. */
   doubt(id: string, token: number): void
-  /** Why nothing is answered, although there is a connection; undefined: nothing has said so. */
+  /** Why Redis does not answer although a connection is up; undefined: no reason is known. */
   trouble(): Error | undefined
-  /** Something failed that no promise reports. */
+  /** A failure that no caller's promise reports. */
   failed(error: unknown): void
 }
 
-/** An inbox that is heard after so many ms has not used up the patience of the waiter. */
+/** If the inbox is heard within this many ms, the waiter's patience still counts as unused. */
 const AT_ONCE = 50
 
 export class Acquirer {
@@ -67,7 +70,7 @@ export class Acquirer {
   readonly #locks: LocalLocks
   readonly #ears: Ears
   readonly #heartbeat: Heartbeat
-  /** When the heads go on that leave the lock to other clients. */
+  /** For each line that leaves the lock to other clients: the timer after which its head tries. */
   readonly #turnTimers = new Map<Line, Timer>()
   readonly #fairAfter: FairAfter
   readonly #cleanup: Cleanup
@@ -96,7 +99,7 @@ export class Acquirer {
     this.#single = new SingleAttempts(clock, patience.outage, (waiter, limit) =>
       this.#end(waiter, this.#unreached(limit)),
     )
-    // The wake-up for a lock that was given back may have been the one that went to the waiter that gave it back.
+    // The waiter that gave the lock back may have used up this client's wake-up, so the line's head has to try.
     const freed = (key: string) => locks.get(key)?.line.wake()
     this.#requests = new Requests(kind, clock, patience.outage, this.#outage, this.#single, this.#cleanup, freed)
     locks.requests = this.#requests
@@ -104,21 +107,22 @@ export class Acquirer {
     locks.waitEffects = this.#carryOut()
   }
 
-  /** Why Redis is out of reach, while it is. */
+  /** Why Redis is out of reach; undefined while it is reachable. */
   get outage(): Error | undefined {
     return this.#outage.error ?? this.#listener.trouble()
   }
 
   /**
-   * Of a wait that has ended without a grant: why that says nothing about the lock. Undefined: somebody else has it. That
-   * was answered since the call; or before, to those ahead of it, and nothing has been in the way of news since.
+   * For a wait that ended without a grant: the error to report if Redis has not answered. Undefined if it has, which
+   * means that somebody else has the lock. An answer is one to this waiter's own call, or an earlier one to a waiter
+   * ahead of it with no outage since.
    */
   unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
     return this.#unreached(this.#clock.now() - since)
   }
 
-  /** Begins to wait; `settle` receives the end, once and in the moment when it happens. */
+  /** Begins to wait. `settle` is called once, at the moment when the wait ends. */
   start(wish: Wish, settle: Settle): Waiter {
     const waiter = new WaiterRecord(wish, this.#clock.now(), this.#awake.now(), settle)
     const lock = this.#locks.arrive(waiter)
@@ -129,23 +133,26 @@ export class Acquirer {
     return waiter
   }
 
-  /** The caller gives up: whatever became of the wish is taken back. */
+  /** The caller gives up: whatever its request has become in Redis is taken back. */
   quit(waiter: Waiter): void {
     this.#end(waiter, undefined)
   }
 
-  /** "The lock is free", said by another client, if it has named itself: the head of the line tries when it is its turn. */
+  /**
+   * Another client says that the lock is free; `by` is that client, if it gave its name. The head of the line tries
+   * when it is this client's turn.
+   */
   unlocked(key: string, by?: string): void {
     if (by !== undefined) this.#locks.turns.freed(key, by)
     this.#locks.get(key)?.unlocked()
   }
 
-  /** An owner with this name holds the lock: its other waiters need not wait. */
+  /** The owner of this name holds the lock, so its other waiters can re-enter instead of waiting. */
   entered(key: string, owner: string): void {
     this.#locks.get(key)?.entered(owner)
   }
 
-  /** A grant by message. False: no waiter of this client has that id. */
+  /** A message grants the lock to the waiter of this id. False: this client has no such waiter. */
   grantedByMessage(id: string, token: number, via: Via): boolean {
     const waiter = this.#locks.waiter(id)
     if (!waiter) return false
@@ -153,21 +160,21 @@ export class Acquirer {
     return true
   }
 
-  /** A grant has been taken away, of which the waiter may not have heard: its reply is under way. */
+  /** A grant was taken away while its reply is still under way, so the waiter may not know of it yet. */
   lost(id: string, token: number): void {
     const waiter = this.#locks.waiter(id)
     if (waiter) this.#locks.of(waiter.claim.key).lost(waiter, token)
   }
 
   /**
-   * Redis is out of reach: `error` is the latest reason. Everybody looks at the truth as soon as there is a connection,
-   * or gives up in time.
+   * Redis is out of reach; `error` is the latest reason. Every lock is checked as soon as there is a connection, and
+   * waiters whose patience ends before that give up.
    */
   disconnected(error: Error): void {
     if (!this.#locks.closed && this.#outage.begin(error, true)) this.lookAgain()
   }
 
-  /** The first connection has not been made yet. That is no news, but uses up patience. */
+  /** The first connection has not been made yet. That uses up patience, but it is not a failure. */
   unconnected(): void {
     this.#outage.begin(new Error('not connected yet'), false)
   }
@@ -177,35 +184,39 @@ export class Acquirer {
     this.lookAgain()
   }
 
-  /** Messages may have been missed: looks at the truth of every lock, or of that of one key. */
+  /** Messages may have been missed: reads the state of every lock again, or of the lock of `key` only. */
   lookAgain(key?: string): void {
     const locks = key === undefined ? [...this.#locks.all] : [this.#locks.get(key)]
     for (const lock of locks) if (lock && lock.waiting > 0) this.#heartbeat.look(lock)
   }
 
-  /** Rejects every waiter with LockClosedError, and makes no more grants. What has to be taken back for that, is. */
+  /** Rejects every waiter with LockClosedError, makes no more grants, and takes back what the waiters left in Redis. */
   refuse(): void {
     this.#locks.closed = true
     this.#outage.close()
     this.#single.close()
     this.#locks.turns.close()
-    // One for all: each caller gets its own from it, and there may be very many.
+    // One error for all waiters, because there may be very many. Each caller receives its own error, made from this
+    // one.
     const closed = new LockClosedError()
     for (const waiter of this.#locks.waiters) this.#end(waiter, closed)
   }
 
-  /** Refuses, and resolves when all have left, as far as Redis answers. */
+  /** Like `refuse`; resolves when all waiters have left, as far as Redis answers. */
   async close(): Promise<void> {
     this.refuse()
     await this.#cleanup.close()
   }
 
   #end(waiter: Waiter, error: Error | undefined): void {
-    // One that does not wait any more may have been the last of its lock.
+    // Once a waiter has ended, its lock may be forgotten already, and `of` would create it again.
     if (waiter.waits) this.#locks.of(waiter.claim.key).end(waiter, error)
   }
 
-  /** Where there is no connection, none is waited for: but the first one is about to be there. */
+  /**
+   * A single attempt does not wait for a lost connection to return, but it waits for the first one, which is about to
+   * be made.
+   */
   #tryOnce(lock: LocalLock, waiter: Waiter): void {
     const { known } = this.#outage
     if (known) return lock.end(waiter, outOfReach(known))
@@ -213,7 +224,7 @@ export class Acquirer {
     this.#tryAlone(lock, waiter)
   }
 
-  /** Not behind others: a single attempt, and one that may re-enter. */
+  /** Asks without standing in line. For single attempts, and for waiters that may re-enter. */
   #tryAlone(lock: LocalLock, waiter: Waiter): void {
     const { after } = waiter.wish
     if (!after) return lock.tryAlone(waiter)
@@ -229,13 +240,14 @@ export class Acquirer {
     const { after, mayReenter } = waiter.wish
     const limit = Math.min(this.#heartbeat.pause, this.#patience / 2)
     const inbox = this.#ears.heed(lock.key, 'inbox', limit)
-    // On the unlock channel it hears that its owner has been granted the lock by another call.
+    // A message on the unlock channel says when another call of the same owner was granted the lock: then this waiter
+    // re-enters.
     const unlock = mayReenter ? this.#ears.heed(lock.key, 'unlock', limit) : undefined
     if (!inbox && !unlock && !after) lock.join(waiter)
     else this.#joinLater(lock, waiter, [inbox, unlock]).catch(error => this.#end(waiter, error))
   }
 
-  /** As soon as the channels are heard, and Redis knows what it has to know by then. */
+  /** Joins once the channels are heard and Redis knows what `wish.after` waits for. */
   async #joinLater(lock: LocalLock, waiter: Waiter, hearings: readonly (Promise<void> | undefined)[]): Promise<void> {
     const begun = this.#awake.now()
     await Promise.all(hearings)
@@ -243,7 +255,7 @@ export class Acquirer {
     if (!waiter.waits) return
     const waited = this.#awake.now() - begun
     if (waited >= AT_ONCE) {
-      // The request has a patience of its own; but its waiter has used up a part of that.
+      // The request has its own time limit, but its waiter has already used up part of its patience.
       const giveUp = () => this.#end(waiter, this.#unreached(this.#patience))
       this.#requests.limitJoining(waiter, this.#patience - waited, giveUp)
     }

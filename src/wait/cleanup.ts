@@ -1,7 +1,7 @@
 /**
- * Cleaning up behind callers that have given up. They have been answered already; this takes back what became of their
- * request, repeatedly until Redis has answered (I7). What could not be taken back within the claim's lease and the
- * waiter's expiry has ended by itself by then.
+ * Cleanup after callers that have given up. They have their answer already. In the background, this takes back whatever
+ * their request has become, and repeats that until Redis answers (I7). It stops after the claim's lease plus the
+ * waiter's expiry: whatever is still in Redis has expired on its own by then.
  */
 import type { Clock } from '../clock.ts'
 import type { Claim, Kind } from '../kind.ts'
@@ -24,7 +24,7 @@ export class Cleanup {
     this.#failed = failed
   }
 
-  /** Calls `left` when nothing of the claim is left in Redis, or nothing more can be done about it. */
+  /** Calls `left` when nothing of the claim is left in Redis, or when this gives up. */
   start(claim: Claim, left: () => void): void {
     const done = this.#leave(claim).then(() => {
       this.#pending.delete(done)
@@ -33,7 +33,7 @@ export class Cleanup {
     this.#pending.add(done)
   }
 
-  /** No more repetitions; resolves when everything under way is done. */
+  /** Stops repeating; resolves when all attempts under way are done. */
   async close(): Promise<void> {
     this.#closed = true
     await Promise.all(this.#pending)

@@ -1,9 +1,12 @@
-/** The channels that a client hears for the waiters of each lock: subscribed when the first needs one, dropped with the last. */
+/**
+ * The channels that a client listens to for the waiters of each lock. It subscribes for the first waiter that needs a
+ * channel, and drops the channel after the lock's last waiter.
+ */
 import type { Clock } from '../clock.ts'
 import { isRefusal } from '../errors.ts'
 import type { Channel, Channels } from '../kind.ts'
 
-/** A promise resolves when the channel was first heard; `true`: it has been. */
+/** A promise resolves when the channel is first heard. `true`: it is heard. */
 type Heard = { [C in Channel]?: Promise<void> | true | undefined }
 
 export class Ears {
@@ -16,12 +19,15 @@ export class Ears {
     this.#clock = clock
   }
 
-  /** Whether the channel has been heard for the waiters of this lock. */
+  /** Whether the channel has been heard since waiters of this lock asked for it. */
   hears(key: string, channel: Channel): boolean {
     return this.#heard.get(key)?.[channel] === true
   }
 
-  /** Resolves when the channel is heard; undefined: it is. One that cannot be heard is not counted as heard by the next waiter. */
+  /**
+   * Resolves when the channel is heard; undefined: it is heard already. After a failure, the next waiter subscribes
+   * again.
+   */
   hear(key: string, channel: Channel): Promise<void> | undefined {
     const heard = this.#heard.get(key) ?? {}
     const known = heard[channel]
@@ -43,8 +49,9 @@ export class Ears {
   }
 
   /**
-   * As `hear`, but goes on after `limit` ms, and where the way of messages is broken: that of commands may be open, and the
-   * slow timer does without messages (I4). Rejects only what Redis refuses.
+   * Like `hear`, but resolves after `limit` ms at the latest, and also if the connection for messages is broken.
+   * Commands may still get through then, and the slow timer works without messages (I4). Rejects if Redis refuses the
+   * subscription.
    */
   heed(key: string, channel: Channel, limit: number): Promise<void> | undefined {
     const hearing = this.hear(key, channel)
@@ -62,7 +69,7 @@ export class Ears {
     })
   }
 
-  /** Nobody waits for the lock any more. */
+  /** The lock has no waiters any more. */
   drop(key: string): void {
     const heard = this.#heard.get(key)
     if (!heard || !this.#heard.delete(key)) return

@@ -1,9 +1,10 @@
 /**
- * Unfair waiters that join the queue when they have waited for long enough (`fairAfter`), which bounds starvation.
+ * Unfair waiters that join the queue after they have waited for `fairAfter` ms. This bounds starvation.
  *
- * That is so by default, and most waiters are granted the lock long before. So none has a timer of its own: those with the
- * same `fairAfter` come due in the order in which they have parked, and share one, which is set for the first of them. (One
- * whose first answer took longer than that of others has parked behind them, and joins the queue later by so much.)
+ * `fairAfter` is set by default, and most waiters are granted the lock long before, so they have no timers of their
+ * own. Waiters with the same `fairAfter` fall due in the order in which they parked, and share one timer, which is set
+ * for the first of them. (If the first answer to a waiter is slow, it parks after waiters that came later, and joins
+ * the queue that much later.)
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'
@@ -16,16 +17,16 @@ interface Generation {
 export class FairAfter {
   readonly #clock: Clock
   readonly #due: (waiter: Waiter) => void
-  /** By `fairAfter`. */
+  /** By `fairAfter`, in ms. */
   readonly #generations = new Map<number, Generation>()
 
-  /** `due`: it has waited for long enough. */
+  /** `due` is called with each waiter that has waited for its `fairAfter`. */
   constructor(clock: Clock, due: (waiter: Waiter) => void) {
     this.#clock = clock
     this.#due = due
   }
 
-  /** It has parked. */
+  /** The waiter has parked. */
   add(waiter: Waiter): void {
     const { mode, fairAfter } = waiter.wish
     if (mode !== 'line' || fairAfter === undefined) return
@@ -34,7 +35,7 @@ export class FairAfter {
     else this.#generations.set(fairAfter, { waiters: new Set([waiter]), timer: this.#arm(waiter, fairAfter) })
   }
 
-  /** Its wait is over. */
+  /** The waiter's wait is over. */
   delete(waiter: Waiter): void {
     const { fairAfter } = waiter.wish
     const generation = fairAfter === undefined ? undefined : this.#generations.get(fairAfter)

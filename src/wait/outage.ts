@@ -1,7 +1,8 @@
 /**
- * The end of patience while Redis is out of reach (I6): there is no connection; or what a line asks is not answered, or is put
- * off, on a connection that is up. Each waiter is ended when it has sat through `patience` ms of that, counted from its
- * own start where that was later. One timer, at the earliest of those times; only time in which this process ran counts.
+ * The end of patience while Redis is out of reach (I6). That is: there is no connection; or there is one, but Redis
+ * leaves the requests of a line unanswered or puts them off. A waiter is ended after `patience` ms of this, counted
+ * from the start of the outage or from the waiter's own start, whichever is later. One timer is set for the earliest of
+ * these ends. Only time in which this process ran counts.
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
@@ -9,7 +10,7 @@ import type { Asker } from '../local/effects.ts'
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** Since when something has been out of reach, and the latest reason. */
+/** When the silence began, in ms that this process ran, and the latest reason for it. */
 interface Silence {
   readonly since: number
   error: Error
@@ -19,10 +20,10 @@ export class Outage {
   readonly #locks: { readonly all: Iterable<Asker> }
   readonly #clock: Clock
   readonly #patience: number
-  /** Locks whose lines ask, and are not answered. */
+  /** Locks whose lines have asked and got no answer. */
   readonly #silent = new Map<Asker, Silence>()
   #now: Silence | undefined
-  /** Whether the connection has failed, and not only not been made yet. */
+  /** Whether the connection has failed. False if it has only not been made yet. */
   #known = false
   #timer: Timer | undefined
   #wakeAt = NEVER
@@ -37,12 +38,12 @@ export class Outage {
     return this.#now?.error
   }
 
-  /** Why there is no connection, if that is known. */
+  /** Why the connection failed; undefined: it has not. */
   get known(): Error | undefined {
     return this.#known ? this.#now?.error : undefined
   }
 
-  /** It has begun, or goes on for this reason. True: it is new. `known`: the connection has failed. */
+  /** The outage begins, or goes on for this reason. True: it is new. `known`: the connection has failed. */
   begin(error: Error, known: boolean): boolean {
     this.#known ||= known
     if (this.#now) {
@@ -60,14 +61,17 @@ export class Outage {
     if (this.#silent.size === 0) this.#sleep()
   }
 
-  /** An attempt of the line that began at `since` has failed with this error; of what nobody answered, others may come. */
+  /**
+   * An attempt of the line, begun at `since`, has failed with this error. If that took all of `patience`, the line has
+   * gone unanswered, and the waiters behind the head have used up their patience too.
+   */
   failed(lock: Asker, since: number, error: Error): void {
     if (lock.line.size === 0 || this.#clock.now() - since < this.#patience) return
     this.#silent.set(lock, { since: this.#silent.get(lock)?.since ?? since, error })
     this.#wakeBy(this.#judge(lock))
   }
 
-  /** What the line of the lock asks was answered, or nobody waits for it any more. */
+  /** The line of this lock was answered, or the lock has no waiters any more. */
   answered(lock: Asker): void {
     this.#silent.delete(lock)
   }
@@ -93,19 +97,19 @@ export class Outage {
   }
 
   #loseHope(): void {
-    // Who comes later has more time than that.
+    // Waiters that arrive from now on have at least this much time left.
     let next = this.#now ? this.#clock.now() + this.#patience : NEVER
     for (const lock of [...(this.#now ? this.#locks.all : this.#silent.keys())])
       next = Math.min(next, this.#judge(lock))
     this.#wakeBy(next)
   }
 
-  /** Ends the waiters of the lock whose patience is over; returns when to look again. */
+  /** Ends the waiters of the lock whose patience is over. Returns when to judge again, in ms that this process ran. */
   #judge(lock: Asker): number {
     const now = this.#clock.now()
     let next = now + this.#patience
     for (const waiter of [...lock.line.waiters, ...lock.queue.waiters]) {
-      // What the line asks says nothing of the queue, which has its heartbeats.
+      // An unanswered line says nothing about the queue, which has its own heartbeats.
       const silence = lock.line.waiters.has(waiter) ? this.#silent.get(lock) : undefined
       const since = Math.min(this.#now?.since ?? NEVER, silence?.since ?? NEVER)
       const end = Math.max(waiter.begun, since) + this.#patience

@@ -1,12 +1,12 @@
 /**
- * The end of a caller's patience: its time-out, and its signal. Either settles the caller's promise at once; whatever
- * became of the wish is taken back in the background (I6).
+ * The end of a caller's patience: its timeout, or the abort of its signal. Either settles the caller's promise at once.
+ * Whatever its request has become is taken back in the background (I6).
  */
 import type { Clock } from '../clock.ts'
 
 /**
- * The calls that wait with one signal. A program has one for its end, and thousands of calls wait with it; so they share a
- * listener: Node warns of more than ten, and goes through all of them to remove one.
+ * The calls that wait with the same signal. A program often has one signal for its shutdown, and thousands of calls
+ * wait with it. They share one listener, because Node warns about more than ten and searches all of them to remove one.
  */
 class Audience extends Set<() => void> {
   handleEvent(): void {
@@ -17,8 +17,8 @@ class Audience extends Set<() => void> {
 const audiences = new WeakMap<AbortSignal, Audience>()
 
 /**
- * Calls `giveUp` when `timeout` ms are over or the signal aborts, unless what it returns is called before. Undefined: nothing
- * limits the wait.
+ * Calls `giveUp` when `timeout` ms are over or the signal aborts. The returned function cancels that. Undefined:
+ * nothing limits the wait.
  */
 export function limit(
   signal: AbortSignal | undefined,
@@ -35,7 +35,7 @@ export function limit(
   }
 }
 
-/** Calls `tell` if the signal aborts before the function is called that is returned. */
+/** Calls `tell` when the signal aborts. The returned function cancels that. */
 function onAbort(signal: AbortSignal, tell: () => void): () => void {
   const audience = audiences.get(signal) ?? new Audience()
   if (audience.size === 0) {

@@ -1,4 +1,4 @@
-/** What waiting sends to Redis, and what the answers mean where they are late or missing. */
+/** What waiters send to Redis, and what their answers mean when they are late or missing. */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Granted, Kind, Refused } from '../kind.ts'
 import { type Asker, type Attempt, type Sending, UNDO_PAUSE } from '../local/effects.ts'
@@ -8,11 +8,14 @@ import type { Cleanup } from './cleanup.ts'
 import type { Outage } from './outage.ts'
 import type { SingleAttempts } from './single.ts'
 
-/** Tokens reserved for hand-offs within the client, by an attempt that finds others behind it: the longest run of them. */
+/**
+ * How many tokens an attempt reserves for hand-offs within the client, if other waiters are behind it. This is also the
+ * longest run of such hand-offs.
+ */
 const BLOCK = 1_000
 
 export class Requests implements Sending {
-  /** Undefined: a grant counts at once. */
+  /** Asks replicas to confirm a grant. Undefined: grants count without that. */
   readonly confirm: Sending['confirm']
   readonly #kind: Kind
   readonly #clock: Clock
@@ -22,10 +25,13 @@ export class Requests implements Sending {
   readonly #single: SingleAttempts
   readonly #cleanup: Cleanup
   readonly #freed: (key: string) => void
-  /** Of fair waiters whose inbox took long to be heard: the end of what is left of their patience. */
+  /** Fair waiters whose inbox took long to be heard, each with the timer that ends the rest of its patience. */
   readonly #joining = new Map<Waiter, Timer>()
 
-  /** `patience` without answers, in ms. `freed`: a claim has been taken back; had it been granted, the lock is open now. */
+  /**
+   * `patience`: how many ms may pass without an answer. `freed` is called when a claim has been taken back: if it had
+   * been granted, the lock is free now.
+   */
   constructor(
     kind: Kind,
     clock: Clock,
@@ -64,8 +70,9 @@ export class Requests implements Sending {
     const begun = attempt === 'as-head' ? this.#awake.now() : 0
     let again = false
     const answered = (answer: Granted | Refused) => {
-      // A grant whose reply was under way for longer than its lease proves nothing. The same id asks again: it gets the
-      // same grant with a fresh proof, or another if that has lapsed. Once: a lease may be shorter than any way to Redis.
+      // If a reply took longer than the lease that it grants, the lease may be over. So the same id asks again: it
+      // receives the same grant with a later deadline, or a new grant if the first has expired. It asks only once more,
+      // because the lease may be shorter than any round trip to Redis.
       const dead = answer.granted && answer.deadline <= this.#clock.now()
       if (dead && waiter.waits && !again) {
         again = true
@@ -76,8 +83,9 @@ export class Requests implements Sending {
       else if (attempt === 'to-join') this.#endJoining(waiter)
       lock.answered(waiter, attempt, join, answer)
     }
-    // An attempt that fails stays unanswered: it may run yet. Or it has run behind what has taken it back: where Redis puts both off, each
-    // is sent again after a pause of its own.
+    // A failed attempt still counts as unanswered, because Redis may yet run it. If its waiter gave up, Redis may have
+    // run the attempt after the cleanup: while Redis puts both off, each is sent again after its own pause. So the
+    // cleanup is repeated.
     const failed = (error: Error) => {
       if (!waiter.waits) lock.takeBack(waiter)
       if (attempt === 'to-re-enter') return
@@ -93,7 +101,7 @@ export class Requests implements Sending {
     lock.line.failed()
   }
 
-  /** The waiter is about to ask for a place in the queue, and has `patience` ms left for that: `giveUp` is called at their end. */
+  /** The waiter is about to ask for a place in the queue. `giveUp` is called if it has none after `patience` ms. */
   limitJoining(waiter: Waiter, patience: number, giveUp: () => void): void {
     this.#joining.set(waiter, this.#awake.after(patience, giveUp))
   }
@@ -105,7 +113,7 @@ export class Requests implements Sending {
     queue.tend(lock.key, queued).then(
       answer => lock.queue.tended(waiters, answer),
       error => {
-        // A heartbeat that fails is repeated; a server that refuses them all is as good as out of reach.
+        // A failed heartbeat is repeated. A server that refuses all of them for `patience` ms counts as out of reach.
         for (const waiter of waiters) {
           const silence = this.#clock.now() - (waiter.seen ?? waiter.since)
           if (silence >= this.#patience) lock.end(waiter, error)

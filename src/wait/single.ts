@@ -1,10 +1,8 @@
-/**
- * Single attempts, none of which rides out an outage: whoever asks for one wants to know now. One timer for all of them.
- */
+/** Single attempts. They do not ride out an outage, because their callers want an answer now. They share one timer. */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'
 
-/** How long an attempt may go without an answer, in ms. */
+/** How long an attempt may go unanswered, in ms. */
 const LIMIT = 1_000
 
 export class SingleAttempts {
@@ -15,7 +13,10 @@ export class SingleAttempts {
   readonly #waiters = new Set<Waiter>()
   #timer: Timer | undefined
 
-  /** `unanswered`: told of each that was left so for `limit` ms, or for `patience` if that is less. */
+  /**
+   * `unanswered` is called with each attempt that got no answer in `limit` ms, which is 1 s, or `patience` if that is
+   * less.
+   */
   constructor(clock: Clock, patience: number, unanswered: (waiter: Waiter, limit: number) => void) {
     this.#clock = awake(clock)
     this.#limit = Math.min(LIMIT, patience)

@@ -1,66 +1,74 @@
 /**
- * Among clients, unfair waiters take turns: a client that has released the lock leaves one turn to each other client that heard
- * so, before it tries again. So the client whose own turn is the longest ago tries alone, and the others give it the time to
- * do so, wherever it is. If all tried at once, the one nearest to the server would win nearly always.
+ * Unfair waiters of different clients take turns. A client that has released the lock leaves one turn to each other
+ * client that heard the release, before it tries again. So the client whose last turn is the longest ago tries alone,
+ * and the others give it the time to do so, however far from the server it is. If all clients tried at once, the one
+ * nearest to the server would nearly always win.
  *
- *   A releases: three clients hear "free A"    A leaves turns to B and C, C to B    B tries at once
- *   B releases: "free B"                       B leaves turns to C and A, A to C    C tries at once
+ *   A releases: B and C hear "free A"      A leaves turns to B and C, C leaves one to B      B tries at once
+ *   B releases: A and C hear "free B"      B leaves turns to C and A, A leaves one to C      C tries at once
  *
- * A client that does not take its turn costs the others some time, after which whoever waits tries. It may be late, and so it
- * is waited for again; but it may also have left, or be one that only listens: a subscription outlives its last waiter by a
- * moment, and a monitor never wants the lock. The bounds below keep what is spent on these small.
+ * If a client does not take its turn, the others lose some ms, and then try. The client may only be late, so they wait
+ * for it again the next time. But it may have left, or it may only listen: a subscription outlives its last waiter by a
+ * moment, and a monitor never wants the lock. The bounds below keep the time that is lost to such clients small.
  *
- * What is known of a key outlives the waiters of this client, because the next call of a caller that loops comes after the
- * release. It is about others: where nobody else hears a release there is nothing to know. No I/O here; and a mistake costs
- * a turn or a few ms, never the lock, because whoever leaves a turn to others has a timer (I4).
+ * What is known about a key outlives this client's waiters, because a caller in a loop makes its next call after its
+ * release. All of it is about other clients: if no other client hears a release, there is nothing to know. There is no
+ * I/O here. A mistake costs a turn or a few ms, never the lock, because a client that leaves a turn to others also has
+ * a timer (I4).
  */
 import type { Clock, Timer } from '../clock.ts'
 import { TURN, type TurnTaking } from '../local/line.ts'
 
-/** A client that has missed so many of its turns does not take turns any more. */
+/** A client that has missed this many turns in a row no longer takes turns. */
 const MISSED = 3
-/** How much of all time may be lost by waiting for clients that missed their turns: beyond `CREDIT` ms, this share. */
+/**
+ * The share of all time that may be lost by waiting for clients that miss their turns. `CREDIT` ms may be lost beyond
+ * that.
+ */
 const SHARE = 0.2
 const CREDIT = 5 * TURN
 
-/** How long others that listen are given, in ms, to show that they want the lock. */
+/** How long clients that listen but take no turns are given, in ms, to show that they want the lock. */
 const CHANCE = 3
-/** Once none of them did, they are given no other chance for so many ms. */
+/** The shortest time between two such chances, in ms. */
 const PAUSE = 100
 
-/** How long what is known of a key is kept after its last use, where nobody of this client waits, in ms. */
+/** How long what is known about a key is kept after its last use, if no waiter of this client wants it, in ms. */
 const MEMORY = 1_000
 
-/** What is known of the other clients that listen to one key. A round is from one release of our own to the next. */
+/**
+ * What is known about the other clients that listen to one key. A round lasts from one release by this client to its
+ * next.
+ */
 class Others {
-  /** How many heard our last release. */
+  /** How many of them heard this client's last release. */
   listening = 0
-  /** When somebody last released, ourselves included. */
+  /** When the lock was last released by any client, this one included. */
   freedAt: number
-  /** Those that take turns, and the round in which each of them last did. */
+  /** Clients that take turns, each with the round of its last turn. */
   readonly #lastTurn = new Map<string, number>()
   #round = 0
-  /** How many of them had their turn in this round. */
+  /** How many of these clients have had their turn in this round. */
   #served = 0
-  /** One of them had two turns, so whoever is missing does not want them. */
+  /** Whether one of them has had a second turn. If so, those that have had none do not want theirs. */
   #roundOver = false
-  /** Whether we have the lock, and have not released it since. */
+  /** Whether this client has the lock and has not released it yet. */
   #ours = false
-  /** Whether we have had a turn in this round: what is handed on within the client is no other one. */
+  /** Whether this client has had a turn in this round. Hand-offs within the client are part of the same turn. */
   #hadOurs = false
-  /** Since the last release we have waited for clients that take turns. */
+  /** Whether this client has waited, since the last release, for clients that take turns. */
   #waited = false
-  /** ms that were lost by waiting for them, less what is made up for, as of `#lostAt`. */
+  /** How many ms were lost by waiting for them, minus what has been paid back, as of `#lostAt`. */
   #lost = 0
   #lostAt = 0
-  /** When those that only listen last had a chance. */
+  /** When clients that listen but take no turns last had a chance. */
   #chanceAt = Number.NEGATIVE_INFINITY
 
   constructor(now: number) {
     this.freedAt = now
   }
 
-  /** We release now. This may be said more than once: of each hand-off of a run, too. */
+  /** This client releases the lock now. May be called repeatedly, because each hand-off of a run calls it too. */
   startRound(now: number): void {
     this.freedAt = now
     this.#waited = false
@@ -75,7 +83,7 @@ class Others {
     }
   }
 
-  /** Another client has released. */
+  /** Another client has released the lock. */
   freed(by: string, now: number): void {
     this.freedAt = now
     this.#waited = false
@@ -87,7 +95,7 @@ class Others {
     }
   }
 
-  /** For how many ms we leave the lock to others. */
+  /** How many ms this client still leaves the lock to others. */
   wait(now: number): number {
     if (this.#ours) return 0
     const late = this.#lateOnes(now)
@@ -95,13 +103,13 @@ class Others {
     return Math.max(0, this.freedAt + given - now)
   }
 
-  /** We have waited for so long. */
+  /** This client has waited for as long as `wait` said. */
   waited(now: number): void {
     if (this.#lateOnes(now) > 0) this.#waited = true
     else this.#chanceAt = now
   }
 
-  /** We have the lock; `free`: it was free when we tried. */
+  /** This client has the lock. `free`: the lock was free when this client tried. */
   taken(free: boolean, now: number): void {
     if (free && this.#waited) {
       this.#lost = this.#debt(now) + TURN
@@ -112,13 +120,13 @@ class Others {
     if (free) this.#hadOurs = true
   }
 
-  /** How many of those that take turns are to have one before us. */
+  /** How many of the clients that take turns are still to have one before this client. */
   #lateOnes(now: number): number {
     if (this.#roundOver || this.#debt(now) >= CREDIT) return 0
     return Math.min(this.#lastTurn.size, this.listening) - this.#served
   }
 
-  /** Whether somebody listens who has not taken turns so far, and is to be given a chance. */
+  /** Whether a client listens that has taken no turns so far, and a chance for it is due. */
   #mayBeMore(now: number): boolean {
     return !this.#roundOver && this.listening > this.#lastTurn.size && now - this.#chanceAt >= PAUSE
   }
@@ -128,7 +136,7 @@ class Others {
   }
 }
 
-/** Where several may hold at a time, nobody has to leave the lock to others. */
+/** For kinds of lock that several may hold at a time: no client has to leave the lock to others. */
 export const noTurns: TurnTaking = {
   wait: () => 0,
   taken() {},
@@ -147,25 +155,29 @@ export class Turns implements TurnTaking {
   #sweep: Timer | undefined
   #closed = false
 
-  /** `hears`: whether this client is told that the lock is free. `awaited`: whether anybody of this client waits for it. */
+  /**
+   * `hears`: whether this client hears when the lock is free. `awaited`: whether any waiter of this client wants it.
+   */
   constructor(clock: Clock, hears: (key: string) => boolean, awaited: (key: string) => boolean) {
     this.#clock = clock
     this.#hears = hears
     this.#awaited = awaited
   }
 
-  /** This client releases the lock now. Until it knows how many heard so, they are as many as the last time. */
+  /**
+   * This client releases the lock now. Until the reply says how many others heard that, the last known number counts.
+   */
   releasing(key: string): void {
     this.#others.get(key)?.startRound(this.#clock.now())
   }
 
-  /** This client has released the lock, and `heard` clients were told. Returns how many of them are others. */
+  /** This client has released the lock, and `heard` clients were told. Returns how many of them are other clients. */
   released(key: string, heard: number): number {
     const known = this.#others.get(key)
     if (heard === 0 && !known) return 0
     const hears = this.#hears(key)
     if (heard === 0 && hears) {
-      // Not even this client was told: the lock was not opened, and so there is nothing to leave to others.
+      // This client listens, yet nobody was told. So the lock was not opened, and there is no turn to leave to others.
       if (known) known.freedAt = this.#clock.now() - TURN
       return known?.listening ?? 0
     }
@@ -187,17 +199,17 @@ export class Turns implements TurnTaking {
     this.#others.get(key)?.freed(by, this.#clock.now())
   }
 
-  /** For how many ms this client leaves the lock to others. */
+  /** How many ms this client still leaves the lock to others. */
   wait(key: string): number {
     return this.#others.get(key)?.wait(this.#clock.now()) ?? 0
   }
 
-  /** This client has left the lock to others for that long, and tries now. */
+  /** This client has left the lock to others for as long as `wait` said, and tries now. */
   waited(key: string): void {
     this.#others.get(key)?.waited(this.#clock.now())
   }
 
-  /** This client has the lock; `free`: it was free when it tried. */
+  /** This client has the lock. `free`: the lock was free when this client tried. */
   taken(key: string, free: boolean): void {
     this.#others.get(key)?.taken(free, this.#clock.now())
   }

@@ -17,13 +17,13 @@ function freshKeys(count: number): string[] {
   return Array.from({ length: count }, () => freshKey()).sort()
 }
 
-/** What was taken in vain is given back in the background. */
+/** Parts that were taken in vain are released in the background. */
 async function allFree(locks: LockClient, keys: readonly string[]): Promise<void> {
   for (const key of keys) await eventually(async () => !(await locks.isLocked(key)))
 }
 
-describe('what holds them', () => {
-  test('has a lease of each, in the order of their names, each once', async () => {
+describe('the lease of several locks', () => {
+  test('contains a lease of each lock, in the order of their names, each once', async () => {
     const [locks, other] = clients(2)
     const [a, b] = freshKeys(2) as [string, string]
     const lease = await locks!.all([b, locks!.mutex(a), b, a]).lock({ lease: 20_000 })
@@ -39,7 +39,7 @@ describe('what holds them', () => {
     for (const key of [a, b]) expect(await other!.isLocked(key)).toBe(false)
   })
 
-  test('I8 is not held, and aborts, as soon as one of them is lost; the others are released', async () => {
+  test('I8 is no longer held, and aborts, as soon as one of them is lost; the others are released', async () => {
     const [locks, other] = clients(2)
     const [a, b] = freshKeys(2) as [string, string]
     const lease = await locks!.all([a, b]).lock()
@@ -55,7 +55,7 @@ describe('what holds them', () => {
 })
 
 describe('all or none', () => {
-  test('a single attempt that one part refuses leaves none', async () => {
+  test('a single attempt that is refused one part keeps none', async () => {
     const [locks, other] = clients(2)
     const keys = freshKeys(3)
     for (const key of keys) {
@@ -69,7 +69,7 @@ describe('all or none', () => {
     await (await locks!.all(keys).tryLock())!.release()
   })
 
-  test('one time-out for all of them; then none is held', async () => {
+  test('one timeout covers all of them; after it none is held', async () => {
     const [locks, other] = clients(2)
     const [a, b, c] = freshKeys(3) as [string, string, string]
     const first = await other!.lock(a)
@@ -86,25 +86,25 @@ describe('all or none', () => {
     await last.release()
   })
 
-  test('I4 who waits for the first holds none of those behind it', async () => {
+  test('I4 a caller that waits for the first lock holds none of the later ones', async () => {
     const [locks, other] = clients(2)
     const [a, b] = freshKeys(2) as [string, string]
     const held = await other!.lock(a)
     const call = locks!.all([a, b]).lock()
-    // Whoever had kept b, would have it until a is released.
+    // If the caller kept b while it waits, b would be taken until a is released.
     await (await promptly(other!.lock(b))).release()
     await held.release()
     await (await promptly(call)).release()
   })
 
-  test('I8 one that is lost while another is waited for ends the wait', async () => {
+  test('I8 if one lock is lost while another is waited for, the wait ends', async () => {
     const [locks, other] = clients(2)
     const [a, b] = freshKeys(2) as [string, string]
     const held = await other!.lock(b)
     const parked = new Promise(resolve => locks!.once('waiting', resolve))
     const call = locks!.all([a, b]).lock()
     await parked
-    // It may be told before the one who forces has its answer.
+    // The loss may be reported before forceRelease resolves.
     const lost = rejection(call, LockLostError)
     await other!.forceRelease(a)
     await promptly(lost)
@@ -112,7 +112,7 @@ describe('all or none', () => {
     await allFree(other!, [a, b])
   })
 
-  test('aborting ends the wait with the reason, and none is held', async () => {
+  test('an abort ends the wait with the reason, and none is held', async () => {
     const [locks, other] = clients(2)
     const [a, b] = freshKeys(2) as [string, string]
     const held = await other!.lock(b)
@@ -127,7 +127,7 @@ describe('all or none', () => {
     await held.release()
   })
 
-  test('a closed client and a server that refuses: as for one lock', async () => {
+  test('a closed client and a server that refuses behave as for one lock', async () => {
     const locks = client()
     await locks.close()
     await expect(locks.all(freshKeys(2)).lock()).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' })
@@ -137,7 +137,7 @@ describe('all or none', () => {
   })
 })
 
-test('callers with the same parts in other orders never wait in a circle', async () => {
+test('callers with the same parts in different orders never deadlock', async () => {
   const keys = freshKeys(3)
   let inside = 0
   const work = clients(3).flatMap((locks, c) =>
@@ -154,7 +154,7 @@ test('callers with the same parts in other orders never wait in a circle', async
   await Promise.all(work)
 })
 
-test('fair: nobody who came later is ahead', async () => {
+test('fair: no later caller gets ahead', async () => {
   const [locks, other] = clients(2)
   const [a, b] = freshKeys(2) as [string, string]
   const held = await other!.lock(b)
@@ -169,7 +169,7 @@ test('fair: nobody who came later is ahead', async () => {
   await (await later.lease).release()
 })
 
-test('using and wrap: re-entry of each part, the result, and all are free afterwards', async () => {
+test('using and wrap re-enter each part, return the result, and free all parts afterwards', async () => {
   const locks = client()
   const [a, b] = freshKeys(2) as [string, string]
   const both = locks.all([a, b])
@@ -189,7 +189,7 @@ test('using and wrap: re-entry of each part, the result, and all are free afterw
   for (const key of [a, b]) expect(await locks.isLocked(key)).toBe(false)
 })
 
-test('what is wrong is said before anything is sent', async () => {
+test('bad arguments are reported before anything is sent', async () => {
   const [locks, other] = clients(2)
   for (const parts of [[], 'ab', [''], [1], [other!.mutex('a')], [{}], undefined]) {
     expect(() => locks!.all(parts as never)).toThrow(LockArgumentError)

@@ -1,4 +1,4 @@
-/** LockArgumentError: what is refused, what it says, and that nothing is sent. */
+/** LockArgumentError: what is refused, what the error says, and that nothing is sent. */
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClient, type LockOptions } from '../../src/index.ts'
@@ -144,7 +144,7 @@ describe('a bad option of a call', () => {
     },
   )
 
-  test('an unknown name is refused, and the known ones are named', async () => {
+  test('an unknown name is refused, and the error lists the known ones', async () => {
     const locks = client({}, place().sourceToNobody())
     const options = { timeOut: 5 } as LockOptions
     for (const attempt of [
@@ -159,7 +159,7 @@ describe('a bad option of a call', () => {
   })
 
   test.each(['constructor', 'toString', 'hasOwnProperty'])(
-    '%s, which every object inherits, is no option',
+    '%s, which every object inherits, is not an option',
     async name => {
       const locks = client({}, place().sourceToNobody())
       const error = await promptly(rejection(locks.lock('k', { [name]: 1 } as LockOptions), LockArgumentError))
@@ -173,7 +173,7 @@ describe('a bad option of a call', () => {
     await promptly(rejection(locks.tryLock('k', options as never), LockArgumentError))
   })
 
-  test('headStart without a queue to be ordered in is refused', async () => {
+  test('headStart is refused if the call cannot join the queue', async () => {
     const locks = client({}, place().sourceToNobody())
     const options = { headStart: 5, fair: false, fairAfter: Number.POSITIVE_INFINITY }
     const error = await promptly(rejection(locks.lock('k', options), LockArgumentError))
@@ -197,7 +197,7 @@ describe('a bad option of a client', () => {
     )
   })
 
-  test('an unknown name is refused, and the known ones are named', () => {
+  test('an unknown name is refused, and the error lists the known ones', () => {
     const error = thrown(() => new LockClient('redis://127.0.0.1:1', { leese: 5 } as never))
     expectTelling(error, 'leese', 5)
     for (const known of Object.keys(badClientOptions)) expect(error.message).toContain(known)
@@ -207,7 +207,7 @@ describe('a bad option of a client', () => {
     expect(thrown(() => new LockClient(redis as never)).option).toBe('redis')
   })
 
-  // The promise of what is still to be connected, a URL that is no text, a client of node-redis 4.
+  // A promise of a connection, a URL object instead of a string, a node-redis 4 client.
   test.each([
     [Promise.resolve(), 'Promise'],
     [new URL('redis://user:hunter2@localhost'), 'URL'],
@@ -216,14 +216,14 @@ describe('a bad option of a client', () => {
       Object.assign(new EventTarget(), { isOpen: true, duplicate() {}, options: { password: 'hunter2' } }),
       'EventTarget',
     ],
-  ])('an instance of something else is named, without what it holds', (redis, name) => {
+  ])('the error names the class of a wrong object, but not its contents', (redis, name) => {
     const error = thrown(() => new LockClient(redis as never))
     expect([error.option, error.value]).toEqual(['redis', `an instance of ${name}`])
     expect(error.accepted).toMatch(/node-redis 5 or 6/)
     expect(inspect(error)).not.toContain('hunter2')
   })
 
-  test('a URL that is none is refused without its text, which may hold a password', () => {
+  test('an invalid URL is refused without its text, which may contain a password', () => {
     const error = thrown(() => new LockClient('http://user:hunter2@localhost'))
     expect(error.option).toBe('redis')
     expect(error.message).not.toContain('hunter2')
@@ -231,14 +231,14 @@ describe('a bad option of a client', () => {
 })
 
 describe('other arguments', () => {
-  test('using and wrap without a function', async () => {
+  test('using and wrap refuse a missing function', async () => {
     const locks = client({}, place().sourceToNobody())
     await promptly(rejection(locks.using('k', undefined as never), LockArgumentError))
     await promptly(rejection(locks.using('k', {}, 'fn' as never), LockArgumentError))
     thrown(() => locks.wrap('k', undefined as never))
   })
 
-  test.each(notTexts)('runAs: %s is no owner', async owner => {
+  test.each(notTexts)('runAs: %s is not an owner', async owner => {
     const locks = client({}, place().sourceToNobody())
     let ran = false
     const error = thrown(() =>
@@ -250,7 +250,7 @@ describe('other arguments', () => {
     expect(ran).toBe(false)
   })
 
-  test.each([5, null, {}])('list: %s is no pattern', async pattern => {
+  test.each([5, null, {}])('list: %s is not a pattern', async pattern => {
     const locks = client({}, place().sourceToNobody())
     const first = async () =>
       locks
@@ -261,7 +261,7 @@ describe('other arguments', () => {
   })
 
   test.each(['clock', 'holds', '', 5, null, undefined, 'x'.repeat(27), `${'x'.repeat(28)}\n`])(
-    'forceRelease: %s is no id of a holder',
+    'forceRelease: %s is not the id of a holder',
     async id => {
       const locks = client({}, place().sourceToNobody())
       for (const lock of ['k', locks.mutex('k')]) {
@@ -271,7 +271,7 @@ describe('other arguments', () => {
     },
   )
 
-  test('forceRelease: what is no lock of this client', async () => {
+  test('forceRelease refuses anything but a lock of this client', async () => {
     const [locks, other] = [1, 2].map(() => client({}, place().sourceToNobody())) as [LockClient, LockClient]
     for (const lock of [other.mutex('k'), locks.all(['k']), { key: 'k' }]) {
       const error = await promptly(rejection(locks.forceRelease(lock as never), LockArgumentError))
@@ -279,19 +279,19 @@ describe('other arguments', () => {
     }
   })
 
-  test.each([...notTimes, 0])('lease.renew: %s is no time', async ms => {
+  test.each([...notTimes, 0])('lease.renew: %s is not a time', async ms => {
     const lease = await client().lock(freshKey())
     await rejection(lease.renew(ms as number), LockArgumentError)
     expect(lease.held).toBe(true)
   })
 })
 
-test('what is refused as an argument, and what is aborted already, is not sent', async () => {
+test('a call with a bad argument or an aborted signal sends nothing', async () => {
   const own = await ownPlace()
   const locks = client({}, own.source())
   const admin = own.admin()
   await locks.isLocked('k')
-  // What a client asks the servers at its start comes behind its first call.
+  // A client's own initial requests follow its first call; wait for them.
   await sleep(500)
   const before = await admin.calls()
   for (const [, key] of badKeys) {

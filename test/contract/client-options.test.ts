@@ -38,7 +38,7 @@ describe('defaults', () => {
     expect(first!.expiresIn).toBeLessThanOrEqual(10_000)
   })
 
-  test('the token clock of a free lock is kept for 10 minutes after its last use', async () => {
+  test('a free lock’s token clock is kept for 10 minutes after its last use', async () => {
     const key = freshKey()
     const lease = await client().lock(key)
     await lease.release()
@@ -94,7 +94,7 @@ describe('prefix', () => {
     expect(await two!.isLocked(key)).toBe(true)
   })
 
-  test.each(['*', '[a]', 'a:b', '\\', 'p{q}', '{', 'é"\n'])('%j is a prefix like any other', async odd => {
+  test.each(['*', '[a]', 'a:b', '\\', 'p{q}', '{', 'é"\n'])('%j is a valid prefix', async odd => {
     const prefix = freshKey('') + odd
     const locks = client({ prefix })
     const key = freshKey()
@@ -107,7 +107,7 @@ describe('prefix', () => {
 })
 
 describe('lease', () => {
-  test('is that of a grant whose caller names none', async () => {
+  test('applies to grants whose caller does not set it', async () => {
     const locks = client({ lease: 5_000 })
     const lease = await locks.lock(freshKey())
     expect(lease.remaining()).toBeLessThanOrEqual(5_000)
@@ -115,7 +115,7 @@ describe('lease', () => {
     expect((await locks.inspect(lease.key)).ttl).toBeLessThanOrEqual(5_000)
   })
 
-  test('is renewed every third of it', async () => {
+  test('is renewed after every third of it', async () => {
     const locks = client({ lease: 600 })
     const renewals = heard(locks, 'renewed')
     await locks.lock(freshKey())
@@ -126,7 +126,7 @@ describe('lease', () => {
 })
 
 describe('waiterTtl', () => {
-  test('I4: a queued waiter that lives stays queued beyond it', async () => {
+  test('I4: a queued waiter whose client is alive stays queued beyond it', async () => {
     const holder = client()
     const waiter = client({ waiterTtl: 600 })
     const key = freshKey()
@@ -140,7 +140,7 @@ describe('waiterTtl', () => {
     expect((await queued.lease).held).toBe(true)
   })
 
-  test('I7: a queued waiter that is not heard of any more leaves the queue within it', async () => {
+  test('I7: a queued waiter whose client has gone silent leaves the queue within it', async () => {
     const holder = client()
     const { source, proxy } = await place().proxied()
     const waiter = client({ waiterTtl: 600, outageTimeout: 2_000 }, source)
@@ -153,7 +153,7 @@ describe('waiterTtl', () => {
   })
 })
 
-test('tokenMemory is how long the clock of a free lock is kept', async () => {
+test('tokenMemory is how long a free lock’s token clock is kept', async () => {
   const locks = client({ tokenMemory: 300, lease: 300 })
   const key = freshKey()
   await (await locks.lock(key)).release()
@@ -161,8 +161,8 @@ test('tokenMemory is how long the clock of a free lock is kept', async () => {
   await eventually(async () => (await admin.keysWith(key)).length === 0)
 })
 
-describe('defaults of the options of a call', () => {
-  test('fair: true queues the calls that do not say otherwise', async () => {
+describe('defaults for the options of a call', () => {
+  test('fair: true queues calls that do not set it', async () => {
     const holder = client()
     const [waiter, other] = [client({ fair: true }), client({ fair: true })]
     const key = freshKey()
@@ -174,7 +174,7 @@ describe('defaults of the options of a call', () => {
     expect((await holder.inspect(key)).waiters).toHaveLength(1)
   })
 
-  test('fairAfter queues unfair calls that have waited for so long, unless they say otherwise', async () => {
+  test('fairAfter queues unfair calls that have waited this long, if they do not set it', async () => {
     const holder = client()
     const [waiter, other] = [client({ fairAfter: 200 }), client({ fairAfter: 200 })]
     const key = freshKey()
@@ -186,7 +186,7 @@ describe('defaults of the options of a call', () => {
     expect((await holder.inspect(key)).waiters).toHaveLength(1)
   })
 
-  test('fairAfter: Infinity never queues unfair calls, unless they say otherwise', async () => {
+  test('fairAfter: Infinity never queues unfair calls that do not set it', async () => {
     const [holder, waiter] = [client(), client({ fairAfter: Number.POSITIVE_INFINITY })]
     const key = freshKey()
     await holder.lock(key)
@@ -197,7 +197,7 @@ describe('defaults of the options of a call', () => {
     await queueOf(holder, key, 1)
   })
 
-  test('timeout bounds lock and tryLock that do not say otherwise', async () => {
+  test('timeout bounds lock and tryLock if they do not set it', async () => {
     const [holder] = clients(1)
     const waiter = client({ timeout: 300 })
     const key = freshKey()
@@ -214,7 +214,7 @@ describe('defaults of the options of a call', () => {
   })
 })
 
-test('label is shown to others as who holds and as who waits', async () => {
+test('label is shown to other clients for holders and waiters', async () => {
   const holder = client({ label: 'the "holder" é' })
   const waiter = client({ label: 'the waiter\n2' })
   const key = freshKey()
@@ -234,7 +234,7 @@ describe('label of a call', () => {
     ['tryLock', async (locks, key, work) => await locks.tryLock(key, { label: 'this call' }).then(work)],
     ['using', (locks, key, work) => locks.using(key, { label: 'this call' }, work)],
     ['wrap', (locks, key, work) => locks.wrap(key, work, { label: 'this call' })()],
-  ])('%s: shown in place of that of the client, to others and to its own', async (_, call) => {
+  ])('%s: replaces the client’s label, for other clients and for its own', async (_, call) => {
     const [locks, other] = [client({ label: 'the client' }), client()]
     const key = freshKey()
     await call(locks, key, async () => {
@@ -248,7 +248,7 @@ describe('label of a call', () => {
     })
   })
 
-  test('of those who are queued, and of who is next', async () => {
+  test('is shown for queued waiters, and for the next holder', async () => {
     const [locks, other] = [client({ label: 'the client' }), client()]
     const key = freshKey()
     const holder = await locks.lock(key)
@@ -261,7 +261,7 @@ describe('label of a call', () => {
     expect((await other.inspect(key)).label).toBe('the next')
   })
 
-  test('of a run of hand-offs', async () => {
+  test('is shown for holders in a run of local hand-offs', async () => {
     const [locks, other] = [client({ label: 'the client' }), client()]
     const key = freshKey()
     const calls = Array.from({ length: 5 }, (_, i) => locks.lock(key, { fair: false, label: `call ${i}` }))

@@ -1,4 +1,4 @@
-/** close while an attempt is under way: of a call that asks once, or has not waited yet. */
+/** close while an attempt is under way, by a call that asks once or has not waited yet. */
 import { expect, test } from 'vitest'
 import { type LockClient, LockClosedError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
@@ -11,11 +11,11 @@ test.each<[string, (locks: LockClient, key: string) => Promise<unknown>]>([
   ['tryLock, fair', (locks, key) => locks.tryLock(key, { fair: true })],
   ['lock without patience', (locks, key) => locks.lock(key, { timeout: 0 })],
   ['lock of a named owner', (locks, key) => locks.lock(key, { owner: 'me' })],
-])('I7: close gives back what the first attempt of a call has taken: %s', async (_, call) => {
+])('I7: close gives back a grant to the first attempt of a call: %s', async (_, call) => {
   const { source, proxy } = await place().proxied()
   const [locks, other] = [client({}, source), client()]
   const key = freshKey()
-  // Redis knows the script, and the client is connected.
+  // After this, Redis knows the script and the client is connected.
   await (await locks.lock(key)).release()
   proxy.hold('down')
   const outcome = rejection(call(locks, key), LockClosedError)

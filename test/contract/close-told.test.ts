@@ -1,4 +1,4 @@
-/** close ends what is held: its holders are told first, and with `drain` they are given time to release it themselves. */
+/** close ends all holds. It tells the holders first, and with `drain` it gives them time to release on their own. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClosedError, LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -11,7 +11,7 @@ import { eventually, sleep } from '../kit/time.ts'
 /** Longer than any test takes, in ms. */
 const LONG = 60_000
 
-describe('I1, I8: who holds is told before anybody else can hold', () => {
+describe('I1, I8: a holder is told before another caller can hold', () => {
   test.each(kindsHere.flatMap(each => ['fair', 'unfair'].map(way => ({ ...each, way }))))(
     '$way ($kind)',
     async ({ way, clients }) => {
@@ -29,7 +29,7 @@ describe('I1, I8: who holds is told before anybody else can hold', () => {
     },
   )
 
-  test('before anything is sent: by the call itself', async () => {
+  test('before anything is sent: within the call to close', async () => {
     const { source, proxy } = await place().proxied()
     const [locks, other] = [client({}, source), client()]
     const leases = [await locks.lock(freshKey()), await locks.lock(freshKey(), { lease: LONG })]
@@ -47,7 +47,7 @@ describe('I1, I8: who holds is told before anybody else can hold', () => {
     for (const lease of leases) expect(await other.isLocked(lease.key)).toBe(false)
   })
 
-  test('every lease once, re-entrant ones, too; and all of them before any is released', async () => {
+  test('every lease is told once, re-entrant ones too, and all before any is released', async () => {
     const locks = client()
     const [key, another] = [freshKey(), freshKey()]
     const leases = [await locks.lock(key, { owner: 'me' }), await locks.lock(key, { owner: 'me' })]
@@ -62,7 +62,7 @@ describe('I1, I8: who holds is told before anybody else can hold', () => {
     for (const lease of leases) expect(lease.signal.reason).toBeInstanceOf(LockClosedError)
   })
 
-  test('with Redis out of reach: it is told at once, and the lock ends with its lease', async () => {
+  test('with Redis out of reach: holders are told at once, and the lock ends with its lease', async () => {
     const { source, proxy } = await place().proxied()
     const locks = client({}, source)
     const lost = heard(locks, 'lost')
@@ -78,7 +78,7 @@ describe('I1, I8: who holds is told before anybody else can hold', () => {
 })
 
 describe('using', () => {
-  test('rejects where its function was still running', async () => {
+  test('rejects if its function was still running', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()
     const wrapped = locks!.wrap(freshKey(), async () => await sleep(300))
@@ -105,7 +105,7 @@ describe('using', () => {
     expect(await reasonOf(run)).toBe(mistake)
   })
 
-  test('resolves where its function had ended: its release is under way', async () => {
+  test('resolves if its function had ended: its release is under way', async () => {
     const { source, proxy } = await place().proxied()
     const locks = client({}, source)
     const lost = heard(locks, 'lost')
@@ -148,7 +148,7 @@ test('a renewal that is under way rejects with LockLostError', async () => {
 })
 
 describe('close({ drain })', () => {
-  test('ends early, as soon as nothing is held any more; nobody loses anything', async () => {
+  test('ends early, as soon as nothing is held; no holder loses its lock', async () => {
     const [locks, other] = clients(2)
     const lost = heard(locks!, 'lost')
     const lease = await locks!.lock(freshKey())
@@ -167,7 +167,7 @@ describe('close({ drain })', () => {
     expect(await other!.isLocked(lease.key)).toBe(false)
   })
 
-  test.each(kindsHere)('what is not released in time is lost as without it ($kind)', async ({ clients }) => {
+  test.each(kindsHere)('a hold that is not released in time is lost, as without drain ($kind)', async ({ clients }) => {
     const [locks, other] = clients(2)
     const lost = heard(locks!, 'lost')
     const lease = await locks!.lock(freshKey())
@@ -198,7 +198,7 @@ describe('close({ drain })', () => {
     await promptly(closed)
   })
 
-  test('what is lost meanwhile is not waited for', async () => {
+  test('does not wait for a hold that is lost meanwhile', async () => {
     const locks = client()
     const lost = heard(locks, 'lost')
     await locks.lock(freshKey(), { lease: 300 })
@@ -248,7 +248,7 @@ describe('close({ drain })', () => {
     await promptly(closed!)
   })
 
-  test('once more: the sooner end counts', async () => {
+  test('called again: the earlier deadline counts', async () => {
     const locks = client()
     const lost = heard(locks, 'lost')
     const lease = await locks.lock(freshKey())
@@ -262,7 +262,7 @@ describe('close({ drain })', () => {
     expect(lost).toHaveLength(1)
   })
 
-  test('with Redis out of reach: ends with the lease, or at its time', async () => {
+  test('with Redis out of reach: ends when the lease ends, or at its deadline', async () => {
     const { source, proxy } = await place().proxied()
     const locks = client({}, source)
     const [short, long] = [await locks.lock(freshKey(), { lease: 500 }), await locks.lock(freshKey())]
@@ -282,7 +282,7 @@ describe('close({ drain })', () => {
     expect((await locks.lock(freshKey())).held).toBe(true)
   })
 
-  test('await using: no drain', async () => {
+  test('await using does not drain', async () => {
     const key = freshKey()
     {
       await using locks = client()

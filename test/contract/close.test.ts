@@ -1,4 +1,4 @@
-/** close: rejects waiters, releases leases, leaves nothing behind, and may be called again. */
+/** close rejects waiters, releases leases, leaves nothing behind, and may be called again. */
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockLostError } from '../../src/index.ts'
@@ -12,7 +12,7 @@ import { eventually, sleep } from '../kit/time.ts'
 import { toNobody } from '../kit/topologies/source.ts'
 
 describe('close', () => {
-  test.each(kindsHere)('releases what is held: others can take it at once ($kind)', async ({ clients }) => {
+  test.each(kindsHere)('releases all holds: others can take the lock at once ($kind)', async ({ clients }) => {
     const [one, two] = clients(2)
     const leases = await Promise.all([one!.lock(freshKey()), one!.lock(freshKey(), { lease: 60_000 })])
     const losses = heard(one!, 'lost')
@@ -24,7 +24,7 @@ describe('close', () => {
     expect(losses.map(event => event.key).sort()).toEqual(leases.map(lease => lease.key).sort())
   })
 
-  test.each(kindsHere)('I4: hands what is held to waiters of other clients ($kind)', async ({ clients }) => {
+  test.each(kindsHere)('I4: hands the lock to waiters of other clients ($kind)', async ({ clients }) => {
     const [one, fair, unfair] = clients(3)
     const [a, b] = [freshKey('a'), freshKey('b')]
     await Promise.all([one!.lock(a), one!.lock(b)])
@@ -89,7 +89,7 @@ describe('close', () => {
     await closed
   })
 
-  test.each(kindsHere)('a grant that crosses it is given back ($kind)', async ({ client }) => {
+  test.each(kindsHere)('a grant that arrives during close is given back ($kind)', async ({ client }) => {
     const other = client()
     for (let round = 0; round < 10; round++) {
       const locks = client()
@@ -104,7 +104,7 @@ describe('close', () => {
     }
   })
 
-  test('leases of a closed client: release is false, renew rejects', async () => {
+  test('leases of a closed client: release returns false, renew rejects', async () => {
     const locks = client()
     const lease = await locks.lock(freshKey())
     await locks.close()
@@ -113,7 +113,7 @@ describe('close', () => {
     expect(lease.remaining()).toBe(0)
   })
 
-  test.each(kindsHere)('inside using: fn goes on, and the call settles ($kind)', async ({ client }) => {
+  test.each(kindsHere)('inside using: fn continues, and the call settles ($kind)', async ({ client }) => {
     const locks = client()
     let done = false
     const run = locks.using(freshKey(), async lease => {
@@ -155,7 +155,7 @@ describe('close', () => {
     await promptly(Promise.all(outcomes))
   })
 
-  test('I6: settles within bounds when Redis is gone while a lock is held, and tells what it could not release', async () => {
+  test('I6: settles in bounded time if Redis is gone while a lock is held, and reports what it could not release', async () => {
     const own = await ownPlace()
     const locks = client({}, own.source())
     const errors = heard(locks, 'error')
@@ -169,13 +169,13 @@ describe('close', () => {
   })
 
   test.each(['by who is told of it', 'right after it'])(
-    'I7: at a lapse, %s: the hold is ended, which others of its owner would keep alive',
+    'I7: at a lapse, %s: ends a hold that other holds of its owner would keep alive',
     async when => {
       const { source, proxy } = await place().proxied()
       const [one, two] = [client({}, source), client()]
       const key = freshKey()
       const lapsing = await one.lock(key, { owner: 'job', lease: 1_000 })
-      // It does not learn that the other has prolonged the lock.
+      // The first client does not learn that the second one has prolonged the lock.
       proxy.hold('up')
       const lease = await two.lock(key, { owner: 'job' })
       expect(lease.via).toBe('reentry')
@@ -190,7 +190,7 @@ describe('close', () => {
     },
   )
 
-  test('I6: a call by who is told of a loss as it begins rejects at once', async () => {
+  test('I6: a call made by a listener of "lost" rejects at once', async () => {
     const [locks, stranger] = clients(2)
     const key = freshKey()
     await stranger!.lock(key)
@@ -202,7 +202,7 @@ describe('close', () => {
       const call = rejection(locks!.lock(key), LockClosedError)
       void call.finally(() => order.push('rejected'))
     })
-    // No timer runs meanwhile: what has lapsed is noticed by `close`.
+    // No timer runs meanwhile, so `close` itself has to notice the lapse.
     const until = performance.now() + 300
     while (performance.now() < until);
     await locks!.close()
@@ -210,7 +210,7 @@ describe('close', () => {
     expect([held.held, lapsing.held]).toEqual([false, false])
   })
 
-  test('I7: by who is told of a release, while others of the client wait: the lock is free then', async () => {
+  test('I7: called by a "released" listener while other callers of the client wait: the lock is free afterwards', async () => {
     const { source, proxy } = await place().proxied()
     const [locks, stranger] = [client({}, source), client()]
     const key = freshKey()
@@ -244,14 +244,14 @@ describe('I7: a process that has nothing else to do exits after close', () => {
     expect(performance.now() - closed).toBeLessThan(5_000)
   })
 
-  test('and so does one whose Redis is out of reach', async () => {
+  test('also when its Redis is out of reach', async () => {
     const nowhere = JSON.stringify(await toNobody(place().way))
     const child = new Child(new URL('children/close-and-exit.ts', import.meta.url), [nowhere, 'k', 'unused'])
     expect(await once(child.process, 'exit')).toEqual([0, null])
   })
 })
 
-test('a lock held by a closed client’s neighbour is not touched', async () => {
+test('does not touch a lock that another client holds', async () => {
   const [one, two] = clients(2)
   const key = freshKey()
   const lease = await two!.lock(key, { owner: 'me' })

@@ -7,7 +7,7 @@ import { ownPlace, place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import type { Source } from '../kit/topologies/source.ts'
 
-/** Everything of an instance that a guest could have changed. */
+/** Everything of an instance that a client could have changed. */
 function portrait(redis: Redis | Cluster) {
   const names = (of: object) => Reflect.ownKeys(of).map(String).sort()
   const emitter = redis as unknown as {
@@ -68,7 +68,7 @@ describe('a client is made from', () => {
     expect((await promptly(locks.lock(freshKey()))).held).toBe(true)
   })
 
-  test('an instance that is subscribed, and goes on being so', async () => {
+  test('an instance that is subscribed, and stays subscribed', async () => {
     const { all, source } = place().instances()
     const channel = freshKey('channel')
     const messages: string[] = []
@@ -83,7 +83,7 @@ describe('a client is made from', () => {
     await expect.poll(() => messages).toEqual(all.map(() => 'still here'))
   })
 
-  test('an instance with manners that a lock cannot use', async () => {
+  test('an instance with settings that a lock cannot use', async () => {
     const { source } = place().instances({
       commandTimeout: 1_000,
       maxRetriesPerRequest: 0,
@@ -123,12 +123,12 @@ describe('an instance passed in stays the caller’s', () => {
     expect(lines.length).toBeGreaterThanOrEqual(all.length)
     for (const line of lines) {
       expect(line).toMatch(/ sub=0 psub=0 /)
-      // In a cluster the instance itself asks now and then who has which slots.
+      // In a cluster, the instance itself asks from time to time which node has which slots.
       expect(line).toMatch(own.isCluster ? / cmd=(client|cluster)/ : / cmd=client/)
     }
   })
 
-  test('I7: after close nothing of the client is left on the server but the clocks of its locks', async () => {
+  test('I7: after close nothing of the client is left on the server but the token clocks of its locks', async () => {
     const own = await ownPlace()
     const admin = own.admin()
     const key = freshKey()
@@ -148,7 +148,7 @@ describe('an instance passed in stays the caller’s', () => {
 })
 
 describe('keyPrefix of the instance', () => {
-  test('is honoured for keys and channels alike', async () => {
+  test('applies to keys and channels alike', async () => {
     const own = await ownPlace()
     const admin = own.admin()
     const { source } = own.instances({ keyPrefix: 'x:' })

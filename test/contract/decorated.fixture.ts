@@ -2,7 +2,7 @@ import type { locked as decorator, LockClient, LockOptions } from '../../src/ind
 
 export type Decorated = typeof import('./decorated.fixture.ts')
 
-/** What is under test, and what a test's classes share. */
+/** The code under test, and what a test's classes share. */
 export interface Parts {
   readonly locked: typeof decorator
   readonly locks: LockClient
@@ -10,7 +10,7 @@ export interface Parts {
   readonly options?: LockOptions
 }
 
-/** Sees how many are inside at a time. */
+/** Counts how many callers are inside at a time. */
 export class Turnstile {
   #inside = 0
   most = 0
@@ -23,7 +23,7 @@ export class Turnstile {
   }
 }
 
-/** Methods of every kind, all under one lock: of objects, private, of the class. */
+/** Methods of every kind, all under one lock: public, private, and static. */
 export function kinds({ locked, locks, key, options }: Parts) {
   const turnstile = new Turnstile()
 
@@ -104,7 +104,7 @@ export function accounts({ locked, key }: Pick<Parts, 'locked' | 'key'>) {
   return Account
 }
 
-/** Under locks of other kinds, fixed or made by the call, and under several. */
+/** Methods under locks of other kinds, fixed or made by the call, and under several locks. */
 export function otherKinds({ locked, locks, key }: Parts) {
   class Exports {
     readonly key = key
@@ -138,7 +138,7 @@ export function otherKinds({ locked, locks, key }: Parts) {
   return new Exports()
 }
 
-/** Methods that call each other, and one that stands above another of its name. */
+/** Methods that call each other, and a method that overrides another. */
 export function nested({ locked, locks, key }: Parts) {
   class Base {
     @locked(locks, key, { timeout: 2_000 })
@@ -162,7 +162,7 @@ export function nested({ locked, locks, key }: Parts) {
   return { Base, Derived }
 }
 
-/** A method that does as it is told. */
+/** A method that does what its caller says. */
 export function obedient({ locked, locks, key, options }: Parts) {
   class Obedient {
     @locked(locks, key, options)

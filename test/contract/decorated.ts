@@ -1,7 +1,7 @@
 /**
- * Classes whose methods are decorated, as a user writes them. Vitest's own transformation leaves standard decorators as
- * they are, and Node does not know them yet: so this file is translated by esbuild, as users' files are by their compiler.
- * It imports types only, so that it can be loaded from its text, with the parts of it that are under test handed in.
+ * Classes with decorated methods, as a user writes them. Vitest's own transformation leaves standard decorators
+ * unchanged, and Node does not support them yet. So esbuild translates the fixture, as a compiler does for users. The
+ * fixture imports only types, so it can be loaded from its text and receive the code under test as arguments.
  */
 import { readFile } from 'node:fs/promises'
 import { transform } from 'esbuild'

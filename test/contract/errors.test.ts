@@ -18,7 +18,7 @@ import { expectNobodyThere } from './refused.ts'
 
 const classes = { LockTimeoutError, LockLostError, LockConnectionError, LockClosedError, LockArgumentError }
 
-/** One error of each class, as a caller gets it; the key it was about, if it tells one. */
+/** One error of each class, as a caller receives it. `hasKey` says whether it names the key that it is about. */
 const specimens: Record<string, { code: string; make: (key: string) => Promise<unknown>; hasKey: boolean }> = {
   LockTimeoutError: {
     code: 'ERR_LOCK_TIMEOUT',
@@ -69,14 +69,14 @@ describe.each(Object.entries(specimens))('%s', (name, { code, make, hasKey }) =>
     expect(error.stack).toContain(name)
   })
 
-  test('the other classes do not claim it', async () => {
+  test('is not an instance of the other classes', async () => {
     const error = await make(freshKey())
     const claimed = Object.entries(classes).filter(([, each]) => error instanceof each)
     expect(claimed.map(([each]) => each)).toEqual([name])
   })
 })
 
-/** By the default a waiter that gives up after 1 s may just have joined the queue. */
+/** With the default fairAfter of 1 s, a waiter that gives up after 1 s may have just joined the queue. */
 const unfair = { fairAfter: Number.POSITIVE_INFINITY }
 
 describe('LockTimeoutError', () => {
@@ -98,7 +98,7 @@ describe('LockTimeoutError', () => {
   })
 
   test.each(['fair', 'unfair'])(
-    'of a %s waiter: for how long it has been held by now, not by the last answer',
+    'of a %s waiter: how long the lock has been held by now, not at the last answer',
     async way => {
       const [holder, waiter] = clients(2)
       const key = freshKey()
@@ -113,7 +113,7 @@ describe('LockTimeoutError', () => {
     },
   )
 
-  test('of a waiter whose client has taken the lock since the last answer: that is who holds', async () => {
+  test('of a waiter whose client has taken the lock since the last answer: its own client’s hold', async () => {
     const [stranger, locks] = [client({ label: 'the stranger' }), client({ label: 'this client', waiterTtl: 60_000 })]
     const key = freshKey()
     const lease = await stranger.lock(key)
@@ -128,7 +128,7 @@ describe('LockTimeoutError', () => {
     expect(error.holder!.heldFor).toBeLessThanOrEqual(performance.now() - taken + 100)
   })
 
-  test('of a waiter whose client has released the lock since the last answer: who holds now is not known', async () => {
+  test('of a waiter whose client has released the lock since the last answer: the holder is unknown', async () => {
     const [stranger, locks] = [client({ label: 'the stranger' }), client({ label: 'this client', waiterTtl: 60_000 })]
     const key = freshKey()
     const lease = await locks.lock(key)
@@ -141,7 +141,7 @@ describe('LockTimeoutError', () => {
     expect(error.message).not.toContain('held by')
   })
 
-  test('of unfair waiters behind another of its client: the same', async () => {
+  test('of unfair waiters behind another of the same client: the same', async () => {
     const [holder, waiter] = [client({ label: 'the holder' }), client()]
     const key = freshKey()
     await holder.lock(key)

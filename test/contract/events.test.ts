@@ -32,7 +32,7 @@ describe('events', () => {
     expect(messages).toEqual(events)
   })
 
-  test('acquired is told for every kind of grant', async () => {
+  test('acquired is emitted for every kind of grant', async () => {
     const [one, two] = clients(2)
     const events = heard(two!, 'acquired')
     await grantInEveryWay(one!, two!, freshKey())
@@ -63,7 +63,7 @@ describe('events', () => {
     expect(events[0]).not.toHaveProperty('position')
   })
 
-  test('waiting of one that comes later behind another of its client: held as of now', async () => {
+  test('waiting of a later caller behind another of its client: the time held is current', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
@@ -75,7 +75,7 @@ describe('events', () => {
     expect(events[0]?.holder?.heldFor).toBeGreaterThanOrEqual(990)
   })
 
-  test('waiting is told once by every call that waits, also behind another of its client', async () => {
+  test('waiting is emitted once by every call that waits, also behind another of its client', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
@@ -87,7 +87,7 @@ describe('events', () => {
     expect(events).toHaveLength(5)
   })
 
-  test('a call that is granted at once, and a single attempt, do not wait', async () => {
+  test('waiting is not emitted by a call that is granted at once, nor by a single attempt', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const events = [...[one!, two!].map(each => heard(each, 'waiting')), published('waiting')]
@@ -151,7 +151,7 @@ describe('events', () => {
     expect([downs, ups]).toEqual([down, up])
   })
 
-  test('error {error} for what no promise reports: a release in using that failed', async () => {
+  test('error {error} for trouble that no promise reports: a release in using that failed', async () => {
     const own = await ownPlace()
     const locks = client({ outageTimeout: 500 }, own.source())
     const [events, messages] = [heard(locks, 'error'), published('error')]
@@ -160,7 +160,7 @@ describe('events', () => {
     expect(messages).toEqual(events)
   })
 
-  test('error is not thrown when nobody listens, and not told for what a promise reports', async () => {
+  test('error is not thrown without listeners, and not emitted for what a promise reports', async () => {
     const own = await ownPlace()
     const locks = client({ outageTimeout: 500 }, own.source())
     expect(await locks.using(freshKey(), () => own.kill().then(() => 'result'))).toBe('result')
@@ -170,13 +170,13 @@ describe('events', () => {
     expect(events).toEqual([])
   })
 
-  test('the diagnostics channels are heard without any listener of the client', async () => {
+  test('the diagnostics channels work without any listener of the client', async () => {
     const messages = published('acquired')
     const { key } = await client().lock(freshKey())
     expect(messages.map(event => event.key)).toEqual([key])
   })
 
-  test('a listener may be removed, and may be for once', async () => {
+  test('a listener can be removed, and can be called only once', async () => {
     const locks = client()
     const keys: string[] = []
     const listen = (event: ClientEvents['acquired']) => keys.push(event.key)

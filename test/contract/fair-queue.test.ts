@@ -1,4 +1,4 @@
-/** The fair queue: order, head start, joining it late, and that nobody overtakes it. */
+/** The fair queue: its order, head starts, joining it late, and that no caller overtakes it. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -9,7 +9,7 @@ import { clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing } from '../kit/witness.ts'
 
-/** Releases every lease as it comes; the names in the order of the grants. */
+/** Releases every lease as soon as it is granted, and returns the names in the order of the grants. */
 function serve(waiters: Record<string, Promise<Lease>>): { order: string[]; done: Promise<unknown> } {
   const order: string[] = []
   const served = Object.entries(waiters).map(async ([name, waits]) => {
@@ -35,7 +35,7 @@ describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', 
     expectIncreasing(await Promise.all(Object.values(waiters).map(async waits => (await waits).fencingToken)))
   })
 
-  test('where each holder takes its time', async () => {
+  test('where each holder holds for a while', async () => {
     const all = clients(3)
     const key = freshKey()
     const lease = await all[0]!.lock(key)
@@ -56,7 +56,7 @@ describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', 
     expect(order).toEqual([0, 1, 2, 3])
   })
 
-  test('over the end of a holder’s lease', async () => {
+  test('across the end of a holder’s lease', async () => {
     const all = clients(3)
     const key = freshKey()
     await all[0]!.lock(key, { lease: 800 })
@@ -67,7 +67,7 @@ describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', 
     expect(order).toEqual(['first', 'second'])
   })
 
-  test('over the loss of the queue: every waiter joins again with the ticket it had', async () => {
+  test('across the loss of the queue: every waiter joins again with its old ticket', async () => {
     const admin = place().admin()
     const [holder, one, two, three] = [1, 2, 3, 4].map(() => client({ waiterTtl: 900 }))
     const key = freshKey()
@@ -98,22 +98,22 @@ describe.each(kindsHere)('I3: no unfair caller overtakes a live fair waiter ($ki
     return order
   }
 
-  test('neither one parked before it, of another client', async () => {
+  test('not an unfair waiter of another client that was parked earlier', async () => {
     const [a, b, c] = clients(3)
     expect(await contest(a!, b!, c!)).toEqual(['fair', 'unfair'])
   })
 
-  test('nor one of the releasing client', async () => {
+  test('not an unfair waiter of the releasing client', async () => {
     const [a, b] = clients(2)
     expect(await contest(a!, a!, b!)).toEqual(['fair', 'unfair'])
   })
 
-  test('nor one of the fair waiter’s client', async () => {
+  test('not an unfair waiter of the fair waiter’s client', async () => {
     const [a, b] = clients(2)
     expect(await contest(a!, b!, b!)).toEqual(['fair', 'unfair'])
   })
 
-  test('nor newcomers, while fair waiters are served one by one', async () => {
+  test('not a newcomer, while fair waiters are served one by one', async () => {
     const [holder, fair, unfair] = clients(3)
     const key = freshKey()
     const lease = await holder!.lock(key)
@@ -146,7 +146,7 @@ describe.each(kindsHere)('I3: no unfair caller overtakes a live fair waiter ($ki
     expect(await promptly(Promise.all(newcomers))).toEqual([10, 10, 10, 10, 10])
   })
 
-  test('nor one that comes when the holder’s lease has just ended', async () => {
+  test('not a caller that comes when the holder’s lease has just ended', async () => {
     const [holder, fair, unfair] = clients(3)
     const key = freshKey()
     await holder!.lock(key, { lease: 600 })
@@ -174,7 +174,7 @@ describe.each(kindsHere)('headStart ($kind)', ({ client, clients }) => {
     expect(order).toEqual(['early', 'late'])
   })
 
-  test('does not overtake requests that are older than it', async () => {
+  test('does not overtake older requests', async () => {
     const [holder, one, two] = clients(3)
     const key = freshKey()
     const lease = await holder!.lock(key)
@@ -187,7 +187,7 @@ describe.each(kindsHere)('headStart ($kind)', ({ client, clients }) => {
     expect(order).toEqual(['first', 'second'])
   })
 
-  test('a waiter with a head start longer than waiterTtl is live', async () => {
+  test('a waiter with a head start longer than waiterTtl counts as live', async () => {
     const [holder, waiter] = [client(), client({ waiterTtl: 1_000 })]
     const key = freshKey()
     const lease = await holder.lock(key)
@@ -197,7 +197,7 @@ describe.each(kindsHere)('headStart ($kind)', ({ client, clients }) => {
     expect((await promptly(queued.lease)).via).toBe('handoff')
   })
 
-  test('counts for a waiter that joins by fairAfter, too', async () => {
+  test('also counts for a waiter that joins the queue by fairAfter', async () => {
     const [holder, one, two] = clients(3)
     const key = freshKey()
     const lease = await holder!.lock(key)
@@ -212,7 +212,7 @@ describe.each(kindsHere)('headStart ($kind)', ({ client, clients }) => {
 })
 
 describe('fairAfter', () => {
-  test('an unfair waiter joins the queue once it has waited so long, not before', async () => {
+  test('an unfair waiter joins the queue once it has waited this long, and not before', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     const lease = await holder!.lock(key)
@@ -224,7 +224,7 @@ describe('fairAfter', () => {
     expect((await promptly(waits)).via).toBe('handoff')
   })
 
-  test('every such waiter of one client joins, not only the first', async () => {
+  test('all such waiters of one client join, not only the first', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
@@ -250,7 +250,10 @@ describe('fairAfter', () => {
     const HALF = 6
     const all = clients(3)
     const key = freshKey()
-    /** So far. Counted rather than timed: a slow machine takes longer for each, but needs no more of them. */
+    /**
+     * The number of turns so far. Turns are counted, not timed: a slow machine takes longer for each, but needs no more
+     * of them.
+     */
     let turns = 0
     let stop = false
     const turn = async () => {
@@ -270,7 +273,8 @@ describe('fairAfter', () => {
       return granted - (await afterSecond)
     })
     try {
-      // A turn of the queue has all but the caller itself; the rest is for a request that takes longer to get there.
+      // One turn of the queue serves all other callers. The second turn allows for a request that takes long to reach
+      // the queue.
       for (const turns of await Promise.all(unfair)) expect(turns).toBeLessThan(2 * 2 * HALF)
     } finally {
       stop = true
@@ -299,7 +303,7 @@ describe('fairAfter', () => {
     expect((await promptly(parked)).via).toBe('wakeup')
   })
 
-  test('a grant before that is an unfair one, and leaves nothing queued', async () => {
+  test('a grant before that is unfair, and leaves nothing queued', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     const lease = await holder!.lock(key)
@@ -312,7 +316,7 @@ describe('fairAfter', () => {
 })
 
 describe.each(kindsHere)('dead waiters ($kind)', ({ client, clients }) => {
-  test('I4, I7: one whose client is cut off is passed over on release, at once', async () => {
+  test('I4, I7: a waiter whose client is cut off is passed over on release, at once', async () => {
     const { source, proxy } = await place().proxied()
     const [holder, next] = clients(2)
     const dead = client({ outageTimeout: 1_000 }, source)
@@ -342,7 +346,7 @@ describe.each(kindsHere)('dead waiters ($kind)', ({ client, clients }) => {
   })
 })
 
-test('I4: a fair waiter is granted although it was queued by a busy crowd of both kinds', async () => {
+test('I4: a fair waiter is granted among a busy crowd of fair and unfair callers', async () => {
   const [one, two] = clients(2)
   const key = freshKey()
   const grants = heard(two!, 'acquired')

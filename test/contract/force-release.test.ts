@@ -1,4 +1,4 @@
-/** forceRelease: takes the lock from its holder, tells it, and wakes the next. */
+/** forceRelease takes the lock from its holder, tells the holder, and wakes the next waiter. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -9,7 +9,7 @@ import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('forceRelease', () => {
-  test('is false for a lock that is free, expired or was never there', async () => {
+  test('is false for a lock that is free, expired or was never held', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     expect(await two!.forceRelease(key)).toBe(false)
@@ -29,7 +29,7 @@ describe('forceRelease', () => {
     expect(await two!.forceRelease(key)).toBe(false)
   })
 
-  test('I6: settles although the lock changes hands faster than its way to Redis, and takes it from one holder', async () => {
+  test('I6: settles although the lock changes hands faster than the request travels, and takes it from one holder', async () => {
     const { source, proxy } = await place().proxied()
     const [one, two] = clients(2)
     const three = client({}, source)
@@ -73,7 +73,7 @@ describe('forceRelease', () => {
     await eventually(() => lease.signal.aborted, 2_000)
   })
 
-  test('I8: also where the holder’s client waits for the lock again before it has noticed', async () => {
+  test('I8: also if the holder’s client waits for the lock again before it has noticed', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     await Promise.all([one!.isLocked(key), two!.isLocked(key)])
@@ -84,7 +84,7 @@ describe('forceRelease', () => {
     expect(next.held).toBe(true)
   })
 
-  test('I8: the holder’s signal aborts promptly for a lease whose renewal has ended', async () => {
+  test('I8: the holder’s signal aborts promptly for a lease whose renewal has stopped', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const lease = await one!.lock(key, { lease: 3_000, renew: true, maxHold: 100 })
@@ -160,7 +160,7 @@ describe('forceRelease', () => {
     expect(await next.release()).toBe(true)
   })
 
-  test.each(kindsHere)('I5: of several at once, one ends one hold ($kind)', async ({ clients }) => {
+  test.each(kindsHere)('I5: several concurrent calls end one hold in total ($kind)', async ({ clients }) => {
     const all = clients(4)
     const key = freshKey()
     await all[0]!.lock(key)
@@ -180,7 +180,7 @@ describe('forceRelease', () => {
 })
 
 describe('of one holder, by its id', () => {
-  test('I5: a mutex goes from that holder only, and to the next one', async () => {
+  test('I5: takes a mutex only from that holder, and gives it to the next', async () => {
     const [one, two, other] = clients(3)
     const key = freshKey()
     const lease = await one!.lock(key)

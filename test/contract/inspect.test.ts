@@ -8,7 +8,7 @@ import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('inspect', () => {
-  test('a lock that nobody ever held is free', async () => {
+  test('a lock that was never held is free', async () => {
     const key = freshKey()
     expect(await client().inspect(key)).toEqual({
       key,
@@ -41,14 +41,14 @@ describe('inspect', () => {
     expect(state.ttl).toBeLessThanOrEqual(5_000)
   })
 
-  test('without an explicit owner it shows the one of the lease', async () => {
+  test('without an explicit owner it shows the lease’s own', async () => {
     const locks = client()
     const key = freshKey()
     const lease = await locks.lock(key)
     expect((await locks.inspect(key)).owner).toBe(lease.owner)
   })
 
-  test('a released lock is free, with nothing of its last holder', async () => {
+  test('a released lock is free, and shows nothing of its last holder', async () => {
     const locks = client()
     const key = freshKey()
     await (await locks.lock(key)).release()
@@ -99,7 +99,7 @@ describe('inspect', () => {
     expect(waiters[0]).toMatchObject({ owner: 'stays', position: 1 })
   })
 
-  test('waited of a waiter with a head start is since it joined, not since its ticket', async () => {
+  test('waited of a waiter with a head start counts from when it joined, not from its ticket', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
@@ -109,7 +109,7 @@ describe('inspect', () => {
     expect(first!.expiresIn).toBeGreaterThan(0)
   })
 
-  test('unfair waiters do not show', async () => {
+  test('unfair waiters are not shown', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
@@ -117,7 +117,7 @@ describe('inspect', () => {
     expect((await holder!.inspect(key)).waiters).toEqual([])
   })
 
-  test('looking changes nothing', async () => {
+  test('inspection changes nothing', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     const lease = await holder!.lock(key, { lease: 60_000 })
@@ -136,7 +136,7 @@ describe('inspect', () => {
   })
 })
 
-test('isLocked follows the lock', async () => {
+test('isLocked follows the state of the lock', async () => {
   const [holder, other] = clients(2)
   const key = freshKey()
   expect(await other!.isLocked(key)).toBe(false)
@@ -159,7 +159,7 @@ describe('list', () => {
     const found = (await collect(waiter.list())).sort((a, b) => (a.key < b.key ? -1 : 1))
     expect(found.map(state => state.key)).toEqual(['held', 'queued'])
     for (const state of found) {
-      // Times go on between the two.
+      // Times change between the two calls.
       const { ttl, holders, waiters, ...rest } = await waiter.inspect(state.key)
       expect(state).toMatchObject(rest)
       expect(state.holders.map(({ id }) => id)).toEqual(holders.map(({ id }) => id))
@@ -167,7 +167,7 @@ describe('list', () => {
     }
   })
 
-  test('finds many, each once', async () => {
+  test('finds many locks, each once', async () => {
     const prefix = freshKey('prefix')
     const locks = client({ prefix })
     const keys = Array.from({ length: 1_500 }, (_, i) => `key ${i}`)
@@ -176,7 +176,7 @@ describe('list', () => {
     expect(found.sort()).toEqual(keys.sort())
   })
 
-  test('of nothing is empty', async () => {
+  test('is empty without locks', async () => {
     expect(await collect(client({ prefix: freshKey('prefix') }).list())).toEqual([])
   })
 
@@ -231,7 +231,7 @@ describe('list', () => {
   })
 
   test.each(['[z-a]', '[', '[]', 'a\\', '[\\', '*****a', '('])(
-    'does not fail in its own way on the pattern %j',
+    'lists or refuses the odd pattern %j, and never fails in another way',
     async pattern => {
       const locks = client({ prefix: freshKey('prefix') })
       await locks.lock('a')
@@ -247,7 +247,7 @@ describe('list', () => {
     expect((await locks.lock('d')).held).toBe(true)
   })
 
-  test('shows a queue whose lock has just been freed, or nothing of it, but never a dead one', async () => {
+  test('shows a lock that has just been freed with its queue or not at all, but never a dead queue', async () => {
     const prefix = freshKey('prefix')
     const [holder, waiter] = [client({ prefix }), client({ prefix })]
     await holder.lock('k')

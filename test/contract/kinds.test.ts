@@ -1,4 +1,4 @@
-/** Several kinds of locks in one client: each has locks of its own, with their waiters and leases. */
+/** Several kinds of locks in one client: each kind has its own locks, with their waiters and leases. */
 import { expect, test } from 'vitest'
 import type { KindDefinition } from '../../src/kind.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
@@ -13,7 +13,7 @@ import { eventually } from '../kit/time.ts'
 
 const source = () => place().source() as RedisSource
 
-test('a key names another lock in each kind', async () => {
+test('a key names a different lock in each kind', async () => {
   const member = new Member(source())
   const key = freshKey()
   const leases = await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, key)))
@@ -34,7 +34,7 @@ test('a key names another lock in each kind', async () => {
   expect(leases[2]?.held).toBe(false)
 })
 
-test.each([true, false])('what is released goes to the waiter of that kind (fair: %s)', async fair => {
+test.each([true, false])('a release goes to a waiter of the same kind (fair: %s)', async fair => {
   const [holder, other] = [new Member(source()), new Member(source())]
   const key = freshKey()
   const kinds = fair ? [mutex, twin] : [mutex, twin, flag]

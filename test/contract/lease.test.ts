@@ -27,7 +27,7 @@ describe('fields', () => {
     await lease.release()
   })
 
-  test('ids are long, and never the same', async () => {
+  test('ids are long, and never repeat', async () => {
     const locks = client()
     const leases = await Promise.all(Array.from({ length: 200 }, () => locks.lock(freshKey())))
     expect(new Set(leases.map(lease => lease.id)).size).toBe(200)
@@ -36,7 +36,7 @@ describe('fields', () => {
 
   test('remaining falls with time', async () => {
     const lease = await client().lock(freshKey(), { lease: 10_000 })
-    // By then its client may have asked for it once more, and know its end better.
+    // After this the client has made its extra renewal, if any, which would change the remaining time.
     await sleep(500)
     const before = lease.remaining()
     await sleep(200)
@@ -63,7 +63,7 @@ describe('fields', () => {
 })
 
 describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
-  test('true for the call that ended the hold, then false', async () => {
+  test('resolves to true for the call that ended the hold, then to false', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const lease = await one!.lock(key)
@@ -76,7 +76,7 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
     expect(await lease.release()).toBe(false)
   })
 
-  test('the lease is not held any more as soon as release is called', async () => {
+  test('the lease is no longer held as soon as release is called', async () => {
     const lease = await client().lock(freshKey())
     const released = lease.release()
     expect(lease.held).toBe(false)
@@ -84,7 +84,7 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
     expect(await released).toBe(true)
   })
 
-  test('of calls at the same time exactly one is true', async () => {
+  test('of concurrent calls exactly one resolves to true', async () => {
     const locks = client()
     for (let round = 0; round < 20; round++) {
       const lease = await locks.lock(freshKey())
@@ -104,7 +104,7 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
     expect(await next.release()).toBe(false)
   })
 
-  test('I7: afterwards nothing is renewed any more', async () => {
+  test('I7: after it nothing is renewed', async () => {
     const locks = client({ lease: 300 })
     const renewals = heard(locks, 'renewed')
     const lease = await locks.lock(freshKey())
@@ -114,7 +114,7 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
     expect(renewals.length).toBe(before)
   })
 
-  test('await using releases, whether the block ends or throws', async () => {
+  test('await using releases, whether the block completes or throws', async () => {
     const locks = client()
     const key = freshKey()
     let leases: Lease[] = []
@@ -134,7 +134,7 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
     expect(leases.map(lease => lease.held)).toEqual([false, false])
   })
 
-  test('await using of a lease that was released or lost does nothing', async () => {
+  test('await using does nothing for a lease that was released or lost', async () => {
     const locks = client()
     {
       await using lease = await locks.lock(freshKey())
@@ -147,7 +147,7 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
     }
   })
 
-  test('await using of a refused tryLock does nothing', async () => {
+  test('await using does nothing for a refused tryLock', async () => {
     const locks = client()
     const key = freshKey()
     await locks.lock(key)
@@ -156,7 +156,7 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
   })
 })
 
-describe.each(kindsHere)('a lease that ends by itself ($kind)', ({ client, clients }) => {
+describe.each(kindsHere)('a lease that runs out ($kind)', ({ client, clients }) => {
   test('I8: is lost: held, remaining, signal, event, release and renew say so', async () => {
     const locks = client()
     const losses = heard(locks, 'lost')
@@ -173,31 +173,34 @@ describe.each(kindsHere)('a lease that ends by itself ($kind)', ({ client, clien
     expect(await rejection(lease.renew(), LockLostError)).toMatchObject({ key })
   })
 
-  test('I8: its signal is aborted for one who asks for it only afterwards', async () => {
+  test('I8: its signal is aborted even if it is first read afterwards', async () => {
     const lease = await client().lock(freshKey(), { lease: 200 })
     await sleep(400)
     expect(lease.signal.aborted).toBe(true)
     expect(lease.signal.reason).toBeInstanceOf(LockLostError)
   })
 
-  test.each([true, false])('I1, I8: its signal aborts before anyone else can own the lock (fair: %s)', async fair => {
-    const [one, two] = clients(2)
-    for (let round = 0; round < 5; round++) {
-      const key = freshKey()
-      const order: string[] = []
-      const lease = await one!.lock(key, { lease: 250 })
-      lease.signal.addEventListener('abort', () => order.push('lost'))
-      const next = two!.lock(key, { fair }).then(each => {
-        expect(lease.held).toBe(false)
-        order.push('granted')
-        return each
-      })
-      await (await promptly(next)).release()
-      expect(order).toEqual(['lost', 'granted'])
-    }
-  })
+  test.each([true, false])(
+    'I1, I8: its signal aborts before another caller can hold the lock (fair: %s)',
+    async fair => {
+      const [one, two] = clients(2)
+      for (let round = 0; round < 5; round++) {
+        const key = freshKey()
+        const order: string[] = []
+        const lease = await one!.lock(key, { lease: 250 })
+        lease.signal.addEventListener('abort', () => order.push('lost'))
+        const next = two!.lock(key, { fair }).then(each => {
+          expect(lease.held).toBe(false)
+          order.push('granted')
+          return each
+        })
+        await (await promptly(next)).release()
+        expect(order).toEqual(['lost', 'granted'])
+      }
+    },
+  )
 
-  test('I1: it is not held at its end even while the event loop is blocked', async () => {
+  test('I1: it is not held after its end even while the event loop is blocked', async () => {
     const lease = await client().lock(freshKey(), { lease: 300 })
     const end = performance.now() + 350
     while (performance.now() < end);
@@ -218,7 +221,7 @@ describe.each(kindsHere)('renew ($kind)', ({ client, clients }) => {
     expect((await two!.inspect(lease.key)).ttl).toBeGreaterThan(3_000)
   })
 
-  test('prolongs to the time given', async () => {
+  test('prolongs to the given time', async () => {
     const [one, two] = clients(2)
     const lease = await one!.lock(freshKey(), { lease: 600 })
     await lease.renew(20_000)
@@ -238,10 +241,10 @@ describe.each(kindsHere)('renew ($kind)', ({ client, clients }) => {
     expect((await two!.inspect(lease.key)).ttl).toBeGreaterThan(15_000)
   })
 
-  test('tells "renewed"', async () => {
+  test('emits "renewed"', async () => {
     const locks = client()
     const lease = await locks.lock(freshKey())
-    // By then its client hears messages, upon which it asks for every lease once more.
+    // By then the client has subscribed, after which it renews every lease once more.
     await sleep(500)
     const renewals = heard(locks, 'renewed')
     await lease.renew()
@@ -263,7 +266,7 @@ describe.each(kindsHere)('renew ($kind)', ({ client, clients }) => {
     expect(lease.signal.aborted).toBe(true)
   })
 
-  test('I5: does not revive a lease that has ended, though nobody has taken the lock', async () => {
+  test('I5: does not revive a lease that has ended, even if no other caller has taken the lock', async () => {
     const [one, two] = clients(2)
     const lease = await one!.lock(freshKey(), { lease: 200 })
     await sleep(300)

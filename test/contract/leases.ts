@@ -1,20 +1,21 @@
-/** How the contract tests come by leases of two kinds: handed on within their client, and of a holder that is cut off. */
+/** Two ways for contract tests to get a lease: handed on within its client, and held by a client that is cut off. */
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
 import { park, parkMany } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
 import { client } from '../kit/redis.ts'
 
 export interface HandedOn {
-  /** Its predecessor was a lease of the same client. */
+  /** The lease, and the lease of the same client from which it was handed on. */
   readonly lease: Lease
   readonly predecessor: Lease
-  /** Callers of the same client that stand behind it. */
+  /** Callers of the same client that wait behind it. */
   readonly behind: Promise<Lease>[]
 }
 
 /**
- * Parks callers of the client behind a lease of somebody else, and has the first of them release as soon as it is granted:
- * then the second has the lock from it. On a machine that stops for some ms just then it has it from Redis; so again.
+ * Parks callers of the client behind another client's lease. The first caller releases as soon as it is granted, so the
+ * second one gets the lock by local hand-off. If the machine stalls for some ms at that moment, Redis grants it
+ * instead; then this is tried again.
  */
 export async function handedOn(
   locks: LockClient,
@@ -36,7 +37,7 @@ export async function handedOn(
   }
 }
 
-/** Takes the lock by a client that is cut off then: the hold ends with its lease, and nobody gives it back before. */
+/** Takes the lock with a client that is then cut off: the hold ends with its lease, and is not released before. */
 export async function takeAndVanish(key: string, options: LockOptions): Promise<Lease> {
   const { source, proxy } = await place().proxied()
   const lease = await client({ outageTimeout: 1_000 }, source).lock(key, options)
@@ -45,7 +46,9 @@ export async function takeAndVanish(key: string, options: LockOptions): Promise<
   return lease
 }
 
-/** The second client is granted the lock in every way but at once: by hand-off, as its own again, woken, and after a lapse. */
+/**
+ * Grants the lock to the second client in every way except at once: by hand-off, re-entry, wake-up, and after a lapse.
+ */
 export async function grantInEveryWay(one: LockClient, two: LockClient, key: string): Promise<void> {
   const first = await one.lock(key)
   const queued = await park(two, key, { fair: true })

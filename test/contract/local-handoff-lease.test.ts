@@ -1,4 +1,4 @@
-/** A lease that was handed on within its client is a lease like any other: everything that the contract says holds for it. */
+/** A lease that was handed on within its client is a lease like any other: the whole contract holds for it. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockLostError } from '../../src/index.ts'
 import { aborted, heard, promptly, rejection } from '../kit/outcomes.ts'
@@ -7,7 +7,7 @@ import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { handedOn } from './leases.ts'
 
-test('inspect shows it, when it has held the lock for a moment', async () => {
+test('inspect shows it once it has held the lock for a moment', async () => {
   const [locks, other] = clients(2)
   const key = freshKey()
   const { lease } = await handedOn(locks!, key)
@@ -32,7 +32,7 @@ test('its release frees the lock for others', async () => {
   expect([await lease.release(), lease.held, lease.signal.aborted]).toEqual([false, false, false])
 })
 
-test('I8: forceRelease aborts its signal, not that of its predecessor, and the next one gets on', async () => {
+test('I8: forceRelease aborts its signal, not its predecessor’s, and the next waiter is served', async () => {
   const [locks, other] = clients(2)
   const key = freshKey()
   const { lease, predecessor, behind } = await handedOn(locks!, key, {}, 1)
@@ -48,7 +48,7 @@ test('I8: forceRelease aborts its signal, not that of its predecessor, and the n
   expect([await lease.release(), await next.release()]).toEqual([false, true])
 })
 
-test('I8: forceRelease in the midst of many hand-offs stops the run, and everybody gets on', async () => {
+test('I8: forceRelease amid many hand-offs stops the run, and all callers are served', async () => {
   const [locks, other] = clients(2)
   const key = freshKey()
   let served = 0
@@ -64,13 +64,13 @@ test('I8: forceRelease in the midst of many hand-offs stops the run, and everybo
   expect(served).toBe(400)
   for (const outcome of failed) expect(outcome).toMatchObject({ reason: { code: 'ERR_LOCK_LOST' } })
   expect(failed.length).toBeLessThanOrEqual(10)
-  // The head may have been handed the lock while a request of its own was under way. What that is granted goes back behind its
-  // caller's back, sooner than a lease ends.
+  // A caller may have been handed the lock while its own request was under way. What Redis grants to that request is
+  // given back in the background, and sooner than a lease ends.
   await eventually(async () => !(await other!.isLocked(key)))
 })
 
 describe('renewal', () => {
-  test('goes on for it, under the hold that Redis knows', async () => {
+  test('continues for it, under the hold that Redis knows', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()
     const { lease } = await handedOn(locks!, key, { lease: 600, renew: true })
@@ -94,7 +94,7 @@ describe('renewal', () => {
     expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test('of its predecessor by hand, beyond its length, is not what the next one gets (I4)', async () => {
+  test('of its predecessor by hand: the extra time does not carry over (I4)', async () => {
     const [locks, stranger] = clients(2)
     const key = freshKey()
     const holder = await stranger!.lock(key)
@@ -124,7 +124,7 @@ describe('renewal', () => {
   })
 })
 
-test('I1, I8: a fixed lease runs out on time, and others have it then', async () => {
+test('I1, I8: a fixed lease runs out on time, and then others can take the lock', async () => {
   const [locks, other] = clients(2)
   const key = freshKey()
   const { lease } = await handedOn(locks!, key, { lease: 400 })
@@ -142,7 +142,7 @@ const nestings: Record<string, (locks: LockClient, key: string) => Promise<Lease
   'tryLock that waits': (locks, key) => locks.tryLock(key, { timeout: 5_000 }),
 }
 
-/** Runs `inside` in the first lease of a crowd of `using` that was handed on; again, if there was none. */
+/** Runs `inside` in the first lease of a crowd of `using` that was handed on. Repeats if none was. */
 async function insideHandedOn(locks: LockClient, key: string, inside: (lease: Lease) => Promise<void>): Promise<void> {
   for (let done = false; !done; ) {
     await Promise.all(
@@ -173,13 +173,14 @@ describe('re-entry works at once', () => {
   })
 
   test.each(Object.keys(nestings))(
-    '%s: also where the server has forgotten all scripts',
+    '%s: also if the server has forgotten all scripts',
     async name => {
       const own = await ownPlace()
       const [locks, admin] = [client({}, own.source()), own.admin()]
       const key = freshKey()
       for (let i = 0; i < 5; i++) {
-        // The first call of each script is then answered with NOSCRIPT, and goes out again behind all that followed it.
+        // The first call of each script is then answered with NOSCRIPT, and is sent again after everything that
+        // followed it.
         await admin.each(redis => redis.script('FLUSH'))
         await insideHandedOn(locks, key, async lease => {
           const nested = await promptly(nestings[name]!(locks, key))
@@ -192,7 +193,7 @@ describe('re-entry works at once', () => {
     30_000,
   )
 
-  test('by name: the owner of the lease is an owner like any other, in its own client', async () => {
+  test('by name: within its client, the owner of the lease can be named like any other', async () => {
     const locks = client()
     const key = freshKey()
     const { lease } = await handedOn(locks, key)
@@ -204,7 +205,7 @@ describe('re-entry works at once', () => {
     expect(await locks.isLocked(key)).toBe(false)
   })
 
-  test('and while it lasts, its outer lease is not handed on', async () => {
+  test('while the nested lease lasts, its outer lease is not handed on', async () => {
     const locks = client()
     const key = freshKey()
     const { lease, behind } = await handedOn(locks, key, {}, 1)

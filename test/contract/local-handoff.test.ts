@@ -15,10 +15,13 @@ interface Grant {
   readonly lease: Lease
 }
 
-/** Callers of some clients that take the lock again and again, until `enough` says so; what they got, in order. */
+/**
+ * Callers of some clients that take the lock again and again until `enough` returns true. Records their grants in
+ * order.
+ */
 class Crowd {
   readonly grants: Grant[] = []
-  /** Each grant by Redis, with those that were handed on from it. */
+  /** Each grant by Redis, and the number of grants in its run of local hand-offs. */
   readonly runs: { readonly client: number; grants: number }[] = []
   most = 0
   #inside = 0
@@ -37,7 +40,7 @@ class Crowd {
         this.grants.push({ client, lease })
         if (lease.via === 'handoff') this.runs.at(-1)!.grants += 1
         else this.runs.push({ client, grants: 1 })
-        // Some hold across a turn of the event loop, where the other client's callers could run.
+        // Some callers hold across a turn of the event loop, in which the other client's callers could run.
         if (this.grants.length % 3 === 0) await new Promise(setImmediate)
         expect(lease.held).toBe(true)
         this.#inside -= 1
@@ -52,7 +55,7 @@ class Crowd {
   }
 }
 
-test('a release hands the lock to the next caller of the client: by then that one has it', async () => {
+test('a release hands the lock to the next caller of the client within the call', async () => {
   const locks = client()
   const key = freshKey()
   const { lease, predecessor } = await handedOn(locks, key)
@@ -78,17 +81,18 @@ describe('2 clients with 8 callers each', () => {
     for (const locks of all) expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
   })
 
-  test('take turns: what Redis grants goes from one to the other', async () => {
+  test('take turns: Redis grants the lock to the clients alternately', async () => {
     const crowd = new Crowd()
     await crowd.run(clients(2), 8, freshKey(), () => crowd.runs.length >= 60)
     const { runs } = crowd
     const again = runs.filter(({ client }, i) => i > 0 && client === runs[i - 1]!.client)
-    // Now and then one comes too late for its turn; without turns, the client that has released wins nine times of ten.
+    // Sometimes a client comes too late for its turn. Without turns, the client that has released wins nine times out
+    // of ten.
     expect(again.length).toBeLessThan(runs.length / 2)
     expect(Math.max(...runs.map(({ grants }) => grants))).toBeLessThanOrEqual(1_001)
   }, 60_000)
 
-  test('I9: cost far less than a command a grant', async () => {
+  test('I9: cost far less than one command per grant', async () => {
     const own = await ownPlace()
     const admin = own.admin()
     const all = [client({}, own.source()), client({}, own.source())]
@@ -101,7 +105,7 @@ describe('2 clients with 8 callers each', () => {
   }, 60_000)
 })
 
-test('I3: a fair waiter that queued behind a lease of the run is the next after it', async () => {
+test('I3: a fair waiter that queued behind a lease of the run is next', async () => {
   const [locks, fair] = clients(2)
   const key = freshKey()
   const { lease, behind } = await handedOn(locks!, key, {}, 2)
@@ -109,20 +113,20 @@ test('I3: a fair waiter that queued behind a lease of the run is the next after 
   for (const call of behind) void call.then(next => [order.push('unfair'), next.release()])
   const queued = await park(fair!, key, { fair: true })
   const served = queued.lease.then(next => [order.push('fair'), next.release()])
-  // By now the run is over, or its client knows of the queue.
+  // By now the run has ended, or its client knows of the queue.
   await sleep(20)
   await lease.release()
   await promptly(Promise.all([served, ...behind]))
   expect(order).toEqual(['fair', 'unfair', 'unfair'])
 })
 
-test('I3: a fair waiter of the same client is the next at once', async () => {
+test('I3: a fair waiter of the same client is next at once', async () => {
   const locks = client()
   const key = freshKey()
   const { lease, behind } = await handedOn(locks, key, {}, 1)
   const waits = heard(locks, 'waiting')
   const fair = locks.lock(key, { fair: true })
-  // A single server is asked for it before it is told of the release. In a cluster a client first has to listen for grants.
+  // A single server receives this request before the release. In a cluster a client first has to subscribe.
   if (place().isCluster) await eventually(() => waits.length > 0)
   void lease.release()
   expect((await promptly(fair)).fencingToken).toBeGreaterThan(lease.fencingToken)
@@ -132,7 +136,7 @@ test('I3: a fair waiter of the same client is the next at once', async () => {
   await last.release()
 })
 
-test('owners with names are never handed a lock on, and hand none on', async () => {
+test('named owners neither receive a lock by local hand-off nor pass one on', async () => {
   const [locks, stranger] = clients(2)
   const key = freshKey()
   const holder = await stranger!.lock(key)
@@ -149,7 +153,7 @@ test('owners with names are never handed a lock on, and hand none on', async () 
     expect(['wakeup', 'immediate', 'reentry', 'expiry']).toContain(via)
 })
 
-test('leases of two lengths share the lock, and each has at least half of its own', async () => {
+test('leases of two lengths share the lock, and each has at least half of its length left', async () => {
   const [locks, stranger] = clients(2)
   const key = freshKey()
   const holder = await stranger!.lock(key)
@@ -167,7 +171,7 @@ test('leases of two lengths share the lock, and each has at least half of its ow
   expectIncreasing(tokens)
 })
 
-test('I6: callers whose time is up, or who give up, do not break the chain', async () => {
+test('I6: callers that time out or abort do not break the chain', async () => {
   const locks = client()
   const key = freshKey()
   const inside = { now: 0, most: 0 }
@@ -188,7 +192,7 @@ test('I6: callers whose time is up, or who give up, do not break the chain', asy
   expect(await locks.isLocked(key)).toBe(false)
 })
 
-test('I4: callers that came behind a run get on, though the key is deleted in the middle of it', async () => {
+test('I4: callers behind a run are served, even if the key is deleted in the middle of it', async () => {
   const [locks, admin] = [client(), place().admin()]
   const key = freshKey()
   const { lease, behind } = await handedOn(locks, key, {}, 3)
@@ -200,7 +204,7 @@ test('I4: callers that came behind a run get on, though the key is deleted in th
 })
 
 describe('close in the middle of a run', () => {
-  test('I6, I7: rejects who waits, and gives the lock to others at once', async () => {
+  test('I6, I7: rejects waiters, and gives the lock to others at once', async () => {
     const [locks, other] = [client(), client()]
     const key = freshKey()
     const { lease, behind } = await handedOn(locks, key, {}, 2)
@@ -212,7 +216,7 @@ describe('close in the middle of a run', () => {
     expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test('I7: by a listener of "released", ends the hold too', async () => {
+  test('I7: called by a listener of "released", also ends the hold', async () => {
     const [locks, other] = [client(), client()]
     const key = freshKey()
     const { lease, behind } = await handedOn(locks, key, {}, 1)
@@ -225,7 +229,7 @@ describe('close in the middle of a run', () => {
   })
 })
 
-test('a listener of "waiting" may release: the newcomer has the lock', async () => {
+test('a listener of "waiting" may release: the newcomer gets the lock', async () => {
   const locks = client()
   const key = freshKey()
   const { lease } = await handedOn(locks, key)
@@ -235,7 +239,7 @@ test('a listener of "waiting" may release: the newcomer has the lock', async () 
   expect(await next.release()).toBe(true)
 })
 
-test('a caller that aborts in the moment of its grant keeps nothing', async () => {
+test('a caller that aborts at the moment of its grant keeps nothing', async () => {
   const [locks, other] = [client(), client()]
   const key = freshKey()
   const { lease } = await handedOn(locks, key)

@@ -1,4 +1,7 @@
-/** `mutex(key)`: the lock of a key as an object. It is the same lock, so only what is its own is tested here. */
+/**
+ * `mutex(key)`: the lock of a key as an object. It is the same lock as in calls by key, so only what is special to the
+ * object is tested here.
+ */
 import { expect, test } from 'vitest'
 import { LockArgumentError, LockLostError } from '../../src/index.ts'
 import { rejection } from '../kit/outcomes.ts'
@@ -44,7 +47,7 @@ test('wrap: the parameters and the result of the function, under the lock', asyn
   await rejection(taken(), LockLostError)
 })
 
-test('what is wrong is said before anything is sent', async () => {
+test('bad arguments are reported before anything is sent', async () => {
   const locks = client()
   expect(() => locks.mutex('')).toThrow(LockArgumentError)
   const lock = locks.mutex(freshKey())

@@ -35,7 +35,7 @@ describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
     expect(second.waited).toBeGreaterThanOrEqual(295)
   })
 
-  test('I1: the same client does not re-enter by itself', async () => {
+  test('I1: a client does not re-enter its own lock unasked', async () => {
     const locks = client()
     const key = freshKey()
     const lease = await locks.lock(key)
@@ -84,9 +84,10 @@ describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
     expectIncreasing(room.tokens)
   })
 
-  test('I9: waiting unfair callers of one client send one request a release, not one a waiter', async () => {
+  test('I9: waiting unfair callers of one client send one request per release, not one per waiter', async () => {
     const own = await ownPlace()
-    // On a slow machine it may take the second after which each of them would ask for a place in the queue.
+    // On a slow machine the test may take longer than the second after which, by default, each caller would join the
+    // queue.
     const [holder, waiter] = [client({}, own.source()), client({ fairAfter: Number.POSITIVE_INFINITY }, own.source())]
     const key = freshKey()
     const lease = await holder.lock(key)
@@ -124,7 +125,7 @@ describe.each(kindsHere)('tryLock ($kind)', ({ client, clients }) => {
     expect((await client().tryLock(freshKey()))?.held).toBe(true)
   })
 
-  test('is null at once where the lock is held, by whomever', async () => {
+  test('is null at once if the lock is held, by any client', async () => {
     const [holder, other] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
@@ -168,7 +169,7 @@ describe.each(kindsHere)('tryLock ($kind)', ({ client, clients }) => {
 })
 
 describe('via tells how the grant came about', () => {
-  test('immediate: free; also where a lease had lapsed before', async () => {
+  test('immediate: the lock was free; also after a lease had lapsed', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     expect((await one!.lock(key, { lease: 200 })).via).toBe('immediate')
@@ -176,7 +177,7 @@ describe('via tells how the grant came about', () => {
     expect((await two!.lock(key)).via).toBe('immediate')
   })
 
-  test('handoff: a release made the fair waiter the holder', async () => {
+  test('handoff: a release granted the lock to the fair waiter', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const lease = await one!.lock(key)
@@ -255,7 +256,7 @@ describe.each(kindsHere)('I2: fencing tokens strictly increase ($kind)', ({ clie
   })
 })
 
-test('a refused single attempt says who holds', async () => {
+test('a refused single attempt names the holder', async () => {
   const [holder, other] = [client({ label: 'the holder' }), client()]
   const key = freshKey()
   await holder.lock(key)

@@ -1,4 +1,4 @@
-/** @locked: a method that runs under a lock, as by `wrap`; and where it gets its client and its key from. */
+/** @locked: a method that runs under a lock, as with `wrap`; and where its client and its key come from. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockArgumentError, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 
 describe('a call of a method that is @locked', () => {
-  test('has its `this`, its arguments and its result, whether public, private or static', async () => {
+  test('keeps its `this`, its arguments and its result, whether public, private or static', async () => {
     const { Kinds } = classes.kinds({ locked, locks: client(), key: freshKey() })
     const object = new Kinds('Ada')
     expect(await object.open('hello')).toBe('hello Ada')
@@ -23,7 +23,7 @@ describe('a call of a method that is @locked', () => {
     expect(await object['computed name']()).toBe('computed')
   })
 
-  test('I1: excludes all others of the key: of this object, of another, of another class, of another client', async () => {
+  test('I1: excludes all other calls of the key: of this object, of another, of another class, of another client', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const first = classes.kinds({ locked, locks: one!, key })
@@ -35,7 +35,7 @@ describe('a call of a method that is @locked', () => {
     expect(await one!.isLocked(key)).toBe(false)
   })
 
-  test('re-enters from another of the same key, also from one that it overrides', async () => {
+  test('re-enters from another method of the same key, also from one that overrides it', async () => {
     const { Base, Derived } = classes.nested({ locked, locks: client(), key: freshKey() })
     expect(await promptly(new Base().outer(3))).toBe(12)
     expect(await promptly(new Derived().outer(3))).toBe(14)
@@ -72,7 +72,7 @@ describe('a call of a method that is @locked', () => {
     )
   })
 
-  test('can ask for its lease by a re-entry, with the token of its lock', async () => {
+  test('can get its lease by a re-entry, with the lock’s token', async () => {
     const locks = client()
     const key = freshKey()
     const grants = heard(locks, 'acquired')
@@ -100,7 +100,7 @@ describe('the client and the key', () => {
     await expect(new Account(client(), 7).keyless()).rejects.toThrow('no key')
   })
 
-  test('a call without a client says so', async () => {
+  test('a call without a client is rejected with the reason', async () => {
     const Account = classes.accounts({ locked, key: freshKey() })
     const error = await rejection(new Account(undefined, 7).deposit('EUR', 5), LockArgumentError)
     expect(error.message).toBe('locks is undefined; expected a LockClient')
@@ -126,7 +126,7 @@ describe('the client and the key', () => {
 })
 
 describe('the class', () => {
-  test('shows the methods as they were written: their names and how many arguments they take', () => {
+  test('shows the methods as they were written: their names and numbers of parameters', () => {
     const { Kinds } = classes.kinds({ locked, locks: client(), key: freshKey() })
     expect([Kinds.prototype.open.name, Kinds.prototype.open.length]).toEqual(['open', 1])
     expect(Kinds.prototype['computed name'].name).toBe('computed name')
@@ -135,7 +135,7 @@ describe('the class', () => {
     expect([Account.prototype.deposit.name, Account.prototype.deposit.length]).toEqual(['deposit', 2])
   })
 
-  test.each(['getter', 'setter', 'field', 'accessor', 'class'])('is refused where a %s is @locked', kind => {
+  test.each(['getter', 'setter', 'field', 'accessor', 'class'])('is refused if a %s is @locked', kind => {
     const define = () => classes.misplaced[kind]!({ locked, locks: client(), key: freshKey() })
     expect(define).toThrow(LockArgumentError)
     expect(define).toThrow(`the kind of wrong is "${kind}"; expected "method", because only methods can be @locked`)
@@ -145,13 +145,13 @@ describe('the class', () => {
     [{ key: '' }, 'key is ""'],
     [{ options: { timeout: -1 } }, 'timeout is -1'],
     [{ locks: {} as never }, 'locks is an object; expected a LockClient'],
-  ])('is refused where a method is @locked by %j', (wrong, message) => {
+  ])('is refused if a method is @locked by %j', (wrong, message) => {
     const define = () => classes.obedient({ locked, locks: client(), key: freshKey(), ...wrong })
     expect(define).toThrow(LockArgumentError)
     expect(define).toThrow(message)
   })
 
-  test('is refused where its compiler knows the older decorators only', () => {
+  test('is refused if its compiler knows only the older decorators', () => {
     const older = locked(client(), freshKey()) as unknown as (prototype: object, name: string) => unknown
     expect(() => older({}, 'method')).toThrow(
       'the context of @locked is "method"; expected the context object of a standard decorator; compile without experimentalDecorators',

@@ -1,4 +1,4 @@
-/** Keys are the user's strings: every one is a lock of its own, found by its exact name. */
+/** Keys are arbitrary strings: every key is a lock of its own, found by its exact name. */
 import { describe, expect, test } from 'vitest'
 import { kindsHere } from '../kit/kinds.ts'
 import { collect, promptly } from '../kit/outcomes.ts'
@@ -101,7 +101,7 @@ const odd = [
 
 describe('odd keys', () => {
   test.each(kindsHere)(
-    'I1: all can be held at the same time, and each excludes its equal only ($kind)',
+    'I1: all can be held at the same time, and each excludes only callers of the same key ($kind)',
     async ({ client }) => {
       const prefix = freshKey('prefix')
       const [one, two] = [client({ prefix }), client({ prefix })]
@@ -153,7 +153,7 @@ describe('odd keys', () => {
     }
   })
 
-  test('odd owners are shown as they are, and re-enter', async () => {
+  test('odd owners are shown unchanged, and re-enter', async () => {
     const [one, two] = [client(), client()]
     for (const owner of ['a b', '\n', '{a}', '__proto__', '0', '漢', '"', '%', 'x'.repeat(1024)]) {
       const key = freshKey()

@@ -1,4 +1,4 @@
-/** The calls of a client on locks of other kinds than the mutex, which are those on keys otherwise: list, forceRelease, @locked, wrap. */
+/** Calls that take a lock of another kind instead of a key: list, forceRelease, @locked, wrap. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockArgumentError, type LockClient, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
@@ -13,7 +13,7 @@ beforeAll(async () => {
   classes = await decorated()
 })
 
-test('list finds locks of every kind, also by a client that uses only one, by one SCAN for all of them', async () => {
+test('list finds locks of every kind with one SCAN, also by a client that uses only one kind', async () => {
   const own = await ownPlace()
   const [holder, looking] = [client({}, own.source()), client({}, own.source())]
   const permits = holder.semaphore('k', 2)
@@ -43,7 +43,7 @@ test('list finds locks of every kind, also by a client that uses only one, by on
 })
 
 describe('forceRelease', () => {
-  test('I8: by the id of one holder of a semaphore, that holder loses its permits, and nobody else does', async () => {
+  test('I8: by the id of one holder of a semaphore, only that holder loses its permits', async () => {
     const [one, two, other] = clients(3)
     const key = freshKey()
     const leases = [await one!.semaphore(key, 3).lock({ permits: 2 }), await one!.semaphore(key, 3).lock()]
@@ -60,7 +60,7 @@ describe('forceRelease', () => {
     for (const lease of [leases[1]!, next]) expect(await lease.release()).toBe(true)
   })
 
-  test('I4, I8: all holders of a semaphore lose it, and waiters get on; a mutex of its key stays', async () => {
+  test('I4, I8: all holders of a semaphore lose it, and waiters are served; a mutex of its key is not affected', async () => {
     const [one, two, other] = clients(3)
     const key = freshKey()
     const mutex = await one!.lock(key)
@@ -76,7 +76,7 @@ describe('forceRelease', () => {
     await eventually(() => mutex.signal.aborted, 2_000)
   })
 
-  test('I4, I8: of a read-write lock by either side, all who hold it, or one reader', async () => {
+  test('I4, I8: of a read-write lock through either side, from all holders or from one reader', async () => {
     const [one, two, other] = clients(3)
     const key = freshKey()
     const { read } = one!.readWrite(key)
@@ -96,8 +96,8 @@ describe('forceRelease', () => {
     expect((await lock.inspect()).locked).toBe(false)
   })
 
-  // The first three are fields of a semaphore's hash, where its holders stand too.
-  test.each(['taken', 'clock', 'queued', '', undefined])('%s is no id of a holder', async id => {
+  // The first three are fields of the semaphore's hash, which also contains its holders.
+  test.each(['taken', 'clock', 'queued', '', undefined])('%s is not the id of a holder', async id => {
     const locks = client({}, place().sourceToNobody())
     const error = await promptly(
       rejection(locks.forceRelease(locks.semaphore('k', 2), id as string), LockArgumentError),
@@ -105,7 +105,7 @@ describe('forceRelease', () => {
     expect([error.option, error.value]).toEqual(['id', id])
   })
 
-  test('of a lock of another client: refused', async () => {
+  test('of a lock of another client is refused', async () => {
     const [locks, other] = [1, 2].map(() => client({}, place().sourceToNobody())) as [LockClient, LockClient]
     const lock = other.semaphore('k', 1)
     const error = await promptly(rejection(locks.forceRelease(lock), LockArgumentError))
@@ -114,7 +114,7 @@ describe('forceRelease', () => {
 })
 
 describe('@locked and wrap', () => {
-  test('I1: a semaphore, which is fixed or made by the call, with as many permits as the options say', async () => {
+  test('I1: a semaphore, fixed or made by the call, with as many permits as the options say', async () => {
     const locks = client()
     const key = freshKey()
     const object = classes.otherKinds({ locked, locks, key })
@@ -132,7 +132,7 @@ describe('@locked and wrap', () => {
     expect(await locks.isLocked(key)).toBe(false)
   })
 
-  test('several', async () => {
+  test('several locks', async () => {
     const locks = client()
     const key = freshKey()
     const inside = await classes
@@ -142,7 +142,7 @@ describe('@locked and wrap', () => {
     expect(await locks.isLocked(`${key}:a`)).toBe(false)
   })
 
-  test('what is none is refused', async () => {
+  test('anything but a lock is refused', async () => {
     const [locks, other] = clients(2) as [LockClient, LockClient]
     const error = await rejection(classes.otherKinds({ locked, locks, key: freshKey() }).none(), LockArgumentError)
     expect(error.message).toBe('key is 7; expected a key, or a lock made by this client')

@@ -1,4 +1,4 @@
-/** A Redis out of reach: how long calls wait for it, and that they survive a short outage. */
+/** Redis out of reach: how long calls wait for it, and that they survive a short outage. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
@@ -8,7 +8,7 @@ import { client, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectNobodyThere, reasonsOf } from './refused.ts'
 
-/** A call of a client with the default patience, begun before all other tests because it takes so long. */
+/** How long a call with the default patience took. It starts before all other tests because it takes so long. */
 let defaultPatience: Promise<number>
 
 beforeAll(async () => {
@@ -48,11 +48,11 @@ describe('outageTimeout', () => {
     await promptly(rejection(collect(locks.list()), LockConnectionError))
   })
 
-  test('I6: a server that is there but does not answer is an outage, too', async () => {
+  test('I6: a server that accepts connections but does not answer is an outage, too', async () => {
     const { source, proxy } = await place().proxied()
     const locks = client({ outageTimeout: 600 }, source)
     const key = freshKey()
-    // To connect is no part of it, and may take longer on a busy machine.
+    // The connection is established first, because on a busy machine it may take longer than the outage.
     await eventually(() =>
       locks.isLocked(key).then(
         () => true,
@@ -69,7 +69,7 @@ describe('outageTimeout', () => {
     expect((await client().lock(key, { timeout: 15_000 })).held).toBe(true)
   })
 
-  test('I6: bounds parked and queued waiters, too, from when Redis went', async () => {
+  test('I6: bounds parked and queued waiters, too, counted from the start of the outage', async () => {
     const own = await ownPlace()
     const [holder, locks] = [client({}, own.source()), client({ outageTimeout: 500 }, own.source())]
     const key = freshKey()
@@ -83,21 +83,21 @@ describe('outageTimeout', () => {
   })
 })
 
-describe('tryLock says that Redis is out of reach, and not that somebody else has the lock', () => {
+describe('tryLock reports that Redis is out of reach, and not that the lock is held', () => {
   const single: Record<string, (locks: LockClient, key: string) => Promise<unknown>> = {
     'tryLock without timeout': (locks, key) => locks.tryLock(key),
     'tryLock with timeout 0': (locks, key) => locks.tryLock(key, { timeout: 0 }),
     'lock with timeout 0': (locks, key) => locks.lock(key, { timeout: 0 }),
   }
 
-  test.each(Object.keys(single))('%s: at once where the connection is known to be down', async name => {
+  test.each(Object.keys(single))('%s: at once if the connection is known to be down', async name => {
     const locks = client({}, place().sourceToNobody())
     await new Promise(resolve => locks.once('disconnected', resolve))
     const key = freshKey()
     const attempt = () => promptly(rejection(single[name]?.(locks, key) as Promise<unknown>, LockConnectionError))
     expect((await attempt()).key).toBe(key)
     expect(locks.stats()).toMatchObject({ failed: 1, refused: 0, timedOut: 0, waiting: 0 })
-    // A cluster's client knows that it is down a moment before it knows why.
+    // A cluster client knows that it is down a moment before it knows why.
     await eventually(async () => {
       const reasons = reasonsOf(await attempt())
       return place().bySentinels || reasons.every(({ code }) => code === 'ECONNREFUSED')
@@ -105,7 +105,7 @@ describe('tryLock says that Redis is out of reach, and not that somebody else ha
     expectNobodyThere(await attempt())
   })
 
-  test.each(Object.keys(single))('%s: soon where nobody answers, long before outageTimeout', async name => {
+  test.each(Object.keys(single))('%s: soon if nothing answers, long before outageTimeout', async name => {
     const { source, proxy } = await place().proxied()
     proxy.hold('down')
     const locks = client({}, source)
@@ -115,12 +115,12 @@ describe('tryLock says that Redis is out of reach, and not that somebody else ha
     proxy.heal()
   })
 
-  test('a client that has just been made waits for its first connection', async () => {
+  test('a newly made client waits for its first connection', async () => {
     expect((await client().tryLock(freshKey()))?.held).toBe(true)
     expect((await client().tryLock(freshKey(), { timeout: 0 }))?.held).toBe(true)
   })
 
-  test('with timeout: after it, with what the socket said; lock has that as the cause of its time-out', async () => {
+  test('with timeout: after it, with what the socket reported; lock has that as the cause of its timeout', async () => {
     const locks = client({}, place().sourceToNobody())
     const key = freshKey()
     for (const options of [{ timeout: 300 }, { timeout: 300, fair: true }]) {
@@ -136,7 +136,7 @@ describe('tryLock says that Redis is out of reach, and not that somebody else ha
     expect(locks.stats()).toMatchObject({ failed: 2, timedOut: 2 })
   })
 
-  test('with timeout: also behind one that was refused before Redis went', async () => {
+  test('with timeout: also behind a caller that was refused before the outage', async () => {
     const own = await ownPlace()
     const [holder, locks] = [client({}, own.source()), client({}, own.source())]
     const key = freshKey()
@@ -150,7 +150,7 @@ describe('tryLock says that Redis is out of reach, and not that somebody else ha
     await promptly(rejection(locks.tryLock(key, { timeout: 200 }), LockConnectionError))
   })
 
-  test('with timeout: null where an attempt was answered before Redis went', async () => {
+  test('with timeout: null if an attempt was answered before the outage', async () => {
     const own = await ownPlace()
     const [holder, locks] = [client({}, own.source()), client({}, own.source())]
     const key = freshKey()
@@ -163,7 +163,7 @@ describe('tryLock says that Redis is out of reach, and not that somebody else ha
 })
 
 describe('a short outage', () => {
-  test('I4, I6: a connection whose greeting is never answered is made anew', async () => {
+  test('I4, I6: a connection whose greeting is never answered is replaced', async () => {
     const { source, proxy } = await place().proxied()
     const [locks, other] = [client({ outageTimeout: 1_000 }, source), client()]
     const key = freshKey()

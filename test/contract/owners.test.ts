@@ -1,4 +1,4 @@
-/** Owners with a name, who may hold and wait by several calls, clients and processes at a time. */
+/** Named owners, which may hold and wait by several calls, clients and processes at a time. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { heard, promptly } from '../kit/outcomes.ts'
@@ -18,7 +18,7 @@ describe('an owner that waits by several calls (I4)', () => {
     test.each([
       { where: 'one client', of: 1 },
       { where: 'two clients', of: 2 },
-    ])('enters by all of them when one is granted, from $where', async ({ of }) => {
+    ])('enters with all of them when one is granted, from $where', async ({ of }) => {
       const [other, ...own] = clients(1 + of) as [LockClient, ...LockClient[]]
       const key = freshKey()
       const holder = await other.lock(key)
@@ -39,7 +39,7 @@ describe('an owner that waits by several calls (I4)', () => {
     })
   })
 
-  test('enters by a call that waits when another of its calls comes as a newcomer', async () => {
+  test('enters with a waiting call when another of its calls comes as a newcomer', async () => {
     const [other, one, two] = clients(3) as [LockClient, LockClient, LockClient]
     const key = freshKey()
     const holder = await other.lock(key, { lease: 60_000 })
@@ -50,7 +50,7 @@ describe('an owner that waits by several calls (I4)', () => {
     expect(first.fencingToken).toBe(second.fencingToken)
   })
 
-  test('does not let others in before all of them have ended, nor leave them out then', async () => {
+  test('keeps others out until all of them have ended, and lets them in then', async () => {
     const [other, own] = clients(2) as [LockClient, LockClient]
     const key = freshKey()
     const holder = await other.lock(key)
@@ -67,7 +67,7 @@ describe('an owner that waits by several calls (I4)', () => {
 })
 
 describe('a hold of an owner whose process is gone (I4, I7)', () => {
-  test('ends with its own lease, however often the owner comes back elsewhere', async () => {
+  test('ends with its own lease, however often the owner returns elsewhere', async () => {
     const [own, other] = clients(2) as [LockClient, LockClient]
     const key = freshKey()
     await takeAndVanish(key, { owner: 'me', lease: 1_000 })
@@ -85,7 +85,7 @@ describe('a hold of an owner whose process is gone (I4, I7)', () => {
     expect(granted?.held).toBe(true)
   })
 
-  test('is not counted any more', async () => {
+  test('is no longer counted', async () => {
     const [own, other] = clients(2) as [LockClient, LockClient]
     const key = freshKey()
     await takeAndVanish(key, { owner: 'me', lease: 500 })

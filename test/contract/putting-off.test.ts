@@ -1,4 +1,4 @@
-/** A server that is there, and answers, but does nothing that it is asked for: every call settles by its deadline (I6). */
+/** A server that answers, but executes nothing: every call settles by its deadline (I6). */
 import { describe, expect, test } from 'vitest'
 import { type ClientOptions, type LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
 import { everyCall, PROMPT, rejection } from '../kit/outcomes.ts'
@@ -9,10 +9,10 @@ import { errorReply } from '../kit/refusing-proxy.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const OUTAGE = 2_000
-/** By how much later a call may settle on a busy machine, in ms: less than half of what was seen before. */
+/** How much later a call may settle on a busy machine, in ms: less than half of the delay of the former fault. */
 const LATE = 1_500
 
-/** What passes: such a call is asked again, until its patience is over. */
+/** Temporary refusals: such a call is retried until its patience is over. */
 const passing = [
   'LOADING Redis is loading the dataset in memory',
   'BUSY Redis is busy running a script',
@@ -21,7 +21,7 @@ const passing = [
   'MASTERDOWN Link with MASTER is down',
 ]
 
-/** What does not: such a call is refused at once. */
+/** Permanent refusals: such a call is rejected at once. */
 const definite = [
   "READONLY You can't write against a read only replica.",
   "NOPERM this user has no permissions to run the 'evalsha' command",
@@ -38,12 +38,12 @@ interface Scene {
   readonly words: string
   readonly locks: LockClient
   readonly key: string
-  /** From now on every script is answered so. */
+  /** From now on every script gets this answer. */
   refuse(): void
   accept(): void
 }
 
-/** The same for each of these answers, all at the same time; `check` is told of which it failed. */
+/** Runs `check` for each of these answers, all at the same time. A failure names its answer. */
 async function forEach(answers: readonly string[], options: ClientOptions, check: (at: Scene) => Promise<void>) {
   const { url } = await ownServer()
   await Promise.all(
@@ -58,14 +58,14 @@ async function forEach(answers: readonly string[], options: ClientOptions, check
       await check({ words, locks, key, refuse, accept }).catch(error => {
         throw new Error(`to every script, ${words}`, { cause: error })
       })
-      // Where nothing is answered this takes its time, so it is not done for one after another.
+      // Closing takes its time while nothing is answered, so the answers are not tried one after another.
       accept()
       await locks.close()
     }),
   )
 }
 
-/** How long it takes until the call has settled, in ms. */
+/** How long the call takes to settle, in ms. */
 async function time(call: PromiseLike<unknown>): Promise<number> {
   const begun = performance.now()
   await call.then(
@@ -78,7 +78,7 @@ async function time(call: PromiseLike<unknown>): Promise<number> {
 describe('a server that puts off every script', () => {
   const puttingOff = [...passing, 'none']
 
-  test('I6: each call has outageTimeout from its own start, whoever is ahead of it', async () => {
+  test('I6: each call has outageTimeout from its own start, whichever calls are ahead of it', async () => {
     await forEach(puttingOff, { outageTimeout: OUTAGE }, async ({ locks, key, refuse }) => {
       refuse()
       const first = time(locks.tryLock(key, { timeout: 500 }))
@@ -102,12 +102,12 @@ describe('a server that puts off every script', () => {
       const parked = [(await park(locks, key)).lease, ...Array.from({ length: 5 }, () => locks.lock(key))]
       parked.push((await park(locks, key, { fair: true })).lease)
       refuse()
-      // From the next heartbeat on.
+      // Counted from the next heartbeat.
       for (const took of await Promise.all(parked.map(time))) expect(took).toBeLessThan(OUTAGE + 300 + LATE)
     })
   })
 
-  test('single attempts do not ride it out', async () => {
+  test('single attempts do not wait for it to pass', async () => {
     await forEach(puttingOff, {}, async ({ words, locks, key, refuse }) => {
       refuse()
       const calls = [locks.tryLock(key), locks.tryLock(key, { timeout: 0 }), locks.lock(key, { timeout: 0 })]
@@ -120,7 +120,7 @@ describe('a server that puts off every script', () => {
     })
   })
 
-  test('tryLock that runs out of time says why, and not that somebody else has the lock', async () => {
+  test('tryLock that times out gives the reason, and does not claim that the lock is held', async () => {
     await forEach(puttingOff, {}, async ({ words, locks, key, refuse }) => {
       refuse()
       const [tried, waited] = await Promise.all([
@@ -133,7 +133,7 @@ describe('a server that puts off every script', () => {
     })
   })
 
-  test('when that is over, all goes on', async () => {
+  test('when that is over, all calls work again', async () => {
     await forEach(puttingOff, {}, async ({ locks, key, refuse, accept }) => {
       refuse()
       const calls = [locks.lock(key, { fair: true }), locks.lock(key)]
@@ -154,7 +154,7 @@ describe('a server that refuses every script', () => {
     })
   })
 
-  test('when that is over, all goes on', async () => {
+  test('when that is over, all calls work again', async () => {
     await forEach(definite, {}, async ({ locks, key, refuse, accept }) => {
       refuse()
       await rejection(locks.lock(key), LockConnectionError)

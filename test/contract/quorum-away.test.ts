@@ -1,25 +1,15 @@
 /** A quorum goes on while a minority of its servers is away, with or without what they had; and without a majority it does not. */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
 import { aborted, collect, promptly, rejection, settles, within } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { forgetful, QuorumScene, quorumScene } from '../kit/quorum-scene.ts'
+import { forgetful, quorumScene, sharedScenes } from '../kit/quorum-scene.ts'
 import { freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing } from '../kit/witness.ts'
 
 const sizes = [3, 5]
-/** All tests share them, and each leaves them whole. */
-const scenes = new Map<number, QuorumScene>()
-beforeAll(async () => {
-  await Promise.all(sizes.map(async servers => scenes.set(servers, await QuorumScene.start({ servers }))))
-})
-afterEach(async () => {
-  for (const scene of scenes.values()) await scene.mend()
-})
-afterAll(async () => {
-  for (const scene of scenes.values()) await scene.stop()
-})
+const scenes = sharedScenes(sizes)
 
 describe.each(sizes)('a minority of %i servers is killed', size => {
   function place() {

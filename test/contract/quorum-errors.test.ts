@@ -2,7 +2,7 @@
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import {
   type ClientOptions,
   LockArgumentError,
@@ -12,7 +12,7 @@ import {
   LockTimeoutError,
 } from '../../src/index.ts'
 import { collect, everyCall, PROMPT, promptly, rejection } from '../kit/outcomes.ts'
-import { QuorumScene } from '../kit/quorum-scene.ts'
+import { type QuorumScene, sharedScenes } from '../kit/quorum-scene.ts'
 import { freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { reasonsOfServers } from './refused.ts'
@@ -22,17 +22,7 @@ type Source = ConstructorParameters<typeof LockClient>[0]
 /** So many addresses at which nobody listens. */
 const nowhere = (count: number) => Array.from({ length: count }, (_, i) => `redis://127.0.0.1:${i + 1}`)
 
-const sizes = [3, 5]
-const scenes = new Map<number, QuorumScene>()
-beforeAll(async () => {
-  await Promise.all(sizes.map(async servers => scenes.set(servers, await QuorumScene.start({ servers }))))
-})
-afterEach(async () => {
-  for (const scene of scenes.values()) await scene.mend()
-})
-afterAll(async () => {
-  for (const scene of scenes.values()) await scene.stop()
-})
+const scenes = sharedScenes([3, 5])
 
 /** Any of these makes a client; it is closed after the test. */
 function made(source: Source, options: ClientOptions = {}): LockClient {

@@ -1,4 +1,4 @@
-/** `readWrite(key)`: what is its own. Waiting, leases and outages are those of every kind. */
+/** `readWrite(key)`: what is special to it. Waiting, leases and outages are tested for all kinds together. */
 import { describe, expect, test } from 'vitest'
 import { LockDeadlockError, LockError } from '../../src/index.ts'
 import { promptly, rejection, settles } from '../kit/outcomes.ts'
@@ -25,7 +25,7 @@ describe('I1 any number of readers, or one writer', () => {
     expect(await one!.inspect()).toMatchObject({ kind: 'readWrite', locked: false, holders: [], waiters: [] })
   })
 
-  test('a mutex and a semaphore of the same key are other locks', async () => {
+  test('a mutex and a semaphore of the same key are different locks', async () => {
     const locks = client()
     const key = freshKey()
     const leases = [
@@ -71,7 +71,7 @@ describe('I1 any number of readers, or one writer', () => {
 })
 
 describe('I3 phases', () => {
-  test('a writer that ends lets all readers in that wait; the next writer follows them', async () => {
+  test('a writer that ends lets in all waiting readers; the next writer follows them', async () => {
     const key = freshKey()
     const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
     const first = await one!.write.lock()
@@ -106,7 +106,7 @@ describe('I3 phases', () => {
     for (const lease of [await promptly(reader.lease), reading]) expect(await lease.release()).toBe(true)
   })
 
-  test('an unfair writer gets its turn among readers that keep coming', async () => {
+  test('an unfair writer gets its turn while readers keep coming', async () => {
     const key = freshKey()
     const [reading, writing] = clients(2).map(locks => locks.readWrite(key))
     let over = false
@@ -122,7 +122,7 @@ describe('I3 phases', () => {
 })
 
 describe('re-entry', () => {
-  test('who writes may read, and go on reading when the writing has ended', async () => {
+  test('a writer may read, and may keep reading after it has stopped writing', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()
     const { read, write } = locks!.readWrite(key)
@@ -139,18 +139,18 @@ describe('re-entry', () => {
     expect(await other!.readWrite(key).inspect()).toMatchObject({ locked: false })
   })
 
-  test('what an owner holds stands in one order for all that look, first what it writes', async () => {
+  test('an owner’s holds are shown in the same order to every client, the write hold first', async () => {
     const key = freshKey()
     const locks = client().readWrite(key)
     await locks.write.using({ lease: 60_000 }, async () => {
-      // Its lease ends first, and Redis has them by the ends of their leases.
+      // The write lease ends first, and Redis stores holds by the ends of their leases.
       const reading = await locks.read.lock({ lease: 30_000 })
       expect((await locks.inspect()).holders.map(({ mode }) => mode)).toEqual(['write', 'read'])
       await reading.release()
     })
   })
 
-  test('a downgrade lets other readers in, and no writer', async () => {
+  test('a downgrade lets other readers in, but no writer', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()
     const { read, write } = locks!.readWrite(key)
@@ -166,7 +166,7 @@ describe('re-entry', () => {
     await (await promptly(waiting.writer.lease)).release()
   })
 
-  test('who only reads and asks to write is told so at once, in whichever way it asks', async () => {
+  test('a mere reader that asks to write is refused at once, whichever way it asks', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()
     const { read, write } = locks!.readWrite(key)
@@ -186,7 +186,7 @@ describe('re-entry', () => {
     await lease.release()
   })
 
-  test('reads inside a read are granted past a writer that waits', async () => {
+  test('nested reads are granted ahead of a waiting writer', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()
     const { read } = locks!.readWrite(key)
@@ -198,7 +198,7 @@ describe('re-entry', () => {
     await (await promptly(writer.lease)).release()
   })
 
-  test('another process re-enters by the name of the owner', async () => {
+  test('another process re-enters by naming the owner', async () => {
     const [one, two, other] = clients(3).map(locks => locks.readWrite('of one owner'))
     const outer = await one!.write.lock({ owner: 'job' })
     const inner = await two!.read.lock({ owner: 'job' })
@@ -208,7 +208,7 @@ describe('re-entry', () => {
     for (const lease of [inner, reading]) expect(await lease.release()).toBe(true)
   })
 
-  test('a longer read inside a read lets that last as long, and no other of its client', async () => {
+  test('a longer nested read prolongs the outer one, and no other of its client', async () => {
     const { read } = client().readWrite(freshKey())
     const other = await read.lock({ lease: 800 })
     await read.using({ lease: 800 }, async outer => {
@@ -218,7 +218,7 @@ describe('re-entry', () => {
     })
   })
 
-  test('calls of one owner that wait apart enter together', async () => {
+  test('separately waiting calls of one owner enter together', async () => {
     const [one, two, other] = clients(3).map(locks => locks.readWrite('of one owner, waiting'))
     const first = await other!.write.lock()
     const [a, b] = [await parkAt(one!.write, 1, { owner: 'job' }), await parkAt(two!.write, 2, { owner: 'job' })]
@@ -228,7 +228,7 @@ describe('re-entry', () => {
     for (const lease of leases) expect(await lease.release()).toBe(true)
   })
 
-  test('I2 reads of one owner that wait apart, and are let in together, have one token, as has what is read inside of them', async () => {
+  test('I2 separately waiting reads of one owner, admitted together, have one token, and so do reads nested in them', async () => {
     const [one, two, other] = clients(3).map(locks => locks.readWrite('of one owner, about to read'))
     const writing = await other!.write.lock()
     const options = { owner: 'job' }
@@ -244,7 +244,7 @@ describe('re-entry', () => {
   })
 })
 
-test('all of several takes the write lock where both sides are given', async () => {
+test('all() takes the write lock if both sides are given', async () => {
   const locks = client()
   const key = freshKey()
   const { read, write } = locks.readWrite(key)

@@ -1,4 +1,4 @@
-/** What a re-entry does to the expiry of the lock: it raises it, and never shortens it. */
+/** A re-entry may raise the expiry of the lock, and never shortens it. */
 import { describe, expect, test } from 'vitest'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
@@ -31,7 +31,7 @@ describe('the expiry of the lock', () => {
     expect(result).toBe('kept')
   })
 
-  test('is raised for the lock, and not for the hold of another client, which has a lease of its own', async () => {
+  test('is raised for the lock, but not for another client’s hold, which has its own lease', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const outer = await one!.lock(key, { owner: 'me', lease: 1_500 })
@@ -41,7 +41,7 @@ describe('the expiry of the lock', () => {
     expect((await two!.inspect(key)).ttl).toBeGreaterThan(4_000)
   })
 
-  test('is never shortened by a re-entry with a shorter lease, nor by its end', async () => {
+  test('is never shortened by a re-entry with a shorter lease, nor by the end of that re-entry', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const outer = await one!.lock(key, { owner: 'me', lease: 20_000 })

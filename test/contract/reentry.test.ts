@@ -7,7 +7,7 @@ import { client, clients, freshKey } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
 
 describe('inside using, the same key re-enters', () => {
-  test('by lock, tryLock and using, with the same fencing token and owner but ids of their own', async () => {
+  test('by lock, tryLock and using, with the same fencing token and owner but different ids', async () => {
     const locks = client()
     const key = freshKey()
     await locks.using(key, async outer => {
@@ -53,7 +53,7 @@ describe('inside using, the same key re-enters', () => {
     expect((await promptly(waits!)).held).toBe(true)
   })
 
-  test('in parallel branches of it, all at the same time', async () => {
+  test('in parallel branches, all at the same time', async () => {
     const locks = client()
     const key = freshKey()
     await locks.using(key, async () => {
@@ -119,7 +119,7 @@ describe('inside using, what does not re-enter', () => {
     })
   })
 
-  test('I1: a lock whose outer lease has run out and belongs to somebody else', async () => {
+  test('I1: a lock whose outer lease has run out and which another caller holds', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()
     const run = locks!.using(key, { lease: 300 }, async lease => {
@@ -138,7 +138,7 @@ describe('inside using, what does not re-enter', () => {
     expect(await locks.tryLock(key)).toBeNull()
   })
 
-  test('I1: work that fn left running behind itself', async () => {
+  test('I1: work that fn started and left running', async () => {
     const locks = client()
     const key = freshKey()
     let late: Promise<Lease | null> | undefined
@@ -152,7 +152,7 @@ describe('inside using, what does not re-enter', () => {
 })
 
 describe('owner', () => {
-  test('the same re-enters, from another client too; another does not', async () => {
+  test('the same owner re-enters, from another client too; another owner does not', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const first = await one!.lock(key, { owner: 'me' })
@@ -166,18 +166,21 @@ describe('owner', () => {
     expect(await one!.inspect(key)).toMatchObject({ owner: 'me', holds: 3 })
   })
 
-  test.each([0, 1, 2])('each hold is released on its own, the lock is free with the last (order %s)', async turn => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    const holds = [one!, two!, one!].map(each => each.lock(key, { owner: 'me' }))
-    const leases = await Promise.all(holds)
-    for (let i = 0; i < 3; i++) {
-      expect((await two!.inspect(key)).holds).toBe(3 - i)
-      expect(await two!.tryLock(key, { owner: 'you' })).toBeNull()
-      expect(await leases[(i + turn) % 3]!.release()).toBe(true)
-    }
-    expect((await two!.tryLock(key, { owner: 'you' }))?.held).toBe(true)
-  })
+  test.each([0, 1, 2])(
+    'each hold is released separately, and the last release frees the lock (order %s)',
+    async turn => {
+      const [one, two] = clients(2)
+      const key = freshKey()
+      const holds = [one!, two!, one!].map(each => each.lock(key, { owner: 'me' }))
+      const leases = await Promise.all(holds)
+      for (let i = 0; i < 3; i++) {
+        expect((await two!.inspect(key)).holds).toBe(3 - i)
+        expect(await two!.tryLock(key, { owner: 'you' })).toBeNull()
+        expect(await leases[(i + turn) % 3]!.release()).toBe(true)
+      }
+      expect((await two!.tryLock(key, { owner: 'you' }))?.held).toBe(true)
+    },
+  )
 
   test('I4: the next waiter is granted with the last release', async () => {
     const [one, two] = clients(2)
@@ -190,7 +193,7 @@ describe('owner', () => {
     expect((await promptly(queued.lease)).via).toBe('handoff')
   })
 
-  test('explicit wins over the one of the context', async () => {
+  test('an explicit owner wins over the context’s', async () => {
     const locks = client()
     const key = freshKey()
     await locks.using(key, async () => {
@@ -200,7 +203,7 @@ describe('owner', () => {
     expect(lease.owner).toBe('you')
   })
 
-  test('without any, each call is its own', async () => {
+  test('without an owner, each call has its own', async () => {
     const locks = client()
     const leases = await Promise.all([locks.lock(freshKey()), locks.lock(freshKey())])
     expect(leases[0].owner).not.toBe(leases[1].owner)
@@ -236,7 +239,7 @@ describe('runAs', () => {
     expect(await one!.tryLock(a)).toBeNull()
   })
 
-  test('the innermost counts, and it ends with fn', async () => {
+  test('the innermost owner counts, and its effect ends with fn', async () => {
     const locks = client()
     const key = () => freshKey()
     await locks.runAs('outer', async () => {
@@ -246,7 +249,7 @@ describe('runAs', () => {
     expect((await locks.lock(key())).owner).not.toBe('outer')
   })
 
-  test('inside using, its owner is somebody else', async () => {
+  test('inside using, it is a different owner', async () => {
     const locks = client()
     const key = freshKey()
     await locks.using(key, async () => {

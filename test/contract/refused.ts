@@ -1,10 +1,10 @@
-/** How the contract tests recognise a refusal by the server, and that there is none. */
+/** How contract tests recognise that the server refused a call, or could not be reached. */
 import { expect } from 'vitest'
 import { type LockClient, LockConnectionError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
 import { place } from '../kit/place.ts'
 
-/** The call is refused by the server, in its own words. */
+/** Expects that the server refuses the call, with these words of its own. */
 export async function refused(call: PromiseLike<unknown>, words: RegExp, key?: string): Promise<void> {
   const error = await rejection(call, LockConnectionError)
   for (const reason of reasonsOf(error)) {
@@ -24,7 +24,10 @@ export async function refusesLooks(locks: LockClient, key: string, words: RegExp
   await promptly(Promise.all(calls.map((call: Promise<unknown>) => refused(call, words, key))))
 }
 
-/** The error says that there was nobody to connect to. Of sentinels ioredis keeps the words of their sockets to itself. */
+/**
+ * Expects the error to say that nothing accepted the connection. With sentinels, ioredis does not pass on what their
+ * sockets reported.
+ */
 export function expectNobodyThere(error: LockConnectionError): void {
   const { parts, bySentinels } = place()
   if (parts > 1) expect(error.message).toContain(`0 of ${parts} answered`)
@@ -36,8 +39,8 @@ export function expectNobodyThere(error: LockConnectionError): void {
 }
 
 /**
- * Why the servers did not do it: one reason, or, of a quorum, that of each server which did not, so many that the others are no
- * majority.
+ * Why the servers refused or failed: one reason, or, in a quorum, the reason of each server that did. There must be so
+ * many of these that the other servers are no majority.
  */
 export function reasonsOf({ cause }: LockConnectionError): NodeJS.ErrnoException[] {
   const { parts } = place()
@@ -50,7 +53,7 @@ export function reasonsOf({ cause }: LockConnectionError): NodeJS.ErrnoException
   return reasons
 }
 
-/** What the servers or their sockets said, of a quorum that had no majority. */
+/** What the servers or their sockets reported, in a quorum that had no majority. */
 export function reasonsOfServers(cause: unknown): NodeJS.ErrnoException[] {
   expect(cause).toBeInstanceOf(AggregateError)
   return (cause as AggregateError).errors.map((each: LockConnectionError) => {

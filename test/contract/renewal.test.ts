@@ -8,7 +8,7 @@ import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('automatic renewal', () => {
-  test.each(kindsHere)('without `lease`: renewed, longer than several leases ($kind)', async ({ client }) => {
+  test.each(kindsHere)('without `lease`: renewed, beyond several leases ($kind)', async ({ client }) => {
     const [locks, other] = [client({ lease: 600 }), client()]
     const renewals = heard(locks, 'renewed')
     const lease = await locks.lock(freshKey())
@@ -58,14 +58,14 @@ describe('automatic renewal', () => {
     expect(leases.map(lease => lease.held)).toEqual([true, true, true])
   })
 
-  test.each(kindsHere)('of many leases at a time ($kind)', async ({ client }) => {
+  test.each(kindsHere)('of many leases at the same time ($kind)', async ({ client }) => {
     const locks = client({ lease: 1_000 })
     const leases = await Promise.all(Array.from({ length: 300 }, () => locks.lock(freshKey())))
     await sleep(2_200)
     expect(leases.filter(lease => !lease.held)).toEqual([])
   })
 
-  test('goes on after a longer renewal by hand', async () => {
+  test('continues after a longer renewal by hand', async () => {
     const lease = await client({ lease: 600 }).lock(freshKey())
     await lease.renew(1_200)
     await sleep(2_000)
@@ -74,7 +74,7 @@ describe('automatic renewal', () => {
 })
 
 describe('maxHold', () => {
-  test('renewal stops so long after the grant, and the hold ends with the lease it then has', async () => {
+  test('renewal stops this long after the grant, and the hold ends with its current lease', async () => {
     const locks = client({ lease: 600 })
     const losses = heard(locks, 'lost')
     const begin = performance.now()
@@ -106,14 +106,14 @@ describe('maxHold', () => {
     )
   })
 
-  test('a release before that is an ordinary one', async () => {
+  test('an earlier release is an ordinary one', async () => {
     const [locks, other] = clients(2)
     const lease = await locks!.lock(freshKey(), { maxHold: 10_000 })
     expect(await lease.release()).toBe(true)
     expect(await other!.isLocked(lease.key)).toBe(false)
   })
 
-  test('longer than a timer can count is like none', async () => {
+  test('beyond the range of a timer is like no limit', async () => {
     const lease = await client().lock(freshKey(), { maxHold: 2_000_000_000 })
     await sleep(200)
     expect(lease.held).toBe(true)

@@ -1,4 +1,4 @@
-/** A server that crashes and begins again, empty: calls and waiters survive it. */
+/** A server that crashes and restarts, empty: calls and waiters survive it. */
 import { expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { rejection } from '../kit/outcomes.ts'
@@ -8,7 +8,7 @@ import { client, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing } from '../kit/witness.ts'
 
-test('calls begun in it succeed when it is over', async () => {
+test('calls made during the outage succeed afterwards', async () => {
   const own = await ownPlace()
   const locks = client({}, own.source())
   await locks.isLocked(freshKey())
@@ -22,7 +22,7 @@ test('calls begun in it succeed when it is over', async () => {
   expect((await state).locked).toBe(false)
 })
 
-test('a client may be made before its server is there', async () => {
+test('a client can be created before its server runs', async () => {
   const own = await ownPlace()
   await own.kill()
   const lease = client({}, own.source()).lock(freshKey())
@@ -43,12 +43,13 @@ test('I4: waiters survive a restart that loses all data, and are granted', async
   expect((await parked.lease).fencingToken).toBeGreaterThan(leases[1]!.fencingToken)
 })
 
-test('I3: fair waiters of several clients keep their order over it', async () => {
+test('I3: fair waiters of several clients keep their order across it', async () => {
   const own = await ownPlace()
   const all = [1, 2, 3, 4].map(() => client({}, own.source()))
   const key = freshKey()
   await all[0]!.lock(key, { lease: 60_000 })
-  // Whose commands get through before its messages do would be passed over, and join once more.
+  // Waits for all to reconnect: a client whose commands arrive before it can receive messages would be passed over, and
+  // would have to join again.
   const back = Promise.all(all.map(locks => new Promise(resolve => locks.once('reconnected', resolve))))
   const order: number[] = []
   const served: Promise<unknown>[] = []
@@ -56,7 +57,8 @@ test('I3: fair waiters of several clients keep their order over it', async () =>
     const { lease } = await park(all[1 + (i % 3)]!, key, { fair: true })
     served.push(
       lease.then(async each => {
-        // The first client that is back has the lock for its first waiter; by the time it releases, all have joined again.
+        // The first client that is back takes the lock for its first waiter. By the time that waiter releases, all
+        // others have joined again.
         if (order.push(i) === 1) {
           await back
           await sleep(1_500)
@@ -81,7 +83,7 @@ test('a client is usable again after an outage that was longer than its patience
   expect(lease?.held).toBe(true)
 })
 
-test('I2: tokens rise over FLUSHALL and a restart with empty data', async () => {
+test('I2: tokens rise across FLUSHALL and a restart with empty data', async () => {
   const own = await ownPlace()
   const locks = client({}, own.source())
   const key = freshKey()

@@ -1,4 +1,4 @@
-/** `semaphore(key, permits)`: what is its own. Waiting, leases and outages are those of every kind. */
+/** `semaphore(key, permits)`: what is special to it. Waiting, leases and outages are tested for all kinds together. */
 import { describe, expect, test } from 'vitest'
 import {
   type Lease,
@@ -14,7 +14,7 @@ import { parkAt } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-describe('I1 at most so many permits are taken at a time', () => {
+describe('I1 never more than the given number of permits is taken', () => {
   test('by single attempts of several clients', async () => {
     const key = freshKey()
     const parts = clients(3).map(locks => locks.semaphore(key, 2))
@@ -64,7 +64,7 @@ describe('I1 at most so many permits are taken at a time', () => {
     expect(await client().semaphore(key, most).inspect()).toMatchObject({ locked: false, taken: 0, waiters: [] })
   })
 
-  test('each asker is judged by its own number', async () => {
+  test('each request is judged by its own number of permits', async () => {
     const key = freshKey()
     const [small, large] = clients(2).map((locks, i) => locks.semaphore(key, 2 + i)) as [Lock, Lock]
     const leases = [await small.lock(), await small.lock()]
@@ -78,7 +78,7 @@ describe('I1 at most so many permits are taken at a time', () => {
   })
 })
 
-test('who is refused while somebody has asked of another number is told so, once for each semaphore', async () => {
+test('a refused caller is warned if others have asked with another number, once per semaphore', async () => {
   const [small, large] = [client({ label: 'small' }), client({ label: 'large' })]
   const [one, two] = [freshKey(), freshKey()]
   const [toldSmall, toldLarge] = [heard(small, 'error'), heard(large, 'error')]
@@ -90,7 +90,7 @@ test('who is refused while somebody has asked of another number is told so, once
   }
   const codes = toldSmall.map(({ error }) => [(error as LockError).code, (error as LockError).key])
   expect(codes).toEqual([one, two].map(key => ['ERR_LOCK_PERMITS', key]))
-  const text = `semaphore "${one}" has 2 permits in this call, and 3 in the call of large; each call is judged by its own number`
+  const text = `semaphore "${one}" has 2 permits according to this call, but 3 according to its holder large; each call counts with its own number`
   expect((toldSmall[0]!.error as LockError).message).toBe(text)
   expect(toldLarge).toEqual([])
   const lock = small.readWrite(one)
@@ -125,7 +125,7 @@ test('it is not re-entrant', async () => {
 })
 
 describe('I3 fair: strictly first come, first served', () => {
-  test('nobody passes a larger request that is first', async () => {
+  test('no request passes a larger one at the head', async () => {
     const key = freshKey()
     const [one, two] = clients(2).map(locks => locks.semaphore(key, 3)) as [
       Lock<SemaphoreOptions>,
@@ -168,7 +168,7 @@ describe('I3 fair: strictly first come, first served', () => {
     for (const lease of granted.slice(1)) await lease.release()
   })
 
-  test('I4 a large request that gives up lets those behind it in, at once', async () => {
+  test('I4 a large request that gives up lets in those behind it, at once', async () => {
     const key = freshKey()
     const [one, two] = clients(2).map(locks => locks.semaphore(key, 2)) as [
       Lock<SemaphoreOptions>,
@@ -186,7 +186,7 @@ describe('I3 fair: strictly first come, first served', () => {
 })
 
 describe('I4 unfair waiters', () => {
-  test('of one client: one release that frees several permits wakes as many as fit', async () => {
+  test('of one client: a release that frees several permits wakes as many as fit', async () => {
     const key = freshKey()
     const [holder, waiter] = clients(2)
     const all = await holder!.semaphore(key, 3).lock({ permits: 3 })
@@ -203,7 +203,7 @@ describe('I4 unfair waiters', () => {
     await (await promptly(waits[3]!)).release()
   })
 
-  test('time out, and say who has been in the way', async () => {
+  test('time out, and name a holder', async () => {
     const key = freshKey()
     const [holder, waiter] = [client({ label: 'the holder' }), client()]
     await holder.semaphore(key, 1).lock()
@@ -211,7 +211,7 @@ describe('I4 unfair waiters', () => {
     expect(error.holder).toMatchObject({ label: 'the holder' })
   })
 
-  test('none starves: after fairAfter it stands in the queue', async () => {
+  test('do not starve: after fairAfter they join the queue', async () => {
     const key = freshKey()
     const [holder, waiter] = clients(2)
     const held = await holder!.semaphore(key, 1).lock()
@@ -223,7 +223,7 @@ describe('I4 unfair waiters', () => {
 })
 
 describe('leases', () => {
-  test('I1, I4 a hold that lapses leaves its permits to those who wait', async () => {
+  test('I1, I4 a hold that lapses leaves its permits to the waiters', async () => {
     const key = freshKey()
     const [one, two] = clients(2).map(locks => locks.semaphore(key, 2)) as [
       Lock<SemaphoreOptions>,
@@ -237,7 +237,7 @@ describe('leases', () => {
     expect(await lease.release()).toBe(false)
   })
 
-  test('are renewed, each by itself', async () => {
+  test('are renewed, each separately', async () => {
     const locks = client({ lease: 400 })
     const semaphore = locks.semaphore(freshKey(), 3)
     const leases = [await semaphore.lock(), await semaphore.lock({ permits: 2 })]
@@ -248,7 +248,7 @@ describe('leases', () => {
     for (const lease of leases) expect(await lease.release()).toBe(true)
   })
 
-  test('I5 end once, by their own release only', async () => {
+  test('I5 end once, only by their own release', async () => {
     const semaphore = client().semaphore(freshKey(), 2)
     const [a, b] = [await semaphore.lock(), await semaphore.lock()]
     expect([await a.release(), await a.release()]).toEqual([true, false])
@@ -256,7 +256,7 @@ describe('leases', () => {
     await b.release()
   })
 
-  test('I7 those of a closed client are free, and its waiters are gone', async () => {
+  test('I7 of a closed client are free, and its waiters are gone', async () => {
     const key = freshKey()
     const [one, two] = clients(2)
     await one!.semaphore(key, 2).lock()
@@ -283,7 +283,7 @@ test('I5 a waiter whose process is gone is passed over', async () => {
   await (await promptly(wait)).release()
 })
 
-test('many holders and waiters are shown as they are, page by page', async () => {
+test('many holders and waiters are shown completely, page by page', async () => {
   const locks = client()
   const semaphore = locks.semaphore(freshKey(), 1_200)
   const leases = await Promise.all(Array.from({ length: 1_200 }, () => semaphore.lock()))
@@ -301,7 +301,7 @@ test('many holders and waiters are shown as they are, page by page', async () =>
   expect(await semaphore.inspect()).toMatchObject({ taken: 0, holders: [], waiters: [] })
 })
 
-test('holders stand in the order of their grants, whichever lease ends first', async () => {
+test('holders are shown in the order of their grants, whichever lease ends first', async () => {
   const key = freshKey()
   const semaphore = client().semaphore(key, 4)
   const leases: Lease[] = []
@@ -323,7 +323,7 @@ test('as a part of several locks', async () => {
   expect(await other!.semaphore(b, 1).tryLock()).not.toBeNull()
 })
 
-test('what is wrong is said before anything is sent', async () => {
+test('bad arguments are reported before anything is sent', async () => {
   const locks = client()
   for (const permits of [0, -1, 1.5, Number.NaN, '5', undefined, Number.POSITIVE_INFINITY]) {
     expect(() => locks.semaphore('key', permits as number)).toThrow(LockArgumentError)

@@ -1,4 +1,7 @@
-/** What the server refuses: LockConnectionError with the server's own error as its cause, and nothing left half done. */
+/**
+ * Requests that the server refuses: LockConnectionError with the server's own error as its cause, and nothing left half
+ * done.
+ */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import type { Admin } from '../kit/admin.ts'
@@ -14,7 +17,7 @@ describe('OOM', () => {
     return admin.each(master => master.config('SET', 'maxmemory', String(bytes)))
   }
 
-  test('a new lock is refused whole, and taken as soon as there is memory', async () => {
+  test('a new lock is refused as a whole, and taken as soon as there is memory', async () => {
     const own = await ownPlace()
     const [admin, locks, other] = [own.admin(), client({}, own.source()), client({}, own.source())]
     const key = freshKey()
@@ -41,7 +44,7 @@ describe('OOM', () => {
     expect((await promptly(queued.lease)).held).toBe(true)
   })
 
-  test('I4: what is held can be renewed, released, handed on and taken away', async () => {
+  test('I4: a held lock can be renewed, released, handed on and force-released', async () => {
     const own = await ownPlace()
     const [admin, locks, other] = [own.admin(), client({}, own.source()), client({}, own.source())]
     const [a, b, c] = [freshKey('a'), freshKey('b'), freshKey('c')]
@@ -62,7 +65,7 @@ describe('OOM', () => {
 describe('the password', () => {
   const secret = 'open sesame'
 
-  /** Servers that let nobody in without it. */
+  /** Servers that require it. */
   async function guarded() {
     const own = await ownPlace()
     await own.admin().each(master => master.config('SET', 'requirepass', secret))
@@ -82,7 +85,7 @@ describe('the password', () => {
     expect(error.message).not.toContain('hunter2')
   })
 
-  test('the right one opens', async () => {
+  test('the right one works', async () => {
     const own = await guarded()
     const locks = client({}, own.sourceAs({ password: secret }))
     expect((await promptly(locks.lock(freshKey()))).held).toBe(true)
@@ -90,7 +93,7 @@ describe('the password', () => {
 })
 
 describe('NOPERM', () => {
-  /** A user with all rights but these, on servers of its own, and one with all. */
+  /** Servers of the test's own with two users: one with all rights except these, and one with all. */
   async function limited(...rules: string[]) {
     const own = await ownPlace()
     const admin = own.admin()
@@ -145,7 +148,7 @@ describe('NOPERM', () => {
     ['the command', ['-publish', '-spublish']],
     ['the channels', ['resetchannels', '&lock:*inbox:*']],
   ])(
-    'I4: a release without the right to publish (%s) is whole: the next waiter is granted, if late',
+    'I4: a release without the right to publish (%s) is complete: the next waiter is granted, but late',
     async (_, rules) => {
       const { locks, other } = await limited(...rules)
       for (const fair of [true, false]) {
@@ -161,7 +164,7 @@ describe('NOPERM', () => {
   )
 })
 
-test('WRONGTYPE: a key that is something else is refused and left alone; other locks work', async () => {
+test('WRONGTYPE: a key of another type is refused and left alone; other locks work', async () => {
   const own = await ownPlace()
   const [admin, locks] = [own.admin(), client({}, own.source())]
   const key = freshKey()

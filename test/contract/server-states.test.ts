@@ -1,4 +1,7 @@
-/** States in which a single server, or each of a quorum, answers but does not do what it is asked for: a replica, busy, loading. */
+/**
+ * States in which a single server, or each server of a quorum, answers but does not do what it is asked: replica, busy,
+ * loading.
+ */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
@@ -16,7 +19,7 @@ async function server(
   return { own, admin: own.admin(), locks: client({}, own.source()), other: client({}, own.source()) }
 }
 
-test('READONLY: refused by a replica, and taken when it is the master again', async () => {
+test('READONLY: a replica refuses; the lock is taken once the server is the master again', async () => {
   const { admin, locks } = await server()
   const key = freshKey()
   await locks.isLocked(key)
@@ -28,7 +31,7 @@ test('READONLY: refused by a replica, and taken when it is the master again', as
 })
 
 describe('BUSY', () => {
-  /** Keeps every server busy with a script for this long; resolves when that has ended. */
+  /** Keeps every server busy with a script for `ms`; resolves when that has ended. */
   async function occupy(own: OwnPlace, ms: number): Promise<void> {
     const killers: Redis[] = await own.admin().each(async redis => redis)
     const busy = own.admin().each(redis => redis.eval('for i = 1, 1e11 do end', 0).catch(() => {}))
@@ -37,7 +40,7 @@ describe('BUSY', () => {
     await busy
   }
 
-  test('I6: a call rides out a script that blocks the server for a while', async () => {
+  test('I6: a call waits out a script that blocks the server for a while', async () => {
     const { own, locks } = await server('--lua-time-limit', '50')
     await locks.isLocked(freshKey())
     const busy = occupy(own, 1_000)
@@ -47,7 +50,7 @@ describe('BUSY', () => {
     await busy
   })
 
-  test('I6, I7: one that blocks for longer than outageTimeout is the cause', async () => {
+  test('I6, I7: a script that blocks for longer than outageTimeout is the cause of the rejection', async () => {
     const { own, other } = await server('--lua-time-limit', '50')
     const locks = client({ outageTimeout: 500 }, own.source())
     const key = freshKey()
@@ -59,7 +62,7 @@ describe('BUSY', () => {
     expect((await other.lock(key, { timeout: 10_000 })).held).toBe(true)
   })
 
-  test('I7: close waits for it as little as for one that says nothing', async () => {
+  test('I7: close waits for it no longer than for a silent server', async () => {
     const { own, locks } = await server('--lua-time-limit', '50')
     await locks.lock(freshKey())
     const busy = occupy(own, 8_000)
@@ -74,7 +77,7 @@ describe('BUSY', () => {
 describe('LOADING', () => {
   const loads = (said: string) => /loading:1/.test(said)
 
-  /** Reloads a data set that takes about two seconds to read, everywhere. */
+  /** Makes every server reload a data set that takes about two seconds to read. */
   async function loading() {
     const { own, admin } = await server('--enable-debug-command', 'yes')
     const [locks, hasty] = [client({}, own.source()), client({ outageTimeout: 1_000 }, own.source())]
@@ -90,7 +93,7 @@ describe('LOADING', () => {
     return { locks, hasty, loaded }
   }
 
-  test('I6: a call rides it out, or has it as its cause after outageTimeout', async () => {
+  test('I6: a call waits it out, or has it as its cause after outageTimeout', async () => {
     const { locks, hasty, loaded } = await loading()
     const patient = locks.lock(freshKey(), { timeout: 15_000 })
     const [lease] = await Promise.all([patient, refused(hasty.lock(freshKey()), /^LOADING /), loaded])

@@ -1,4 +1,4 @@
-/** The options `signal` and `timeout`: how a wait ends without a grant, and that nothing is left of it. */
+/** The options `signal` and `timeout`: how a wait ends without a grant, and that it leaves nothing behind. */
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
@@ -64,24 +64,21 @@ describe.each(kindsHere)('a signal that aborts while the call waits ($kind)', ({
     expect(await promptly(reasonOf(waits))).toBe('enough')
   })
 
-  test.each(ways)(
-    '%s: a grant is kept if it was first by a moment, unless its own event aborts',
-    async (_, options) => {
-      const [locks, other] = clients(2)
-      const key = freshKey()
-      const controller = new AbortController()
-      const waits = locks!.lock(key, { ...options, signal: controller.signal, timeout: 5_000 })
-      locks!.once('acquired', () => queueMicrotask(() => controller.abort()))
-      const lease = await waits
-      expect([lease.held, await lease.release()]).toEqual([true, true])
+  test.each(ways)('%s: a grant that came a moment earlier is kept, unless its own event aborts', async (_, options) => {
+    const [locks, other] = clients(2)
+    const key = freshKey()
+    const controller = new AbortController()
+    const waits = locks!.lock(key, { ...options, signal: controller.signal, timeout: 5_000 })
+    locks!.once('acquired', () => queueMicrotask(() => controller.abort()))
+    const lease = await waits
+    expect([lease.held, await lease.release()]).toEqual([true, true])
 
-      const again = new AbortController()
-      locks!.once('acquired', () => again.abort('enough'))
-      expect(await reasonOf(locks!.lock(key, { ...options, signal: again.signal }))).toBe('enough')
-      expect((await promptly(other!.lock(key))).held).toBe(true)
-      for (const each of [controller.signal, again.signal]) expect(getEventListeners(each, 'abort')).toEqual([])
-    },
-  )
+    const again = new AbortController()
+    locks!.once('acquired', () => again.abort('enough'))
+    expect(await reasonOf(locks!.lock(key, { ...options, signal: again.signal }))).toBe('enough')
+    expect((await promptly(other!.lock(key))).held).toBe(true)
+    for (const each of [controller.signal, again.signal]) expect(getEventListeners(each, 'abort')).toEqual([])
+  })
 
   test('I4: the next unfair waiter of the same client is unaffected', async () => {
     const [holder, waiter] = clients(2)
@@ -138,7 +135,7 @@ describe.each(kindsHere)('a signal that aborts while the call waits ($kind)', ({
     const key = freshKey()
     const { id } = await holder!.lock(key)
     const admin = place().admin()
-    // In a cluster the holder has a channel for each lock, too: its inbox, by whose name the ids of its holds begin.
+    // In a cluster the holder also has a channel per lock: its inbox. The ids of its holds begin with the inbox's name.
     const ofHolder = `:inbox:${id.slice(0, CLIENT_ID_LENGTH)}`
     const channels = async () => (await admin.channels(`*${key}*`)).filter(name => !name.endsWith(ofHolder))
     const controller = new AbortController()
@@ -166,7 +163,7 @@ test('a signal that aborts after the grant changes nothing', async () => {
 
 describe('timeout', () => {
   test.each(ways)(
-    '%s: lock rejects with LockTimeoutError, tryLock resolves null, not before its time',
+    '%s: lock rejects with LockTimeoutError, tryLock resolves to null, not before its time',
     async (_, options) => {
       const [holder, waiter] = clients(2)
       const key = freshKey()
@@ -208,7 +205,7 @@ describe('timeout', () => {
     expect((await other!.tryLock(key, { ...options, timeout: 0 }))?.held).toBe(true)
   })
 
-  test.each(ways)('I7: %s: a call out of time takes nothing from those behind it', async (_, options) => {
+  test.each(ways)('I7: %s: a call that times out takes nothing from those behind it', async (_, options) => {
     const [holder, one, two] = clients(3)
     const key = freshKey()
     const lease = await holder!.lock(key)

@@ -1,4 +1,4 @@
-/** What a client of a single server may be made from, beside an instance. */
+/** What a client of a single server may be made from, besides an instance. */
 import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { promptly } from '../kit/outcomes.ts'
@@ -24,7 +24,7 @@ test('a client is made from options of ioredis, which it does not change', async
   expect(await keysWith(plainRedis(`${redisUrl()}/3`), key)).toEqual([expect.stringMatching(/^y:lock:/)])
 })
 
-describe('a URL that says keyPrefix', () => {
+describe('a URL with keyPrefix', () => {
   const prefixed = () => `${redisUrl()}?keyPrefix=app:`
 
   test('I1: its clients and those of an instance with the same prefix exclude each other', async () => {
@@ -40,7 +40,7 @@ describe('a URL that says keyPrefix', () => {
     expect(await one.tryLock(key)).toBeNull()
   })
 
-  test('I4: who waits is woken, fair or not, and the lock is listed', async () => {
+  test('I4: a waiter is woken, fair or not, and the lock is listed', async () => {
     const [holder, waiter] = [client({}, prefixed()), client({}, prefixed())]
     const key = freshKey()
     const lease = await holder.lock(key)
@@ -57,9 +57,9 @@ describe('a URL that says keyPrefix', () => {
   })
 })
 
-// Each of these would change how the connections of the client behave.
+// Each of these would change how the client's connections behave.
 test.each(['monitor=true', 'scripts=x', 'stringNumbers=true'])(
-  'what a URL says of a connection does not change a client: %s',
+  'connection settings in a URL that a lock cannot use are ignored: %s',
   async said => {
     const url = `${redisUrl()}?${said}`
     const [holder, waiter] = [client({}, url), client({}, url)]
@@ -73,7 +73,7 @@ test.each(['monitor=true', 'scripts=x', 'stringNumbers=true'])(
   },
 )
 
-test('what a URL says beside that is heeded', async () => {
+test('other settings in a URL take effect', async () => {
   const name = freshKey('me')
   await client({}, `${redisUrl()}/4?lazyConnect=&connectionName=${name}`).lock(freshKey())
   const lines = String(await plainRedis().client('LIST')).split('\n')

@@ -43,7 +43,7 @@ test('counts grants by how they came about', async () => {
   expect(one!.stats().via).toEqual({ immediate: 2, handoff: 0, wakeup: 0, expiry: 0, reentry: 0 })
 })
 
-test('counts those that wait now, those out of time, the refused and the failed', async () => {
+test('counts current waiters, timed-out, refused and failed calls', async () => {
   const [holder, waiter] = clients(2)
   const key = freshKey()
   await holder!.lock(key)
@@ -93,7 +93,7 @@ test('the histograms hold the times of waits, holds and hand-offs, in ms', async
   }
 })
 
-test('is a snapshot: it does not change, and is of one client only', async () => {
+test('is a snapshot: it does not change, and covers one client only', async () => {
   const [one, two] = clients(2)
   const before = one!.stats()
   const copy = structuredClone(before)

@@ -1,4 +1,4 @@
-/** using and wrap: run something under the lock, release in any case, and tell what went wrong first. */
+/** using and wrap: run a function under the lock, release in any case, and report the first error. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, LockArgumentError, LockLostError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
@@ -17,7 +17,7 @@ describe('using', () => {
     expect(await locks.using(key, () => undefined)).toBeUndefined()
   })
 
-  test('fn runs with a lease that is held, and has ended behind it', async () => {
+  test('fn runs with a lease that is held, and no longer afterwards', async () => {
     const locks = client()
     const key = freshKey()
     let lease: Lease | undefined
@@ -65,7 +65,7 @@ describe('using', () => {
     expect(await locks.isLocked(key)).toBe(false)
   })
 
-  test('rejects with whatever fn throws, be it undefined', async () => {
+  test('rejects with whatever fn throws, even undefined', async () => {
     const locks = client()
     const outcome = await locks
       .using(freshKey(), () => {
@@ -96,7 +96,7 @@ describe('using', () => {
     expect(error).toMatchObject({ code: 'ERR_LOCK_LOST', key })
   })
 
-  test('I8: rejects with LockLostError if the hold was taken away, even when nobody had noticed yet', async () => {
+  test('I8: rejects with LockLostError if the hold was taken away, even if that was not noticed yet', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     await rejection(
@@ -127,7 +127,7 @@ describe('using', () => {
     expect(result).toBe('done')
   })
 
-  test('waiters get the lock when fn has thrown', async () => {
+  test('waiters get the lock after fn has thrown', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     let parked: { lease: Promise<Lease> } | undefined
@@ -140,13 +140,13 @@ describe('using', () => {
   })
 })
 
-describe('a release that fails masks neither fn’s result nor its error', () => {
+describe('a release that fails hides neither fn’s result nor its error', () => {
   const ways: [string, LockOptions, number][] = [
     ['outlives the release', {}, 500],
     ['ends before the release is given up', { lease: 3_000 }, 8_000],
   ]
 
-  test.each(ways)('the error, where the lease %s', async (_, options, outageTimeout) => {
+  test.each(ways)('the error, if the lease %s', async (_, options, outageTimeout) => {
     const own = await ownPlace()
     const locks = client({ outageTimeout }, own.source())
     const run = locks.using(freshKey(), options, async lease => {
@@ -157,7 +157,7 @@ describe('a release that fails masks neither fn’s result nor its error', () =>
     await expect(run).rejects.toThrow('mine')
   })
 
-  test.each(ways)('the result, where the lease %s', async (_, options, outageTimeout) => {
+  test.each(ways)('the result, if the lease %s', async (_, options, outageTimeout) => {
     const own = await ownPlace()
     const locks = client({ outageTimeout }, own.source())
     const run = locks.using(freshKey(), options, async lease => {
@@ -170,7 +170,7 @@ describe('a release that fails masks neither fn’s result nor its error', () =>
 })
 
 describe('wrap', () => {
-  test('has fn’s signature: arguments, this and result', async () => {
+  test('keeps fn’s signature: arguments, this and result', async () => {
     const locks = client()
     const account = {
       balance: 10,
@@ -199,7 +199,7 @@ describe('wrap', () => {
     expect(await one!.isLocked(key)).toBe(false)
   })
 
-  test('a function makes the key of the arguments', async () => {
+  test('a key function derives the key from the arguments', async () => {
     const locks = client()
     const base = freshKey()
     const keys: string[] = []
@@ -212,7 +212,7 @@ describe('wrap', () => {
     expect(keys.sort()).toEqual([`${base}:1:a`, `${base}:2:b`])
   })
 
-  test('a key function that throws, or makes a bad key, rejects the call; fn does not run', async () => {
+  test('a key function that throws, or returns a bad key, rejects the call; fn does not run', async () => {
     const locks = client()
     let ran = false
     const fn = async () => {
@@ -248,7 +248,7 @@ describe('wrap', () => {
     await rejection(wrapped(), LockTimeoutError)
   })
 
-  test('calls inside each other re-enter', async () => {
+  test('nested calls re-enter', async () => {
     const locks = client()
     const key = freshKey()
     const inner = locks.wrap(key, async (n: number) => n * 2, { timeout: 2_000 })

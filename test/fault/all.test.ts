@@ -4,7 +4,7 @@ import { LockTimeoutError } from '../../src/index.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
 import { bluntRedis, client, freshKey, ownServer } from '../kit/redis.ts'
 
-/** For longer than any of these calls may take, ms. */
+/** Longer than any of these calls may take, in ms. */
 const SILENCE = 6_000
 
 async function silenced() {
@@ -15,7 +15,7 @@ async function silenced() {
 }
 
 // Break: `timeout: 0, signal: both` to `timeout: 0, signal` in src/compose/all.ts: they take a second.
-test('I6 the time-out bounds the first attempts, too', async () => {
+test('I6 the timeout bounds the first attempts, too', async () => {
   const { locks, silence } = await silenced()
   await (await locks.lock('warm')).release()
   await silence()
@@ -24,8 +24,9 @@ test('I6 the time-out bounds the first attempts, too', async () => {
   expect(error.waited).toBeGreaterThanOrEqual(99)
 })
 
-// Break: `leases.entries()) giveBack(` to `leases.entries()) await giveBack(` in src/compose/all.ts: they wait for the server.
-test('I6 what was taken is given back behind the caller’s back', async () => {
+// Break: `leases.entries()) giveBack(` to `leases.entries()) await giveBack(` in src/compose/all.ts: the calls wait for
+// the server.
+test('I6 locks that were taken are given back in the background', async () => {
   const { locks, other, silence } = await silenced()
   const [a, b] = [freshKey(), freshKey()].sort() as [string, string]
   await other.lock(b)

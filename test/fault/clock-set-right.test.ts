@@ -1,6 +1,6 @@
 /**
- * I1: the server's clock stands back for a moment, and is then set right. What a holder believes then is no matter of its kind, but for a
- * re-entry, where the script says how long it lasts.
+ * I1: the server's clock is slow for a moment, and is then set right. The kind of lock makes no difference to what a
+ * holder then believes, except in a re-entry, whose script says how long it lasts.
  */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
@@ -11,21 +11,21 @@ import { bluntRedis, client, freshKey } from '../kit/redis.ts'
 import { steppedServer } from '../kit/stepped-server.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-// While the clock stands back by a minute, a lease seems to last for a minute more. A holder that planned its next
-// renewal by that would ask long after the clock was right again and its lease had lapsed. Two things prevent it: it believes
-// in no more than it has asked for, and it plans by its own pace.
+// While the clock is a minute slow, a lease seems to last a minute longer. A holder that scheduled its next renewal by
+// that would renew long after the clock was right again and its lease had lapsed. Two things prevent this: the holder
+// believes in no more than the lease it has asked for, and it renews at a fixed pace.
 // Break: `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` to
-// `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts and
-// `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: then both hold, for as long as the step.
+// `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` to
+// `deadline` in src/local/hold.ts: two callers hold for as long as the clock was off.
 test.each([undefined, 'somebody'])(
-  'a holder that is renewed asks at its own pace, and keeps the lock: %s',
+  'a holder with renewal renews at a fixed pace, and keeps the lock: %s',
   async owner => {
     const { url, step } = await steppedServer()
     const [holder, other] = [client({ lease: 1_500 }, url), client({ lease: 1_500, waiterTtl: 900 }, url)]
     const key = freshKey()
     const lease = await holder.lock(key, owner === undefined ? {} : { owner })
     await step(-60_000)
-    await sleep(700) // one automatic renewal at least
+    await sleep(700) // at least one automatic renewal
     await step(0)
 
     const second = await other.tryLock(key, { fair: true, timeout: 4_000 })
@@ -34,17 +34,18 @@ test.each([undefined, 'somebody'])(
 )
 
 describe('a holder believes in its lease for no longer than it has asked for', () => {
-  // While the clock stands back, Redis says of every lease that it lasts for the step, too. Who believes that holds beside
-  // the next one, once the clock is right again.
-  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: it believes for a minute.
-  test('that is not renewed, but was asked about: it has lost the lock when the next one gets it', async () => {
+  // While the clock is slow, Redis overstates every remaining lease by the step. A holder that believed this would
+  // still hold when the next one does, once the clock is right again.
+  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder believes in its lease
+  // for a minute.
+  test('without renewal, after a status check: it has lost the lock when the next caller gets it', async () => {
     const { url, step } = await steppedServer()
     const lease = 2_500
     const [holder, other] = [client({ lease }, url), client({ waiterTtl: 900 }, url)]
     const key = freshKey()
     const held = await holder.lock(key, { renew: false })
     await step(-60_000)
-    // What may have been missed is asked for.
+    // A reconnect makes the client check its holds, because it may have missed messages.
     await bluntRedis(url).client('KILL', 'TYPE', 'PUBSUB')
     await sleep(500)
     await step(0)
@@ -57,9 +58,10 @@ describe('a holder believes in its lease for no longer than it has asked for', (
   // lua/mutex/acquire.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in src/kinds/queued-kind.ts: the inner lease seems to
   // last for a minute.
   // Break: `' ' .. ends - now .. raised` to `' ' .. redis.call('ZSCORE', deadlines, first) - now .. raised` in
-  // lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in src/kinds/queued-kind.ts: the same.
+  // lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in
+  // src/kinds/queued-kind.ts: the same.
   test.each(kinds.filter(({ kind }) => kind !== 'semaphore'))(
-    'that enters once more, inside: it has lost the lock when the next one gets it ($kind)',
+    'after a re-entry: it has lost the lock when the next caller gets it ($kind)',
     async ({ client }) => {
       const { url, step } = await steppedServer()
       const lease = 2_500
@@ -78,9 +80,9 @@ describe('a holder believes in its lease for no longer than it has asked for', (
     },
   )
 
-  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: it believes for a minute. The limit of
-  // I1: for as long as the clock stood back, and not longer than a lease, both may hold.
-  test('that is renewed, and then cut off: it has lost the lock a lease later', async () => {
+  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder believes in its lease
+  // for a minute. The limit of I1: two callers may hold for as long as the clock was slow, but not longer than a lease.
+  test('with renewal, then cut off: it has lost the lock one lease later', async () => {
     const { url, step } = await steppedServer()
     const lease = 1_500
     const proxy = await frameProxy(url)
@@ -88,7 +90,7 @@ describe('a holder believes in its lease for no longer than it has asked for', (
     const key = freshKey()
     const held = await holder.lock(key)
     await step(-60_000)
-    await sleep(700) // one automatic renewal at least
+    await sleep(700) // at least one automatic renewal
     await step(0)
     proxy.rule({ direction: 'up' }, 'hold')
     await sleep(lease)

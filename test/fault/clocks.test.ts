@@ -1,4 +1,7 @@
-/** Clocks that jump: the time of day of a client, which nothing depends on, and that of Redis, which leases are counted on. */
+/**
+ * Clocks that jump: the time of day of a client, on which nothing depends, and that of Redis, by which leases are
+ * measured.
+ */
 import { describe, expect, test } from 'vitest'
 import { violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -14,7 +17,7 @@ const STEP = 60_000
 
 // Break: `now: () => performance.now()` to `now: () => Date.now()` in src/clock.ts: a jump forward ends the leases.
 test.each([DAY, -DAY])(
-  'the time of day of a process is off by %i ms, and jumps while it holds and waits: I1 I2 I3 I4, nothing happens',
+  'the time of day of a process is off by %i ms, and jumps while it holds and waits: I1 I2 I3 I4, no effect',
   async jump => {
     const lease = 1_200
     const [peer, locks, last] = [await Peer.start({ lease, waiterTtl: 900 }), client(), client()]
@@ -63,7 +66,7 @@ describe('the time of day of Redis steps', () => {
       const tokens: number[] = []
       for (const offset of [0, step, 0, -step, step, 0]) {
         await stepTo(offset)
-        // What held by the clock before does not matter here: it is released before the step.
+        // A hold that was granted by the old clock does not matter here, so it is released before the step.
         for (let i = 0; i < 3; i++) {
           const lease = await within(2_000, locks.lock(key, { fair: i % 2 === 0 }))
           tokens.push(lease.fencingToken)
@@ -75,10 +78,10 @@ describe('the time of day of Redis steps', () => {
   )
 
   // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `return` in src/lease/renewal.ts: the
-  // holder is not told before its own time is over. The limit of I1: the lease ends early on the server, and its holder is
-  // told by its next renewal only.
+  // holder is not told before its own deadline. The limit of I1: the lease ends early on the server, and the holder
+  // learns of that only by its next renewal.
   test.each(kindsAndWays)(
-    'forward, while somebody holds: I2 I4 I8, the next is granted, the holder is told ($kind, fair: $fair)',
+    'forward, while a caller holds: I2 I4 I8, the next is granted, the holder is told ($kind, fair: $fair)',
     async ({ fair, client }) => {
       const { url, redis, step } = await steppedServer()
       const key = freshKey()
@@ -98,9 +101,10 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `queue, unpack(joins)` to `queue, 'XX', unpack(joins)` in lua/mutex/tend.lua, and so that the reply bears a waiter
-  // without a place, `redis.call('ZRANK', queue, waiters[i]) + 1` to `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in
-  // lua/mutex/tend.lua: who was passed over never joins again.
+  // Break: `queue, unpack(joins)` to `queue, 'XX', unpack(joins)` in lua/mutex/tend.lua, and, to make the reply
+  // tolerate a waiter without a position, `redis.call('ZRANK', queue, waiters[i]) + 1` to
+  // `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in lua/mutex/tend.lua: a waiter that was passed over never
+  // joins again.
   // Break: `'NX', unpack(joins)` to `'XX', unpack(joins)` in lua/permits/tend.lua and
   // `redis.call('ZRANK', line, claim) + 1` to `(redis.call('ZRANK', line, claim) or 0) + 1` in lua/permits/semaphore/position.lua: the same.
   test.each(kinds)(
@@ -149,12 +153,13 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/mutex/tend.lua: a lapsed lease is never
-  // found. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: it is found
-  // a minute later. The limit: what a dead holder leaves lasts for its lease *and* the step.
-  // Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: a lapsed lease is never found.
+  // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/mutex/tend.lua: nobody notices
+  // the lapsed lease. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts:
+  // the lapse is noticed a minute later. The limit: a dead holder's lease lasts for its length *and* the step.
+  // Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: nobody notices the
+  // lapsed lease.
   test.each(kinds)(
-    'back, while a dead process holds: I4, its lease is longer by the step, no more; and can be taken ($kind)',
+    'back, while a dead process holds: I4, its lease is longer by the step, not more; then it can be taken ($kind)',
     async ({ client, peer: start }) => {
       const { url, step } = await steppedServer()
       const [key, taken] = [freshKey(), freshKey('taken')]
@@ -173,7 +178,7 @@ describe('the time of day of Redis steps', () => {
 
       await sleep(options.lease)
       expect(await looking.isLocked(key)).toBe(true)
-      // As if it had waited for so long.
+      // As if it had waited for that long.
       await step(0)
       const lease = await within(options.waiterTtl / 3 + 500, wait)
       expect(lease.via).toBe('expiry')

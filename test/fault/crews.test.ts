@@ -1,6 +1,6 @@
 /**
- * A process fails inside its section: the lease keeps others out as long as it lasts, the fencing token after that. Each kind, and each way to
- * wait, once: all of them together are in killed-processes.test.ts and paused.test.ts.
+ * A process fails inside its section: the lease keeps others out while it lasts, the fencing token after that. Each
+ * kind, and each way to wait, is tried once. All combinations are in killed-processes.test.ts and paused.test.ts.
  */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../kit/crew.ts'
@@ -13,7 +13,8 @@ describe.each([
   { kind: 'semaphore', fair: 'always' },
   { kind: 'readWrite', fair: 'never' },
 ] as const)('callers of a $kind that are fair: $fair', how => {
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: it believes in a lease that is over.
+  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: a holder believes in a lease that is
+  // over.
   test('I1 I2 I3: a process killed inside keeps others out until its lease ends, and no longer', {
     timeout: 60_000,
   }, async () => {
@@ -29,12 +30,13 @@ describe.each([
     for (const worker of rest) worker.go()
     await Promise.all(rest.map(worker => worker.done()))
     expect(await crew.violations()).toEqual([])
-    // Two sections of the dead were completed.
+    // The killed worker had completed two sections.
     expect(await crew.written()).toHaveLength(82)
   })
 
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: it believes in a lease that is over.
-  test('I1 I2 I8: a process stopped inside for longer than its lease changes nothing when it goes on', {
+  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: a holder believes in a lease that is
+  // over.
+  test('I1 I2 I8: a process stopped inside for longer than its lease changes nothing when it continues', {
     timeout: 60_000,
   }, async () => {
     const crew = await Crew.hire(

@@ -1,4 +1,7 @@
-/** A client that can ask, and hears nothing: waiting does without messages, and each call has its own patience. */
+/**
+ * A client that can send requests, but receives no messages. Waiting works without messages, and each call has its own
+ * patience.
+ */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { kindsAndWays } from '../kit/kinds.ts'
@@ -18,11 +21,11 @@ const outages: Record<string, (proxy: FrameProxy) => unknown> = {
 
 describe.each(Object.entries(outages))('the connection for messages %s', (_, begin) => {
   // Break: `const timer = this.#clock.after(limit, resolve)` to `const timer = this.#clock.after(60_000, resolve)` in
-  // src/wait/ears.ts: it does not ask again, or not even once, before it hears.
+  // src/wait/ears.ts: it does not ask again, or not even once, before the subscription is confirmed.
   test.each(kindsAndWays)(
-    'I4: new waiters are granted by what they ask ($kind, fair: $fair)',
+    'I4: new waiters are granted by their own requests ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
-      // Far less than until the client gives up a connection that says nothing.
+      // The waiters are granted long before the client would give up a silent connection (outageTimeout).
       const { locks, proxy } = await clientBehindProxy({ outageTimeout: 15_000, waiterTtl: 900 })
       const [free, key] = [freshKey('free'), freshKey()]
       const held = await client().lock(key)
@@ -35,9 +38,9 @@ describe.each(Object.entries(outages))('the connection for messages %s', (_, beg
   )
 })
 
-// Break: `if (error.cause === undefined || isRefusal(error)) reject(error)` to `reject(error)` in
-// src/wait/ears.ts: it ends with the subscription that both have asked for.
-test('I6: a fair call rides out an outage though one that came before it has given up', async () => {
+// Break: `if (error.cause === undefined || isRefusal(error)) reject(error)` to `reject(error)` in src/wait/ears.ts: it
+// ends with the subscription that both calls share.
+test('I6: a fair call waits out an outage though an earlier one has given up', async () => {
   const { locks, proxy } = await clientBehindProxy({ outageTimeout: 3_000, waiterTtl: 15_000 })
   proxy.refuse()
   proxy.cut()

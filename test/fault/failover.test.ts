@@ -10,7 +10,9 @@ import { eventually, sleep } from '../kit/time.ts'
 
 const patient = { lease: 60_000, waiterTtl: 3_000 }
 
-/** Two clients that find the master each by a name of its own, and a replica behind a link that can be cut. */
+/**
+ * Two clients, each of which finds the master through a proxy of its own, and a replica behind a link that can be cut.
+ */
 async function scene({ client } = kinds[0]!) {
   const master = await ownServer()
   const replica = await ownServer()
@@ -33,10 +35,10 @@ async function scene({ client } = kinds[0]!) {
 
 describe('failover to a replica that missed the grant', () => {
   // Break: `clock, tick = micros, stamp` to
-  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua:
-  // counted, not by the time of day, the same token comes twice. The limit of I1: until the old holder hears of the new master, two hold; only the
-  // token tells them apart.
-  test('I2: the new grant has a larger token, though two hold', async () => {
+  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in
+  // lua/shared/clock.lua: tokens are counted instead of taken from the time of day, so the same token comes twice. The
+  // limit of I1: until the old holder reaches the new master, two callers hold; only the token distinguishes them.
+  test('I2: the new grant has a larger token, though two callers hold', async () => {
     const { replica, theirs, holder, other, key, loseWrites, promote } = await scene()
     const before = await holder.lock(key)
     expect(await before.release()).toBe(true)
@@ -50,8 +52,9 @@ describe('failover to a replica that missed the grant', () => {
     expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
   })
 
-  // Break: `this.holding.doubtAll(key)` away in src/locks.ts: the holder learns it by its next renewal, 20 s later.
-  test('I5 I8: the old holder is told as soon as it is there, and cannot end the new hold', async () => {
+  // Break: `this.holding.doubtAll(key)` away in src/locks.ts: the holder learns of its loss only by its next renewal,
+  // 20 s later.
+  test('I5 I8: the old holder is told as soon as it reaches the new master, and cannot end the new hold', async () => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()
     await loseWrites()
     const held = await holder.lock(key)
@@ -68,38 +71,35 @@ describe('failover to a replica that missed the grant', () => {
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/mutex/tend.lua: places
-  // follow the heartbeats.
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in
+  // lua/mutex/tend.lua: positions follow the order of the heartbeats.
   // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
-  test.each(kinds)(
-    'I3 I4: waiters that the replica never heard of join again, with the places they had ($kind)',
-    async kind => {
-      const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene(kind)
-      const held = await holder.lock(key)
-      await loseWrites()
-      const waits = []
-      for (const locks of [holder, other, holder, other])
-        waits.push((await parkQuietly(locks, key, { fair: true })).lease)
-      await promote()
-      await master.kill()
-      // A waiter whose client does not hear yet is passed over and joins again: that is another test's business.
-      const back = [holder, other].map(locks => new Promise(resolve => locks.once('reconnected', resolve)))
-      mine.switchTo(replica.url)
-      await sleep(200)
-      theirs.switchTo(replica.url)
-      await within(4_000, Promise.all(back))
-      await eventually(async () => (await holder.inspect(key).catch(() => undefined))?.waiters.length === 4)
-      const newcomer = (await parkQuietly(other, key, { fair: true })).lease
-      const order: number[] = []
-      const served = [...waits, newcomer].map(async (wait, place) => {
-        const lease = await wait
-        order.push(place)
-        expect(await lease.release()).toBe(true)
-      })
-      expect(await held.release()).toBe(true)
-      await within(4_000, Promise.all(served))
-      expect(order).toEqual([0, 1, 2, 3, 4])
-      await nothingLeft(redis, other, key)
-    },
-  )
+  test.each(kinds)('I3 I4: waiters unknown to the replica join again in their old positions ($kind)', async kind => {
+    const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene(kind)
+    const held = await holder.lock(key)
+    await loseWrites()
+    const waits = []
+    for (const locks of [holder, other, holder, other])
+      waits.push((await parkQuietly(locks, key, { fair: true })).lease)
+    await promote()
+    await master.kill()
+    // A waiter whose client is not subscribed yet is passed over and joins again. Another test covers that.
+    const back = [holder, other].map(locks => new Promise(resolve => locks.once('reconnected', resolve)))
+    mine.switchTo(replica.url)
+    await sleep(200)
+    theirs.switchTo(replica.url)
+    await within(4_000, Promise.all(back))
+    await eventually(async () => (await holder.inspect(key).catch(() => undefined))?.waiters.length === 4)
+    const newcomer = (await parkQuietly(other, key, { fair: true })).lease
+    const order: number[] = []
+    const served = [...waits, newcomer].map(async (wait, place) => {
+      const lease = await wait
+      order.push(place)
+      expect(await lease.release()).toBe(true)
+    })
+    expect(await held.release()).toBe(true)
+    await within(4_000, Promise.all(served))
+    expect(order).toEqual([0, 1, 2, 3, 4])
+    await nothingLeft(redis, other, key)
+  })
 })

@@ -1,6 +1,6 @@
 /**
- * A request is still on its way when its connection is given up: it reaches Redis later than all that its client sent on
- * the next connection, when nobody waits for it any more.
+ * A request is still in transit when its connection is given up. It reaches Redis after everything that the client
+ * sends on its next connection, when nobody waits for its reply any longer.
  */
 import { describe, expect, test } from 'vitest'
 import { kinds } from '../kit/kinds.ts'
@@ -13,8 +13,8 @@ const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
 
 describe('a request arrives after its client has gone on', () => {
-  // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and
-  // `tonumber(token) > known` to `false` in lua/mutex/renew.lua: whoever holds is prolonged.
+  // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) > known` to `false`
+  // in lua/mutex/renew.lua: it prolongs the hold of any caller.
   test.each(kinds)(
     'a renewal, after another has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -35,7 +35,8 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
-  // Break: `and holder:sub(HELD_ID_AT, HELD_ID_END) == id` away in lua/mutex/release.lua: the hold of another is ended.
+  // Break: `and holder:sub(HELD_ID_AT, HELD_ID_END) == id` away in lua/mutex/release.lua: it ends another caller's
+  // hold.
   // Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/shared/drop.lua: the same.
   // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the same.
   test.each(kinds)(
@@ -69,7 +70,7 @@ describe('a request arrives after its client has gone on', () => {
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // It has been sent again by then, and taken back.
+      // By then the request has been sent again, and withdrawn.
       await sleep(200)
       expect(await holder.inspect(key)).toMatchObject({ waiters: [], holds: 1 })
       late.lift()
@@ -81,10 +82,10 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
-  // Break: `hold.state.is === 'releasing' && token > hold.token` to `false` in src/locks.ts: the grant is doubted, which a hold
-  // that is being released takes no notice of, and lasts until the end of its lease.
+  // Break: `hold.state.is === 'releasing' && token > hold.token` to `false` in src/locks.ts: the client only checks the
+  // grant, which has no effect on a hold that is being released. So the grant lasts until its lease ends.
   test.each(kinds)(
-    'a queued acquire, granted once more before the release of its first grant is answered: I4, that goes back at once ($kind)',
+    'a queued acquire, granted again before the release of its first grant is answered: I4, that grant is given back at once ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -113,9 +114,9 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
-  // Break: `stamp .. ' ' .. claim` to `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in lua/shared/grant.lua:
-  // it lasts for longer than its lease. A limit: until its lease has run out, nobody can tell such a hold from a live one. (The time that it cannot exceed is what is
-  // tested.)
+  // Break: `stamp .. ' ' .. claim` to `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in
+  // lua/shared/grant.lua: the hold outlasts its lease. A limit: until its lease has run out, such a hold cannot be
+  // distinguished from a live one, so the test checks only that it ends by then.
   // Break: `now + claim:match(LEASE, TERMS_AT)` to `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua: the same.
   test.each(kinds)(
     'an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease ($kind)',
@@ -131,7 +132,7 @@ describe('a request arrives after its client has gone on', () => {
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // It is sent again, and taken back.
+      // It is sent again, and withdrawn.
       await taken.happened
       await sleep(200)
       expect(await looking.inspect(key)).toMatchObject({ waiters: [], holds: 0 })

@@ -1,4 +1,4 @@
-/** A waiter gives up around the moment of its grant, also while what tells it of the grant is late. In steps of 0.25 ms. */
+/** A waiter gives up around the moment of its grant, also while the news of the grant is late. In steps of 0.25 ms. */
 import { describe, expect, test } from 'vitest'
 import { type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -8,11 +8,14 @@ import type { Where } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { at } from '../kit/time.ts'
 
-/** No heartbeat and no lapse can help: whoever gives up has to pass the lock on. */
+/** No heartbeat and no lapse can help: the waiter that gives up has to pass the lock on. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 const patience = 40
 const late = 2
-/** When the lock is released: from 7 ms before that to 3 ms after it, and well after. */
+/**
+ * When the lock is released, relative to the end of the waiter's patience: from 7 ms before it to 3 ms after it, and 15
+ * ms after it.
+ */
 const moments = [...Array.from({ length: 41 }, (_, i) => -7 + i / 4), 15].map(offset => patience + offset)
 const cancelled = new Error('cancelled')
 
@@ -38,19 +41,24 @@ const delays: Record<string, Where | undefined> = {
 const races = Object.keys(giveUps).flatMap(way =>
   ['another client', 'the same client'].flatMap(to => kindsAndWays.map(each => ({ ...each, way, to }))),
 )
-/** Why a waiter gives up, and how late replies and requests are, makes no difference to what the scripts of a kind do. */
+/**
+ * For the scripts it does not matter why a waiter gives up, or how late replies and requests are. So kinds other than
+ * the mutex run only some of the races.
+ */
 const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
   kind === 'mutex'
     ? !where || to === 'another client'
     : kind === 'semaphore' && way === 'is aborted' && (!where || where.kind === 'messages')
 
 describe.each(Object.entries(delays))('%s', (_, where) => {
-  // Either of two lines suffices: what the first leaves behind, the second takes back a little later. Without both, the
-  // grant stays with nobody, until its lease is over.
-  // Unfair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
-  // `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
-  // Fair. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
-  // `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts: a grant by a message is kept.
+  // Either of two lines suffices: a grant that the first misses is given back by the second a little later. Without
+  // both, a grant that nobody uses lasts until its lease ends. Unfair. Break:
+  // `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts
+  // and `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to
+  // `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept. Fair. Break:
+  // `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts
+  // and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts: a
+  // grant by a message is kept.
   test.each(races.filter(race => hasRace(race, where)))(
     'a waiter that $way: I4 I6 I7, the lock goes on to $to, nothing stays ($kind, fair: $fair)',
     { timeout: 30_000 },
@@ -61,7 +69,7 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
       const next = to === 'the same client' ? quitter : client(patient)
       const { options, expected } = giveUps[way]!
       const outcomes = new Set<boolean>()
-      // Granted for sure, however slow the machine.
+      // This patience is long enough for a grant on any machine.
       await race(0, 5_000)
       for (const moment of moments) await race(moment)
       expect(outcomes).toEqual(new Set([true, false]))
@@ -81,7 +89,8 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
           },
         )
         await refusedOr(quitter, outcome)
-        // One of another client that is unfair would be quicker, always; so it comes when the first has given up or released.
+        // An unfair waiter of another client would always be quicker. So it starts only after the first has given up or
+        // released.
         const parked = fair || next === quitter ? await park(next, key, { fair }) : undefined
         await at(begin + moment)
         const released = held.release()
@@ -101,10 +110,11 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
 }
 
 // Either of two lines suffices, as above.
-// Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and
-// `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts: the grant stays with one that has gone.
+// Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
+// src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to ``
+// in src/session.ts: the grant stays with a waiter that has left.
 test.each(kinds)(
-  'a hundred waiters give up at once: I4 I7, the lock goes on to the one that does not ($kind)',
+  'a hundred waiters give up at once: I4 I7, the lock goes on to the remaining one ($kind)',
   async ({ client }) => {
     const key = freshKey()
     const [locks, next] = [client(patient), client(patient)]

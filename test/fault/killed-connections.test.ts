@@ -1,4 +1,4 @@
-/** Redis itself ends a connection: an operator's CLIENT KILL, or a subscriber whose output piles up. */
+/** Redis itself closes a connection: by an operator's CLIENT KILL, or because a subscriber's output piles up. */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
@@ -10,7 +10,7 @@ import { frameProxy, warm } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** No heartbeat can help in the time of a test. */
+/** No heartbeat can help within the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 type Killing = [name: string, kill: (redis: Redis) => Promise<unknown>[]]
@@ -31,7 +31,10 @@ const fairnesses: Record<string, (client: number) => boolean> = {
 }
 
 describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, kill) => {
-  /** Kills while they work. Each third time all are let back in first: nobody gets on where cuts are quicker than greetings. */
+  /**
+   * Kills connections during `work`. Before every third kill, all clients may reconnect: no client gets on if cuts come
+   * faster than connections are set up.
+   */
   async function killing<T>(url: string, clients: LockClient[], work: () => Promise<T>): Promise<T> {
     const redis = plainRedis(url)
     const away = new Set<LockClient>()
@@ -59,12 +62,13 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     return result
   }
 
-  // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: nobody looks after the reconnect. (Seen with messages
-  // alone; where those for commands come back, everybody looks for that reason.)
+  // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: no client checks its locks after the reconnect. (The
+  // break shows only if the message connections alone are killed: a reconnect of a command connection makes its client
+  // check anyway.)
   // Break: `call.error = this.#torn ?? error` to
   // `return this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
   test.each(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
-    'I1 I2 I4: under load, everybody gets on ($kind, $how)',
+    'I1 I2 I4: under load, all callers are served ($kind, $how)',
     { timeout: 40_000 },
     async ({ how, client }) => {
       const { url } = await ownServer()
@@ -88,11 +92,12 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     },
   )
 
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/mutex/tend.lua: places
-  // follow the heartbeats. (Not seen with commands alone: then nobody is passed over.)
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in
+  // lua/mutex/tend.lua: positions follow the order of the heartbeats. (The break does not show if only command
+  // connections are killed: then no waiter is passed over.)
   // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
   test.each(kinds)(
-    'I3: fair waiters are granted in the order of their tickets, but for those that were cut off at the time ($kind)',
+    'I3: fair waiters are granted in the order of their tickets, except those that were cut off at the time ($kind)',
     async ({ client }) => {
       const { url } = await ownServer()
       const key = freshKey()
@@ -101,7 +106,9 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
       const held = await holder.lock(key)
       const redis = plainRedis(url)
       let killed: Promise<unknown> | undefined
-      /** Waits until so many are queued, and all their clients hear their inboxes, for good. */
+      /**
+       * Waits until this many waiters are queued, and all their clients are subscribed to their inboxes and stay so.
+       */
       const settled = async (waiters: number) => {
         await killed
         await eventually(async () => (await redis.pubsub('CHANNELS', 'lock:inbox:*')).length === parties.length + 1)
@@ -124,7 +131,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
         await sleep(20)
       }
       await settled(12)
-      // Those without an inbox at the moment of the release are passed over, and join again.
+      // Waiters without an inbox at the moment of the release are passed over, and join again.
       killed = Promise.all(kill(redis))
       await Promise.all([killed, held.release()])
       await within(10_000, Promise.all(served))
@@ -134,7 +141,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   )
 })
 
-// Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: nobody looks after the reconnect.
+// Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: the client does not check its locks after the reconnect.
 test.each(kindsAndWays)(
   'CLIENT KILL of the subscriber just before the release, with it, or just after: I4, its waiter is granted ($kind, fair: $fair)',
   { timeout: 30_000 },
@@ -160,7 +167,7 @@ test.each(kindsAndWays)(
 describe('a subscriber is cut by client-output-buffer-limit', () => {
   const limit = 8_000_000
 
-  /** Behind a proxy that stops reading what comes down for messages. */
+  /** A client behind a proxy that stops reading the messages from the server. */
   async function scene({ client }: Kinds) {
     const { url } = await ownServer('--client-output-buffer-limit', `pubsub ${limit} 0 0`)
     const redis = plainRedis(url)
@@ -171,15 +178,16 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
     return { url, redis, proxy, holder, locks }
   }
 
-  /** Output that piles up in the server for each of its subscribers, in bytes. */
+  /** Output that has piled up on the server for each subscriber, in bytes. */
   async function backlogs(redis: Redis): Promise<number[]> {
     const list = String(await redis.client('LIST', 'TYPE', 'PUBSUB'))
     return [...list.matchAll(/ omem=(\d+)/g)].map(([, bytes]) => Number(bytes))
   }
 
-  // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: nobody looks after the reconnect.
+  // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: the client does not check its locks after the
+  // reconnect.
   test.each(kindsAndWays)(
-    'I1 I4: what it missed, its waiter finds once it is back ($kind, fair: $fair)',
+    'I1 I4: a waiter learns of a missed release once its client is back ($kind, fair: $fair)',
     { timeout: 30_000 },
     async ({ fair, ...kind }) => {
       const { url, redis, proxy, holder, locks } = await scene(kind)
@@ -187,7 +195,7 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
       const held = await holder.lock(key)
       const { lease: wait } = await parkQuietly(locks, key, { fair })
       const subscribers = (await backlogs(redis)).length
-      // Its inbox, for a message on the unlock channel, any message, would wake it.
+      // The flood goes to its inbox: any message on the unlock channel would wake the waiter.
       const inboxes = (await redis.pubsub('CHANNELS', 'lock:inbox:*')) as string[]
       const channel = inboxes.find(name => !held.id.startsWith(name.slice('lock:inbox:'.length))) as string
       const flood = async (until: () => Promise<boolean>) => {

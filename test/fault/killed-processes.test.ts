@@ -1,4 +1,4 @@
-/** SIGKILL: a process is gone, with all it held and all it waited for, and says nothing. */
+/** SIGKILL: a process ends without a word, with everything that it held and waited for. */
 import { expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -7,19 +7,21 @@ import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-/** Of the dead: long enough that waiting for one expiry of a waiter or one lease would show. */
+/** For the processes that die: so long that the test would notice a wait for the expiry of a waiter or a lease. */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
-// Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `this.pause` in src/wait/heartbeat.ts: found too late.
-// Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/acquire.lua and
-// `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: what the dead has is never free.
+// Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `this.pause` in src/wait/heartbeat.ts: the lapse is noticed too
+// late.
+// Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/acquire.lua and `-- include: lapse`
+// to `local more, word = false, 'expiry'` in lua/permits/tend.lua: the dead process's lock is never free.
 test.each(kindsAndWays)(
   'of the holder: I1 I4 I7, the next is granted as its lease ends, nothing stays ($kind, fair: $fair)',
   async ({ fair, client, peer: start }) => {
     const key = freshKey()
     const lease = 1_000
     const peer = await start({ lease, tokenMemory: 200 })
-    // No heartbeat comes within a third of a minute: what it learns of the lease is what leads it here in time.
+    // The next heartbeat would come after 20 s. The waiter comes in time only because it has learned when the lease
+    // ends.
     const [other, redis] = [client({ waiterTtl: long.waiterTtl, tokenMemory: 200 }), plainRedis()]
     const hold = await peer.lock(key)
     const { lease: wait } = await parkQuietly(other, key, { fair })
@@ -38,10 +40,10 @@ test.each(kindsAndWays)(
   },
 )
 
-// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
+// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to a dead waiter.
 // Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
-  'of $dead at the head of the queue: I3 I4 I7, passed over at the very release; the others keep their order ($kind)',
+  'of $dead at the head of the queue: I3 I4 I7, passed over by the release itself; the others keep their order ($kind)',
   async ({ dead, client, peer: start }) => {
     const key = freshKey()
     const peer = await start(long)
@@ -61,10 +63,10 @@ test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
   },
 )
 
-// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to the dead.
+// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to a dead waiter.
 // Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds)(
-  'of all that are queued: I4, an unfair caller has the lock at once ($kind)',
+  'of all queued waiters: I4, an unfair caller gets the lock at once ($kind)',
   async ({ client, peer: start }) => {
     const key = freshKey()
     const held = await client(long).lock(key)
@@ -77,10 +79,11 @@ test.each(kinds)(
   },
 )
 
-// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: each of the twenty dead costs a lease.
+// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: each of the twenty dead waiters costs a
+// lease.
 // Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds)(
-  'of a process that holds, with twenty fair waiters between those of others: I1 I3 I4 I7 ($kind)',
+  'of a process that holds, with twenty fair waiters among those of others: I1 I3 I4 I7 ($kind)',
   async ({ client, peer: start }) => {
     const key = freshKey()
     const lease = 1_200
@@ -111,11 +114,11 @@ test.each(kinds)(
   },
 )
 
-// Break: `redis.call('PEXPIREAT', queue, queued)` to `redis.call('EXISTS', queue)` in lua/shared/enqueue.lua: the queue of the
-// dead stays for ever.
+// Break: `redis.call('PEXPIREAT', queue, queued)` to `redis.call('EXISTS', queue)` in lua/shared/enqueue.lua: the queue
+// of dead waiters stays for ever.
 // Break: `redis.call('PEXPIREAT', deadlines, keep)` to `redis.call('EXISTS', deadlines)` in lua/shared/hold.lua: so do the deadlines.
 test.each(kinds)(
-  'of everybody: I7, nothing at all is left in Redis after what they had has expired ($kind)',
+  'of all processes: I7, nothing at all is left in Redis after their leases and waiters have expired ($kind)',
   async ({ peer: start }) => {
     const key = freshKey()
     const terms = { lease: 600, waiterTtl: 500, tokenMemory: 200 }

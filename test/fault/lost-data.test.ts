@@ -1,4 +1,4 @@
-/** Redis answers, but what it knew of a lock is gone, or something else is in its place. */
+/** Redis answers, but its data of a lock is gone, or something else is in its place. */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -15,7 +15,8 @@ type Loss = (redis: Redis, lock: string) => Promise<unknown>
 async function evict(redis: Redis, lock: string): Promise<void> {
   const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
   await redis.config('SET', 'maxmemory-policy', 'allkeys-lru', 'maxmemory', used + 2_000_000)
-  // Of a lock that has several keys: the first that goes. What is granted anew must not go as well.
+  // If the lock has several keys, waits only for the first one to be evicted: keys of the next grant must not be
+  // evicted as well.
   const names = [lock, `${lock}:deadlines`]
   const before = await redis.exists(names)
   for (let batch = 0; (await redis.exists(names)) === before && batch < 400; batch++) {
@@ -34,22 +35,24 @@ const losses: Record<string, Loss> = {
   'eviction by allkeys-lru': evict,
   'DEL of the deadlines': (redis, lock) => redis.del(`${lock}:deadlines`),
 }
-/** A mutex has none. */
+/** A mutex has no deadlines. */
 const losing = (name: string) =>
   name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 
 describe.each(Object.entries(losses))('%s', (name, lose) => {
   // I2. Break: `clock, tick = micros, stamp` to
-  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: they are
-  // counted, and begin anew (with unfair ones: a fair one brings a ticket that is larger than the token before it).
-  // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
+  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in
+  // lua/shared/clock.lua: tokens are counted, and start again. (Visible with unfair callers: a fair one brings a ticket
+  // that is larger than the token before it.)
+  // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter checks
   // before the lease would have ended.
-  // I8. Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() +
-  // question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
-  // The deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in lua/shared/lapse.lua: what nobody
-  // can tell the end of is never over.
+  // I8. Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to
+  // `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is
+  // never told.
+  // The deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in lua/shared/lapse.lua:
+  // a hold without a deadline never ends.
   test.each(losing(name))(
-    'I2 I4 I5 I8: the next is granted with a larger token, the holder is told and harms nobody ($kind, fair: $fair)',
+    'I2 I4 I5 I8: the next is granted with a larger token; the holder is told and harms nobody ($kind, fair: $fair)',
     async ({ fair, client, nameOf }) => {
       const { url } = await ownServer()
       const redis = plainRedis(url)
@@ -79,10 +82,10 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
 })
 
 // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/mutex/tend.lua:
-// places follow the heartbeats.
+// positions follow the order of the heartbeats.
 // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
 test.each(kinds)(
-  'only the queue is lost: I3 I4, waiters join again with the places they had ($kind)',
+  'only the queue is lost: I3 I4, waiters join again in their old positions ($kind)',
   async ({ client, nameOf }) => {
     const { url } = await ownServer()
     const redis = plainRedis(url)
@@ -103,7 +106,7 @@ test.each(kinds)(
 // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
 // in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
 test.each(kinds)(
-  'a restart without data: I2 I4 I8, processes are told, and go on ($kind)',
+  'a restart without data: I2 I4 I8, processes are told, and continue ($kind)',
   async ({ client, peer }) => {
     const server = await ownServer()
     const key = freshKey()
@@ -126,7 +129,7 @@ test.each(kinds)(
 describe.each(['', ':queue', ':deadlines'])('a key of the wrong type is in the place of <lock>%s', suffix => {
   // Break: `silence >= this.#patience` to `false` in src/wait/requests.ts: the fair waiter is never told.
   test.each(kinds.filter(({ kind }) => kind !== 'mutex' || suffix !== ':deadlines'))(
-    'I6 I8: holder and waiters settle, with a clear error; nothing of it is touched; it works when it is gone ($kind)',
+    'I6 I8: holder and waiters settle with a clear error; the key is left alone; all works again once it is gone ($kind)',
     async ({ client, nameOf }) => {
       const { url } = await ownServer()
       const redis = plainRedis(url)
@@ -163,7 +166,7 @@ describe.each(['', ':queue', ':deadlines'])('a key of the wrong type is in the p
 // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
 // in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
 test.each(kinds)(
-  'a key expires by hand (PEXPIRE): I4 I8, as if it were deleted ($kind)',
+  'a key expires by an operator’s PEXPIRE: I4 I8, as if it were deleted ($kind)',
   async ({ client, nameOf }) => {
     const key = freshKey()
     const redis = plainRedis()

@@ -1,4 +1,7 @@
-/** A request is executed, its reply is lost, the connection is cut: it is sent again, and what it did is done once. */
+/**
+ * A request is executed, its reply is lost, and the connection is cut. The request is sent again, and takes effect only
+ * once.
+ */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -8,7 +11,7 @@ import { hasty, warm } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** No heartbeat and no lapse can repair anything in the time of a test. */
+/** No heartbeat and no lapse can repair anything within the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
@@ -35,7 +38,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // Break: `redis.call('ZADD', line, 'NX', ticket, claim)` to `redis.call('ZADD', line, ticket, claim)` in
   // lua/permits/acquire.lua: the same.
   test.each(kinds)(
-    'of an acquire that was queued: I3, one place, the old one ($kind)',
+    'of an acquire that was queued: I3, one position, the old one ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -59,10 +62,10 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
   // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that did
   // end the hold says that it did not.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution ends the hold once more, and
-  // what the next one has is free.
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution ends the hold again,
+  // which frees what the next holder has.
   test.each(['another', 'the same'].flatMap(where => kindsAndWays.map(each => ({ ...each, where }))))(
-    'of a release: I5, "true" exactly once, and the next, of $where client, keeps the lock ($kind, fair: $fair)',
+    'of a release: I5, "true" exactly once, and the next holder, of $where client, keeps the lock ($kind, fair: $fair)',
     async ({ where, fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -86,10 +89,12 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   )
 
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
-  // `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the hold of the next. Either check suffices.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution gives back what the next one has.
+  // `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the next holder's hold. Either check
+  // suffices.
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution gives back what the next
+  // holder has.
   test.each(kinds)(
-    'of a leave that gave a grant back: I5 I7, the lock goes on once ($kind)',
+    'of a leave that gave a grant back: I5 I7, the lock is handed on once ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -122,9 +127,9 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   )
 
   // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
-  // src/redis/connection.ts: what is unknown is not asked again.
+  // src/redis/connection.ts: a request without a reply is not sent again.
   test.each(kinds)(
-    'of a renewal: the lease stays held, and its deadline is not later than that of Redis ($kind)',
+    'of a renewal: the lease stays held, and its deadline is not later than Redis’s ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -142,10 +147,10 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   )
 })
 
-// Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts: the
-// grant that it was woken for stays with nobody.
+// Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
+// src/local/local-lock.ts: the woken waiter's grant is never used.
 test.each(kinds)(
-  'of the attempt of a woken waiter, which gives up: I4 I6 I7, the lock goes on at once ($kind)',
+  'of the attempt of a woken waiter that gives up: I4 I6 I7, the lock goes on at once ($kind)',
   async ({ client, clientBehindProxy }) => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -171,9 +176,9 @@ test.each(kinds)(
 )
 
 // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
-// src/redis/connection.ts: nobody sends the request again at once.
+// src/redis/connection.ts: the request is not sent again at once.
 test.each(kinds)(
-  'a leave that is lost itself is sent again: I7, no place in the queue stays taken ($kind)',
+  'a leave that is lost itself is sent again: I7, no position in the queue stays taken ($kind)',
   async ({ client, clientBehindProxy }) => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -193,7 +198,7 @@ test.each(kinds)(
 // src/redis/connection.ts: calls are rejected.
 // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: "false" appears.
 test.each(kinds)(
-  'I1 I2 I5: replies of all scripts are lost all the time; every release says "true" once ($kind)',
+  'I1 I2 I5: replies of all scripts are lost all the time; every release resolves to "true" once ($kind)',
   async ({ client, clientBehindProxy }) => {
     const keys = [freshKey('a'), freshKey('b')]
     const parties = await Promise.all(Array.from({ length: 3 }, () => clientBehindProxy()))
@@ -220,7 +225,7 @@ test.each(kinds)(
         if (i % 3 === 0) await lease.renew()
         else await sleep(1)
         expect(await mine.release(lease)).toBe(true)
-        // One that gives up, on the way.
+        // A caller that gives up while its request is under way.
         if (i % 4 === 0) expect(await hasty(locks, key, fair).then(each => each?.release())).not.toBe(false)
       }
     }

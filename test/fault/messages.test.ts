@@ -1,4 +1,6 @@
-/** Messages are hints: lost, doubled, early, late or forged, they cost time or a request, never a lock. */
+/**
+ * Messages are hints. If they are lost, doubled, early, late or forged, that costs time or a request, but never a lock.
+ */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { type Kinds, kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -8,7 +10,7 @@ import { clientBehindProxy, type FrameProxy } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** No heartbeat and no lapse can help in the time of a test. */
+/** No heartbeat and no lapse can help within the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 const root = 'lock:inbox:'
 const messages = ['handoff', 'expiry', 'lost', 'free'] as const
@@ -20,10 +22,10 @@ function allMessages(proxy: FrameProxy, deed: 'drop' | 'hold' | 'twice') {
 describe('messages are lost', () => {
   const waiterTtl = 1_800
 
-  // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: nobody looks
+  // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter checks
   // before the lease ends.
   test.each(kindsAndWays)(
-    'that of a release: I4, its waiter finds it within a heartbeat ($kind, fair: $fair)',
+    'that of a release: I4, its waiter notices within a heartbeat ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl })
@@ -42,7 +44,7 @@ describe('messages are lost', () => {
   // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() +
   // question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
   test.each(kinds)(
-    'that of a forced release: I8, the holder learns it by its next renewal ($kind)',
+    'that of a forced release: I8, the holder learns of it by its next renewal ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ lease: 1_500 })
@@ -57,8 +59,8 @@ describe('messages are lost', () => {
 })
 
 describe('every message comes twice', () => {
-  // Break: `const hold = this.local.hold(id)` to `const hold = undefined as Hold | undefined` in src/locks.ts: the second telling gives back what
-  // is held. (Unfair: each message may be doubled and only costs a request.)
+  // Break: `const hold = this.local.hold(id)` to `const hold = undefined as Hold | undefined` in src/locks.ts: the
+  // second message gives back the live hold. (For unfair waiters a doubled message only costs a request.)
   test.each(kindsAndWays)('I1 I5: it is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
@@ -107,8 +109,9 @@ test.each(kinds)(
 
 describe('a grant comes late', () => {
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
-  // `dropped = hold ~= nil` in lua/shared/drop.lua: what is given back is the hold of another. Either check suffices.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: it is given back twice, the second time from the next.
+  // `dropped = hold ~= nil` in lua/shared/drop.lua: it gives back another caller's hold. Either check suffices.
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: it is given back twice, the second time from
+  // the next holder.
   test.each(kinds)(
     'after its waiter has given up and the next holds: I1 I5, the next keeps the lock ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -134,7 +137,7 @@ describe('a grant comes late', () => {
     },
   )
 
-  // Break: `token > (this.refusal?.clock ?? 0)` to `true` in src/local/waiter.ts: two hold.
+  // Break: `token > (this.refusal?.clock ?? 0)` to `true` in src/local/waiter.ts: two callers hold.
   test.each(kinds)(
     'after it has lapsed, another holds, and its waiter has joined again: I1, it is not believed ($kind)',
     async ({ client, clientBehindProxy, nameOf }) => {
@@ -154,7 +157,8 @@ describe('a grant comes late', () => {
 
       heartbeat.lift()
       await eventually(async () => (await other.inspect(key)).waiters.length === 1)
-      // The second look after it joined again proves that a grant, if it were newer, would have its whole lease.
+      // After the second status check, the waiter would believe in a newer grant, because that would have its whole
+      // lease.
       for (let looks = 0; looks < 2; looks++) {
         await proxy.rule({ direction: 'down', name: 'tend', times: 1 }, { delay: 0 }).happened
       }
@@ -163,7 +167,7 @@ describe('a grant comes late', () => {
       void wait.then(() => {
         granted = true
       })
-      // It was not lost after all.
+      // The late message arrives now.
       await plainRedis().publish(root + id.slice(0, 12), `handoff ${id} ${fencingToken} ${nameOf(key)}`)
       await sleep(100)
       expect(granted).toBe(false)
@@ -187,42 +191,46 @@ describe('messages are forged', () => {
   }
 
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
-  // `dropped = hold ~= nil` in lua/shared/drop.lua: a message that names nobody ends a live hold. Either check suffices.
-  test.each(kinds)('in the inbox, naming nobody: I1 I5, nothing is granted, ended or broken ($kind)', async kind => {
-    const { key, locks, redis, held, lock, inbox } = await scene(kind)
-    const { lease: wait } = await park(kind.client(patient), key, { fair: true })
-    const guess = inbox.slice(root.length) + 'A'.repeat(16)
-    const texts = [
-      `handoff ${guess} 1 ${lock}`,
-      `expiry ${guess} 99999999999999999999 ${lock}`,
-      `handoff ${guess} -5 ${lock}`,
-      `handoff ${guess} 1 ${kind.nameOf('another')}`,
-      `handoff ${guess},${guess} 1,2 ${lock}`,
-      `handoff ${guess},${guess} 1 ${lock}`,
-      `handoff ,,, ,,, ${lock}`,
-      `handoff ${guess} 1 somebody:else's:key`,
-      `handoff ${guess} 1`,
-      `lost ${guess} 1 ${lock}`,
-      `handoff __proto__ 1 ${lock}`,
-      'beat 999999999',
-      'beat x',
-      'handoff',
-      '',
-      ' ',
-      '\0\xff\n',
-      'x'.repeat(100_000),
-    ]
-    for (const text of texts) await redis.publish(inbox, text)
-    for (const text of texts) await redis.publish(`${lock}:unlock`, text)
-    await sleep(150)
-    expect(held.held).toBe(true)
-    expect(await locks.inspect(key)).toMatchObject({ fencingToken: held.fencingToken, holds: 1, waiters: [{}] })
-    expect(await held.release()).toBe(true)
-    expect(await (await within(1_000, wait)).release()).toBe(true)
-    await nothingLeft(redis, locks, key)
-  })
+  // `dropped = hold ~= nil` in lua/shared/drop.lua: a message with an unknown id ends a live hold. Either check
+  // suffices.
+  test.each(kinds)(
+    'in the inbox, with an unknown id: I1 I5, nothing is granted, ended or broken ($kind)',
+    async kind => {
+      const { key, locks, redis, held, lock, inbox } = await scene(kind)
+      const { lease: wait } = await park(kind.client(patient), key, { fair: true })
+      const guess = inbox.slice(root.length) + 'A'.repeat(16)
+      const texts = [
+        `handoff ${guess} 1 ${lock}`,
+        `expiry ${guess} 99999999999999999999 ${lock}`,
+        `handoff ${guess} -5 ${lock}`,
+        `handoff ${guess} 1 ${kind.nameOf('another')}`,
+        `handoff ${guess},${guess} 1,2 ${lock}`,
+        `handoff ${guess},${guess} 1 ${lock}`,
+        `handoff ,,, ,,, ${lock}`,
+        `handoff ${guess} 1 somebody:else's:key`,
+        `handoff ${guess} 1`,
+        `lost ${guess} 1 ${lock}`,
+        `handoff __proto__ 1 ${lock}`,
+        'beat 999999999',
+        'beat x',
+        'handoff',
+        '',
+        ' ',
+        '\0\xff\n',
+        'x'.repeat(100_000),
+      ]
+      for (const text of texts) await redis.publish(inbox, text)
+      for (const text of texts) await redis.publish(`${lock}:unlock`, text)
+      await sleep(150)
+      expect(held.held).toBe(true)
+      expect(await locks.inspect(key)).toMatchObject({ fencingToken: held.fencingToken, holds: 1, waiters: [{}] })
+      expect(await held.release()).toBe(true)
+      expect(await (await within(1_000, wait)).release()).toBe(true)
+      await nothingLeft(redis, locks, key)
+    },
+  )
 
-  // Break: `this.#waiters.set(id, waiter)` away in src/local/local-locks.ts: the grant that is under way is given back.
+  // Break: `this.#waiters.set(id, waiter)` away in src/local/local-locks.ts: the grant in transit is given back.
   // Break: `if (!place || atPlace[place.is].message === 'ignore') return` away in src/local/local-lock.ts: the message is
   // believed.
   test.each([
@@ -254,24 +262,27 @@ describe('messages are forged', () => {
   })
 
   // Break: `hold.doubt(now)` to `this.#lose(hold, '')` in src/lease/renewal.ts: the message alone is believed.
-  test.each(kinds)('saying that a live hold is lost: I5, it is asked about, and goes on ($kind)', async kind => {
-    const { key, locks, redis, held, lock, inbox } = await scene(kind)
-    const { signal } = held
-    for (let i = 0; i < 20; i++) await redis.publish(inbox, `lost ${held.id} ${held.fencingToken} ${lock}`)
-    await sleep(100)
-    expect(signal.aborted).toBe(false)
-    expect(held.held).toBe(true)
-    expect(locks.stats().lost).toBe(0)
-    expect(await locks.inspect(key)).toMatchObject({ fencingToken: held.fencingToken })
-    expect(await held.release()).toBe(true)
-  })
+  test.each(kinds)(
+    'saying that a live hold is lost: I5, the client checks, and the hold continues ($kind)',
+    async kind => {
+      const { key, locks, redis, held, lock, inbox } = await scene(kind)
+      const { signal } = held
+      for (let i = 0; i < 20; i++) await redis.publish(inbox, `lost ${held.id} ${held.fencingToken} ${lock}`)
+      await sleep(100)
+      expect(signal.aborted).toBe(false)
+      expect(held.held).toBe(true)
+      expect(locks.stats().lost).toBe(0)
+      expect(await locks.inspect(key)).toMatchObject({ fencingToken: held.fencingToken })
+      expect(await held.release()).toBe(true)
+    },
+  )
 
   // Break: `this.#locks.get(key)?.unlocked()` to `const lock = this.#locks.get(key); lock?.hold(lock.line.head!, { granted:
   // true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the message alone is believed.
   // Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/local/line.ts: each message costs
   // a request.
   test.each(kinds)(
-    'saying that the lock is free: I1, nobody takes it, and a storm of them costs a few requests ($kind)',
+    'saying that the lock is free: I1, no caller takes it, and a storm of them costs a few requests ($kind)',
     async kind => {
       const { key, redis, held, lock } = await scene(kind)
       const { locks, proxy } = await kind.clientBehindProxy(patient)
@@ -296,9 +307,10 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() +
-  // question.ms` in src/lease/renewal.ts: it counts as a renewal, and stays. A limit: `inspect` shows the ids of waiters, so who may
-  // read the queue *and* publish can make a waiter believe in a grant.
+  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to
+  // `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: it counts as a renewal, and the hold stays. A
+  // limit: `inspect` shows the ids of waiters, so a user who may read the queue *and* publish can make a waiter believe
+  // in a grant.
   test.each(kinds)(
     'with the true id of a waiter: I8, the forged hold is noticed by its first renewal ($kind)',
     async kind => {

@@ -1,4 +1,4 @@
-/** The network between a client and Redis stops, in one direction or both, and nobody is told. */
+/** The network between a client and Redis stops, in one direction or both, and neither side is told. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
@@ -11,7 +11,7 @@ import { eventually, sleep } from '../kit/time.ts'
 
 const directions: Direction[] = ['up', 'down']
 
-/** What TCP makes of it: all is on its way, and arrives when the network is back. */
+/** As TCP behaves: everything is held back, and arrives when the network is back. */
 function partition(proxy: FrameProxy) {
   const rules = directions.map(direction => proxy.rule({ direction }, 'hold'))
   return { heal: () => rules.forEach(rule => void rule.lift()) }
@@ -20,12 +20,13 @@ function partition(proxy: FrameProxy) {
 describe('a holder is cut off for longer than its lease', () => {
   const lease = 1_000
 
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 300` in src/clock.ts: the holder believes for too long. Break:
-  // `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: what arrives later ends the hold of the
-  // next.
-  // Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: what arrives later ends the hold a second time.
+  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 300` in src/clock.ts: the holder believes in its lease for too
+  // long. Break: `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: the late request ends the next
+  // holder's hold.
+  // Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the late request ends the hold a
+  // second time.
   test.each(kindsAndWays)(
-    'I1 I5 I8: it is told before the next has it; what arrives later changes nothing ($kind, fair: $fair)',
+    'I1 I5 I8: it is told before the next caller holds; its late requests change nothing ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ lease })
@@ -62,9 +63,9 @@ describe('a holder is cut off for longer than its lease', () => {
   )
 })
 
-// Break: `this.#clock.now() + Math.min(1_000, hold.length / 10)` to `NEVER` in src/lease/renewal.ts: not asked again, and so
-// lost.
-test('a holder is cut off for less than its lease: I8, it keeps it, and nobody else gets it', async () => {
+// Break: `this.#clock.now() + Math.min(1_000, hold.length / 10)` to `NEVER` in src/lease/renewal.ts: the renewal is not
+// repeated, and so the lease is lost.
+test('a holder is cut off for less than its lease: I8, it keeps the lock, and no other caller gets it', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy({ lease: 3_000, outageTimeout: 800 })
   const held = await locks.lock(key)
@@ -80,10 +81,10 @@ test('a holder is cut off for less than its lease: I8, it keeps it, and nobody e
 })
 
 describe('a waiter is cut off when its turn comes', () => {
-  // Break: `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message makes a
-  // second holder.
+  // Break: `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message creates a second
+  // holder.
   test.each(kinds)(
-    'I1 I4: the next has the lock after its lease; when it is back it waits on, and is granted ($kind)',
+    'I1 I4: the next is granted when its lease ends; once back, it continues to wait, and is granted ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const lease = 900
@@ -116,12 +117,12 @@ describe('a waiter is cut off when its turn comes', () => {
   )
 })
 
-describe.each(directions)('a connection is half-open: what goes %s is lost', direction => {
-  /** Of a command without an answer, and of a message to oneself. */
+describe.each(directions)('a connection is half-open: data going %s is lost', direction => {
+  /** The limits for a command without an answer, and for a message to oneself. */
   const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
 
   // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
-  // src/redis/connection.ts: nobody gives the connection up.
+  // src/redis/connection.ts: the client never gives the connection up.
   test.each(ways)(
     'that for commands, of a waiter: I4 I6, it is granted soon after the release (fair: %s)',
     async fair => {
@@ -144,10 +145,10 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
     test.each([
       ...ways.map(fair => ({ which: 'that for messages', fair, terms: options, limit: options.waiterTtl / 3 + 500 })),
       ...ways.map(fair => ({ which: 'both', fair, terms: options, limit: 2 * options.waiterTtl })),
-      // Noticed before any heartbeat.
+      // The half-open connection is noticed before any heartbeat.
       { which: 'that for messages', fair: false, terms: { waiterTtl: 60_000 }, limit: 15_000 },
     ])(
-      '$which, of a waiter: I4, it is granted, and hears again (fair: $fair, $terms.waiterTtl ms)',
+      '$which, of a waiter: I4, it is granted, and receives messages again (fair: $fair, $terms.waiterTtl ms)',
       async ({ which, fair, terms, limit }) => {
         const key = freshKey()
         const { locks, proxy } = await clientBehindProxy(terms)
@@ -163,8 +164,8 @@ describe.each(directions)('a connection is half-open: what goes %s is lost', dir
 
   if (direction === 'down')
     // Break: `if (Number(id) === this.#beat.sent) this.#beat.heard =` to `this.#beat.heard = Number(id) ||` in
-    // src/redis/link.ts: all beats to come are taken for heard, and nobody notices that none is.
-    test('that for messages, after a beat that another made up: I4, its waiter is granted all the same', async () => {
+    // src/redis/link.ts: the forged beat counts for all later ones, so the client does not notice that none arrives.
+    test('that for messages, after a forged beat: I4, its waiter is granted all the same', async () => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 60_000 })
       const inbox = `lock:inbox:${(await locks.lock(freshKey())).id.slice(0, 12)}`
@@ -223,7 +224,7 @@ describe('everything is swallowed, on old and new connections', () => {
   // Break: `if (now - call.begun < this.#outageTimeout) break` to `break` in src/redis/connection.ts: calls stay pending.
   // Break: `else lock.end(waiter, outOfReach((this.#now ?? silence)?.error as Error).of(lock.key))` away in
   // src/wait/outage.ts: the parked waiters stay pending.
-  test.each(directions)('what goes %s: I6 I7 I8, every promise settles within outageTimeout', async direction => {
+  test.each(directions)('going %s: I6 I7 I8, every promise settles within outageTimeout', async direction => {
     const outageTimeout = 1_000
     const [key, free] = [freshKey(), freshKey('free')]
     const { locks, proxy } = await clientBehindProxy({ outageTimeout, waiterTtl: 900, lease: 2_000 })
@@ -244,12 +245,12 @@ describe('everything is swallowed, on old and new connections', () => {
       locks.using(free, () => 'ran'),
       locks.inspect(free),
       locks.isLocked(free),
-      // Of a lock of its own: it is one call, and what comes up is executed, though nobody hears so.
+      // On another lock than the other calls: in one direction the request still arrives and is executed.
       locks.forceRelease(taken.key),
       mine.renew(),
     ]
-    // Half of outageTimeout at the most passes until an unanswered command says that Redis is gone; from then it
-    // counts.
+    // It takes at most half of outageTimeout until an unanswered command shows that Redis is gone. Then outageTimeout
+    // begins.
     const outcomes = within(
       1.5 * outageTimeout + 600,
       Promise.all([...calls, ...parked].map(call => outcomeOf<unknown>(call))),
@@ -262,7 +263,7 @@ describe('everything is swallowed, on old and new connections', () => {
     rule.lift()
     const lease = await within(4_000, client({}, proxy.url).lock(key))
     expect(await lease.release()).toBe(true)
-    // Beyond its expiry nothing is left of a waiter that Redis was not told about, nor of a lock that was free.
+    // After they expire, nothing is left of waiters that could not leave, nor of a lock that was free.
     await nothingLeft(plainRedis(), holder, key)
   })
 })

@@ -1,4 +1,7 @@
-/** A process does not run for longer than its lease: stopped by SIGSTOP, or its event loop blocked; then it goes on. */
+/**
+ * A process does not run for longer than its lease: it is stopped by SIGSTOP, or its event loop is blocked. Then it
+ * continues.
+ */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -15,7 +18,8 @@ describe.each([
   ['renewed', { lease, renew: true }],
   ['fixed', { lease }],
 ])('the holder of a %s lease is stopped', (_, terms) => {
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: it does not know that it is over.
+  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: the holder does not know that its lease
+  // is over.
   test.each(kindsAndWays)(
     'by SIGSTOP: I1 I2 I8, replaced when its lease is over; late operations change nothing ($kind, fair: $fair)',
     async ({ fair, client, peer: start }) => {
@@ -29,7 +33,7 @@ describe.each([
       peer.signal('SIGSTOP')
       const next = theirs.granted(await within(lease + 600, wait))
       expect(next.fencingToken).toBeGreaterThan(hold.token)
-      // Everything at once as soon as it runs: asked for while it stood still.
+      // Requested while it was stopped, so it runs all of these as soon as it continues.
       const [before, released, renewed] = [
         peer.state(hold.id),
         peer.release(hold.id),
@@ -50,7 +54,8 @@ describe.each([
     },
   )
 
-  // Break: `Math.max(0, this.#deadline - now)` to `this.#deadline` in src/local/hold.ts: it believes what timers say.
+  // Break: `Math.max(0, this.#deadline - now)` to `this.#deadline` in src/local/hold.ts: it relies on timers, which are
+  // late.
   test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
     const key = freshKey()
     const peer = await Peer.start()
@@ -70,17 +75,17 @@ describe.each([
   })
 })
 
-// Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and
-// `tonumber(token) > known` to `false` in lua/mutex/renew.lua: the lease of another is prolonged. Break:
-// `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: the hold of another is ended.
-// Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the hold that has lapsed is ended once more.
+// Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) > known` to `false` in
+// lua/mutex/renew.lua: another caller's lease is prolonged. Break: `dropped = hold == id` to `dropped = true` in
+// lua/shared/drop.lua: another caller's hold is ended.
+// Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the lapsed hold is ended once more.
 test.each(kinds)(
-  'requests of a stopped holder were on their way, and arrive when another holds: I5, they change nothing ($kind)',
+  'a stopped holder’s requests arrive when another caller holds: I5, they change nothing ($kind)',
   async ({ client, peer: start }) => {
     const key = freshKey()
     const proxy = await frameProxy(redisUrl())
     const [peer, other] = [await start({}, proxy.url), client()]
-    // Or the request that arrives would only be answered with NOSCRIPT.
+    // Otherwise the late requests would only be answered with NOSCRIPT.
     await warm(other)
     const hold = await peer.lock(key, { lease })
     const sent = (['renew', 'release'] as const).map(name => proxy.rule({ direction: 'up', name }, 'hold'))
@@ -102,10 +107,10 @@ test.each(kinds)(
 )
 
 // Break: `redis.call('ZADD', queue, unpack(joins))` away in lua/mutex/tend.lua and
-// `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/mutex/tend.lua: it never comes back into the queue. Break:
+// `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/mutex/tend.lua: it never joins the queue again. Break:
 // `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends its wait.
 test.each(kinds)(
-  'a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and goes on waiting when it runs ($kind)',
+  'a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and continues to wait when it runs ($kind)',
   async ({ client, peer: start }) => {
     const key = freshKey()
     const [peer, holder, next] = [await start({ waiterTtl: 900 }), client(), client({ waiterTtl: 900 })]

@@ -1,4 +1,7 @@
-/** Semaphores of several permits: one release lets several in, one message tells of several grants, one key has all deadlines. */
+/**
+ * Semaphores of several permits: one release admits several waiters, one message announces several grants, and one key
+ * has all deadlines.
+ */
 import { describe, expect, test } from 'vitest'
 import type { Lease, Lock, LockClient } from '../../src/index.ts'
 import type { KeyedLock } from '../../src/lock.ts'
@@ -9,10 +12,10 @@ import { clientBehindProxy } from '../kit/proxies.ts'
 import { client, freshKey, plainRedis, redisUrl } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** No heartbeat and no lapse can repair anything in the time of a test. */
+/** No heartbeat and no lapse can repair anything within the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
-/** Calls of `lock` that are queued one after the other. */
+/** Calls of `lock`, each queued before the next is made. */
 async function queued(
   semaphore: Lock<SemaphoreOptions>,
   calls: readonly SemaphoreOptions[],
@@ -26,7 +29,7 @@ async function queued(
   return waits
 }
 
-/** Nobody holds or waits, as the scripts see it: everything can be had at once. */
+/** Waits until no call holds or waits, according to the scripts: all permits can be taken at once. */
 async function allFree(locks: LockClient, key: string, permits: number): Promise<void> {
   const semaphore = locks.semaphore(key, permits)
   const all = await eventually(() => semaphore.tryLock({ permits }))
@@ -34,7 +37,7 @@ async function allFree(locks: LockClient, key: string, permits: number): Promise
   expect(await all?.release()).toBe(true)
 }
 
-/** A holder of everything, and a client with a proxy of which so many wait, one after the other. */
+/** A holder of all permits, and a client behind a proxy with waiters that joined the queue one after the other. */
 async function scene(permits: number, waiters: readonly SemaphoreOptions[]) {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
@@ -47,10 +50,10 @@ async function scene(permits: number, waiters: readonly SemaphoreOptions[]) {
 const tokensOf = (leases: readonly Lease[]) => leases.map(({ fencingToken }) => fencingToken)
 const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b) => a - b)
 
-describe('one release lets several waiters of another client in, by one message', () => {
-  // Break: `const hold = this.local.hold(id)` to `const hold = undefined as Hold | undefined` in src/locks.ts: the second telling gives back what
-  // is held.
-  test('that comes twice: I1 I2 I5, each is granted once, in the order of the queue', async () => {
+describe('one release admits several waiters of another client, by one message', () => {
+  // Break: `const hold = this.local.hold(id)` to `const hold = undefined as Hold | undefined` in src/locks.ts: the
+  // second message gives back live holds.
+  test('that comes twice: I1 I2 I5, each waiter is granted once, in the order of the queue', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, {}, {}])
     const message = proxy.rule({ direction: 'down', name: 'handoff' }, 'twice')
     await held.release()
@@ -64,8 +67,9 @@ describe('one release lets several waiters of another client in, by one message'
     await allFree(holder, key, 3)
   })
 
-  // Break: `if records[at] then` to `if records[at] and at == 1 then` in lua/permits/tend.lua: the heartbeat finds the first one only.
-  test('that is lost: I4, one heartbeat finds all of them', async () => {
+  // Break: `if records[at] then` to `if records[at] and at == 1 then` in lua/permits/tend.lua: the heartbeat finds only
+  // the first grant.
+  test('that is lost: I4, one heartbeat finds all of the grants', async () => {
     const key = freshKey()
     const waiterTtl = 1_800
     const { locks, proxy } = await clientBehindProxy({ waiterTtl })
@@ -79,10 +83,10 @@ describe('one release lets several waiters of another client in, by one message'
     await allFree(client(), key, 3)
   })
 
-  // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts and
-  // `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts: what the
-  // one that is gone was to have stays with nobody.
-  test('that comes when one of them has given up: I4 I7, its permit goes on, the others have theirs', async () => {
+  // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts
+  // and `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
+  // src/local/local-lock.ts: the permit meant for the waiter that left is never used.
+  test('that comes when one of them has given up: I4 I7, its permit is passed on, the others keep theirs', async () => {
     const controller = new AbortController()
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { signal: controller.signal }, {}])
     const [first, gone, third] = waits as [Promise<Lease>, Promise<Lease>, Promise<Lease>]
@@ -102,8 +106,9 @@ describe('one release lets several waiters of another client in, by one message'
     await allFree(holder, key, 3)
   })
 
-  // Break: `taken = taken - claim:match(WANTS, TERMS_AT)` away in lua/shared/admit.lua: nobody has what the deaf ones were to have.
-  test('that nobody hears: I3 I4, they are passed over, join again with their tickets, and are served first', async () => {
+  // Break: `taken = taken - claim:match(WANTS, TERMS_AT)` away in lua/shared/admit.lua: nobody gets the permits meant
+  // for the deaf waiters.
+  test('that does not arrive: I3 I4, its waiters are passed over, join again with their tickets, and are served first', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { permits: 2 }])
     const [large, last] = await queued(holder.semaphore(key, 3), [{ permits: 3 }, { permits: 3 }])
     const reconnect = proxy.rule({ direction: 'up', name: 'subscribe' }, 'hold')
@@ -132,7 +137,7 @@ describe('one release lets several waiters of another client in, by one message'
 
 // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that did end the
 // hold says that it did not.
-test('the reply of a release that lets several of its own client in is lost: I4 I5, all are granted', async () => {
+test('the reply of a release that admits several waiters of its own client is lost: I4 I5, all are granted', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
   const semaphore = locks.semaphore(key, 3)
@@ -147,9 +152,9 @@ test('the reply of a release that lets several of its own client in is lost: I4 
   await allFree(client(), key, 3)
 })
 
-// Break: `if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end` away in lua/permits/force-release.lua: the
-// second execution takes them from the next ones as well.
-test('the reply of a forced release is lost: I5 I8, it takes the permits from those who held them, and from nobody else', async () => {
+// Break: `if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end` away in
+// lua/permits/force-release.lua: the second execution also takes the permits from the next holders.
+test('the reply of a forced release is lost: I5 I8, it takes the permits from their holders, and from no other', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
   const [holder, other] = [client(patient), client(patient)]
@@ -167,9 +172,9 @@ test('the reply of a forced release is lost: I5 I8, it takes the permits from th
   await allFree(other, key, 3)
 })
 
-// Break: `taken = taken - record:match(WANTS, RECORD_TERMS_AT)` to `taken = taken - 1` in lua/shared/lapse.lua: the rest of
-// what the dead had is never free.
-test('SIGKILL of a process that holds several, and stands in the queue for more: I1 I3 I4, they are free when its lease ends', async () => {
+// Break: `taken = taken - record:match(WANTS, RECORD_TERMS_AT)` to `taken = taken - 1` in lua/shared/lapse.lua: the
+// dead process's other permits are never free.
+test('SIGKILL of a process that holds several, and waits in the queue for more: I1 I3 I4, they are free when its lease ends', async () => {
   const key = freshKey()
   const lease = 1_200
   const peer = await Peer.start({ ...patient, lease }, redisUrl(), 'semaphore')
@@ -189,9 +194,9 @@ test('SIGKILL of a process that holds several, and stands in the queue for more:
   await allFree(other, key, 5)
 })
 
-// Break: `if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then` to `if usual then` in lua/permits/acquire.lua: what
-// the dead had stays taken for as long as anybody holds.
-test('the deadlines are lost, and who held is dead: I4, its permits come back while others come and go', async () => {
+// Break: `if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then` to `if usual then` in
+// lua/permits/acquire.lua: the dead holder's permits stay taken as long as any other caller holds.
+test('the deadlines are lost, and the holder is dead: I4, its permits come back while others come and go', async () => {
   const key = freshKey()
   const other = client(patient)
   const semaphore = other.semaphore(key, 3)
@@ -205,9 +210,9 @@ test('the deadlines are lost, and who held is dead: I4, its permits come back wh
   await allFree(other, key, 3)
 })
 
-// Break: `redis.call('UNLINK', deadlines)` to `local kept = 1` in lua/shared/lapse.lua: those who wait are told that a lease is over that is
-// nobody's, and ask every few ms.
-test('the lock is lost, and its deadlines are not: I9, who waits then asks no more often than otherwise', async () => {
+// Break: `redis.call('UNLINK', deadlines)` to `local kept = 1` in lua/shared/lapse.lua: waiters are told that a lease
+// is over, although it belongs to no hold, and ask every few ms.
+test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
   const other = client(patient)

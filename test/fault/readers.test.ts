@@ -1,4 +1,7 @@
-/** Processes that read, and die: several hold at a time, and a writer waits for all of them. What every holder has in common is said of writers. */
+/**
+ * Reader processes that die: several hold at a time, and a writer waits for all of them. What all kinds have in common
+ * is tested with writers elsewhere.
+ */
 import { expect, test } from 'vitest'
 import type { Lease, Lock } from '../../src/index.ts'
 import { PROMPT, within } from '../kit/outcomes.ts'
@@ -6,21 +9,22 @@ import { Peer } from '../kit/peer.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** No heartbeat and no lapse can repair anything in the time of a test. */
+/** No heartbeat and no lapse can repair anything within the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
-/** A call that is queued behind so many. */
+/** A call that is queued after `behind` others. */
 async function queued(lock: Lock, behind: number): Promise<{ lease: Promise<Lease> }> {
   const lease = lock.lock({ fair: true })
   await eventually(async () => (await lock.inspect()).waiters.length === behind + 1)
   return { lease }
 }
 
-// Break: `if writer and taken == 0 and left > 0 then` to `if writer and left > 0 then` in lua/permits/read-write/choose.lua: the writer is let
-// in beside those who live.
-// Break: `over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)` to `over = redis.call('ZRANGE', deadlines, 0, -1)` in
-// lua/shared/lapse.lua: with the first that is over, all are.
-test('SIGKILL of some that read, while others do: I1 I4, a writer has the lock when the last lease is over, or released', async () => {
+// Break: `if writer and taken == 0 and left > 0 then` to `if writer and left > 0 then` in
+// lua/permits/read-write/choose.lua: the writer is admitted beside living readers.
+// Break: `over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)` to
+// `over = redis.call('ZRANGE', deadlines, 0, -1)` in lua/shared/lapse.lua: when the first lease is over, all count as
+// over.
+test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock when the last lease is over, or released', async () => {
   const key = freshKey()
   const dead = [await Peer.start(patient), await Peer.start(patient)]
   const [living, writing] = [client(patient).readWrite(key), client(patient)]
@@ -44,8 +48,8 @@ test('SIGKILL of some that read, while others do: I1 I4, a writer has the lock w
   expect(await living.inspect()).toMatchObject({ locked: false, waiters: [] })
 })
 
-// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: they hold.
-test('SIGKILL of many that wait to read: I3 I4, at the end of a writer those who live read, and then the next one writes', async () => {
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the dead readers hold.
+test('SIGKILL of many waiting readers: I3 I4, when a writer ends, the living ones read, and then the next writer writes', async () => {
   const key = freshKey()
   const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
   const peer = await Peer.start(patient)
@@ -62,9 +66,8 @@ test('SIGKILL of many that wait to read: I3 I4, at the end of a writer those who
   expect(await one!.inspect()).toMatchObject({ locked: false, waiters: [] })
 })
 
-// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the dead one
-// writes.
-test('SIGKILL of a writer that waits: I3 I4 I7, those that wait behind it read as soon as it would have its turn', async () => {
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the dead writer is granted the lock.
+test('SIGKILL of a waiting writer: I3 I4 I7, those behind it read as soon as its turn would have come', async () => {
   const key = freshKey()
   const [one, two] = clients(2).map(locks => locks.readWrite(key))
   const peer = await Peer.start(patient, undefined, 'readWrite')

@@ -1,4 +1,4 @@
-/** Redis answers, but says no: to everything that writes, or to all that needs memory. */
+/** Redis answers, but refuses: all commands that write, or all that need memory. */
 import { rm } from 'node:fs/promises'
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
@@ -40,7 +40,7 @@ const refusals: Record<string, Refusal> = {
   },
 }
 
-/** Short, so that a row shows what happens at the end of a lease and after a heartbeat. */
+/** Short, so that each test shows what happens at the end of a lease and after a heartbeat. */
 const options = { waiterTtl: 900, lease: 2_400 }
 
 async function scene({ client } = kinds[0]!) {
@@ -53,8 +53,9 @@ async function scene({ client } = kinds[0]!) {
 }
 
 describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
-  // Break: `return this.#fail(call, refusedBy(error))` away in src/redis/connection.ts: calls wait for what is final.
-  test('I6: every call is answered at once, with the words of the server, and writes nothing', async () => {
+  // Break: `return this.#fail(call, refusedBy(error))` away in src/redis/connection.ts: calls keep waiting although the
+  // refusal is final.
+  test('I6: every call is answered at once, with the server’s own words, and writes nothing', async () => {
     const { dir, redis, key, holder } = await scene()
     const held = await holder.lock(key)
     const free = freshKey('free')
@@ -84,7 +85,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
   // Break: `const answer = answers ? answers[i] : 'unknown'` to `const answer = answers?.[i]` in
   // src/lease/renewal.ts: a renewal that was refused is taken for a lost lock. Break: `if (silence >= this.#patience)` away
   // in src/wait/requests.ts: the waiter gives up at the first heartbeat that is refused.
-  test('I1 I4 I8: for less than a lease, holder and fair waiter see it through', async () => {
+  test('I1 I4 I8: for less than a lease, holder and fair waiter wait it out', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
     const { lease: wait } = await parkQuietly(queuing, key, { fair: true })
@@ -98,9 +99,9 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, key)
   })
 
-  // Its client says that the lease has ended, and Redis does, once it is asked.
+  // Both sides report that the lease has ended: the client on its own, and Redis once it is asked.
   // Break: `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and
-  // `this.#lose(hold, 'Redis no longer knows this hold')` away in src/lease/renewal.ts: nobody says so.
+  // `this.#lose(hold, 'Redis no longer knows this hold')` away in src/lease/renewal.ts: nobody reports it.
   test('I1 I4 I6 I8: for longer than a lease, the holder is told, and the next is granted when it is over', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()
     const history = new Memory()
@@ -117,11 +118,11 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     expect(held.held).toBe(false)
     await sleep(300)
     await end(redis)
-    // Its lease has run out, as Redis knows; what is left is the waiter's own heartbeat.
+    // Redis knows that the lease has run out. The waiter's own heartbeat does the rest.
     const next = theirs.granted(await within(options.waiterTtl / 3 + 500, wait))
     expect(await theirs.release(next)).toBe(true)
     expect(violationsIn(history.events)).toEqual([])
-    // An unfair waiter has asked in the meantime, and been told no.
+    // Meanwhile the unfair waiter has asked again, and may have been refused.
     const { value, error } = await within(3_000, settled)
     if (value) expect(await value.release()).toBe(true)
     else expect(wordsOf(error)).toMatch(words)
@@ -134,7 +135,7 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
 
   // Break: `redis.call('PEXPIREAT', lock, keep)` away in lua/mutex/renew.lua: the first write is HSET, which is refused.
   // Break: `redis.call('PEXPIREAT', lock, keep)` to `redis.call('HSET', lock, 'keep', keep)` in lua/permits/renew.lua: the same.
-  test('I1 I8: a lease goes on being renewed', async () => {
+  test('I1 I8: a lease is still renewed', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
     await full(redis)
@@ -159,7 +160,7 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
     expect(await held.release()).toBe(true)
     expect(await (await within(600, first)).release()).toBe(true)
     expect(await (await within(600, second)).release()).toBe(true)
-    // A new grant needs memory: it is refused, and says so.
+    // A new grant needs memory, so it is refused with this reason.
     expect(wordsOf((await within(2_000, settled)).error)).toMatch(/^OOM /)
     expect(await holder.isLocked(key)).toBe(false)
   })

@@ -1,4 +1,7 @@
-/** `replicas`, and a lease that is handed on within its client: no replica is asked about that. Only a mutex is handed on so. */
+/**
+ * `replicas` with a lease that is handed on within its client, which no replica confirms. Only mutexes are handed on
+ * this way.
+ */
 import { expect, onTestFinished, test } from 'vitest'
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
 import { within } from '../kit/outcomes.ts'
@@ -7,7 +10,10 @@ import { bluntRedis, client, freshKey, ownServer, plainRedis } from '../kit/redi
 import { Replication } from '../kit/replication.ts'
 import { eventually } from '../kit/time.ts'
 
-/** A lease that its client has just got from another of its own. On a machine that stops for some ms, it is tried again. */
+/**
+ * A lease that its client has just handed on from another of its leases. If the machine stalls for some ms, it is tried
+ * again.
+ */
 async function handedOn(locks: LockClient, stranger: LockClient, key: string, options: LockOptions): Promise<Lease> {
   for (;;) {
     const holder = await stranger.lock(key)
@@ -20,9 +26,9 @@ async function handedOn(locks: LockClient, stranger: LockClient, key: string, op
   }
 }
 
-// Break: `if (!confirmation) holder` to `holder` in src/lease/records.ts: the master prolongs
-// the lease when it is told of the hand-off, and it is believed in; the replica grants the lock meanwhile.
-test('I1: it lasts for no longer than the replica knows of its predecessor', async () => {
+// Break: `if (!confirmation) holder` to `holder` in src/lease/records.ts: the master prolongs the lease when it learns
+// of the hand-off, and the client believes it. Meanwhile the replica grants the lock to another caller.
+test('I1: it lasts no longer than the replica knows of its predecessor', async () => {
   const [{ url }, replica] = [await ownServer('--repl-diskless-sync-delay', '0'), await ownServer()]
   const [master, follower] = [
     { url, redis: bluntRedis(url) },
@@ -30,12 +36,13 @@ test('I1: it lasts for no longer than the replica knows of its predecessor', asy
   ]
   const replication = await Replication.begin(master, follower)
   onTestFinished(() => replication.close())
-  // A link that is up has not acknowledged anything yet: the first time that takes up to a second.
+  // A link that has just come up has not acknowledged anything yet. The first acknowledgement takes up to a second.
   await eventually(async () => (await plainRedis(url).wait(1, 500)) === 1, 15_000)
   const key = freshKey()
   const [locks, stranger] = [client({ replicas: { min: 1, timeout: 2_000 } }, url), client({}, url)]
   const lease = await handedOn(locks, stranger, key, { lease: 2_000 })
-  // The replica has the first grant, which was waited for. Redis is told of the hand-off when this turn is over.
+  // The replica has the first grant, which it has confirmed. Redis learns of the hand-off when this turn of the event
+  // loop is over.
   replication.loseWritesNow()
   const until = performance.now() + 600
   while (performance.now() < until);

@@ -1,11 +1,11 @@
-/** What `replicas` may be: nothing that could never be kept. */
+/** The values that `replicas` accepts: none that could never be fulfilled. */
 import { expect, test } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { client, freshKey, ownServer } from '../kit/redis.ts'
 
-// Break: `min: atLeastOne` to `min: duration(0)` in src/options.ts: no replica at all, or one and a half.
-// Break: `if (value === undefined) throw` to `if (false) throw` in src/options.ts: one of the two is missing.
+// Break: `min: atLeastOne` to `min: duration(0)` in src/options.ts: 0 or 1.5 replicas are accepted.
+// Break: `if (value === undefined) throw` to `if (false) throw` in src/options.ts: a missing field is accepted.
 // Break: `if (timeout > most)` to `if (false)` in src/options.ts: each WAIT would last longer than its connection.
 test.each([
   [{ min: 0, timeout: 100 }, 'min'],
@@ -34,7 +34,7 @@ test.each([
   expect(() => made(most)).not.toThrow()
 })
 
-// Break: `return Math.min(5_000, ` to `return Math.min(3_000, ` in src/redis/connection.ts: the connection is torn down
+// Break: `return Math.min(5_000, ` to `return Math.min(3_000, ` in src/redis/connection.ts: the connection is given up
 // before the answer, again and again.
 test('the longest timeout is waited for', async () => {
   const { url } = await ownServer()

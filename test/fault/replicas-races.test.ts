@@ -1,4 +1,7 @@
-/** `replicas`: what comes between a grant and its confirmation, and what it costs where Redis does not confirm. No matter of its kind. */
+/**
+ * `replicas`: events between a grant and its confirmation, and the cost if Redis does not confirm. The kind of lock
+ * makes no difference.
+ */
 import { expect, test } from 'vitest'
 import { type LockClient, LockConnectionError } from '../../src/index.ts'
 import { calls, scriptCalls } from '../kit/command-stats.ts'
@@ -20,7 +23,7 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   await warm(locks)
   const key = freshKey()
   const held = await other.lock(key)
-  // What is to be confirmed next waits for this answer.
+  // The next confirmation has to wait for this answer.
   const answer = proxy.rule({ direction: 'down', name: 'wait' }, 'hold')
   const first = locks.lock(freshKey())
   await answer.happened
@@ -33,7 +36,7 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   await eventually(async () => (await other.inspect(key)).waiters.length === 1)
   await between.release()
   await eventually(async () => ((await other.inspect(key)).fencingToken ?? 0) > between.fencingToken)
-  // The client is told of it before the next confirmation has gone to the replica and back.
+  // The client learns of the new grant before the next confirmation has gone to the replica and back.
   await sleep(50)
   answer.lift()
   const lease = await within(5_000, wait)
@@ -43,15 +46,16 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   expect((await first).held).toBe(true)
 })
 
-// Break: `milliseconds: this.#outageTimeout,` to `milliseconds: 60_000,` in src/redis/replication.ts: it waits for the
-// end of the first, and only then begins to wait for its own. Break: `waiter.unconfirmedSince ??= begun` to
-// `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts: what waits goes on for a second time.
-test('I6: a confirmation that stands behind another ends within outageTimeout, too', async () => {
+// Break: `milliseconds: this.#outageTimeout,` to `milliseconds: 60_000,` in src/redis/replication.ts: the call waits
+// for the end of the first confirmation, and only then begins to wait for its own. Break:
+// `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts: its
+// patience begins a second time.
+test('I6: a confirmation that waits for another also ends within outageTimeout', async () => {
   const outageTimeout = 2_000
   const { url } = await ownServer()
   const proxy = await frameProxy(url)
   const locks = client({ outageTimeout, replicas: { min: 1, timeout: 50 } }, proxy.url)
-  // Connected, and the server knows the scripts.
+  // Makes sure that the client is connected and the server knows the scripts.
   await outcomeOf(locks.tryLock(freshKey()))
   const asked = proxy.rule({ direction: 'up', name: 'wait' }, 'drop')
   const first = outcomeOf(locks.tryLock(freshKey()))
@@ -66,9 +70,9 @@ test('I6: a confirmation that stands behind another ends within outageTimeout, t
     expect(error).toBeInstanceOf(LockConnectionError)
 })
 
-// Break: `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` to `lock.undone(waiter)` in src/wait/requests.ts: it
-// asks hundreds of times.
-test.each(ways)('I9: where WAIT is refused, it is not asked for again at once (fair: %s)', async fair => {
+// Break: `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` to `lock.undone(waiter)` in src/wait/requests.ts:
+// the client asks hundreds of times.
+test.each(ways)('I9: if WAIT is refused, it is not sent again at once (fair: %s)', async fair => {
   const { url, port } = await ownServer()
   const redis = plainRedis(url)
   await redis.acl('SETUSER', 'most', 'on', '>pw', '~*', '&*', '+@all', '-wait')
@@ -81,6 +85,7 @@ test.each(ways)('I9: where WAIT is refused, it is not asked for again at once (f
   const before = await calls(redis)
   const { error } = await within(5_000, outcomeOf(locks.lock(freshKey(), { fair })))
   expect(wordsOf(error)).toMatch(/NOPERM/)
-  // To be granted, to be confirmed, to take it back, and once more where that wakes it: each 50 ms.
+  // Scripts for the grant, for its confirmation and to undo it, and again if that wakes the waiter: one such round
+  // every 50 ms.
   expect(scriptCalls(await calls(redis, before))).toBeLessThan(6 * (outageTimeout / 50))
 })

@@ -1,4 +1,7 @@
-/** `replicas` while the server says "not now": what has to be confirmed is asked for again. No matter of its kind. */
+/**
+ * `replicas` while the server temporarily refuses: confirmations are requested again. The kind of lock makes no
+ * difference.
+ */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { outcomeOf, within } from '../kit/outcomes.ts'
@@ -21,7 +24,7 @@ const stalls: Record<string, (redis: Redis, other: Redis) => Promise<unknown>> =
 
 // Break: `(isReply(error) && !this.#connection.passes(error))` to `isReply(error)` in src/redis/replication.ts: the
 // renewal is refused.
-test.each(Object.entries(stalls))('I6 I8: a renewal rides out -%s, and the hold lives on', async (word, begin) => {
+test.each(Object.entries(stalls))('I6 I8: a renewal waits out -%s, and the hold continues', async (word, begin) => {
   const master = await ownServer('--lua-time-limit', '50', '--enable-debug-command', 'local')
   await ownServer('--replicaof', '127.0.0.1', String(master.port))
   const redis = plainRedis(master.url)

@@ -1,6 +1,7 @@
 /**
- * `replicas`: a grant that counts only once a replica has it, and a replica that does not get it. Of other kinds than the mutex, what their
- * scripts have to do with it: a grant is confirmed by "renew", and undone by "leave", which keeps its place.
+ * `replicas`: a grant counts only once a replica has it, also with a replica that does not receive it. Kinds other than
+ * the mutex are tested as far as their scripts matter: "renew" confirms a grant, and "leave" undoes it and keeps the
+ * waiter's position.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -14,10 +15,10 @@ import { type Place, Replication } from '../kit/replication.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const replicas = { min: 1, timeout: 100 }
-/** For a replica that is there, however busy the machine is. */
+/** For a replica that works, however busy the machine is. */
 const patient = { replicas: { min: 1, timeout: 2_000 } }
 
-/** A master, a replica behind a link that can be made to lose what is written, and clients that do or do not mind. */
+/** A master, a replica behind a link that can be made to lose writes, and clients with and without `replicas`. */
 async function scene({ client } = kinds[0]!) {
   const master = await ownServer('--repl-diskless-sync-delay', '0')
   const replica = await ownServer()
@@ -25,7 +26,7 @@ async function scene({ client } = kinds[0]!) {
   const follower = place(replica)
   const replication = await Replication.begin(place(master), follower)
   onTestFinished(() => replication.close())
-  // A link that is up has not acknowledged anything yet: the first time that takes up to a second.
+  // A link that has just come up has not acknowledged anything yet. The first acknowledgement takes up to a second.
   await eventually(async () => (await plainRedis(master.url).wait(1, 500)) === 1, 15_000)
   const careless = (options: ClientOptions = {}) => client({ waiterTtl: 3_000, ...options }, master.url)
   return {
@@ -36,7 +37,7 @@ async function scene({ client } = kinds[0]!) {
     careful: (options: ClientOptions = {}) => careless({ replicas, ...options }),
     loseWrites: () => replication.loseWrites(),
     promote: () => replication.promote(),
-    /** The replica follows again, by a way of its own. */
+    /** The replica follows again, over a direct connection. */
     async heal() {
       await follower.redis.replicaof('127.0.0.1', master.port)
       await eventually(async () => /master_link_status:up/.test(await follower.redis.info('replication')), 15_000)
@@ -45,11 +46,11 @@ async function scene({ client } = kinds[0]!) {
 }
 
 describe('with a replica that follows', () => {
-  // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: no grant counts, and nobody gets the
-  // lock. Break: `this.hold(heir, grant)` to `this.found(heir, grant)` in src/local/local-lock.ts: a
-  // hand-off within the client is to be confirmed under an id that Redis does not know, and never counts (unfair).
+  // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: no grant counts, and no caller gets
+  // the lock. Break: `this.hold(heir, grant)` to `this.found(heir, grant)` in src/local/local-lock.ts: the client tries
+  // to confirm a local hand-off under an id that Redis does not know, so the hand-off never counts (unfair).
   test.each(kindsAndWays.filter(({ kind, fair }) => kind === 'mutex' || fair))(
-    'I1 I2 I7: a lock goes from hand to hand as ever ($kind, fair: $fair)',
+    'I1 I2 I7: a lock is handed on as usual ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {
       const { key, redis, careful } = await scene(kind)
       const clients = [careful(patient), careful(patient)]
@@ -69,7 +70,8 @@ describe('with a replica that follows', () => {
     },
   )
 
-  // Break: `this.renewUntil > now ? this.length : 0` to `0` in src/local/hold.ts: it is confirmed, not prolonged, and lost.
+  // Break: `this.renewUntil > now ? this.length : 0` to `0` in src/local/hold.ts: the lease is confirmed, not
+  // prolonged, and lost.
   // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: the grant does not count.
   test('a lease is renewed, and tryLock takes and is refused', async () => {
     const { key, careful } = await scene()
@@ -83,8 +85,8 @@ describe('with a replica that follows', () => {
   })
 
   // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the replica is the master before it has the
-  // grant, and grants the lock again. (A race: on a machine that has much to do, now and then it has the grant.)
-  test('I1: what was granted survives the failover', async () => {
+  // grant, and grants the lock again. (This is a race: on a busy machine the replica sometimes has the grant in time.)
+  test('I1: a grant survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
     const lease = await careful(patient).lock(key)
     await promote()
@@ -94,9 +96,10 @@ describe('with a replica that follows', () => {
   })
 })
 
-describe('with a replica that does not get what is written', () => {
-  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the attempt has the lock, though no replica
-  // knows. Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the lock is not free until its lease is over.
+describe('with a replica that does not receive writes', () => {
+  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the attempt gets the lock, although no replica
+  // knows of it. Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the lock is
+  // not free until its lease is over.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
     const [locks, other] = [careful(), careless()]
@@ -108,10 +111,10 @@ describe('with a replica that does not get what is written', () => {
     expect(free.held).toBe(true)
   })
 
-  // Break: `waited >= this.#common.patience` to `true` in src/local/local-lock.ts: it rejects at once.
-  // Break: `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` to `{}` in src/wait/requests.ts: it
-  // does not ask again, and no later grant reaches it.
-  test.each(ways)('I4: a call goes on waiting, and is granted when the replica is back (fair: %s)', async fair => {
+  // Break: `waited >= this.#common.patience` to `true` in src/local/local-lock.ts: the call rejects at once.
+  // Break: `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` to `{}` in src/wait/requests.ts: the caller does
+  // not ask again, and no later grant reaches it.
+  test.each(ways)('I4: a call continues to wait, and is granted when the replica is back (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites, heal } = await scene()
     const locks = careful()
     await loseWrites()
@@ -125,10 +128,10 @@ describe('with a replica that does not get what is written', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince = begun` in src/local/local-lock.ts: its patience
-  // begins anew each time, and it waits for ever. Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the last
-  // grant is not taken back (unfair).
-  test.each(ways)('I6: without an end in sight it rejects after outageTimeout (fair: %s)', async fair => {
+  // Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince = begun` in src/local/local-lock.ts: the
+  // call's patience begins again each time, and it waits for ever. Break: `'newest', end: 'leave' }` to
+  // `'newest', end: 'asked' }` in src/local/states.ts: the last grant is not undone (unfair).
+  test.each(ways)('I6: if the replica stays away, it rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ outageTimeout: 800 })
     await loseWrites()
@@ -137,10 +140,12 @@ describe('with a replica that does not get what is written', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `clock.after(timeout, ` to `clock.after(2 ** 30, ` in src/wait/patience.ts: one waits on.
-  // Break: `audience.add(tell)` away in src/wait/patience.ts: the other waits on.
-  // Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the grant of who gave up is not taken back (unfair).
-  test.each(ways)('I6 I7: time-out and abort end the wait while it is being confirmed (fair: %s)', async fair => {
+  // Break: `clock.after(timeout, ` to `clock.after(2 ** 30, ` in src/wait/patience.ts: the call with a timeout keeps
+  // waiting.
+  // Break: `audience.add(tell)` away in src/wait/patience.ts: the call with a signal keeps waiting.
+  // Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the grant to the caller
+  // that gave up is not undone (unfair).
+  test.each(ways)('I6 I7: timeout and abort end the wait for a confirmation (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ replicas: { min: 1, timeout: 2_000 } })
     await loseWrites()
@@ -157,14 +162,15 @@ describe('with a replica that does not get what is written', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the first has the lock, though no replica
-  // knows. Break: `this.#common.requests.undo(this, waiter)` to `this.undone(waiter)` in src/local/local-lock.ts: the hand-off is not taken back, and
-  // the next waiter goes without. Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in
-  // lua/mutex/tend.lua: with a ticket of a minute later the first joins behind who comes next. (With one of that very moment
-  // it would be ahead: it joins again as soon as the hand-off is undone.)
+  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the first waiter gets the lock, although no
+  // replica knows of it. Break: `this.#common.requests.undo(this, waiter)` to `this.undone(waiter)` in
+  // src/local/local-lock.ts: the hand-off is not undone, and the next waiter does not get the lock. Break:
+  // `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/mutex/tend.lua: with a ticket from a
+  // minute later, the first waiter joins behind later ones. (A ticket from the present moment would not show: the first
+  // waiter joins again as soon as the hand-off is undone, and so would still be ahead.)
   // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/permits/tend.lua: the same.
   test.each(kinds)(
-    'I3 I4: a hand-off that it has not is undone; the next waiter has the lock, the first keeps its place ($kind)',
+    'I3 I4: a hand-off that it lacks is undone; the next waiter gets the lock, the first keeps its place ($kind)',
     async kind => {
       const { key, careful, careless, loseWrites, heal } = await scene(kind)
       const [holder, first, second] = [careless(), careful(), careless()]
@@ -188,7 +194,7 @@ describe('with a replica that does not get what is written', () => {
   )
 
   // Break: `this.#replicated.run(` to `this.#scripts.run(` in src/kinds/queued-kind.ts: the lease is renewed for ever.
-  test('I8: a lease whose prolongation it has not is lost at its end, and says so', async () => {
+  test('I8: a lease whose renewal it lacks is lost at its end, and reports so', async () => {
     const { key, careful, loseWrites } = await scene()
     const lease = await careful({ lease: 900 }).lock(key)
     await loseWrites()
@@ -199,17 +205,19 @@ describe('with a replica that does not get what is written', () => {
   })
 })
 
-// Break: `'the lock was not replicated', cause` to `'the lock was not replicated'` in src/redis/replication.ts: it does
-// not say why. Break: `if (count >= min)` to `if (count >= 0)` in src/redis/replication.ts: it has the lock.
-test('without any replica a call says how many it found', async () => {
+// Break: `'the lock was not replicated', cause` to `'the lock was not replicated'` in src/redis/replication.ts: the
+// error does not say why. Break: `if (count >= min)` to `if (count >= 0)` in src/redis/replication.ts: the call gets
+// the lock.
+test('without any replica a call reports how many it found', async () => {
   const { url } = await ownServer()
   const { error } = await outcomeOf(client({ replicas: { min: 2, timeout: 50 } }, url).tryLock(freshKey()))
   expect(wordsOf(error)).toBe('0 of 2 replicas confirmed it within 50 ms')
 })
 
-// Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule is without it.
-// Break: `this.#names, waitFor(this.#replicas)` to `this.#names` in src/redis/survey.ts: it is not named.
-test('the right to WAIT: it is in the rule, and named where it is missing', async () => {
+// Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule lacks it.
+// Break: `this.#names, waitFor(this.#replicas)` to `this.#names` in src/redis/survey.ts: the missing right is not
+// named.
+test('the right to WAIT is in the rule, and is named if it is missing', async () => {
   const { url, port } = await ownServer()
   const admin = plainRedis(url)
   const rule = aclRule([mutex], { replicas })
@@ -226,13 +234,14 @@ test('the right to WAIT: it is in the rule, and named where it is missing', asyn
     rule.filter(right => right !== '+wait'),
   )
   expect(reason).toMatch(/NOPERM.*'wait'/)
-  // The client asks for its rights beside the call, and may have its answer after it.
+  // The client asks for its rights in parallel with the call, and may get that answer later.
   await eventually(() => errors.length > 0)
   expect(errors.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +wait'])
 })
 
-// Break: `waiter.wish.mode === 'once' || ` away in src/local/local-lock.ts: it joins the line, and waits for the holder.
-test('a grant that lapses while it is confirmed: I6, a single attempt ends without it, and says why', async () => {
+// Break: `waiter.wish.mode === 'once' || ` away in src/local/local-lock.ts: the attempt joins the waiters, and waits
+// for the holder.
+test('a grant that lapses during its confirmation: I6, a single attempt ends without it, and gives the reason', async () => {
   const { key, replica, careful, careless } = await scene()
   const [locks, other] = [careful(patient), careless()]
   await (await locks.lock(freshKey())).release()
@@ -248,9 +257,9 @@ test('a grant that lapses while it is confirmed: I6, a single attempt ends witho
   expect(await held.release()).toBe(true)
 })
 
-// Break: `pipeline.call('waitaof', 0, min, timeout)` to `pipeline.wait(min, timeout)` in src/redis/replication.ts: what
-// the server does not know is not asked for. (Seen on a server without WAITAOF only.)
-test('a server without WAITAOF is named where fsync is asked for', async () => {
+// Break: `pipeline.call('waitaof', 0, min, timeout)` to `pipeline.wait(min, timeout)` in src/redis/replication.ts: the
+// client never sends the command that the server lacks. (The break shows only on a server without WAITAOF.)
+test('a server without WAITAOF is reported if fsync is wanted', async () => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
   const known = (await redis.call('COMMAND', 'COUNT')) && (await redis.call('COMMAND', 'INFO', 'WAITAOF'))

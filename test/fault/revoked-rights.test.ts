@@ -1,4 +1,4 @@
-/** Rights are taken away by ACL while a client holds and waits. */
+/** An administrator revokes rights by ACL while a client holds and waits. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -10,7 +10,10 @@ import { eventually, sleep } from '../kit/time.ts'
 
 const options = { lease: 1_800, waiterTtl: 900, outageTimeout: 2_500 }
 
-/** Fails the test where a promise of this process is rejected unheard; the runner would only say so of the whole run. */
+/**
+ * Fails the test if a promise of this process is rejected without a handler. The test runner would only report that for
+ * the whole run.
+ */
 function watchRejections(): void {
   const unheard: unknown[] = []
   const note = (reason: unknown) => unheard.push(reason)
@@ -31,7 +34,7 @@ async function scene({ client } = kinds[0]!) {
   return { redis, limitedUrl, url, limited: client(options, limitedUrl), other: client(options, url), key: freshKey() }
 }
 
-/** What is taken away, and how the server says what is missing. */
+/** What is revoked, and how the server reports what is missing. */
 const rights: [name: string, rules: string[], words: RegExp][] = [
   ['to run scripts', ['-evalsha', '-eval'], /NOPERM .*'eval(sha)?'/],
   ['to the keys of locks', ['resetkeys', '~others:*'], /NOPERM .*key/i],
@@ -44,13 +47,14 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   const revoke = async (redis: Awaited<ReturnType<typeof scene>>['redis']) => {
     if (name === 'the user itself') await redis.acl('DELUSER', 'limited')
     else await redis.acl('SETUSER', 'limited', ...rules)
-    // A user that is off keeps the connections it has.
+    // A disabled user keeps its existing connections.
     await redis.call('CLIENT', 'KILL', 'USER', 'limited').catch(() => {})
   }
 
   // Break: `return this.#fail(call, refusedBy(error))` to `return this.#fail(call, new LockConnectionError('no'))` in
-  // src/redis/connection.ts: the error names nothing. Break: `this.#refusal = isFinal(error) ? error : undefined` away in
-  // src/redis/connection.ts: the refusal of the login comes after outageTimeout only.
+  // src/redis/connection.ts: the error does not name the missing right. Break:
+  // `this.#refusal = isFinal(error) ? error : undefined` away in src/redis/connection.ts: a refused login is reported
+  // only after outageTimeout.
   test('I6: every call is rejected soon, and the error names what is missing', async () => {
     const { redis, limited, key } = await scene()
     const held = await limited.lock(key)
@@ -73,10 +77,10 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await within(3_000, limited.close())
   })
 
-  // Break: `this.#leaveBehind(hold, 'its lease ran out')` to `this.remove(hold)` in src/lease/renewal.ts: the holder is not
-  // told. Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: a fair waiter
-  // waits for ever.
-  test('I1 I6 I8: a holder is told when its lease runs out; its waiters are rejected; the lock goes to others', async () => {
+  // Break: `this.#leaveBehind(hold, 'its lease ran out')` to `this.remove(hold)` in src/lease/renewal.ts: the holder is
+  // not told. Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: a fair waiter waits for
+  // ever.
+  test('I1 I6 I8: a holder is told when its lease runs out; its waiters are rejected; others get the lock', async () => {
     const { redis, limited, other, key } = await scene()
     const mine = await limited.lock(key)
     const told = new Promise(resolve => mine.signal.addEventListener('abort', resolve))
@@ -103,9 +107,9 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await nothingLeft(redis, other, theirs)
   })
 
-  // Break: `this.redis.connect().catch(() => {})` to `this.redis.connect()` in src/redis/connection.ts: where it cannot
-  // log in, the process says that a rejection was not handled.
-  test('no unhandled rejection in a process of its own, and it can be closed', async () => {
+  // Break: `this.redis.connect().catch(() => {})` to `this.redis.connect()` in src/redis/connection.ts: if the client
+  // cannot log in, its process has an unhandled rejection.
+  test('a separate process has no unhandled rejection, and can be closed', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     const peer = await Peer.start(options, limitedUrl)
     const hold = await peer.lock(key)
@@ -120,19 +124,19 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   })
 })
 
-/** How a client is kept from hearing. */
+/** How a client is prevented from receiving messages. */
 const deafened = kinds.flatMap(each => [
   { ...each, what: 'the command', rules: ['-subscribe'] },
   { ...each, what: 'the channels', rules: ['resetchannels'] },
 ])
 
-describe('a right that only speed depends on is revoked', () => {
-  // Break: `redis.pcall('PUBLISH', INBOX .. client` to `redis.call('PUBLISH', INBOX .. client` in
-  // lua/shared/send.lua: the release breaks off half-way (fair). Break: `redis.pcall('PUBLISH'` to
-  // `redis.call('PUBLISH'` in lua/mutex/release.lua: the same (unfair).
+describe('a right that only affects speed is revoked', () => {
+  // Break: `redis.pcall('PUBLISH', INBOX .. client` to `redis.call('PUBLISH', INBOX .. client` in lua/shared/send.lua:
+  // the release stops half-way (fair). Break: `redis.pcall('PUBLISH'` to `redis.call('PUBLISH'` in
+  // lua/mutex/release.lua: the same (unfair).
   // Break: `redis.pcall('PUBLISH'` to `redis.call('PUBLISH'` in lua/permits/semaphore/opened.lua: the same (unfair).
   test.each(kindsAndWays)(
-    'to publish: I4 I6, releases are whole, waiters find them by heartbeat ($kind, fair: $fair)',
+    'to publish: I4 I6, releases are complete, waiters notice by heartbeat ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {
       const { redis, limited, other, key } = await scene(kind)
       const held = await limited.lock(key)
@@ -145,11 +149,11 @@ describe('a right that only speed depends on is revoked', () => {
     },
   )
 
-  // Break: `mine = waiters[1]:sub(1, CLIENT_END)` to `mine = nil` in lua/mutex/tend.lua: a waiter whose inbox is
-  // not heard is passed over each time.
+  // Break: `mine = waiters[1]:sub(1, CLIENT_END)` to `mine = nil` in lua/mutex/tend.lua: a waiter whose inbox has no
+  // subscriber is passed over each time.
   // Break: `admit { by = nil, mine = client, asks = line }` to `admit { by = nil, mine = nil, asks = nil }` in lua/permits/tend.lua: the same.
   test.each(deafened)(
-    'to subscribe ($what): I4 I6, a waiter that is queued is granted by its heartbeat ($kind)',
+    'to subscribe ($what): I4 I6, a queued waiter is granted by its heartbeat ($kind)',
     async ({ rules, ...kind }) => {
       const { redis, limited, other, key } = await scene(kind)
       const held = await other.lock(key)
@@ -161,7 +165,7 @@ describe('a right that only speed depends on is revoked', () => {
       const { value, error } = await within(options.waiterTtl / 3 + 1_000, outcomeOf(wait))
       if (error) expect(wordsOf(error)).toMatch(/NOPERM/)
       else expect(await value.release()).toBe(true)
-      // Who comes now and has to wait is told why it cannot.
+      // A new caller that has to wait is rejected with the reason.
       const again = await other.lock(freshKey('again'))
       const refused = await within(1_500, outcomeOf(limited.lock(again.key, { fair: true })))
       expect(wordsOf(refused.error)).toMatch(/^NOPERM .*(subscribe|channel)/)
@@ -169,10 +173,11 @@ describe('a right that only speed depends on is revoked', () => {
     },
   )
 
-  // Break: `channel.pending = undefined` away in src/redis/subscriber.ts: once refused, never asked for again.
-  test('it comes back when it is given back: I4, waiters hear again', async () => {
+  // Break: `channel.pending = undefined` away in src/redis/subscriber.ts: a refused subscription is never requested
+  // again.
+  test('the right is restored: I4, waiters receive messages again', async () => {
     const { redis, limitedUrl, other, key } = await scene()
-    // No heartbeat can help in the time of the test.
+    // No heartbeat can help within the time of the test.
     const limited = client({ waiterTtl: 60_000 }, limitedUrl)
     await redis.acl('SETUSER', 'limited', '-subscribe')
     await redis.client('KILL', 'TYPE', 'PUBSUB')

@@ -1,6 +1,6 @@
 /**
- * The message of a grant that was taken away arrives when its waiter has joined again, and has been granted the lock anew,
- * under the same id.
+ * The message of a revoked grant arrives when its waiter has already joined again, and has been granted the lock a
+ * second time under the same id.
  */
 import { expect, test } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
@@ -10,20 +10,20 @@ import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-/** How a grant is taken away: the client is told, behind the message of the grant, or nobody is. */
+/** How a grant is revoked: the client is told, in a message after that of the grant, or it is not told. */
 const takings: Record<string, (other: LockClient, key: string, lock: string) => Promise<unknown>> = {
   'by forceRelease': (other, key) => other.forceRelease(key),
   'with the data of the lock': (_, __, lock) => plainRedis().del(lock),
 }
-/** How its waiter is told of the next one. */
+/** How the waiter learns of the second grant. */
 const tellings = ['reply', 'message'] as const
 const stories = kinds.flatMap(each =>
   Object.keys(takings).flatMap(taking => tellings.map(telling => ({ ...each, taking, telling }))),
 )
 
-// Break: `tonumber(token) > known` to `false` in lua/mutex/renew.lua: the lease with the old token is confirmed,
-// and renewed, by the grant that came after it.
-// Break: `this.#listener.remains(hold)` away in src/lease/renewal.ts: nobody gives the new grant back.
+// Break: `tonumber(token) > known` to `false` in lua/mutex/renew.lua: the later grant confirms and renews the lease
+// with the old token.
+// Break: `this.#listener.remains(hold)` away in src/lease/renewal.ts: the new grant is never given back.
 // By reply, with the data. Break: `else if (token !== undefined) this.#listener.doubt(id, token)` away in
 // src/wait/acquire.ts: the lease lives until its renewal.
 // By message, with the data. Break: `const hold = this.local.hold(id)` to
@@ -31,7 +31,7 @@ const stories = kinds.flatMap(each =>
 // Break: `if tonumber(record:sub(1, TOKEN_END)) > known then return GRANTED_ANEW end` away in lua/permits/renew.lua: the lease with
 // the old token is confirmed.
 test.each(stories)(
-  'taken away $taking, granted anew by $telling: I2 I8, the lease is lost, and the new grant goes back ($kind)',
+  'revoked $taking, granted again by $telling: I2 I8, the lease is lost, and the new grant is given back ($kind)',
   async ({ taking, telling, client, clientBehindProxy, nameOf }) => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ waiterTtl: 900 })
@@ -46,7 +46,8 @@ test.each(stories)(
     const { fencingToken: granted } = await other.inspect(key)
     await takings[taking]?.(other, key, nameOf(key))
     const between = await other.lock(key)
-    // Asks before the release, and is queued, or after it, and is granted the lock.
+    // Either the waiter asks after the release, and is granted by the reply; or it asks before, is queued, and is
+    // granted by message.
     if (telling === 'reply') await between.release()
     asked.lift()
     await answered.happened

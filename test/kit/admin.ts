@@ -1,4 +1,4 @@
-/** Looking at the servers behind the lock client's back, whatever their topology. */
+/** Inspects the servers directly, without the lock client, in any topology. */
 import type { Cluster, Redis } from 'ioredis'
 import { calls } from './command-stats.ts'
 
@@ -9,47 +9,47 @@ export async function keysWith(redis: Redis, text: string): Promise<string[]> {
   return found.sort()
 }
 
-/** The name of its connections. */
+/** The name of the administrators' connections. */
 export const ADMIN = 'admin'
 
-/** Looks at what is on the servers, with all rights: all masters where there are several. */
+/** Inspects the servers with all rights. If there are several masters, it covers all of them. */
 export class Admin {
   readonly #parts: readonly (Redis | Cluster)[]
 
-  /** Several instances: of a quorum, one for each of its servers. */
+  /** For a quorum, pass one instance per server. */
   constructor(...parts: readonly (Redis | Cluster)[]) {
     this.#parts = parts
   }
 
-  /** What each master answers. */
+  /** Each master's answer. */
   async each<T>(ask: (master: Redis) => Promise<T>): Promise<T[]> {
     await Promise.all(this.#parts.map(part => part.ping()))
     const masters = this.#parts.flatMap(part => ('nodes' in part ? part.nodes('master') : [part]))
     return Promise.all(masters.map(ask))
   }
 
-  /** For commands that name a key: what comes of them wherever the key may be. In a quorum that is every server. */
+  /** For commands that name a key. Sent to the server that has the key; in a quorum, to every server. */
   everywhere<T>(ask: (redis: Redis | Cluster) => Promise<T>): Promise<T[]> {
     return Promise.all(this.#parts.map(ask))
   }
 
-  /** Names of all keys that contain the text, on whichever server, sorted. */
+  /** Names of all keys on all servers that contain the text, sorted. */
   async keysWith(text: string): Promise<string[]> {
     const found = await this.each(master => keysWith(master, text))
     return [...new Set(found.flat())].sort()
   }
 
-  /** Channels that somebody has subscribed, sorted. */
+  /** Channels that have subscribers, sorted. */
   async channels(pattern = '*'): Promise<string[]> {
     const found = await this.each(async master => [
       ...((await master.pubsub('CHANNELS', pattern)) as string[]),
       ...((await master.pubsub('SHARDCHANNELS', pattern).catch(noneBefore7)) as string[]),
     ])
-    // Sentinels have one of their own.
+    // The sentinels' own channel is left out.
     return [...new Set(found.flat())].filter(name => name !== '__sentinel__:hello').sort()
   }
 
-  /** Connections of others than administrators and sentinels, as CLIENT LIST has them. */
+  /** The connections in CLIENT LIST, without those of administrators and sentinels. */
   async connections(): Promise<string[]> {
     const lists = await this.each(master => master.client('LIST') as Promise<string>)
     const lines = lists.flatMap(list => list.trim().split('\n'))

@@ -1,5 +1,5 @@
 /**
- * A process that works under one lock, section after section, and records it, under the eyes of the witnesses. It begins on
+ * A process that runs section after section under one lock and records them, while the witnesses watch. It begins on
  * the message 'go'.
  */
 import { join } from 'node:path'
@@ -16,22 +16,22 @@ export interface Orders {
   url: string
   key: string
   kind: KindName
-  /** Of the history, and of the file that witnesses. */
+  /** The folder for the history and for the file that serves as a witness. */
   folder: string
-  /** Sections of each caller. */
+  /** Number of sections of each caller. */
   rounds: number
   fair: 'always' | 'never' | 'alternately'
-  /** Callers at a time in this process. */
+  /** Number of concurrent callers in this process. */
   callers: number
   /** ms of each section; default: up to 3. */
   hold?: number
-  /** Default: the client's. Renewed either way. */
+  /** In ms. Default: the client's. The lease is renewed either way. */
   lease?: number
-  /** What happens to the process in the middle of its third section, before it writes. */
+  /** The signal that hits the process in the middle of its third section, before it writes. */
   fate?: 'SIGKILL' | 'SIGSTOP'
 }
 
-/** `refused`: the register refused the write of the section in which fate struck. */
+/** `refused`: the register refused the write of the section in which the signal hit. */
 export interface FromWorker {
   type: 'ready' | 'fated' | 'done'
   refused?: boolean

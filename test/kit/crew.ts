@@ -1,4 +1,4 @@
-/** Processes that work under one lock, what they record, and the verdict of the history checker on it. */
+/** Processes that work under one lock, their records, and the history checker's verdict on them. */
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { decodeClaim, decodePermitsClaim } from '../../src/kinds/claim.ts'
@@ -12,7 +12,7 @@ import { Child } from './process.ts'
 import { freshKey, plainRedis, redisUrl } from './redis.ts'
 import { emptyFolder } from './temp.ts'
 
-/** Between two looks at the queue, ms. */
+/** Time between two looks at the queue, in ms. */
 const LOOK = 25
 
 export class Crew {
@@ -33,7 +33,7 @@ export class Crew {
     })
   }
 
-  /** Workers that wait for `go`, one for each order. */
+  /** Starts one worker for each order. The workers wait for `go`. */
   static async hire(...orders: Partial<Orders>[]): Promise<Crew> {
     const crew = new Crew(await emptyFolder())
     const { key } = crew
@@ -47,12 +47,12 @@ export class Crew {
     return crew
   }
 
-  /** A worker is killed with SIGKILL, by itself or by the test. */
+  /** Records that SIGKILL ended the worker, sent by itself or by the test. */
   died(worker: Worker): void {
     this.#recorder.record('died', { worker: worker.name })
   }
 
-  /** What the register took so far: the token and the id of each section's hold. */
+  /** What the register has accepted so far: the token and the id of each section's hold. */
   written(): Promise<[token: number, id: string][]> {
     return readRegister(this.#redis, this.key)
   }
@@ -97,7 +97,7 @@ export class Worker {
     this.child.send({ type: 'go' })
   }
 
-  /** Resolves just before its fate strikes. */
+  /** Resolves just before the fatal signal hits. */
   fated(): Promise<FromWorker> {
     return this.#said('fated')
   }

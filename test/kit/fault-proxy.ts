@@ -1,6 +1,6 @@
 /**
- * A TCP proxy between client and Redis that breaks things on command. Directions: 'up' to the server, 'down' to the client.
- * It is transparent until told otherwise.
+ * A TCP proxy between client and Redis that breaks things on command. 'up' is the direction to the server, 'down' the
+ * direction to the client. Until told otherwise, it passes everything.
  */
 import type { Socket } from 'node:net'
 import { Relay } from './relay.ts'
@@ -43,22 +43,22 @@ export class FaultProxy extends Relay {
     }
   }
 
-  /** Swallows what goes in this direction, without closing anything: a half-open connection. */
+  /** Discards everything in this direction without closing any connection: a half-open connection. */
   swallow(direction: Direction): void {
     this.#swallowed.add(direction)
   }
 
-  /** Keeps back what goes in this direction, until `heal`. */
+  /** Holds back everything in this direction until `heal`. */
   hold(direction: Direction): void {
     this.#held.add(direction)
   }
 
-  /** Lets everything in both directions arrive this many ms later. */
+  /** Delays everything in both directions by this many ms. */
   delay(ms: number): void {
     this.#delay = ms
   }
 
-  /** Lets everything through again; what was held back arrives now, what was swallowed is lost. */
+  /** Passes everything again. Held-back data arrives now; swallowed data is lost. */
   heal(): void {
     this.#swallowed.clear()
     this.#held.clear()
@@ -66,7 +66,7 @@ export class FaultProxy extends Relay {
     for (const pump of this.#pumps) pump()
   }
 
-  /** Everything passes through one queue, so that nothing overtakes what is held back or late. */
+  /** All data passes through one queue, so that nothing overtakes data that is held back or late. */
   #forward(direction: Direction, from: Socket, to: Socket): void {
     const queue: { data: Buffer; due: number }[] = []
     const pump = () => {

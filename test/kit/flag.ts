@@ -1,6 +1,6 @@
 /**
- * A kind of lock for tests, as small as one can be: a flag that one holder at a time has up. It has no queue, hands nothing on
- * within a client, and does without replicas; waiters hear when it goes down.
+ * The smallest possible kind of lock, for tests: a flag that one holder at a time has up. It has no queue, no local
+ * hand-off and no replicas. Waiters receive a message when the flag goes down.
  */
 import { surelyUntil } from '../../src/clock.ts'
 import type {

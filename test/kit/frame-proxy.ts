@@ -1,14 +1,14 @@
 /**
- * A TCP proxy that knows Redis's frames, and so can treat a single one of them: the reply of a release, the message of a
- * grant. It tells a client's two connections apart by the SUBSCRIBE that goes up one of them.
+ * A TCP proxy that parses Redis's frames, and so can treat a single one of them: the reply of a release, or the message
+ * of a grant. It tells a client's two connections apart: the one for messages sends SUBSCRIBE.
  *
- * What happens to a frame is decided by the first rule that fits it, when it comes:
- *   drop    it is lost, and the connection goes on: half-open, where a rule drops everything
- *   hold    it waits until the rule is lifted, and all that follows on its connection waits behind it, as in TCP
- *   cut     it is lost, and its connection is cut
- *   sever   it stays on its way to the server, but the client's side is cut: it may arrive when nobody waits for it
- *   twice   it arrives twice
- *   { delay } it arrives that many ms later
+ * The first matching rule decides what happens to a frame when it arrives:
+ *  drop    it is lost, and the connection continues; a rule that drops everything makes it half-open
+ *  hold    it waits until the rule is lifted, and everything after it on its connection waits as well, as in TCP
+ *  cut     it is lost, and its connection is cut
+ *  sever   it continues to the server, but the client's side is cut: the reply may arrive when nobody waits for it
+ *  twice   it arrives twice
+ *  { delay } it arrives that many ms later
  */
 import type { Socket } from 'node:net'
 import { channelOf, commandOf, Frames, messageOf } from './frames.ts'
@@ -19,21 +19,21 @@ export type Kind = 'commands' | 'messages'
 export type Deed = 'drop' | 'hold' | 'cut' | 'sever' | 'twice' | { readonly delay: number }
 
 /**
- * What a rule fits; what is left out fits all. `name`: of a script or command, of what is replied to, or the first word
- * of a message.
+ * Which frames a rule matches. A field that is left out matches all. `name` is the name of the script or command (for a
+ * reply: the one it replies to), or the first word of a message.
  */
 export interface Where {
   readonly direction?: Direction
   readonly kind?: Kind
   readonly name?: string
-  /** How many frames it fits; default: all. */
+  /** How many frames the rule treats; default: all. */
   readonly times?: number
 }
 
 export class Rule {
   readonly where: Where
   readonly deed: Deed
-  /** Resolves when the first frame was treated so. */
+  /** Resolves when the first frame has been treated. */
   readonly happened: Promise<void>
   count = 0
   lifted = false
@@ -59,7 +59,7 @@ export class Rule {
     return true
   }
 
-  /** From now on it fits nothing, and lets go what it has held. */
+  /** From now on, the rule matches nothing. The frames that it held are let go. */
   lift(): void {
     this.lifted = true
     this.#lifted()
@@ -72,16 +72,16 @@ interface Parcel {
   readonly holder: Rule | undefined
 }
 
-/** One connection of a client, and what is on its way. */
+/** One connection of a client, and the data in transit. */
 class Wire {
   readonly client: Socket
   readonly server: Socket
   kind: Kind = 'commands'
-  /** What it has subscribed. */
+  /** The channels that it has subscribed to. */
   readonly channels = new Set<string>()
-  /** Directions in which nothing passes this connection any more, whatever the rules say. */
+  /** Directions in which nothing passes any longer, regardless of the rules. */
   readonly dead = new Set<Direction>()
-  /** Names of the commands that are not answered yet. */
+  /** Names of the commands that have not been answered yet. */
   readonly #asked: string[] = []
   readonly #queues = { up: [] as Parcel[], down: [] as Parcel[] }
   readonly #rules: readonly Rule[]
@@ -115,7 +115,7 @@ class Wire {
       if (!to.destroyed) to.write(data)
     }
     if (queue[0] && queue[0].due > now) setTimeout(() => this.pump(direction), queue[0].due - now)
-    // The client is gone, and what it had sent has arrived: nobody else would end the server's side.
+    // The client is gone and everything that it sent has arrived, so nothing else would close the server's side.
     if (this.#severed && direction === 'up' && queue.length === 0) this.server.end()
   }
 
@@ -183,7 +183,7 @@ export class FrameProxy extends Relay {
     return rule
   }
 
-  /** Lifts every rule and lets connections in. What was held arrives now; what was dropped is lost. */
+  /** Lifts every rule and accepts connections. Held frames arrive now; dropped ones are lost. */
   heal(): void {
     this.accept()
     for (const rule of this.#rules.splice(0)) rule.lift()
@@ -193,14 +193,14 @@ export class FrameProxy extends Relay {
     for (const wire of this.#wiresOf(kind)) wire.cut()
   }
 
-  /** The present connections are half-open from now on, until their client gives them up. Those made later are not. */
+  /** Makes the present connections half-open until their client gives them up. Later connections are not affected. */
   halfOpen(direction: Direction, kind?: Kind): { readonly noticed: () => boolean } {
     const dead = this.#wiresOf(kind)
     for (const wire of dead) wire.dead.add(direction)
     return { noticed: () => dead.every(wire => !this.#wires.has(wire)) }
   }
 
-  /** Nothing is taken from the server any more: its output piles up there. */
+  /** Reads nothing more from the server, so its output piles up there. */
   stopReading(kind: Kind): void {
     for (const wire of this.#wiresOf(kind)) wire.server.pause()
   }
@@ -209,7 +209,9 @@ export class FrameProxy extends Relay {
     for (const wire of this.#wires) wire.server.resume()
   }
 
-  /** Another server is behind the name from now on; connections to the old one are cut, or only some of them. */
+  /**
+   * Connects new clients to another server. Cuts all connections to the old one, or only those of one kind, or none.
+   */
   switchTo(target: string, cut?: Kind | 'none'): void {
     this.leadTo(target)
     if (cut !== 'none') this.cut(cut)
@@ -219,7 +221,7 @@ export class FrameProxy extends Relay {
     return this.#wiresOf(kind).length
   }
 
-  /** What the present connections have subscribed. */
+  /** The channels that the present connections have subscribed to. */
   channels(): string[] {
     return this.#wiresOf('messages').flatMap(({ channels }) => [...channels])
   }

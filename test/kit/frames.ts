@@ -1,4 +1,4 @@
-/** Redis's frames, found in a stream of bytes: commands on the way up, replies and messages on the way down. */
+/** Parses Redis's frames in a byte stream: commands on the way up, replies and messages on the way down. */
 import { createHash } from 'node:crypto'
 import { scripts as ofMutexes } from '../../src/kinds/mutex/scripts.generated.ts'
 import { scripts as ofReadWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
@@ -9,7 +9,7 @@ import { TOKEN_MEMORY as SOAK_MEMORY } from '../history/soak/terms.ts'
 
 const CRLF = Buffer.from('\r\n')
 
-/** Where the frame that begins at `at` ends; undefined: not all of it is there yet. */
+/** Where the frame that begins at `at` ends; undefined if it is incomplete. */
 export function endOfFrame(data: Buffer, at = 0): number | undefined {
   const line = data.indexOf(CRLF, at)
   if (line < 0) return undefined
@@ -57,15 +57,15 @@ export class Frames {
 
 const scripts = [ofMutexes, ofSemaphores, ofReadWrite].flatMap(each => Object.entries(each))
 
-/** As a client with the default `prefix` sends it. */
+/** The script's text as a client with the default `prefix` sends it. */
 function sentText(script: Parameters<typeof textOf>[0], tokenMemory: number): string {
   return textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory })
 }
 
-/** The script of a mutex that takes back what became of a request: for a server that is to know it, and no other. */
+/** The text of the mutex script that withdraws a request, for a server that should know this script and no other. */
 export const leaveText = sentText(ofMutexes.leave, settingsOf({}).tokenMemory)
 
-/** The names of the scripts by their hashes, with either `tokenMemory`. */
+/** The names of the scripts by their hashes, for both values of `tokenMemory`. */
 const bySha = new Map(
   [settingsOf({}).tokenMemory, SOAK_MEMORY].flatMap(tokenMemory =>
     scripts.map(([name, script]): [string, string] => {
@@ -75,7 +75,7 @@ const bySha = new Map(
   ),
 )
 
-/** The words of a command, as far as they are asked for. */
+/** The first `count` words of a command. */
 function words(frame: Buffer, count: number): string[] {
   const found: string[] = []
   let at = frame.indexOf(CRLF) + CRLF.length
@@ -87,7 +87,7 @@ function words(frame: Buffer, count: number): string[] {
   return found
 }
 
-/** The name of the command in small letters; of a script its own name, e.g. 'acquire'. */
+/** The name of the command in lower case; for a script, the script's own name, e.g. 'acquire'. */
 export function commandOf(frame: Buffer): string {
   const [command = '', script = ''] = words(frame, 2)
   const name = command.toLowerCase()
@@ -101,7 +101,10 @@ export function channelOf(frame: Buffer): string {
   return words(frame, 2)[1] ?? ''
 }
 
-/** The first word of a message of a channel: 'handoff', 'expiry', 'lost', 'beat', 'free'; undefined: it is a reply. */
+/**
+ * The first word of a channel message: 'handoff', 'expiry', 'lost', 'beat' or 'free'; undefined if the frame is a
+ * reply.
+ */
 export function messageOf(frame: Buffer): string | undefined {
   if (!/^[*>]3\r\n\$7\r\nmessage\r\n/.test(frame.toString('latin1', 0, 20))) return undefined
   return words(frame, 3)[2]?.split(' ')[0]

@@ -1,4 +1,4 @@
-/** The servers that all tests of a run share; each test keeps to keys of its own. */
+/** Starts the servers that all tests of a run share. Each test uses keys of its own. */
 import type { TestProject } from 'vitest/node'
 import { obtainRedis } from '../../local-redis/index.ts'
 import { standalone, topologies } from './topologies/index.ts'
@@ -14,7 +14,9 @@ declare module 'vitest' {
   }
 }
 
-/** A project of vitest that is named after a topology, with or without more words, has its servers; every other has one server. */
+/**
+ * A vitest project whose name begins with a topology gets that topology's servers. Every other project gets one server.
+ */
 export default async function setup(project: TestProject) {
   const topology = topologies.find(({ name }) => name === project.name.split(',')[0])
   return topology && topology !== standalone ? several(project, topology) : single(project)

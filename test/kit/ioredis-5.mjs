@@ -1,4 +1,4 @@
-// Gives the process that begins with `--import` of this file ioredis 5 wherever something asks for ioredis, and its children, too.
+// With `--import` of this file, every import of ioredis in the process and in its children resolves to ioredis 5.
 import { createRequire, Module, register } from 'node:module'
 import { pathToFileURL } from 'node:url'
 

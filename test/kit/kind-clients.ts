@@ -1,6 +1,6 @@
 /**
- * Clients whose calls by key are those on locks of another kind, of which each behaves as a mutex. There is no
- * other way to make one, in this process or in a child; so nothing here knows of the test runner.
+ * Clients whose `lock` and other calls by key act on another kind of lock, which behaves as a mutex here. Both this
+ * process and child processes use them, so nothing here may import the test runner.
  */
 
 import { about } from '../../src/errors.ts'
@@ -41,19 +41,19 @@ class SemaphoreClient extends KindClient {
   }
 }
 
-/** Those who write. */
+/** The write side of read-write locks. */
 class WriterClient extends KindClient {
   override mutex(key: string): KeyedLock {
     return this.readWrite(key).write as KeyedLock
   }
 }
 
-/** By what stands in the names of their keys. */
+/** By the kind's name as it occurs in keys. */
 export const kindClients = { mutex: LockClient, semaphore: SemaphoreClient, readWrite: WriterClient }
 export type KindName = keyof typeof kindClients
 export const kindNames = Object.keys(kindClients) as KindName[]
 
-/** A lock of that kind of any client, which behaves as a mutex. */
+/** A lock of the given kind, of any client, which behaves as a mutex. */
 export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
   if (kind === 'semaphore') return locks.semaphore(key, 1)
   return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write

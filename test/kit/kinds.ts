@@ -1,6 +1,6 @@
 /**
- * Kinds of locks that exclude as a mutex does: a suite whose subject is waiting, leases, messages or faults runs for each of them.
- * A test takes from here what makes its clients:
+ * The kinds of locks that exclude as a mutex does. A suite about waiting, leases, messages or faults runs for each of
+ * them. A test takes from here the functions that make its clients:
  *
  *   test.each(kinds)('… ($kind)', async ({ client, clientBehindProxy }) => …
  */
@@ -11,7 +11,7 @@ import { Peer } from './peer.ts'
 import { clientBehindProxy } from './proxies.ts'
 import { client } from './redis.ts'
 
-/** Clients of one kind, made as by the functions of the same names. */
+/** Makes clients of one kind. Each member corresponds to the function of the same name. */
 const kindNamed = (kind: KindName) => ({
   kind,
   client: (...[options, redis]: Parameters<typeof client>) => client(options, redis, kindClients[kind]),
@@ -19,16 +19,17 @@ const kindNamed = (kind: KindName) => ({
   clientBehindProxy: (...[options, url]: Parameters<typeof clientBehindProxy>) =>
     clientBehindProxy(options, url, kindClients[kind]),
   peer: (...[options, url]: Parameters<typeof Peer.start>) => Peer.start(options, url, kind),
-  /** The name of its first key in Redis. */
+  /** The name of the lock's first key in Redis. */
   nameOf: (key: string) => (kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`),
 })
 
 export const kinds = kindNames.map(kindNamed)
 /**
- * For the contract, which is run over every topology. Kinds differ in their scripts: a cluster runs these differently, and what lies
- * between a client and its server does not see them.
+ * For the contract, which runs over every topology. Kinds differ only in their scripts. A cluster runs scripts
+ * differently from a single server; the other topologies differ only in the path to the server, which does not depend
+ * on the script.
  */
 export const kindsHere = ['standalone', 'cluster'].includes(inject('topology')) ? kinds : kinds.slice(0, 1)
 export type Kinds = (typeof kinds)[number]
-/** Each of them, fair and unfair. */
+/** Each kind, fair and unfair. */
 export const kindsAndWays = kinds.flatMap(each => ways.map(fair => ({ ...each, fair })))

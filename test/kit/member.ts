@@ -1,4 +1,6 @@
-/** A client of several kinds of locks, as later ones may be: a session, and what a test needs of it. */
+/**
+ * A client with several kinds of locks, including ones that do not exist yet: a session, and what a test needs of it.
+ */
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
@@ -10,14 +12,14 @@ import { Session } from '../../src/session.ts'
 import type { WaysListener } from '../../src/ways.ts'
 import { flag } from './flag.ts'
 
-/** A second mutex, under names of its own. */
+/** A second mutex, whose keys and channels have other names. */
 export const twin = { ...mutex, name: 'twin' }
 
-/** Nothing is noticed by a timer alone before a test is over. */
+/** Its times are so long that no timer alone reports anything before a test is over. */
 export class Member {
   readonly session: Session
   readonly errors: unknown[] = []
-  /** How many calls were refused and wait, or did. */
+  /** How many calls were refused and then waited, or still wait. */
   parked = 0
   readonly #settings = settingsOf({ lease: 120_000, waiterTtl: 360_000 })
 
@@ -36,7 +38,7 @@ export class Member {
 
   async lock(kind: typeof mutex | typeof flag, key: string, options: LockOptions = {}): Promise<Lease> {
     const request = callTermsOf(options, this.#settings)
-    // What is shown of a lock makes no difference here.
+    // The error's details do not matter here.
     const locks = this.session.locks(kind as typeof mutex)
     return locks.acquire<never>(key, undefined, request, request.timeout === 0, {
       refused: () => new Error('somebody else has it'),
@@ -44,7 +46,7 @@ export class Member {
     })
   }
 
-  /** Whether each kind's lock is taken, by what that kind shows of it. */
+  /** Whether the lock of each kind is taken, according to that kind's inspection. */
   async taken(key: string): Promise<boolean[]> {
     const states = [mutex, twin].map(kind => this.session.locks(kind).kind.inspection.inspect(key))
     const { up } = await this.session.locks(flag).kind.inspection.inspect(key)

@@ -1,15 +1,15 @@
-/** What becomes of a promise, and how soon; and what a client says of itself. */
+/** The outcome of a promise, and how soon it comes; and the events of a client. */
 import { once } from 'node:events'
 import { expect } from 'vitest'
 import { type ClientEvents, type LockClient, LockConnectionError } from '../../src/index.ts'
 import { sleep } from './time.ts'
 
-/** "At once", with room for a slow and busy machine; well below every default that could be mistaken for it, in ms. */
+/** "At once", in ms, with room for a slow and busy machine. Well below every default that could be mistaken for it. */
 export const PROMPT = 3_000
 
 type Class<T> = abstract new (...args: never[]) => T
 
-/** Resolved or rejected, and with what: a promise whose outcome is looked at later, without being unhandled meanwhile. */
+/** How a promise settled. Lets a test look at the outcome later without an unhandled rejection meanwhile. */
 export type Outcome<T> = { value: T; error?: undefined } | { value?: undefined; error: Error }
 
 export function outcomeOf<T>(promise: PromiseLike<T>): Promise<Outcome<T>> {
@@ -21,27 +21,27 @@ export function outcomeOf<T>(promise: PromiseLike<T>): Promise<Outcome<T>> {
   )
 }
 
-/** What the promise rejects with, which must be of this class. */
+/** The error that the promise rejects with, which must be of this class. */
 export async function rejection<T extends Error>(promise: PromiseLike<unknown>, expected: Class<T>): Promise<T> {
   const error = await reasonOf(promise)
   expect(error).toBeInstanceOf(expected)
   return error as T
 }
 
-/** Whatever the promise rejects with, an error or not. */
+/** What the promise rejects with, an error or not. */
 export async function reasonOf(promise: PromiseLike<unknown>): Promise<unknown> {
   const outcome = await outcomeOf(promise)
   if ('error' in outcome) return outcome.error
   throw new Error(`resolved to ${String(outcome.value)} instead of rejecting`)
 }
 
-/** The server's own words, where that is why the call was rejected. */
+/** The server's own words, if they are why the call was rejected. */
 export function wordsOf(error: Error | undefined): string {
   if (!(error instanceof LockConnectionError)) return `${error}`
   return error.cause instanceof Error ? error.cause.message : `${error.cause}`
 }
 
-/** What the promise resolves to; fails if that takes longer than `limit` ms from now. */
+/** What the promise resolves to. Fails if that takes longer than `limit` ms from now. */
 export async function within<T>(limit: number, promise: PromiseLike<T>, when = 'from now'): Promise<T> {
   const begin = performance.now()
   let timer: NodeJS.Timeout | undefined
@@ -69,12 +69,12 @@ export function settles(promise: PromiseLike<unknown>, ms: number): Promise<bool
   return Promise.race([outcomeOf(promise).then(() => true), sleep(ms).then(() => false)])
 }
 
-/** Resolves when the signal has aborted, also where it did before. */
+/** Resolves when the signal aborts, or at once if it already has. */
 export async function aborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort')
 }
 
-/** The events of one name that the client tells from now on. */
+/** Collects the client's events of this name from now on. */
 export function heard<E extends keyof ClientEvents>(locks: LockClient, name: E): ClientEvents[E][] {
   const events: ClientEvents[E][] = []
   const listen = (event: ClientEvents[E]) => events.push(event)
@@ -88,7 +88,7 @@ export async function collect<T>(iterable: AsyncIterable<T>): Promise<T[]> {
   return items
 }
 
-/** A call in every way there is, whether it could wait or not. */
+/** A call of every method, with and without waiting. */
 export function everyCall(locks: LockClient, key: string): Promise<unknown>[] {
   return [
     ...Array.from({ length: 5 }, () => locks.lock(key)),

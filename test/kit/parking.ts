@@ -1,4 +1,4 @@
-/** Waiters that are parked. There is no other way to make one, in this process or in a child; so nothing here knows of the test runner. */
+/** Parks waiters. Both this process and child processes use it, so nothing here may import the test runner. */
 import type { Lease, Lock, LockClient, LockOptions, LockState } from '../../src/index.ts'
 import { eventually, sleep } from './time.ts'
 
@@ -6,9 +6,9 @@ import { eventually, sleep } from './time.ts'
 export const ways = [true, false]
 
 /**
- * A call of `lock` that is parked, unfair unless the options say otherwise; an unfair one never joins the queue. It has been
- * refused, says its event, and a fair one stands in the queue, says `inspect`. In an object, because a promise in a promise
- * would be waited for; it may be left without an outcome.
+ * Calls `lock`, unfair by default, and resolves when the call is parked. A `waiting` event shows that it has been
+ * refused; for a fair call, `inspect` also shows it in the queue. An unfair call never joins the queue. The promise is
+ * returned inside an object because `await` would otherwise wait for it, too. It may be left unsettled.
  */
 export async function park(
   locks: LockClient,
@@ -19,7 +19,7 @@ export async function park(
   return { lease: lease! }
 }
 
-/** So many of them. */
+/** The same for `count` calls. */
 export async function parkMany(
   locks: LockClient,
   key: string,
@@ -46,14 +46,16 @@ export async function parkMany(
   return leases
 }
 
-/** One that has nothing more to ask: an unfair one subscribes and tries again after it was refused. */
+/**
+ * Parks a caller that has no more requests to send: an unfair caller subscribes and tries again after it was refused.
+ */
 export async function parkQuietly(locks: LockClient, key: string, options: LockOptions = {}) {
   const parked = await park(locks, key, options)
   if (!options.fair) await sleep(30)
   return parked
 }
 
-/** A fair call of `lock`, whichever the kind, as soon as it stands at this place of the queue. */
+/** A fair call of `lock` on any kind of lock, once it has this position in the queue. */
 export async function parkAt<Options extends LockOptions>(
   lock: Lock<Options>,
   position: number,

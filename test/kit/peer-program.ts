@@ -1,4 +1,7 @@
-/** A client in a process of its own, which the test drives by messages (peer.ts). Arguments: URLs, several for a quorum, client options as JSON, kind of its locks. */
+/**
+ * A client in its own process, which the test drives by messages (peer.ts). Arguments: URLs (several for a quorum),
+ * client options as JSON, the kind of its locks.
+ */
 
 import type { ClientOptions, Lease, LockOptions } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
@@ -54,20 +57,20 @@ const deeds = {
   async read(key: string, lockOptions: LockOptions): Promise<void> {
     await locks.readWrite(key).read.lock(lockOptions)
   },
-  /** Parks so many fair waiters that want to read. */
+  /** Parks this many fair waiters that want to read. */
   async queueToRead(key: string, count: number): Promise<void> {
     const { read } = locks.readWrite(key)
     for (let i = 0; i < count; i++) void read.lock({ fair: true })
     await eventually(async () => (await read.inspect()).waiters.length >= count)
   },
-  /** Parks so many waiters that never release. */
+  /** Parks this many waiters that never release. */
   async queue(key: string, count: number, lockOptions: LockOptions): Promise<void> {
     await parkMany(locks, key, count, lockOptions)
   },
   release: (id: string) => recorded.release(leaseOf(id)),
   renew: (id: string, ms: number) => leaseOf(id).renew(ms),
   state: (id: string) => ({ held: leaseOf(id).held, aborted: leaseOf(id).signal.aborted, lost }),
-  /** Blocks the event loop; tells what the lease says before anything else could run. */
+  /** Blocks the event loop. Reports the lease's state before any other code can run. */
   block(id: string, ms: number) {
     for (const end = performance.now() + ms; performance.now() < end; );
     return { held: leaseOf(id).held, remaining: leaseOf(id).remaining() }

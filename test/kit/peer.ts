@@ -1,4 +1,4 @@
-/** A client in a process of its own. An unhandled rejection or an uncaught error in it fails the test. */
+/** A client in its own process. An unhandled rejection or an uncaught error in it fails the test. */
 import { expect, onTestFinished } from 'vitest'
 import type { ClientOptions, LockOptions } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
@@ -22,7 +22,7 @@ export class Peer {
     })
   }
 
-  /** Ready when this resolves. */
+  /** Resolves when the client is ready. */
   static async start(
     options: ClientOptions = {},
     source: Addresses = redisUrl(),
@@ -37,7 +37,7 @@ export class Peer {
     return this.#ask('lock', key, options)
   }
 
-  /** Takes some permits of a semaphore that has so many. */
+  /** Takes some permits of a semaphore that has `of` permits. */
   permits(key: string, of: number, options: SemaphoreOptions) {
     return this.#ask('permits', key, of, options)
   }
@@ -75,7 +75,7 @@ export class Peer {
     return this.#ask('jump', ms)
   }
 
-  /** What it has recorded of its holds so far, as `worker`. */
+  /** The events that it has recorded of its holds so far, as `worker`. */
   history() {
     return this.#ask('history')
   }

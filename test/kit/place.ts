@@ -1,6 +1,6 @@
 /**
- * Where a contract test runs: the servers of the topology under test, which all tests share, or some of its own. All
- * that differs between topologies is behind this, so that a test is the same over each of them.
+ * Where a contract test runs: the servers of the topology under test, shared by all tests or the test's own. It hides
+ * all differences between topologies, so that a test is the same over each of them.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
@@ -17,7 +17,7 @@ export function place(): Place {
   return new Place(ways, dataPorts)
 }
 
-/** Servers of the test's own, for tests that count or break; stopped after the test. */
+/** The test's own servers, for tests that count or break. They are stopped after the test. */
 export async function ownPlace(...args: string[]): Promise<OwnPlace> {
   const servers = await topologyOf(inject('topology')).start(args)
   onTestFinished(() => servers.stop())
@@ -42,41 +42,43 @@ export class Place {
     return this.#ways.client.kind === 'cluster'
   }
 
-  /** Whether a client asks sentinels for its server. They talk to the servers, too. */
+  /** Whether a client asks sentinels for its server. If so, the sentinels also connect to the servers. */
   get bySentinels(): boolean {
     const { client } = this.#ways
     return client.kind === 'server' && client.options.sentinels !== undefined
   }
 
-  /** What a lock client with these options is made from. */
+  /** The source for a lock client with these options. */
   source(options: ClientOptions = {}): Source {
     const { client, otherPrefix = client } = this.#ways
     return sourceOf(options.prefix === undefined ? client : otherPrefix)
   }
 
-  /** What a lock client is made from, several of a quorum: each request goes to so many servers. */
+  /** The number of servers that each request goes to: several for a quorum. */
   get parts(): number {
     return partsOf(this.#ways.client).length
   }
 
-  /** Instances to make a lock client from, closed after the test: one, or as many as the quorum has servers. */
+  /** Instances for a lock client, closed after the test: one, or one for each server of the quorum. */
   instances(options: InstanceOptions = {}): Instances {
     const { client, caller = client } = this.#ways
     const all = partsOf(caller).map(part => closed(instanceOf(part, options)))
     return { all, source: all.length === 1 ? all[0]! : all }
   }
 
-  /** A source for another user than the usual one; without one, for nobody. */
+  /** A source for another user than the usual one, or for no user at all. */
   sourceAs(user?: { username?: string; password?: string }): Source {
     return sourceOf(asUser(this.#ways.client, user))
   }
 
-  /** A source of the same kind, where nobody listens. */
+  /** A source of the same kind, at an address where nothing listens. */
   sourceToNobody(): Source {
     return sourceOf(toNobody(this.#ways.client))
   }
 
-  /** The same place behind proxies, one before each server that the client may talk to. They break all at once. */
+  /**
+   * The same place behind proxies, one in front of each server that the client may connect to. They all break together.
+   */
   async proxied(): Promise<{ source: Source; proxy: FaultProxies }> {
     const proxies = await Promise.all(
       portsOf(this.#ways.client, this.#dataPorts).map(async port => {
@@ -97,7 +99,7 @@ export class Place {
 
 export interface Instances {
   readonly all: readonly (Redis | Cluster)[]
-  /** A lock client is made from all of them. */
+  /** The source for a lock client that uses all these servers. */
   readonly source: Source
 }
 
@@ -112,18 +114,18 @@ export class OwnPlace extends Place {
     this.#servers = servers
   }
 
-  /** Every server that holds data crashes. */
+  /** Crashes every server that holds data. */
   async kill(): Promise<void> {
     await Promise.all(this.#servers.data.map(server => server.kill()))
   }
 
-  /** Every server begins again, empty. */
+  /** Restarts every server that holds data, empty. */
   async restart(): Promise<void> {
     await Promise.all(this.#servers.data.map(server => server.restart()))
   }
 }
 
-/** Faults of several proxies as if they were one. */
+/** Controls several proxies as one. */
 export class FaultProxies {
   readonly #proxies: readonly FaultProxy[]
 

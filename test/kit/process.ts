@@ -1,4 +1,4 @@
-/** Child processes that talk to the test by messages. Each is ended behind the test, whatever state it is in. */
+/** Child processes that exchange messages with the test. Each is ended after the test, whatever its state. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
@@ -8,7 +8,7 @@ export class Child {
   readonly messages: unknown[] = []
   readonly #wakers = new Set<() => void>()
 
-  /** Runs a TypeScript file of test/, with these arguments. */
+  /** Runs a TypeScript file of test/ with these arguments. */
   constructor(file: URL, args: string[] = []) {
     this.process = fork(fileURLToPath(file), args, { execArgv: ['--import', 'tsx'] })
     this.process.on('message', message => {
@@ -26,7 +26,7 @@ export class Child {
     this.process.send(message)
   }
 
-  /** The first message, already come or yet to come, that matches. Fails after `limit` ms. */
+  /** The first matching message, received already or still to come. Fails after `limit` ms. */
   message<T>(matches: (message: T) => boolean, limit = 15_000): Promise<T> {
     return new Promise((resolve, reject) => {
       const look = () => {
@@ -52,7 +52,7 @@ export class Child {
     process.kill(this.pid, signal)
   }
 
-  /** SIGKILL, and wait until it is gone. */
+  /** Sends SIGKILL and waits for the process to end. */
   async kill(): Promise<void> {
     if (this.process.exitCode !== null || this.process.signalCode !== null) return
     const gone = new Promise(resolve => this.process.once('exit', resolve))

@@ -1,6 +1,6 @@
 /**
- * Runs programs, each to its end or until it is told to stop, and keeps what they said. One that does not end is killed,
- * and counts as failed.
+ * Runs programs to their end or until they are told to stop, and keeps their output. A program that does not end is
+ * killed, and counts as failed.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,18 +9,18 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
 export interface Ending {
-  /** Exit code; null: killed. */
+  /** Exit code; null if it was killed. */
   readonly code: number | null
   readonly output: string
   readonly errors: string
 }
 
-/** Time for a program to end, in ms. Generous: it only has to be shorter than for ever. */
+/** Time for a program to end, in ms. Generous: it only has to be finite. */
 const LIMIT = 120_000
 
 interface RunOptions {
   readonly cwd?: URL | string
-  /** In addition to this process's own. */
+  /** Added to this process's own environment. */
   readonly env?: Record<string, string>
 }
 
@@ -37,17 +37,17 @@ export function run(file: string, args: string[], { cwd, env }: RunOptions = {})
   })
 }
 
-/** The same for a program of Node. */
+/** The same for a Node program. */
 export function runNode(args: string[], options?: RunOptions): Promise<Ending> {
   return run(process.execPath, args, options)
 }
 
-/** The arguments by which Node runs an example. */
+/** Node's arguments to run an example. */
 export function example(name: string, ...args: string[]): string[] {
   return ['--import', 'tsx', fileURLToPath(new URL(`../../examples/${name}`, import.meta.url)), ...args]
 }
 
-/** A program of Node that goes on until it is told to stop. Who starts it ends it. */
+/** A Node program that runs until it is told to stop. The caller must end it. */
 export class Running {
   readonly lines: string[] = []
   readonly #child: ChildProcess
@@ -72,7 +72,7 @@ export class Running {
     return this.#child.pid as number
   }
 
-  /** The first line, already said or yet to come, that matches. Rejects if the program ends without. */
+  /** The first matching line, printed already or still to come. Rejects if the program ends without it. */
   async line(matches: RegExp): Promise<string> {
     const found = new Promise<string>(resolve => {
       this.#look = () => {
@@ -87,7 +87,7 @@ export class Running {
     return Promise.race([found, ended])
   }
 
-  /** Its exit code once it has ended by this signal; null: it was killed. */
+  /** Sends this signal and resolves to the exit code; null if the signal killed the program. */
   async end(signal: NodeJS.Signals): Promise<number | null> {
     this.#child.kill(signal)
     await this.#ended

@@ -1,4 +1,4 @@
-/** Proxies for the time of a test, and clients behind them. */
+/** Proxies for the duration of a test, and clients behind them. */
 import { onTestFinished } from 'vitest'
 import type { ClientOptions, Lease, LockClient } from '../../src/index.ts'
 import { FaultProxy } from './fault-proxy.ts'
@@ -11,7 +11,7 @@ import { eventually } from './time.ts'
 export type { Direction, Where } from './frame-proxy.ts'
 export type { FaultProxy, FrameProxy, RefusingProxy }
 
-/** Breaks what passes as bytes: for any connection. */
+/** Breaks the byte stream, for any connection. */
 export const faultProxy = (url: string) => closed(FaultProxy.open(url))
 /** Breaks single requests, replies and messages. */
 export const frameProxy = (url: string) => closed(FrameProxy.open(url))
@@ -37,17 +37,17 @@ export async function clientBehindProxy(
   return { locks, proxy }
 }
 
-/** Makes the server know every script, so that the first reply is never only "I do not know this script". */
+/** Makes the server know every script, so that the first reply is never NOSCRIPT. */
 export async function warm(locks: LockClient): Promise<void> {
   const key = freshKey('warm')
   const lease = await locks.lock(key)
-  // Too short for an answer, as often as not.
+  // This call often gives up before the answer, and so runs the script that leaves.
   await hasty(locks, key, true)
   await lease.renew()
   await lease.release()
 }
 
-/** A call that gives up on the way, if it has not been granted by then. */
+/** A call that gives up almost at once if it has not been granted by then. */
 export async function hasty(locks: LockClient, key: string, fair: boolean): Promise<Lease | null> {
   return locks.tryLock(key, { fair, timeout: 1 }).catch(() => null)
 }

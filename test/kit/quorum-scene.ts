@@ -7,7 +7,7 @@
  */
 import { rm } from 'node:fs/promises'
 import { Redis } from 'ioredis'
-import { expect, onTestFinished } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest'
 import { findServerSource } from '../../local-redis/index.ts'
 import { type ClientOptions, LockClient } from '../../src/index.ts'
 import { ADMIN, Admin, keysWith } from './admin.ts'
@@ -47,6 +47,21 @@ export async function quorumScene(options: SceneOptions = {}): Promise<QuorumSce
   const scene = await QuorumScene.start(options)
   onTestFinished(() => scene.stop())
   return scene
+}
+
+/** A scene of each of these sizes, by its size, which the tests of a file share: it is mended after each of them. */
+export function sharedScenes(sizes: readonly number[]): ReadonlyMap<number, QuorumScene> {
+  const scenes = new Map<number, QuorumScene>()
+  beforeAll(async () => {
+    await Promise.all(sizes.map(async servers => scenes.set(servers, await QuorumScene.start({ servers }))))
+  })
+  afterEach(async () => {
+    for (const scene of scenes.values()) await scene.mend()
+  })
+  afterAll(async () => {
+    for (const scene of scenes.values()) await scene.stop()
+  })
+  return scenes
 }
 
 export class QuorumScene {

@@ -1,13 +1,13 @@
-/** Choices that follow from a seed. */
+/** Random choices that are determined by a seed. */
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 
 export class Random {
   readonly #generator: ReturnType<typeof xoroshiro128plus>
 
-  /** Each part of a run has a stream of its own, so that what one part draws does not change another. */
+  /** Each part of a run has a stream of its own, so that the draws of one part do not affect another. */
   constructor(seed: number, stream = 0) {
     this.#generator = xoroshiro128plus((seed + Math.imul(stream, 0x9e3779b1)) | 0)
-    // Its first numbers are much alike for seeds that are.
+    // Similar seeds give similar first numbers, so these are skipped.
     for (let i = 0; i < 16; i++) this.#generator.next()
   }
 
@@ -26,7 +26,7 @@ export class Random {
     return least + this.fraction() * (most - least)
   }
 
-  /** With this probability, from 0 to 1. */
+  /** True with this probability, from 0 to 1. */
   chance(probability: number): boolean {
     return this.fraction() < probability
   }
@@ -40,7 +40,7 @@ export class Random {
     return list.map(() => left.splice(this.int(0, left.length - 1), 1)[0] as T)
   }
 
-  /** One of the names, each as often as its weight says. */
+  /** One of the names, in proportion to their weights. */
   weighted<N extends string>(weights: Readonly<Record<N, number>>): N {
     const entries = Object.entries(weights) as [N, number][]
     let left = this.int(

@@ -1,4 +1,7 @@
-/** What a test needs of Redis: clients that are closed behind it, keys of its own, and what is left in the server. */
+/**
+ * What tests need of Redis: clients that are closed afterwards, fresh keys, and a check that nothing is left on the
+ * server.
+ */
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished } from 'vitest'
@@ -10,7 +13,10 @@ import { eventually } from './time.ts'
 
 export { keysWith } from './admin.ts'
 
-/** The URL of the Redis that all tests share. Only where it is a single server: a contract test has its `place` instead. */
+/**
+ * The URL of the Redis that all tests share. Only for the single-server topology; a contract test uses its `place`
+ * instead.
+ */
 export function redisUrl(): string {
   const url = inject('redisUrl')
   if (!url) throw new Error(`the topology ${inject('topology')} has no URL`)
@@ -28,12 +34,12 @@ export function client(
   return locks
 }
 
-/** Clients of their own: nothing is shared between them but Redis. */
+/** Independent clients, which share nothing but Redis. */
 export function clients<N extends number>(count: N): LockClient[] {
   return Array.from({ length: count }, () => client())
 }
 
-/** A plain connection to look at the server with, closed after the test. */
+/** A plain connection to inspect the server with, closed after the test. */
 export function plainRedis(url: string = redisUrl()): Redis {
   const redis = new Redis(url)
   onTestFinished(() => {
@@ -42,7 +48,10 @@ export function plainRedis(url: string = redisUrl()): Redis {
   return redis
 }
 
-/** A connection that asks whatever the state of the server, and reports by its promises only; closed after the test. */
+/**
+ * A connection that sends commands whatever the server's state, and reports errors only through its promises. Closed
+ * after the test.
+ */
 export function bluntRedis(url: string): Redis {
   const redis = new Redis(url, { enableReadyCheck: false, retryStrategy: () => 20 })
   redis.on('error', () => {})
@@ -55,12 +64,12 @@ export function freshKey(name = 'key'): string {
   return `${name}-${randomUUID()}`
 }
 
-/** A server of the test's own, for tests that break it; stopped after the test. */
+/** A server of the test's own, for tests that break it. Stopped after the test. */
 export function ownServer(...args: string[]): Promise<RunningServer> {
   return stopped({ args })
 }
 
-/** One that works in this folder. */
+/** The same with this working folder. */
 export function serverIn(dir: string, ...args: string[]): Promise<RunningServer> {
   return stopped({ args, dir })
 }
@@ -72,7 +81,10 @@ async function stopped(options: { args: string[]; dir?: string }): Promise<Runni
   return server
 }
 
-/** Fails unless the lock is soon free with nobody queued. Memory of its tokens and of heartbeats expires by itself. */
+/**
+ * Fails unless the lock is soon free and its queue empty. Its keys for tokens and heartbeats may remain: they expire on
+ * their own.
+ */
 export async function nothingLeft(redis: Redis, locks: LockClient, key: string): Promise<void> {
   await eventually(async () => {
     const { locked, holds, waiters } = await locks.inspect(key)

@@ -1,6 +1,7 @@
 /**
- * A proxy before a real server that answers in its place what the test says, so that any state of a server can be had for as
- * long as it takes. What it answers itself it has the server answer with a PING first, so replies keep their order.
+ * A proxy in front of a real server that replies what the test says, so that a test can simulate any state of the
+ * server for as long as it needs. For each command that the proxy answers, it sends the server a PING instead, so that
+ * replies keep their order.
  */
 import type { Socket } from 'node:net'
 import { commandOf, Frames, messageOf } from './frames.ts'
@@ -8,24 +9,27 @@ import { Relay } from './relay.ts'
 
 const ping = Buffer.from('*1\r\n$4\r\nPING\r\n')
 
-/** Replies as a server would give them. */
+/** Replies as a server would send them. */
 export function errorReply(words: string): string {
   return `-${words}\r\n`
 }
 
-/** The reply to a command, by its name in small letters; undefined: that of the server. 'none': its connection falls silent. */
+/**
+ * The reply to a command, given its name in lower case. Undefined passes the server's reply; 'none' makes the
+ * connection fall silent.
+ */
 export type Answers = (command: string) => string | undefined
 
 export class RefusingProxy extends Relay {
   readonly #sockets = new Set<Socket>()
   #answers: Answers = () => undefined
 
-  /** From now on, on the present connections, too. */
+  /** Takes effect at once, also on the present connections. */
   answer(answers: Answers): void {
     this.#answers = answers
   }
 
-  /** Another server is behind the address from now on. */
+  /** Connects clients to another server from now on. */
   switchTo(target: string): void {
     this.leadTo(target)
     this.cut()
@@ -36,7 +40,7 @@ export class RefusingProxy extends Relay {
   }
 
   protected override join(client: Socket, server: Socket): void {
-    /** For each command that is not answered yet, the reply that it gets. */
+    /** For each unanswered command, the reply to give it. */
     const replies: (string | undefined)[] = []
     let silent = false
     const [up, down] = [new Frames(), new Frames()]

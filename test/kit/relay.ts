@@ -1,4 +1,4 @@
-/** What all proxies are: a port that passes connections on to a server of this machine. */
+/** The base of all proxies: a port that forwards connections to a server of this machine. */
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
 export abstract class Relay {
@@ -15,7 +15,7 @@ export abstract class Relay {
     })
   }
 
-  /** A proxy before this server. */
+  /** A proxy in front of this server. */
   static async open<P extends Relay>(this: new (target: string) => P, target: string): Promise<P> {
     const proxy = new this(target)
     await proxy.#listen()
@@ -28,13 +28,13 @@ export abstract class Relay {
     this.url = `redis://127.0.0.1:${port}`
   }
 
-  /** What becomes of a new connection. */
+  /** Handles a new connection. */
   protected abstract join(client: Socket, server: Socket): void
 
-  /** Cuts every connection; new ones are let through, unless they are refused. */
+  /** Cuts every connection. New ones are accepted, unless `refuse` is in effect. */
   abstract cut(): void
 
-  /** Refuses new connections, or lets them in again. */
+  /** Refuses new connections, or accepts them again. */
   refuse(refusing = true): void {
     this.#refusing = refusing
   }
@@ -43,7 +43,7 @@ export abstract class Relay {
     this.refuse(false)
   }
 
-  /** Another server is behind the address for new connections. */
+  /** Sends new connections to another server. */
   protected leadTo(target: string): void {
     this.#target = portOf(target)
   }

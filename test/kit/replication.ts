@@ -1,15 +1,15 @@
-/** One server as the replica of another, over a link that can be made to lose what is written from a moment on. */
+/** Makes one server the replica of another. The link between them can be told to lose writes from a certain moment. */
 import type { Redis } from 'ioredis'
 import { FaultProxy } from './fault-proxy.ts'
 import { eventually } from './time.ts'
 
-/** A server, and a connection to it that goes through nothing that is harmed. */
+/** A server, and a connection to it that bypasses the faulty link. */
 export interface Place {
   readonly url: string
   readonly redis: Redis
 }
 
-/** A full copy takes a fork, and up to a second until the replica asks; more on a busy machine. */
+/** In ms. A full copy needs a fork, and up to a second until the replica asks for it; more on a busy machine. */
 const PATIENCE = 15_000
 
 export class Replication {
@@ -31,19 +31,19 @@ export class Replication {
     return new Replication(master, replica, link)
   }
 
-  /** The replica gets all that had been written before this call, and from its end on nothing. */
+  /** The replica receives everything written before this call, and nothing from the moment this resolves. */
   async loseWrites(): Promise<void> {
     const written = await offset(this.#master.redis, 'master_repl_offset')
     await eventually(async () => (await offset(this.#replica.redis, 'slave_repl_offset')) >= written, PATIENCE)
     this.loseWritesNow()
   }
 
-  /** The replica gets nothing from now on. Whether it had all before, the caller knows. */
+  /** The replica receives nothing from now on. It is up to the caller whether it has received everything before. */
   loseWritesNow(): void {
     this.#link.swallow('down')
   }
 
-  /** The replica is a master with what it has. */
+  /** Makes the replica a master with the data that it has. */
   async promote(): Promise<void> {
     await this.#replica.redis.replicaof('NO', 'ONE')
   }

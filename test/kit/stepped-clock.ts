@@ -1,6 +1,7 @@
 /**
- * A time of day for servers, set at will: a small library, compiled here and preloaded into them, adds an offset to the
- * machine's. All servers that are launched under it share it. Needs gcc, and servers that are processes of this machine.
+ * A time of day for servers that a test can set: a small library, compiled here and preloaded into the servers, adds an
+ * offset to the machine's time. All servers that are launched under it share it. Needs gcc, and servers that are
+ * processes of this machine.
  */
 import { execFile } from 'node:child_process'
 import { closeSync, openSync, writeSync } from 'node:fs'
@@ -24,7 +25,7 @@ export class SteppedClock {
     this.#open = openSync(file, 'r+')
   }
 
-  /** In this folder, which has to stay as long as the clock is used. */
+  /** The folder must exist as long as the clock is used. */
   static async make(dir: string): Promise<SteppedClock> {
     const [shim, file] = [join(dir, 'clock-shim.so'), join(dir, 'clock-offset')]
     await promisify(execFile)('gcc', ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl'])
@@ -32,17 +33,17 @@ export class SteppedClock {
     return new SteppedClock(shim, file)
   }
 
-  /** Its time of day now, in ms. */
+  /** The clock's time of day now, in ms. */
   now(): number {
     return Date.now() + this.#offset
   }
 
-  /** What is added to the true time of day, in ms. */
+  /** The clock's offset from the true time of day, in ms. */
   get offset(): number {
     return this.#offset
   }
 
-  /** Sets the offset, at once. */
+  /** Sets the offset; it takes effect at once. */
   set(ms: number): void {
     const bytes = Buffer.alloc(8)
     bytes.writeBigInt64LE(BigInt(ms) * 1_000n)
@@ -50,7 +51,7 @@ export class SteppedClock {
     this.#offset = ms
   }
 
-  /** Whatever is launched meanwhile has this clock: `plainEnvironment` is for what must not. */
+  /** Every process launched meanwhile gets this clock, unless it is launched with `plainEnvironment`. */
   async under<T>(launch: () => Promise<T>): Promise<T> {
     Object.assign(process.env, { LD_PRELOAD: this.#shim, BATON_CLOCK_OFFSET: this.#file })
     try {
@@ -65,7 +66,7 @@ export class SteppedClock {
   }
 }
 
-/** The environment without a clock of ours. */
+/** The environment without the settings for this clock. */
 export function plainEnvironment(): NodeJS.ProcessEnv {
   const environment = { ...process.env }
   for (const name of variables) delete environment[name]

@@ -9,12 +9,12 @@ export async function steppedServer() {
   const dir = await emptyFolder()
   const clock = await SteppedClock.make(dir)
   onTestFinished(() => clock.close())
-  // Found before, so that nothing but the server is launched under the clock.
+  // Find the source first, so that only the server itself is launched under the clock.
   await findServerSource()
   const server = await clock.under(() => serverIn(dir))
   const redis = bluntRedis(server.url)
 
-  /** Sets its time of day to the true one plus so many ms, at once. */
+  /** Sets its time of day to the true time plus `ms`, at once. */
   async function step(ms: number): Promise<void> {
     clock.set(ms)
     const [seconds] = await redis.time()

@@ -10,7 +10,7 @@ export async function emptyFolder(): Promise<string> {
   return folder
 }
 
-/** One that its caller removes. */
+/** The same, but the caller removes it. */
 export async function lastingFolder(): Promise<string> {
   return mkdtemp(join(await realpath(tmpdir()), 'redis-baton-test-'))
 }

@@ -1,4 +1,4 @@
-/** The time of day of this process, made movable. To be imported before anything that might read it. */
+/** Makes this process's time of day movable. Import it before any module that might read the time. */
 const TrueDate = Date
 let offset = 0
 
@@ -9,7 +9,7 @@ globalThis.Date = class extends TrueDate {
   static override now = () => TrueDate.now() + offset
 } as DateConstructor
 
-/** Moves it by this many ms; returns what it is then. */
+/** Moves it by `ms`, and returns the new time. */
 export function jump(ms: number): number {
   offset += ms
   return Date.now()

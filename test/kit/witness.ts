@@ -1,4 +1,7 @@
-/** Witnesses of exclusion that know nothing of the lock: who is inside, and a sum that comes out right if nobody else was. */
+/**
+ * Witnesses of exclusion that are independent of the lock: a count of the callers inside, and a sum that is right only
+ * if callers excluded each other.
+ */
 import type { Redis } from 'ioredis'
 import { expect } from 'vitest'
 import type { Lease } from '../../src/index.ts'
@@ -18,7 +21,7 @@ export class Room {
   }
 }
 
-/** Adds 1 to a number that is read and written apart. */
+/** Adds 1 to a number by a separate read and write. */
 export async function increment(redis: Redis, name: string): Promise<void> {
   const value = Number(await redis.get(name))
   await redis.set(name, value + 1, 'PX', 60_000)

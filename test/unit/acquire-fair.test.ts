@@ -1,11 +1,11 @@
-/** Fair waiting: announce, ask, park, and all ways in which the grant may come. */
+/** Fair waiting: a waiter announces itself, asks and parks; and all the ways in which its grant may come. */
 import { describe, expect, test } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
 import { HEARTBEAT, KEY, NOTHING, Waiting } from './waiting.ts'
 
-test('I4 a fair waiter hears its inbox before it asks', async () => {
+test('I4 a fair waiter listens to its inbox before it asks', async () => {
   const at = new Waiting()
   at.channels.slow = true
   await at.start({ id: 'A', mode: 'queue' })
@@ -15,7 +15,7 @@ test('I4 a fair waiter hears its inbox before it asks', async () => {
   expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'A' }), { join: true }])
 })
 
-test('I4 a grant that comes before the refusal it follows settles the wait', async () => {
+test('I4 a grant by message settles the wait even if it comes before the refusal that was sent earlier', async () => {
   const at = new Waiting()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
   expect(at.acquirer.grantedByMessage('A', 7, 'handoff')).toBe(true)
@@ -35,7 +35,7 @@ test('I9 a fair waiter costs one request, however many wait with it', async () =
   expect(at.told).toEqual(['A', 'B', 'C', 'D'])
 })
 
-test('a lock that is free is granted by the first answer, and nobody is told of a wait', async () => {
+test('a lock that is free is granted by the first answer, without a waiting event', async () => {
   const at = new Waiting()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
   const grant = at.granted({ token: 3 })
@@ -44,7 +44,7 @@ test('a lock that is free is granted by the first answer, and nobody is told of 
   expect(at.told).toEqual([])
 })
 
-test('I1 a grant by message counts from the last look that found its waiter queued', async () => {
+test('I1 the lease of a grant by message counts from the last heartbeat that found its waiter queued', async () => {
   const at = new Waiting()
   const asked = at.clock.now()
   const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
@@ -54,7 +54,7 @@ test('I1 a grant by message counts from the last look that found its waiter queu
   expect(at.kind.renewals.count).toBe(0)
 })
 
-test('I1 a grant by message counts from the request, not from its answer', async () => {
+test('I1 the lease of a grant by message counts from when the request was sent, not from its answer', async () => {
   const at = new Waiting()
   const asked = at.clock.now()
   const waiter = await at.start({ id: 'A', mode: 'queue', lease: 4_000 })
@@ -75,7 +75,7 @@ test('a heartbeat that found the waiter queued is newer proof', async () => {
   expect(await now(waiter.outcome)).toMatchObject({ deadline: surelyUntil(tended, 4_000) })
 })
 
-test('I1 a late message of a grant that had ended before the waiter joined again is not believed', async () => {
+test('I1 a late message of a grant is not believed if that grant ended before the waiter joined again', async () => {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A' })
   at.acquirer.lookAgain()
@@ -88,7 +88,7 @@ test('I1 a late message of a grant that had ended before the waiter joined again
   expect(await now(waiter.outcome)).toMatchObject({ token: 201 })
 })
 
-/** A waiter whose grant has come by message when less than half of its lease is proven. */
+/** A waiter that received a grant by message when less than half of its lease is proven. */
 async function hardlyProven() {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
@@ -98,7 +98,7 @@ async function hardlyProven() {
   return { at, waiter }
 }
 
-test('I1 a grant by message with too little of its lease proven is looked at before it is used', async () => {
+test('I1 a grant by message is checked with Redis before it is used, if too little of its lease is proven', async () => {
   const { at, waiter } = await hardlyProven()
   const grant = at.granted({ token: 100, via: 'handoff' })
   await at.kind.tends.next.answer(at.tended([grant]))
@@ -106,13 +106,13 @@ test('I1 a grant by message with too little of its lease proven is looked at bef
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I2 the look says with which token it holds, for it may have been granted anew since the message', async () => {
+test('I2 the token comes from the check, not from the message, because the lock may have been granted again since', async () => {
   const { at, waiter } = await hardlyProven()
   await at.kind.tends.next.answer(at.tended([at.granted({ token: 300, via: 'handoff' })]))
   expect(await now(waiter.outcome)).toMatchObject({ token: 300 })
 })
 
-test('I4 a look that was under way when the message came is followed by another', async () => {
+test('I4 if a heartbeat was under way when the message came, another one follows', async () => {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
   await at.clock.advance(HEARTBEAT)
@@ -122,7 +122,7 @@ test('I4 a look that was under way when the message came is followed by another'
   expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
 })
 
-test('I4 a message that has to be looked at before there is a ticket to look with is not forgotten', async () => {
+test('I4 a message that comes before the ticket is checked as soon as there is a ticket', async () => {
   const at = new Waiting()
   const waiter = await at.start({ id: 'A', mode: 'queue', lease: 4_000 })
   await at.clock.advance(2_100)
@@ -138,7 +138,7 @@ test('I1 a grant that turns out to be gone is not used', async () => {
   expect(await now(waiter.outcome)).toBe('pending')
 })
 
-test('I4 a look that fails is repeated by the heartbeat', async () => {
+test('I4 a check that fails is repeated by the heartbeat', async () => {
   const { at, waiter } = await hardlyProven()
   await at.kind.tends.next.fail(new LockConnectionError('refused'))
   await at.clock.advance(HEARTBEAT)
@@ -147,7 +147,7 @@ test('I4 a look that fails is repeated by the heartbeat', async () => {
   expect(await now(waiter.outcome)).toEqual(grant)
 })
 
-test('I7 a grant whose waiter gives up while it is being looked at is given back', async () => {
+test('I7 a grant that is being checked is given back if its waiter gives up', async () => {
   const { at, waiter } = await hardlyProven()
   at.acquirer.quit(waiter)
   await at.kind.leaves.next.answer()
@@ -155,7 +155,7 @@ test('I7 a grant whose waiter gives up while it is being looked at is given back
   expect(at.left).toEqual(['A', 'A'])
 })
 
-test('a grant in the answer of an own release needs no message', async () => {
+test('a grant in the answer to this client’s own release needs no message', async () => {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A' })
   const grant = at.granted({ token: 9, via: 'handoff' })
@@ -164,7 +164,7 @@ test('a grant in the answer of an own release needs no message', async () => {
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I1 a grant in a late answer is looked at before it is used; once, for a lease may be shorter than any way', async () => {
+test('I1 a grant in a late answer is checked once before it is used, because a lease may be shorter than any round trip', async () => {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A' })
   const late = () => at.granted({ token: 100, via: 'handoff', deadline: at.clock.now() })
@@ -177,7 +177,7 @@ test('I1 a grant in a late answer is looked at before it is used; once, for a le
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I7 a refusal of a request that was sent again after the release of what it had got is taken back', async () => {
+test('I7 a request that was sent again and queued its waiter after that one had released the lock is taken back', async () => {
   const at = new Waiting()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
   at.acquirer.grantedByMessage('A', 100, 'handoff')
@@ -187,22 +187,22 @@ test('I7 a refusal of a request that was sent again after the release of what it
   expect(at.left).toEqual(['A'])
 })
 
-test('a grant for an id that does not wait is nobody’s, and the caller is told so', async () => {
+test('a grant for an id that does not wait is accepted by nobody, and the caller learns that', async () => {
   const at = new Waiting()
   await at.parkedFair({ id: 'A' })
   expect(at.acquirer.grantedByMessage('B', 2, 'handoff')).toBe(false)
   expect(at.locks.grantedByReply('B', at.granted())).toBe(false)
 })
 
-test('I5 an unfair waiter is not granted by message: none was asked for', async () => {
+test('I5 an unfair waiter takes no grant by message, because it has not asked for one', async () => {
   const at = new Waiting()
   const a = await at.parkedHead({ id: 'A' })
   expect(at.acquirer.grantedByMessage('A', 2, 'handoff')).toBe(true)
   expect(a.waits).toBe(true)
 })
 
-describe('I5 a grant that is told again never gives the live lease back:', () => {
-  /** A waiter that is granted by message while the answers to two requests about it are under way. */
+describe('I5 a grant that is reported twice never gives the live lease back, if it is reported again', () => {
+  /** A waiter that receives a grant by message while the answers to two requests about it are under way. */
   async function grantedMeanwhile() {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
@@ -219,21 +219,21 @@ describe('I5 a grant that is told again never gives the live lease back:', () =>
     expect(at.left).toEqual([])
   })
 
-  test('by a heartbeat, in the same turn or later', async () => {
+  test('by a heartbeat, in the same turn of the event loop or later', async () => {
     const at = await grantedMeanwhile()
     await at.kind.tends.next.answer(at.tended([at.granted({ token: 100, via: 'handoff' })]))
     await at.clock.advance(100)
     expect(at.left).toEqual([])
   })
 
-  test('by a heartbeat that had found it queued before', async () => {
+  test('by a message, while an older heartbeat still finds the waiter queued', async () => {
     const at = await grantedMeanwhile()
     await at.kind.tends.next.answer(at.tended([1]))
     await at.clock.advance(100)
     expect(at.left).toEqual([])
   })
 
-  test('by the answer of the request that joined the queue', async () => {
+  test('by the answer to the request that joined the queue', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode: 'queue' })
     at.acquirer.grantedByMessage('A', 100, 'handoff')
@@ -243,7 +243,7 @@ describe('I5 a grant that is told again never gives the live lease back:', () =>
     expect(at.left).toEqual([])
   })
 
-  test('by two messages that both have to be looked at', async () => {
+  test('by two messages that both have to be checked', async () => {
     const { at, waiter } = await hardlyProven()
     at.acquirer.grantedByMessage('A', 100, 'handoff')
     for (const call of at.kind.tends.open) await call.answer(at.tended([at.granted({ token: 100 })]))
@@ -253,7 +253,7 @@ describe('I5 a grant that is told again never gives the live lease back:', () =>
   })
 
   test.each(['queued', 'granted'] as const)(
-    'but a heartbeat that ran after the release, and has it %s anew, is undone',
+    'but if a heartbeat ran after the release and found it %s again, that is undone',
     async how => {
       const at = await grantedMeanwhile()
       at.ended('A')
@@ -264,7 +264,7 @@ describe('I5 a grant that is told again never gives the live lease back:', () =>
   )
 })
 
-test('I6 a failure to subscribe, or to ask, ends the wait with its error', async () => {
+test('I6 a failure to subscribe or to ask ends the wait with its error', async () => {
   const at = new Waiting()
   at.channels.slow = true
   const error = new LockConnectionError('refused')
@@ -290,7 +290,7 @@ test('I6 an owner with a name needs two channels: if neither can be heard, its w
   expect(at.asking).toEqual([])
 })
 
-test('a channel that could not be heard is asked for again by the next waiter', async () => {
+test('after a failed subscription, the next waiter subscribes again', async () => {
   const at = new Waiting()
   at.channels.slow = true
   await at.start({ id: 'A', mode: 'queue' })
@@ -302,8 +302,8 @@ test('a channel that could not be heard is asked for again by the next waiter', 
   expect(at.asking).toEqual(['C'])
 })
 
-describe('I2 a grant that was taken away before its reply came', () => {
-  test('is looked at anew: the same id may have been granted since', async () => {
+describe('I2 if a grant was taken away before its reply came,', () => {
+  test('the waiter asks again, because the same id may have been granted the lock since', async () => {
     const at = new Waiting()
     const a = await at.start({ id: 'A' })
     at.acquirer.lost('A', 7)
@@ -313,7 +313,7 @@ describe('I2 a grant that was taken away before its reply came', () => {
     expect(await a.outcome).toMatchObject({ token: 9 })
   })
 
-  test('is asked about once it is a lease, where there is a single attempt only', async () => {
+  test('a single attempt takes it, and then Redis is asked about the lease', async () => {
     const at = new Waiting()
     const a = await at.start({ id: 'A', mode: 'once' })
     at.acquirer.lost('A', 7)
@@ -322,7 +322,7 @@ describe('I2 a grant that was taken away before its reply came', () => {
     expect(at.doubted).toEqual(['A'])
   })
 
-  test('costs an attempt, and no more, where that was forged', async () => {
+  test('the waiter asks only once more, even if the message of the loss was forged', async () => {
     const at = new Waiting()
     const a = await at.start({ id: 'A' })
     at.acquirer.lost('A', Number.MAX_SAFE_INTEGER)

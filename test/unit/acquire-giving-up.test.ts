@@ -1,4 +1,7 @@
-/** Callers that give up: answered at once, and whatever their request became is taken back behind them (I6, I7). */
+/**
+ * Callers that give up get their answer at once. Whatever their request has become is taken back in the background (I6,
+ * I7).
+ */
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
@@ -6,7 +9,7 @@ import { KEY, LEASE, NOTHING, WAITER_TTL, Waiting } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
-describe('I6 a caller that gives up is answered at once', () => {
+describe('I6 a caller that gives up gets its answer at once', () => {
   test.each(['once', 'line', 'queue'] as const)('while its first request is unanswered: %s', async mode => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode })
@@ -24,9 +27,9 @@ describe('I6 a caller that gives up is answered at once', () => {
   })
 })
 
-describe('I7 a request that fails when its caller has given up', () => {
+describe('I7 a request that fails after its caller has given up', () => {
   test.each(['once', 'line', 'queue'] as const)(
-    'may have run behind what has taken it back: that is sent again: %s',
+    'may have run after it was taken back, so it is taken back again: %s',
     async mode => {
       const at = new Waiting()
       const waiter = await at.start({ id: 'A', mode })
@@ -40,8 +43,8 @@ describe('I7 a request that fails when its caller has given up', () => {
   )
 })
 
-describe('nothing is taken back, because there is nothing in Redis, of', () => {
-  test('a waiter that gives up before its request has left; and that never leaves', async () => {
+describe('nothing is taken back, because there is nothing in Redis, for', () => {
+  test('a waiter that gives up before its request was sent, which is then never sent', async () => {
     const at = new Waiting()
     at.channels.slow = true
     const waiter = await at.start({ id: 'A', mode: 'queue' })
@@ -85,7 +88,7 @@ describe('I7 taking back', () => {
     expect(at.residue).toEqual(NOTHING)
   })
 
-  test('is given up, and reported, when whatever there was has ended by itself', async () => {
+  test('stops and is reported as failed when everything has expired on its own', async () => {
     const at = new Waiting()
     at.acquirer.quit(await at.parkedFair({ id: 'A' }))
     await at.kind.leaves.next.fail(unreachable)
@@ -98,7 +101,7 @@ describe('I7 taking back', () => {
     expect(at.kind.leaves.count).toBe(2)
   })
 
-  test('is done again for a request that runs after it, and is granted', async () => {
+  test('is repeated if the request runs after it and is granted', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A' })
     at.acquirer.quit(waiter)
@@ -108,7 +111,7 @@ describe('I7 taking back', () => {
     expect(await now(waiter.outcome)).toBeUndefined()
   })
 
-  test('is done again for a request that runs after it, and is queued', async () => {
+  test('is repeated if the request runs after it and is queued', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode: 'queue' })
     at.acquirer.quit(waiter)
@@ -118,7 +121,7 @@ describe('I7 taking back', () => {
     expect(at.told).toEqual([])
   })
 
-  test('is done again for a heartbeat that runs after it, whether that joins again or finds a grant', async () => {
+  test('is repeated if a heartbeat runs after it and joins the queue again or finds a grant', async () => {
     const at = new Waiting()
     const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
     at.acquirer.lookAgain()
@@ -128,7 +131,7 @@ describe('I7 taking back', () => {
     expect(at.left).toEqual(['A', 'B', 'A', 'B'])
   })
 
-  test('is not for a grant that was told: from that moment on it is a lease, which is released', async () => {
+  test('does not touch a grant that the caller has received: it is a lease by then, and is released', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
     at.acquirer.grantedByMessage('A', 100, 'handoff')
@@ -139,14 +142,14 @@ describe('I7 taking back', () => {
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
   })
 
-  test('leaves a grant that comes later to the client: the waiter is not known any more', async () => {
+  test('is done by the client for a later grant, because the waiter is no longer known', async () => {
     const at = new Waiting()
     at.acquirer.quit(await at.parkedFair({ id: 'A' }))
     expect(at.acquirer.grantedByMessage('A', 100, 'handoff')).toBe(false)
     expect(at.locks.grantedByReply('A', at.granted())).toBe(false)
   })
 
-  test('is not stopped by a second giving up, nor done twice for it', async () => {
+  test('is neither stopped nor repeated if the caller gives up again', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
     at.acquirer.quit(waiter)
@@ -155,7 +158,7 @@ describe('I7 taking back', () => {
   })
 })
 
-/** A waiter that has gone into the queue while its unfair attempt was still unanswered. */
+/** A waiter that has gone into the queue while its unfair attempt is still unanswered. */
 async function twoAttempts() {
   const at = new Waiting()
   const waiter = await at.parkedHead({ id: 'A', fairAfter: 1_000 })
@@ -167,14 +170,14 @@ async function twoAttempts() {
 }
 
 describe('I7 a waiter that goes into the queue while its unfair attempt is still unanswered', () => {
-  test('leaves when it gives up after the refusal of the unfair one', async () => {
+  test('is taken back if it gives up after the refusal of the unfair attempt', async () => {
     const { at, waiter, unfair } = await twoAttempts()
     await unfair.answer(at.refused())
     at.acquirer.quit(waiter)
     expect(at.left).toEqual(['A'])
   })
 
-  test('leaves when the unfair one is refused last', async () => {
+  test('is taken back if it gives up after the unfair attempt was refused last', async () => {
     const { at, waiter, unfair, fair } = await twoAttempts()
     await fair.answer(at.refused({ position: 3, ticket: '5' }))
     await unfair.answer(at.refused())
@@ -182,14 +185,14 @@ describe('I7 a waiter that goes into the queue while its unfair attempt is still
     expect(at.left).toEqual(['A'])
   })
 
-  test('keeps its place when the unfair one is refused last', async () => {
+  test('keeps its place when the unfair attempt is refused last', async () => {
     const { at, waiter, unfair, fair } = await twoAttempts()
     await fair.answer(at.refused({ position: 3, ticket: '5' }))
     await unfair.answer(at.refused())
     expect(waiter.refusal).toMatchObject({ position: 3 })
   })
 
-  test('is granted once when both are granted', async () => {
+  test('is granted once when both attempts are granted', async () => {
     const { at, waiter, unfair, fair } = await twoAttempts()
     await unfair.answer(at.granted({ token: 4 }))
     await fair.answer(at.granted({ token: 4 }))
@@ -233,7 +236,7 @@ describe('close', () => {
     expect(await now(closed)).toBeUndefined()
   })
 
-  test('repeats nothing that fails, and reports it', async () => {
+  test('does not repeat what fails, and reports it', async () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
     const closed = at.acquirer.close()

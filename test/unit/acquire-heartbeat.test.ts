@@ -1,4 +1,4 @@
-/** The slow timer, which finds whatever messages did not tell (I4), and the end of patience during an outage (I6). */
+/** The slow timer, which finds what lost messages did not say (I4), and the end of patience during an outage (I6). */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
@@ -6,10 +6,10 @@ import { HEARTBEAT, KEY, LEASE, NOTHING, OUTAGE, Waiting } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
-describe('I4 the truth is looked at', () => {
+describe('I4 the state of the lock is checked', () => {
   const cases = [
-    { ttl: 500, after: 502, why: 'when the holder’s lease has lapsed' },
-    { ttl: LEASE, after: HEARTBEAT, why: 'after a heartbeat at the latest' },
+    { ttl: 500, after: 502, why: 'when the holder’s lease has expired' },
+    { ttl: LEASE, after: HEARTBEAT, why: 'after the pause between heartbeats at the latest' },
   ]
 
   test.each(cases)('by a fair waiter $why', async ({ ttl, after }) => {
@@ -32,7 +32,7 @@ describe('I4 the truth is looked at', () => {
     expect(at.asking).toEqual(['A'])
   })
 
-  test('again when a heartbeat has said that the lease ends sooner', async () => {
+  test('again, sooner, when a heartbeat has said that the lease ends sooner', async () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
@@ -41,7 +41,7 @@ describe('I4 the truth is looked at', () => {
     expect(at.kind.tends.count).toBe(2)
   })
 
-  test('at every heartbeat, for as long as it takes', async () => {
+  test('at every heartbeat, however long the wait is', async () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
     for (let beat = 1; beat <= 20; beat++) {
@@ -51,7 +51,7 @@ describe('I4 the truth is looked at', () => {
     }
   })
 
-  test('when a connection is new, without waiting for the timer', async () => {
+  test('when a connection has been made again, without waiting for the timer', async () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
     await at.parkedHead({ id: 'B' })
@@ -63,7 +63,7 @@ describe('I4 the truth is looked at', () => {
 })
 
 describe('I9 a heartbeat', () => {
-  test('is one request for all fair waiters of a key, with the tickets they were given', async () => {
+  test('is one request for all fair waiters of a key, with their tickets', async () => {
     const at = new Waiting()
     const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' }, 2)]
     await at.start({ id: 'C', mode: 'queue' })
@@ -72,7 +72,7 @@ describe('I9 a heartbeat', () => {
     expect(at.kind.tends.all.map(({ args }) => args)).toEqual([[KEY, queued]])
   })
 
-  test('is not sent twice at a time', async () => {
+  test('is never under way twice', async () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
     for (let i = 0; i < 3; i++) at.acquirer.lookAgain()
@@ -96,7 +96,7 @@ describe('I9 a heartbeat', () => {
     expect(at.kind.tends.count).toBe(1)
   })
 
-  test('tells each waiter its place and its holder', async () => {
+  test('gives each waiter its place and its holder', async () => {
     const at = new Waiting()
     const waiters = [await at.parkedFair({ id: 'A' }, 4), await at.parkedFair({ id: 'B' }, 5)]
     await at.clock.advance(HEARTBEAT)
@@ -128,7 +128,7 @@ describe('I9 a heartbeat', () => {
     expect(at.kind.tends.open.length).toBe(1)
   })
 
-  test('I6 that is refused for as long as an outage would be ridden out ends the wait with the refusal', async () => {
+  test('I6 that is refused for all of `outageTimeout` ends the wait with the refusal', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
     const begun = at.clock.now()
@@ -174,7 +174,7 @@ describe('I6 an outage', () => {
     expect(await now(waiter.outcome)).toMatchObject({ cause: latest })
   })
 
-  test('that is over ends nobody, and everybody looks at the truth', async () => {
+  test('that is over ends nobody, and makes everybody check the lock', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
     at.acquirer.disconnected(unreachable)
@@ -189,7 +189,7 @@ describe('I6 an outage', () => {
     expect(await now(waiter.outcome)).toBe('pending')
   })
 
-  test('I7 leaves no timer behind when it is over', async () => {
+  test('I7 leaves no timer when it is over', async () => {
     const at = new Waiting()
     at.acquirer.disconnected(unreachable)
     await at.clock.advance(3 * OUTAGE)

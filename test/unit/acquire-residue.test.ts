@@ -106,7 +106,7 @@ describe('I7 nothing is left in the client after', () => {
   })
 })
 
-test('I7 a key that one waiter has left is still served for the others', async () => {
+test('I7 when one waiter leaves a key, the others are still served', async () => {
   const at = new Waiting()
   const gone = await at.parkedFair({ id: 'A' })
   await at.parkedFair({ id: 'B' })
@@ -115,7 +115,7 @@ test('I7 a key that one waiter has left is still served for the others', async (
   expect(at.residue).toEqual({ waiting: 1, timers: 1, channels: { [`inbox of ${KEY}`]: 1 } })
 })
 
-describe('I7 a subscription that fails after its waiters have gone', () => {
+describe('I7 a subscription that fails after its waiters have left', () => {
   async function gone() {
     const at = new Waiting()
     at.channels.slow = true
@@ -130,7 +130,7 @@ describe('I7 a subscription that fails after its waiters have gone', () => {
     expect(at.residue).toEqual(NOTHING)
   })
 
-  test('does not take the channel from who waits now', async () => {
+  test('does not take the channel from a waiter that came later', async () => {
     const at = await gone()
     await at.start({ id: 'B', mode: 'queue' })
     const [first, second] = at.channels.hearings.open

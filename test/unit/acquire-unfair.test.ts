@@ -1,11 +1,11 @@
-/** Unfair waiting: one contender for each key, no lost wake-up, the way into the queue, and re-entry. */
+/** Unfair waiting: one request at a time for each key, no lost wake-up, the way into the queue, and re-entry. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import type { Via } from '../../src/kind.ts'
 import { now, settled } from './promises.ts'
 import { HEARTBEAT, KEY, LEASE, NOTHING, Waiting } from './waiting.ts'
 
-test('I4 a waiter subscribes, looks once more, and only then parks', async () => {
+test('I4 a waiter subscribes, asks once more, and only then parks', async () => {
   const at = new Waiting()
   at.channels.slow = true
   const waiter = await at.start({ id: 'A' })
@@ -44,7 +44,7 @@ test('the lines of two keys do not wait for each other', async () => {
   expect(at.asking).toEqual(['A', 'B'])
 })
 
-test('I4 who stands behind a head that is granted at once looks for itself', async () => {
+test('I4 if the head is granted the lock at once, the waiter behind it asks', async () => {
   const at = new Waiting()
   await at.start({ id: 'A' })
   await at.start({ id: 'B' })
@@ -52,7 +52,7 @@ test('I4 who stands behind a head that is granted at once looks for itself', asy
   expect(at.asking).toEqual(['B'])
 })
 
-describe('I4 a wake-up is not lost that comes', () => {
+describe('I4 a wake-up is not lost if it comes', () => {
   test('while the head is asking', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
@@ -65,7 +65,7 @@ describe('I4 a wake-up is not lost that comes', () => {
     expect(at.asking).toEqual([])
   })
 
-  test('while the head asks for somebody who gives up: the next one uses it', async () => {
+  test('while the head is asking and then gives up: the next waiter uses it', async () => {
     const at = new Waiting()
     const head = await at.parkedHead({ id: 'A' })
     await at.start({ id: 'B' })
@@ -77,7 +77,7 @@ describe('I4 a wake-up is not lost that comes', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('as a grant for somebody who has given up: the next one asks when it has been given back', async () => {
+  test('as a grant to a head that has given up: the next waiter asks when the grant has been given back', async () => {
     const at = new Waiting()
     const head = await at.parkedHead({ id: 'A' })
     await at.start({ id: 'B' })
@@ -90,7 +90,7 @@ describe('I4 a wake-up is not lost that comes', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('with an answer that never comes, because its waiter has given up: the next one asks when that has left', async () => {
+  test('while an attempt is unanswered whose waiter has given up: the next waiter asks when that attempt has failed', async () => {
     const at = new Waiting()
     const head = await at.parkedHead({ id: 'A' })
     await at.start({ id: 'B' })
@@ -102,7 +102,7 @@ describe('I4 a wake-up is not lost that comes', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('while the head subscribes, and then gives up', async () => {
+  test('while the head subscribes and then gives up', async () => {
     const at = new Waiting()
     at.channels.slow = true
     const head = await at.start({ id: 'A' })
@@ -115,7 +115,7 @@ describe('I4 a wake-up is not lost that comes', () => {
   })
 })
 
-test('a failure ends the wait of the head only, and the next one tries', async () => {
+test('a failure ends only the head’s wait, and the next waiter tries', async () => {
   const at = new Waiting()
   const head = await at.start({ id: 'A' })
   const next = await at.start({ id: 'B' })
@@ -126,7 +126,7 @@ test('a failure ends the wait of the head only, and the next one tries', async (
   expect(at.asking).toEqual(['B'])
 })
 
-test('an unlock that nobody waits for asks nothing', async () => {
+test('an unlock message that no unfair waiter waits for causes no request', async () => {
   const at = new Waiting()
   at.acquirer.unlocked(KEY)
   await at.parkedFair({ id: 'A' })
@@ -136,7 +136,7 @@ test('an unlock that nobody waits for asks nothing', async () => {
 })
 
 describe('a single attempt', () => {
-  test('ends with its answer: it never parks, subscribes or tells of a wait', async () => {
+  test('ends with its answer: it never parks, subscribes or emits a waiting event', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode: 'once' })
     await at.kind.attempts.next.answer(at.refused())
@@ -148,7 +148,7 @@ describe('a single attempt', () => {
     expect(at.residue).toEqual(NOTHING)
   })
 
-  test('names the holder of its own answer, not the one that others have seen before', async () => {
+  test('names the holder of its own answer, not one that others have heard before', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', mode: 'once' })
@@ -179,7 +179,7 @@ describe('fairAfter', () => {
     expect(at.residue).toEqual(NOTHING)
   })
 
-  test('counts from the call also for one who never was the head, and who joins without its head', async () => {
+  test('counts from the call, even for a waiter that was never the head and joins the queue before the head', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
     await at.clock.advance(400)
@@ -188,7 +188,7 @@ describe('fairAfter', () => {
     expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'B' }), { join: true }])
   })
 
-  test('leaves the rest of the line with its wake-ups', async () => {
+  test('leaves the wake-ups to the rest of the line', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A', fairAfter: 1_000 })
     await at.start({ id: 'B' })
@@ -199,7 +199,7 @@ describe('fairAfter', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('I7 leaves no timer behind with a waiter that was granted or gave up before', async () => {
+  test('I7 leaves no timer when its waiter was granted the lock or gave up before', async () => {
     const at = new Waiting()
     await at.start({ id: 'A', fairAfter: 1_000 })
     await at.kind.attempts.next.answer(at.granted())
@@ -209,8 +209,8 @@ describe('fairAfter', () => {
   })
 })
 
-describe('owners that may re-enter', () => {
-  test('try by themselves, though others are ahead of them in the line', async () => {
+describe('waiters whose owner may re-enter', () => {
+  test('ask on their own, even with others ahead of them in the line', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', mayReenter: true })
@@ -220,7 +220,7 @@ describe('owners that may re-enter', () => {
     expect(await now(waiter.outcome)).toEqual(grant)
   })
 
-  test('I9 leave every look at the truth to the head, and ask by themselves when it finds that their owner holds', async () => {
+  test('I9 leave heartbeats to the head, and ask on their own when it finds that their owner holds', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', owner: 'ours', mayReenter: true })
@@ -238,7 +238,7 @@ describe('owners that may re-enter', () => {
   test.each([
     { where: 'in the line', mode: 'line' as const },
     { where: 'in the queue', mode: 'queue' as const },
-  ])('I4 $where ask at once when they are told that their owner has been granted the lock', async ({ mode }) => {
+  ])('I4 $where ask at once when they hear that their owner has been granted the lock', async ({ mode }) => {
     const at = new Waiting()
     const [ours, theirs] = [
       await at.start({ id: 'A', owner: 'ours', mayReenter: true, mode }),
@@ -253,9 +253,10 @@ describe('owners that may re-enter', () => {
     expect(await now(theirs.outcome)).toBe('pending')
   })
 
-  // A is granted the lock, and its owner’s name is published, before this client hears the channel. B, the next head, re-enters:
-  // that says nothing to C behind it, which stood parked until the next heartbeat.
-  test('I4 ask by themselves when the head re-enters: that their owner was granted the lock may have been said to nobody', async () => {
+  // A is granted the lock, and a message names its owner before this client listens to the channel. B, the next head,
+  // is of the same owner and re-enters. C behind it is of that owner too, so it must not stay parked until the next
+  // heartbeat.
+  test('I4 ask on their own when the head re-enters, because the message of their owner’s grant may have been missed', async () => {
     const at = new Waiting()
     at.channels.slow = true
     for (const id of ['A', 'B', 'C', 'D']) {
@@ -270,7 +271,7 @@ describe('owners that may re-enter', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('are refused by the look of their own without an end to their wait', async () => {
+  test('keep waiting if their own attempt fails', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', owner: 'ours', mayReenter: true })
@@ -281,13 +282,13 @@ describe('owners that may re-enter', () => {
   })
 })
 
-describe('how a grant is said to have come about', () => {
+describe('the `via` of a grant', () => {
   test.each<[Via, Via]>([
     ['immediate', 'immediate'],
     ['expiry', 'immediate'],
     ['reentry', 'reentry'],
     ['handoff', 'handoff'],
-  ])('%s at the first attempt is %s', async (said, via) => {
+  ])('is, for %s at the first attempt, %s', async (said, via) => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A' })
     await at.kind.attempts.next.answer(at.granted({ via: said }))
@@ -298,7 +299,7 @@ describe('how a grant is said to have come about', () => {
     ['immediate', 'wakeup'],
     ['expiry', 'expiry'],
     ['reentry', 'reentry'],
-  ])('%s after a refusal is %s', async (said, via) => {
+  ])('is, for %s after a refusal, %s', async (said, via) => {
     const at = new Waiting()
     const waiter = await at.parkedHead({ id: 'A' })
     at.acquirer.unlocked(KEY)
@@ -307,14 +308,14 @@ describe('how a grant is said to have come about', () => {
     expect(await now(waiter.outcome)).toMatchObject({ via })
   })
 
-  test.each<Via>(['handoff', 'expiry'])('%s by message is what the message says', async via => {
+  test.each<Via>(['handoff', 'expiry'])('is, for %s by message, what the message says', async via => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
     at.acquirer.grantedByMessage('A', 100, via)
     expect(await now(waiter.outcome)).toMatchObject({ via })
   })
 
-  test('a grant after an own release says how long the hand-off took; one after nobody’s says nothing', async () => {
+  test('a grant after this client’s own release has a hand-off time; one after another release has none', async () => {
     const at = new Waiting()
     const [first, second] = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
     at.locks.get(KEY)?.releasing()

@@ -1,4 +1,4 @@
-/** src/kinds/claim.ts: what is written is what is read, whatever callers call themselves. */
+/** src/kinds/claim.ts: what is read is what was written, whatever callers call themselves. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeClaim, decodeHolder, decodeNames, encodeClaim } from '../../src/kinds/claim.ts'
@@ -6,7 +6,7 @@ import { decodeClaim, decodeHolder, decodeNames, encodeClaim } from '../../src/k
 const id = 'client-name_0123456789abcdef'
 const terms = { id, lease: 30_000, headStart: 0 }
 
-test('the form that scripts and other clients read', () => {
+test('a claim has the form that scripts and other clients read', () => {
   expect(encodeClaim({ ...terms, owner: 'ann', label: 'a label' }, 15_000)).toBe(`${id} 3 30000 15000 0 anna label`)
   expect(encodeClaim({ ...terms, owner: id, label: 'a label', headStart: 1.5 }, 900)).toBe(
     `${id} 0 30000 900 1500 a label`,
@@ -14,14 +14,14 @@ test('the form that scripts and other clients read', () => {
 })
 
 test.each([
-  ['of several bytes a character', 'Zoë 🔒 李', 'naïve ☕'],
-  ['with spaces, at their ends too', ' a  b ', '  c '],
+  ['with characters of several bytes', 'Zoë 🔒 李', 'naïve ☕'],
+  ['with spaces, even at their ends', ' a  b ', '  c '],
   ['with line ends', 'a\nb\r\n', '\n\nc\u2028'],
-  ['that look like terms', '3 30000 15000 0 ', ' 0 '],
+  ['that look like the numbers of a claim', '3 30000 15000 0 ', ' 0 '],
   ['with no label', 'ann', ''],
-  ['like an id of another', id.replace('c', 'd'), id],
+  ['that look like another id', id.replace('c', 'd'), id],
   ['with a NUL', '\0', 'a\0b'],
-])('owners and labels %s', (_, owner, label) => {
+])('owners and labels are read as they were written: %s', (_, owner, label) => {
   expect(decodeClaim(encodeClaim({ ...terms, owner, label }, 15_000))).toEqual({
     ...terms,
     owner,
@@ -30,11 +30,11 @@ test.each([
   })
 })
 
-test.each(['a label', '', '\n', ' ☕ '])('a caller without a name, labelled %j: its owner is the id', label => {
+test.each(['a label', '', '\n', ' ☕ '])('the owner of a caller without a name is its id, with the label %j', label => {
   expect(decodeClaim(encodeClaim({ ...terms, owner: id, label }, 15_000))).toMatchObject({ id, owner: id, label })
 })
 
-test('any claim', () => {
+test('any claim is read as it was written', () => {
   const text = fc.string({ unit: 'grapheme' })
   const claim = fc.record({
     owner: fc.oneof(
@@ -54,21 +54,24 @@ test('any claim', () => {
 })
 
 describe('the names at the end of a claim', () => {
-  test('are told apart by the bytes of the owner', () => {
+  test('are told apart by the length of the owner in bytes', () => {
     expect(decodeNames('Zoë🔒', Buffer.byteLength('Zoë'))).toEqual({ owner: 'Zoë', label: '🔒' })
     expect(decodeNames('a label', 0)).toEqual({ owner: undefined, label: 'a label' })
   })
 })
 
-test('a holder is a token, the instant from which its lease counts, and a claim', () => {
+test('a holder is written as a token, the time from which its lease counts, and a claim', () => {
   const claim = encodeClaim({ ...terms, owner: 'Zoë', label: 'a\nlabel' }, 15_000)
   const until = 1795269405035 + terms.lease
   const expected = { token: 1795269405034888, until, claim: decodeClaim(claim) }
   expect(decodeHolder(`1795269405034888 1795269405035999 ${claim}`)).toEqual(expected)
 })
 
-test.each(['', 'free', `${id}`, `${id} 0 30000`, `${id} x 30000 15000 0 a label`])('%j is neither', text => {
-  expect(decodeClaim(text)).toBeUndefined()
-  expect(decodeHolder(text)).toBeUndefined()
-  expect(decodeHolder(`1795269405034888 1795269405035999 ${text}`)).toBeUndefined()
-})
+test.each(['', 'free', `${id}`, `${id} 0 30000`, `${id} x 30000 15000 0 a label`])(
+  '%j is neither a claim nor a holder',
+  text => {
+    expect(decodeClaim(text)).toBeUndefined()
+    expect(decodeHolder(text)).toBeUndefined()
+    expect(decodeHolder(`1795269405034888 1795269405035999 ${text}`)).toBeUndefined()
+  },
+)

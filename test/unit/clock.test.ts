@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { awake, LONGEST, systemClock } from '../../src/clock.ts'
 import { FakeClock } from './fake-clock.ts'
 
-// A timer of Node fires up to 1 ms before its time, as performance.now() has it: some in a hundred do.
+// By performance.now(), some percent of Node's timers fire up to 1 ms early.
 test('a timer never fires before its time', async () => {
   const early: number[] = []
   const timers: Promise<void>[] = []
@@ -35,13 +35,13 @@ test('a timer that is cancelled never fires', async () => {
   expect(fired).toBe(0)
 })
 
-test('a time that no timer of Node takes, or that is over, is taken, too', async () => {
+test('a delay that is too long for a timer of Node, or negative, is accepted', async () => {
   const long = systemClock.after(10 * LONGEST, () => expect.unreachable())
   await new Promise<void>(resolve => systemClock.after(-1, resolve))
   long.cancel()
 })
 
-test('the clock of patience: a stall does not count, and what came in the meantime is heard before anybody is judged', async () => {
+test('after a stall, the clock of patience does not count the stall, and messages are read before anybody’s time is up', async () => {
   const clock = new FakeClock()
   const counted = awake(clock)
   expect(awake(clock)).toBe(counted)
@@ -51,7 +51,7 @@ test('the clock of patience: a stall does not count, and what came in the meanti
   clock.block(100_000)
   const begun = counted.now()
   await clock.advance(10)
-  // The first was due in the stall, and has a moment more.
+  // The first timer would have fired during the stall, and gets a moment more.
   expect(fired).toEqual([])
   await clock.advance(990)
   expect(fired).toEqual([1_000])

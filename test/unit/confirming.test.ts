@@ -1,4 +1,4 @@
-/** Grants that count only once replicas have them: how a wait goes on, or ends, where they do not. */
+/** Grants that count only once replicas have them: how a wait goes on, or ends, if they do not. */
 import { expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { FakeKind } from './fake-kind.ts'
@@ -10,7 +10,7 @@ function replicated() {
   return { at: new Waiting(kind), confirmations: kind.confirmations }
 }
 
-test('I1 a confirmation is believed for no longer than was asked for: the server’s clock may stand back', async () => {
+test('I1 a confirmed lease counts for no longer than was asked for, even if the server’s clock was set back', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })
   await at.kind.attempts.next.answer(at.granted({ deadline: at.clock.now() + LEASE / 2 }))
@@ -19,7 +19,7 @@ test('I1 a confirmation is believed for no longer than was asked for: the server
   expect(await waiter.outcome).toMatchObject({ deadline: asked + LEASE })
 })
 
-test('I6 a single attempt whose grant is gone has ended, and takes back what may have become of it', async () => {
+test('I6 a single attempt whose grant is gone ends, and takes back whatever it has become', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A', mode: 'once' })
   await at.kind.attempts.next.answer(at.granted())
@@ -30,7 +30,7 @@ test('I6 a single attempt whose grant is gone has ended, and takes back what may
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I6 a wait whose grants are gone again and again, because they are shorter than the way to the replicas, ends', async () => {
+test('I6 a wait ends if its grants expire again and again because the replicas answer more slowly than the leases last', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })
   const begin = at.clock.now()
@@ -46,8 +46,8 @@ test('I6 a wait whose grants are gone again and again, because they are shorter 
   expect(at.residue).toEqual(NOTHING)
 })
 
-// A timer of Node fires up to 1 ms before its time, as performance.now() has it.
-test('I6 a wait whose confirmation is given up when its patience is over but for a moment ends, and is not begun anew', async () => {
+// By performance.now(), a timer of Node may fire up to 1 ms early.
+test('I6 a wait ends, and does not ask again, if its confirmation fails 1 ms before its patience is over', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })
   await at.kind.attempts.next.answer(at.granted())
@@ -58,7 +58,7 @@ test('I6 a wait whose confirmation is given up when its patience is over but for
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I2 a grant that was followed by another to the same waiter does not count, and is looked for', async () => {
+test('I2 a grant does not count if the same waiter was granted the lock again, and that newer grant is asked for', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
   await at.kind.attempts.next.answer(at.granted({ token: 100 }))
@@ -86,7 +86,8 @@ test('I2 a confirmation does not count once a newer grant to the same waiter is 
   const { at, confirmations } = replicated()
   const waiter = await at.parkedFair({ id: 'A' })
   at.acquirer.grantedByMessage('A', 100, 'handoff')
-  // Released by force, and taken with 101 by another, whose release grants it to A, which had joined again.
+  // The grant with token 100 was released by force. Another client took the lock with 101, and its release granted it
+  // to A, which had joined the queue again.
   at.acquirer.lookAgain()
   await at.kind.tends.next.answer(at.tended([1], { clock: 101 }))
   at.acquirer.grantedByMessage('A', 102, 'handoff')
@@ -101,25 +102,28 @@ test('I2 a confirmation does not count once a newer grant to the same waiter is 
   expect(await waiter.outcome).toMatchObject({ token: 102 })
 })
 
-test.each(['line', 'queue'] as const)('I9 what was refused is to be confirmed again after a pause: %s', async mode => {
-  const { at, confirmations } = replicated()
-  await at.start({ id: 'A', mode })
-  const grant = async () => {
-    for (const call of at.kind.attempts.open) await call.answer(at.granted())
-    for (const call of at.kind.tends.open) await call.answer(at.tended([at.granted()]))
-  }
-  await grant()
-  await confirmations.next.fail(new LockConnectionError('refused'))
-  await at.kind.leaves.next.answer()
-  await at.clock.advance(20)
-  await grant()
-  expect(confirmations.count).toBe(1)
-  await at.clock.advance(100)
-  await grant()
-  expect(confirmations.count).toBe(2)
-})
+test.each(['line', 'queue'] as const)(
+  'I9 after replicas have refused, they are asked again only after a pause: %s',
+  async mode => {
+    const { at, confirmations } = replicated()
+    await at.start({ id: 'A', mode })
+    const grant = async () => {
+      for (const call of at.kind.attempts.open) await call.answer(at.granted())
+      for (const call of at.kind.tends.open) await call.answer(at.tended([at.granted()]))
+    }
+    await grant()
+    await confirmations.next.fail(new LockConnectionError('refused'))
+    await at.kind.leaves.next.answer()
+    await at.clock.advance(20)
+    await grant()
+    expect(confirmations.count).toBe(1)
+    await at.clock.advance(100)
+    await grant()
+    expect(confirmations.count).toBe(2)
+  },
+)
 
-test('I9 an unfair waiter that is alone asks once, and hears nothing, while its grant is confirmed', async () => {
+test('I9 an unfair waiter that is alone asks once, and subscribes to nothing, while its grant is confirmed', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })
   await at.kind.attempts.next.answer(at.granted())

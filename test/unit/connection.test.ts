@@ -1,4 +1,4 @@
-/** A connection that the rest may treat as always there: what it repeats, when it gives up, how it comes back. */
+/** A connection that callers may treat as always there: what it repeats, when it gives up, and how it comes back. */
 import { describe, expect, test, vi } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { Connected, OUTAGE, replyError } from './fake-redis.ts'
@@ -47,7 +47,7 @@ describe('a call', () => {
     expect(await call).toMatchObject({ reply: 'yes', repeated: false })
   })
 
-  test('whose outcome is unknown remains so, also when the server puts it off after that', async () => {
+  test('whose outcome is unknown still counts as such if the server puts it off after that', async () => {
     const at = await Connected.up()
     const call = at.ask()
     await settled()
@@ -89,7 +89,7 @@ describe('a call that was refused and can be asked in another way', () => {
     expect(await call).toMatchObject({ reply: 'yes', repeated: false })
   })
 
-  test('on the next connection, if that one is gone', async () => {
+  test('is sent on the next connection, if its own is gone', async () => {
     const at = await Connected.up()
     const call = at.ask({ rephrase: () => true })
     await settled()
@@ -102,7 +102,7 @@ describe('a call that was refused and can be asked in another way', () => {
     expect(await call).toMatchObject({ reply: 'yes' })
   })
 
-  test('rejects where there is no other way, with what it has to say of that', async () => {
+  test('rejects with its own explanation if there is no other way', async () => {
     const at = await Connected.up()
     const said = new LockConnectionError('it needs more rights', noScript)
     const call = quiet(at.ask({ rephrase: () => false, explain: () => said }))
@@ -130,7 +130,7 @@ test('a reply that cannot be read rejects its own call, and no other', async () 
   expect(await second).toMatchObject({ reply: 'yes' })
 })
 
-describe('I6 each call is given up exactly when its own patience is over', () => {
+describe('I6 each call is given up exactly when its own patience is over,', () => {
   test.each(['without a connection', 'without an answer'])('%s', async how => {
     const at = new Connected()
     at.connection.open()
@@ -157,9 +157,9 @@ describe('I6 each call is given up exactly when its own patience is over', () =>
     expect(await now(call)).toMatchObject({ cause: socket })
   })
 
-  test('and an answer that comes later is of no consequence', async () => {
+  test('and a later answer changes nothing', async () => {
     const at = await Connected.up()
-    // A socket that takes its time to end.
+    // A socket that ends only after some time.
     at.redis.disconnect = () => {}
     const call = quiet(at.ask())
     await at.clock.advance(OUTAGE)
@@ -167,7 +167,7 @@ describe('I6 each call is given up exactly when its own patience is over', () =>
     expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
   })
 
-  test('I7 and leaves no timer behind, nor does one that was answered', async () => {
+  test('I7 and leaves no timer, nor does a call that was answered', async () => {
     const at = await Connected.up()
     const answered = at.ask()
     await settled()
@@ -196,7 +196,7 @@ describe('a connection that is lost', () => {
     }
   })
 
-  test('begins with short pauses again once it has been there', async () => {
+  test('starts with short pauses again after it was up', async () => {
     const at = await Connected.up()
     for (let times = 0; times < 8; times++) {
       at.redis.break(socket)
@@ -209,7 +209,7 @@ describe('a connection that is lost', () => {
     expect(at.redis.connects.length).toBe(made + 1)
   })
 
-  test('is told with the latest reason, as often as it could not be made again, and then its return', async () => {
+  test('is reported with the latest reason at each failed attempt, and once more when it is up again', async () => {
     const at = await Connected.up()
     at.redis.break(socket)
     await at.clock.advance(20)
@@ -219,7 +219,7 @@ describe('a connection that is lost', () => {
     expect(at.told).toEqual(['up', 'down: read ECONNRESET', 'down: connect ECONNREFUSED', 'up'])
   })
 
-  test('I6 because the server refuses it ends all calls at once: it will refuse it again', async () => {
+  test('I6 ends all calls at once if the server refuses it, because the server will refuse it again', async () => {
     const at = new Connected()
     at.connection.open()
     const calls = [quiet(at.ask()), quiet(at.ask())]
@@ -228,7 +228,7 @@ describe('a connection that is lost', () => {
     for (const call of calls) expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION', cause })
   })
 
-  test('I6 so are calls that come before the next attempt has ended; and none after one that succeeds', async () => {
+  test('I6 also ends calls that come before the next attempt is over, but none after an attempt that succeeds', async () => {
     const at = new Connected()
     at.connection.open()
     const cause = replyError('WRONGPASS invalid username-password pair')
@@ -243,7 +243,7 @@ describe('a connection that is lost', () => {
     expect(await now(call)).toMatchObject({ reply: 'yes' })
   })
 
-  test('because the server is loading ends none', async () => {
+  test('ends no call if the server is loading', async () => {
     const at = new Connected()
     at.connection.open()
     const call = at.ask()
@@ -256,7 +256,7 @@ describe('a connection that is lost', () => {
   })
 })
 
-test('I6 a server that leaves commands unanswered is connected to anew, well before patience ends', async () => {
+test('I6 if a server leaves commands unanswered, the connection is made again, well before patience is over', async () => {
   const at = await Connected.up()
   const call = at.ask()
   await at.clock.advance(OUTAGE / 2)
@@ -266,14 +266,14 @@ test('I6 a server that leaves commands unanswered is connected to anew, well bef
   expect(await call).toMatchObject({ reply: 'yes', repeated: true })
 })
 
-describe('silence is counted in the time that this process ran', () => {
+describe('silence counts only time in which this process ran', () => {
   test.each([20_000, 4_000])(
     'replies that came during a stall of %i ms are read before anything is judged',
     async stall => {
       const at = await Connected.up()
       const call = at.ask()
       await settled()
-      // As late as it can be: the moment in which it would have been judged falls into the stall.
+      // The latest possible start: the moment at which the silence would have been judged is in the stall.
       await at.clock.advance(stall < 5_000 ? 4_900 : 0)
       at.clock.block(stall)
       await at.clock.advance(1)
@@ -283,7 +283,7 @@ describe('silence is counted in the time that this process ran', () => {
     },
   )
 
-  test('a request that could only leave after the stall has most of its time before it', async () => {
+  test('a request that was only sent after the stall has most of its time left', async () => {
     const at = await Connected.up()
     const call = at.ask()
     at.clock.block(60_000)
@@ -293,7 +293,7 @@ describe('silence is counted in the time that this process ran', () => {
     expect(at.redis.connects.length).toBe(1)
   })
 
-  test('a greeting, too', async () => {
+  test('the time of a greeting counts only while this process runs, too', async () => {
     const at = new Connected()
     at.connection.open()
     at.clock.block(60_000)
@@ -302,7 +302,7 @@ describe('silence is counted in the time that this process ran', () => {
     expect(at.told).toEqual(['up'])
   })
 
-  test('I6 and so is the patience of a call, however often the process stalls', async () => {
+  test('I6 the patience of a call counts only while this process runs, however often it stalls', async () => {
     const at = new Connected()
     at.connection.open()
     const call = quiet(at.ask())
@@ -317,7 +317,7 @@ describe('silence is counted in the time that this process ran', () => {
   })
 })
 
-test('a server that is slow but answers is not taken for dead', async () => {
+test('a server that answers slowly does not count as dead', async () => {
   const at = await Connected.up()
   quiet(at.ask())
   for (let answered = 0; answered < 10; answered++) {

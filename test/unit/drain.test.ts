@@ -1,4 +1,4 @@
-/** The time that a closing client leaves to those who hold. */
+/** The time that a closing client leaves to its holders. */
 import { expect, test } from 'vitest'
 import { Drain } from '../../src/lease/drain.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -20,7 +20,7 @@ test('it ends at its time, and not before', async () => {
   expect([ends, await now(it.over)]).toEqual([[begin + 100], undefined])
 })
 
-test('of several ends the soonest counts, and no timer is left', async () => {
+test('of several ends the earliest counts, and no timer is left', async () => {
   const { clock, drain: it, ends, begin } = drain()
   it.within(100)
   it.within(50)
@@ -30,13 +30,13 @@ test('of several ends the soonest counts, and no timer is left', async () => {
   expect(clock.armed).toBe(0)
 })
 
-test('without time it ends in the call', () => {
+test('with 0 ms it ends at once', () => {
   const { drain: it, ends } = drain()
   it.within(0)
   expect(ends).toHaveLength(1)
 })
 
-test('it ends once, also where the end calls for it', async () => {
+test('it ends once, even if its listener ends it again', async () => {
   const clock = new FakeClock()
   let ends = 0
   const it: Drain = new Drain(clock, () => {

@@ -1,4 +1,4 @@
-/** Unfair waiters that come due: in their order, with one timer for all that wait for equally long. */
+/** Unfair waiters that fall due: in order, and with one timer for all that have the same `fairAfter`. */
 import { expect, test } from 'vitest'
 import { WaiterRecord } from '../../src/local/waiter.ts'
 import { FairAfter } from '../../src/wait/fair-after.ts'
@@ -17,7 +17,7 @@ function setUp() {
   return { clock, due, waiters, park }
 }
 
-test('each comes due after its own time, and once', async () => {
+test('each waiter falls due after its own time, and once', async () => {
   const { clock, due, park } = setUp()
   park('A', 100)
   await clock.advance(50)
@@ -41,7 +41,7 @@ test('any number of waiters has one timer', async () => {
   expect([due.length, clock.armed]).toEqual([1_000, 0])
 })
 
-test('one whose wait is over does not come due, and the last takes the timer with it', async () => {
+test('a waiter whose wait is over does not fall due, and the last one removes the timer', async () => {
   const { clock, due, waiters, park } = setUp()
   const [first, second] = [park('A', 100), park('B', 100)]
   waiters.delete(first)
@@ -55,7 +55,7 @@ test('one whose wait is over does not come due, and the last takes the timer wit
   expect([due, clock.armed]).toEqual([['C'], 0])
 })
 
-test('after a pause of the process all that are late come due at once, in their order', async () => {
+test('after a pause of the process all late waiters fall due at once, in order', async () => {
   const { clock, due, park } = setUp()
   for (const id of ['A', 'B', 'C']) {
     park(id, 100)
@@ -69,7 +69,7 @@ test('after a pause of the process all that are late come due at once, in their 
   expect(due).toEqual(['A', 'B', 'C', 'D'])
 })
 
-test('those that are in the queue already, and those that never join, do not', () => {
+test('waiters that are in the queue already, or never join it, do not fall due', () => {
   const { clock, park } = setUp()
   park('A', undefined)
   park('B', 100, 'queue')

@@ -21,12 +21,12 @@ export class FakeClock implements Clock {
     return { cancel: () => this.#armed.delete(armed) }
   }
 
-  /** Timers that have neither fired nor been cancelled. */
+  /** How many timers have neither fired nor been cancelled. */
   get armed(): number {
     return this.#armed.size
   }
 
-  /** Lets time pass: timers fire at their times, in order, and what they cause runs before the next one. */
+  /** Lets time pass: each timer fires at its time, and what it causes runs before the next timer fires. */
   async advance(ms: number): Promise<void> {
     const target = this.#now + ms
     await settled()
@@ -39,7 +39,7 @@ export class FakeClock implements Clock {
     this.#now = target
   }
 
-  /** Lets time pass without any timer: the event loop is blocked, or the process is stopped. */
+  /** Lets time pass while no timer fires: the event loop is blocked, or the process is stopped. */
   block(ms: number): void {
     this.#now += ms
   }

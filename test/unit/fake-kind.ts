@@ -1,4 +1,4 @@
-/** A kind and channels whose every answer the test gives by hand, when and in what order it likes. */
+/** A kind, and channels, whose answers the test gives one by one, when and in what order it likes. */
 import type {
   Channel,
   Channels,
@@ -50,7 +50,7 @@ export class Call<A extends unknown[], R> {
   }
 }
 
-/** The calls of one method, in their order. */
+/** The calls of one method, in order. */
 export class Calls<A extends unknown[], R> {
   readonly all: Call<A, R>[] = []
 
@@ -76,7 +76,7 @@ export class Calls<A extends unknown[], R> {
   }
 }
 
-/** What an attempt asks for beside the lock: a place in the queue, or tokens for hand-offs. */
+/** What an attempt asks for besides the lock: a place in the queue, or tokens for hand-offs. */
 export type Beside = { readonly join: true } | { readonly reserve: number }
 
 const notAsked = () => {
@@ -100,7 +100,7 @@ export class FakeKind implements Kind, FairQueue, HandOff {
   readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
   readonly confirmations = new Calls<[held: Held], Renewed>()
 
-  /** `confirmed`: whether its grants count only once they are. */
+  /** `confirmed`: whether grants count only once replicas have confirmed them. */
   constructor(confirmed = false) {
     if (confirmed) this.confirmation = { confirm: held => this.confirmations.make(held) }
   }
@@ -142,10 +142,10 @@ export class FakeKind implements Kind, FairQueue, HandOff {
   }
 }
 
-/** Channels that are heard at once, or with `slow` when the test says so. Counts who needs which. */
+/** Channels that are heard at once, or, with `slow`, when the test says so. Counts who uses which channel. */
 export class FakeChannels implements Channels {
   slow = false
-  /** Whether a channel is still heard when nobody needs it any more. */
+  /** Whether a channel is still heard when nobody uses it any more. */
   lingers = false
   readonly hearings = new Calls<[key: string, channel: Channel], void>()
   readonly #users = new Map<string, number>()
@@ -169,7 +169,7 @@ export class FakeChannels implements Channels {
     this.#count(key, channel, -1)
   }
 
-  /** The channels in use; one that was dropped more often than heard shows by a negative count. */
+  /** How many users each channel has. A negative number shows that it was dropped more often than it was asked for. */
   get users(): Record<string, number> {
     return Object.fromEntries([...this.#users].filter(([, count]) => count !== 0))
   }

@@ -1,4 +1,6 @@
-/** What `Connection` uses of an ioredis client, without a server: the test says when it connects, breaks and answers. */
+/**
+ * What `Connection` uses of an ioredis client, without a server: the test decides when it connects, breaks and answers.
+ */
 import { EventEmitter } from 'node:events'
 import type { Redis } from 'ioredis'
 import { Connection } from '../../src/redis/connection.ts'
@@ -41,7 +43,7 @@ export class FakeRedis extends EventEmitter {
     await settled()
   }
 
-  /** The socket fails, or could not be opened: what was under way rejects, and `end` follows, as with ioredis. */
+  /** The socket fails, or could not be opened: requests under way are rejected, and `end` follows, as with ioredis. */
   break(error?: Error): void {
     this.status = 'end'
     if (error) this.emit('error', error)
@@ -50,7 +52,7 @@ export class FakeRedis extends EventEmitter {
   }
 }
 
-/** A connection to a fake, with a record of what it told. */
+/** A connection to a fake, with a record of what it reported. */
 export class Connected {
   readonly clock = new FakeClock()
   readonly redis = new FakeRedis(this.clock)

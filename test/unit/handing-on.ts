@@ -1,4 +1,4 @@
-/** What waits and what holds in one client, wired as the engine does it, with everything around in the test's hands. */
+/** The waiters and holders of one client, wired as in the library. Everything around them is controlled by the test. */
 import { surelyUntil } from '../../src/clock.ts'
 import type { Claim, Granted, Refused } from '../../src/kind.ts'
 import { Holds } from '../../src/lease/holds.ts'
@@ -11,7 +11,7 @@ import { type Beside, type Call, FakeChannels, FakeKind } from './fake-kind.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE, localLocks, OUTAGE, WAITER_TTL } from './waiting.ts'
 
-/** Tokens that the line asks to be reserved. */
+/** How many tokens the line asks to reserve. */
 export const BLOCK = 1_000
 /** The first token of the first run. */
 export const FIRST = 10_000
@@ -42,10 +42,10 @@ export class HandingOn {
   readonly locks: LocalLocks
   readonly acquirer: Acquirer
   readonly holding: Holds
-  /** What was told, as "<what> <lease>", in its order. */
+  /** What was reported, as "<what> <lease>", in order. */
   readonly told: string[] = []
   readonly failures: unknown[] = []
-  /** Called before a moment is noted. */
+  /** Called before an event is recorded. */
   heard: (what: string, id: string) => void = () => {}
 
   constructor() {
@@ -67,14 +67,14 @@ export class HandingOn {
     })
   }
 
-  /** A call, and everything that follows from it at once. */
+  /** Makes a call, and runs everything that follows from it at once. */
   async ask(ask: Ask): Promise<Asker> {
     const asker = this.begin(ask)
     await settled()
     return asker
   }
 
-  /** A call in the middle of a turn of the event loop. */
+  /** Makes a call in the middle of a turn of the event loop. */
   begin({ id, mode = 'line', lease = LEASE, owner, fairAfter, timeout, renew = true }: Ask): Asker {
     const claim = { key: KEY, id, owner: owner ?? id, label: 'this client', lease, headStart: 0 }
     const after = owner === undefined ? undefined : this.holding.record(KEY, owner)
@@ -98,8 +98,8 @@ export class HandingOn {
   }
 
   /**
-   * A first caller, who was refused once, has just been granted the lock with tokens to hand on; the others stand in the line
-   * behind it.
+   * The first caller was refused once, and has just been granted the lock with tokens to hand on. The others stand in
+   * the line behind it.
    */
   async run(first: Ask, ...others: Ask[]): Promise<Asker[]> {
     const askers = [await this.ask(first)]
@@ -114,7 +114,7 @@ export class HandingOn {
     return this.kind.attempts.next
   }
 
-  /** Grants the oldest attempt, with what it asked for. */
+  /** Grants the oldest attempt, with the tokens that it asked to reserve. */
   async grantNext(token = FIRST): Promise<void> {
     const [{ lease }, beside] = this.attempt.args
     const deadline = surelyUntil(this.clock.now(), lease)
@@ -128,34 +128,34 @@ export class HandingOn {
     return { granted: false, sent, ttl: LEASE, position: 0, ticket: '0', holder, clock: 50, ...refusal }
   }
 
-  /** Redis answers to the oldest record. */
+  /** Redis answers the oldest record. */
   async recorded(queued = false): Promise<void> {
     const call = this.kind.passes.next
     await call.answer({ deadline: surelyUntil(this.clock.now(), call.args[1].lease), queued })
   }
 
-  /** Redis answers to the oldest release: `heard` clients were told. */
+  /** Redis answers the oldest release: `heard` clients were told. */
   async released(heard = 0): Promise<void> {
     await settled()
     await this.kind.releases.next.answer({ ended: true, heard })
   }
 
-  /** For whom an attempt is unanswered. */
+  /** The waiters that have an unanswered attempt. */
   get asking(): string[] {
     return this.kind.attempts.open.map(({ args: [claim] }) => claim.id)
   }
 
-  /** For whom `leave` has been called, in order. */
+  /** The waiters for which `leave` was called, in order. */
   get left(): string[] {
     return this.kind.leaves.all.map(({ args: [claim] }) => claim.id)
   }
 
-  /** What was told to Redis of who holds, as owner and token. */
+  /** The holders that were recorded in Redis, as owner and token. */
   get records(): [owner: string, token: number][] {
     return this.kind.passes.all.map(({ args: [, { owner }, token] }) => [owner, token])
   }
 
-  /** Holds that were ended in Redis, with the last token that was issued under each, counted from the first. */
+  /** The holds that were ended in Redis, each with the last token issued under it, counted from the first. */
   get ended(): [hold: string, used: number | undefined][] {
     return this.kind.releases.all.map(({ args: [{ id }, used] }) => [id, used && used - FIRST])
   }

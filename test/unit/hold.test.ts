@@ -1,4 +1,4 @@
-/** The record of a hold: its states, and what it believes of its lease. */
+/** The record of a hold: its states, and how long it counts as ours. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/errors.ts'
 import type { Granted } from '../../src/kind.ts'
@@ -19,7 +19,7 @@ const ways = {
   lose: (hold: Hold) => hold.lose(loss),
 }
 
-describe('a hold goes from state to state', () => {
+describe('a hold goes from state to state,', () => {
   test.each([
     { by: [], release: 'releasing', end: 'released', lose: 'lost' },
     { by: ['release'], release: undefined, end: 'released', lose: 'lost' },
@@ -36,7 +36,7 @@ describe('a hold goes from state to state', () => {
     }
   })
 
-  test('I8 and only a loss aborts its signal, with the loss as the reason, be it asked for before or after', () => {
+  test('I8 and only a loss aborts its signal, with the loss as the reason, whether the signal is read before or after', () => {
     const [before, after, released] = [grant(), grant(), grant()]
     const { signal } = before
     for (const hold of [before, after]) hold.lose(loss)
@@ -55,7 +55,7 @@ describe('a hold goes from state to state', () => {
   })
 })
 
-test('the scheduler has nothing to ask about a hold while it asks, nor after its end', () => {
+test('the scheduler has nothing to ask about a hold while it is asking already, nor after the hold has ended', () => {
   const hold = grant()
   expect(hold.due).toBeLessThan(10_000)
   hold.ask(9_000)

@@ -1,18 +1,18 @@
-/** Ids: nobody can guess them, and Redis can tell from one whose inbox its grant goes to. */
+/** Ids: nobody can guess them, and Redis can tell from an id to whose inbox its grant goes. */
 import { expect, test } from 'vitest'
 import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
 
-test('a client’s id is as long as lua/ takes it to be, without a space', () => {
+test('a client’s id is as long as lua/ expects, without a space', () => {
   for (let i = 0; i < 1_000; i++) expect(newClientId()).toMatch(new RegExp(`^[\\w-]{${CLIENT_ID_LENGTH}}$`))
 })
 
-test('a hold’s id begins with its client’s, and has 96 random bits of its own', () => {
+test('a hold’s id begins with its client’s id, and has 96 random bits of its own', () => {
   const client = newClientId()
   for (let i = 0; i < 1_000; i++) expect(newHoldId(client)).toMatch(new RegExp(`^${client}[\\w-]{16}$`))
 })
 
-test('no id comes twice, also over several fillings of the pool', () => {
+test('no id comes twice, even after the pool was filled several times', () => {
   const client = newClientId()
   const ids = Array.from({ length: 20_000 }, () => newHoldId(client))
   expect(new Set(ids).size).toBe(ids.length)

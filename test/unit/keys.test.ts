@@ -1,4 +1,4 @@
-/** Names in Redis are one-to-one for every string a user may choose, and those of one lock share a cluster slot. */
+/** Every key that a user may choose has its own names in Redis, and those of one lock share a cluster slot. */
 import calculateSlot from 'cluster-key-slot'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -6,7 +6,7 @@ import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import type { MutexNames } from '../../src/kinds/mutex/names.ts'
 import { Keys, lockOfChannel, Namespace, unlockChannel } from '../../src/redis/keys.ts'
 
-/** Strings of what could confuse the mapping: braces, and the endings of names. */
+/** Strings of characters that could confuse the mapping: braces, and the endings of names. */
 const piece = fc.constantFrom(
   '{',
   '}',
@@ -37,7 +37,7 @@ const runs = { numRuns: 5_000 }
 
 type MutexKeys = Keys<MutexNames>
 
-/** `name`: of a kind beside the mutex. */
+/** `name`: that of a kind other than the mutex. */
 function keysOf(prefix: string, name = ''): MutexKeys {
   return new Keys(new Namespace(`${prefix}:`, false), { ...mutex, name })
 }
@@ -50,7 +50,7 @@ function namesOf(keys: MutexKeys, of: string): string[] {
   return Object.values(keys.of(of))
 }
 
-test('no two keys have a name in common, be it of the lock, its queue or its expiries', () => {
+test('no two keys share a name, whether of the lock, its queue or its expiries', () => {
   fc.assert(
     fc.property(key, key, (one, other) => {
       fc.pre(one !== other)
@@ -61,7 +61,7 @@ test('no two keys have a name in common, be it of the lock, its queue or its exp
   )
 })
 
-test('no two of all short strings have a name in common', () => {
+test('no two short strings share a name', () => {
   const letters = ['{', '}', 'a', ':lock', ':queue']
   const owners = new Map<string, string>()
   const visit = (word: string, depth: number) => {
@@ -76,7 +76,7 @@ test('no two of all short strings have a name in common', () => {
   visit('', 6)
 })
 
-test('no two clients with other prefixes have a lock in common, nor list those of each other', () => {
+test('two clients with different prefixes share no lock, and do not list each other’s locks', () => {
   const prefix = fc.array(fc.constantFrom('lock', ':', 'x', '%', '3A'), { minLength: 1, maxLength: 5 })
   fc.assert(
     fc.property(prefix, prefix, key, key, (here, there, one, other) => {
@@ -91,7 +91,7 @@ test('no two clients with other prefixes have a lock in common, nor list those o
   expect(keysOf('lock').of('x:{a}').lock).not.toBe(keysOf('lock:x').of('a').lock)
 })
 
-test('no two kinds have a lock in common, whatever the prefixes of their clients, nor list those of each other', () => {
+test('two kinds share no lock, whatever the prefixes of their clients, and do not list each other’s locks', () => {
   const words = fc.constantFrom('lock', ':', 'x', '%', '3A', '/', 'permit', 's', '%permit/')
   const prefix = fc.array(words, { minLength: 1, maxLength: 5 })
   const withSlash = fc.oneof(
@@ -113,7 +113,7 @@ test('no two kinds have a lock in common, whatever the prefixes of their clients
   expect(keysOf('lock', 'permits').of('order:1').lock).toBe('lock:%permits/{order:1}')
 })
 
-test('the names of a lock are different', () => {
+test('the names of one lock differ', () => {
   fc.assert(
     fc.property(key, of => {
       expect(new Set(namesOf(standalone, of)).size).toBe(4)
@@ -133,12 +133,12 @@ test('all names and channels of a lock share a cluster slot', () => {
   )
 })
 
-test('a key with a hash tag of its own is in the slot of that tag, others are spread by their whole', () => {
+test('a key with its own hash tag is in the slot of that tag, and other keys are spread by their whole text', () => {
   expect(calculateSlot(standalone.of('{user}:order').lock)).toBe(calculateSlot('user'))
   expect(calculateSlot(standalone.of('order:1').lock)).toBe(calculateSlot('order:1'))
 })
 
-test('the key of a name is the key that was named', () => {
+test('the key of a name is the key that the name was made from', () => {
   fc.assert(
     fc.property(key, of => {
       for (const keys of [standalone, cluster]) expect(keys.keyOf(keys.of(of).lock)).toBe(of)
@@ -147,7 +147,7 @@ test('the key of a name is the key that was named', () => {
   )
 })
 
-test('a name that is not a lock’s has no key; one that has, is that key’s', () => {
+test('a name that is not a lock’s has no key; if it has one, it is that key’s name', () => {
   fc.assert(
     fc.property(key, name => {
       const { queue, expiry } = standalone.of(name)
@@ -159,7 +159,7 @@ test('a name that is not a lock’s has no key; one that has, is that key’s', 
   )
 })
 
-test('the lock of an unlock channel is the lock it was made for', () => {
+test('the lock of an unlock channel is the lock that the channel was made for', () => {
   fc.assert(
     fc.property(key, of => {
       const { lock } = standalone.of(of)
@@ -169,7 +169,7 @@ test('the lock of an unlock channel is the lock it was made for', () => {
   )
 })
 
-describe('the names that the documentation gives', () => {
+describe('the names in the documentation', () => {
   test.each([
     ['order:1', 'lock:{order:1}'],
     ['{user}:order', 'lock:{user}:order'],

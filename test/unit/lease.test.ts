@@ -1,14 +1,14 @@
-/** What the holder of a lease sees: what it may believe, and what its own calls resolve to. */
+/** What the holder of a lease sees: how long it counts as held, and what the holder's own calls resolve to. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/errors.ts'
 import { LENGTH, Leases } from './leases.ts'
 import { now, quiet, settled } from './promises.ts'
 
 const unreachable = new LockConnectionError('out of reach')
-/** More than any lease here lasts. */
+/** Longer than any lease here. */
 const LONG = 2 * LENGTH
 
-describe('I1 a lease is not believed after its deadline, though no timer could run', () => {
+describe('I1 a lease does not count as held after its deadline, even if no timer could run', () => {
   test('held and remaining follow the clock', () => {
     const at = new Leases()
     const lease = at.grant()
@@ -28,7 +28,7 @@ describe('I1 a lease is not believed after its deadline, though no timer could r
     expect(at.lost).toEqual([released.id, renewed.id])
   })
 
-  test('I8 the first timer that runs tells its loss, and renews nothing', async () => {
+  test('I8 the first timer that runs reports its loss, and renews nothing', async () => {
     const at = new Leases()
     const lease = at.grant()
     const { signal } = lease
@@ -41,7 +41,7 @@ describe('I1 a lease is not believed after its deadline, though no timer could r
 })
 
 describe('release', () => {
-  test('ends the hold once: true for the call that did it', async () => {
+  test('ends the hold once: it is true only for the call that ended it', async () => {
     const at = new Leases()
     const lease = at.grant()
     const calls = [lease.release(), lease.release()]
@@ -53,7 +53,7 @@ describe('release', () => {
     expect(at.lost).toEqual([])
   })
 
-  test('I8 that finds nothing any more resolves false, and the hold counts as lost', async () => {
+  test('I8 that no longer finds the hold resolves false, and the hold counts as lost', async () => {
     const at = new Leases()
     const lease = at.grant()
     const released = lease.release()
@@ -63,7 +63,7 @@ describe('release', () => {
     expect(at.lost).toEqual([lease.id])
   })
 
-  test('that fails rejects with the reason; a second one only says that it did nothing', async () => {
+  test('that fails rejects with the reason; a second one resolves false', async () => {
     const at = new Leases()
     const lease = at.grant()
     const [first, second] = [quiet(lease.release()), lease.release()]
@@ -72,7 +72,7 @@ describe('release', () => {
     expect(at.locks.holding).toBe(0)
   })
 
-  test('I6 that is unanswered at the deadline resolves false; the hold has ended, and is not lost', async () => {
+  test('I6 that is unanswered at the deadline resolves false; the hold has ended, but is not lost', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, lease: 1_000 })
     const released = lease.release()
@@ -84,7 +84,7 @@ describe('release', () => {
     expect([lease.held, at.lost, at.locks.holding]).toEqual([false, [], 0])
   })
 
-  test('is what the end of an `await using` block does', async () => {
+  test('is called at the end of an `await using` block', async () => {
     const at = new Leases()
     const disposed = at.grant()[Symbol.asyncDispose]()
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
@@ -105,7 +105,7 @@ describe('a renewal that races the release', () => {
     expect(lease.signal.aborted).toBe(false)
   })
 
-  test('and prolongs it does not make it held again', async () => {
+  test('and prolongs the hold does not make it held again', async () => {
     const at = new Leases()
     const lease = at.grant()
     await at.clock.advance(LENGTH / 3)
@@ -117,7 +117,7 @@ describe('a renewal that races the release', () => {
     expect(lease.held).toBe(false)
   })
 
-  test('is not sent any more once the release is under way', async () => {
+  test('is not sent once the release is under way', async () => {
     const at = new Leases()
     const lease = at.grant()
     const released = lease.release()
@@ -153,7 +153,7 @@ describe('renew', () => {
     expect(lease.remaining()).toBe(before)
   })
 
-  test('I6 rejects at the deadline, though its answer never comes', async () => {
+  test('I6 rejects at the deadline, even if its answer never comes', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, lease: 1_000 })
     const renewed = quiet(lease.renew())
@@ -205,14 +205,14 @@ describe('renew', () => {
 })
 
 describe('I8 the signal', () => {
-  test('of a lease that was lost before anyone asked for it is aborted from the start', async () => {
+  test('of a lease that was lost before the signal was read is aborted from the start', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, lease: 100 })
     await at.clock.advance(LONG)
     expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: lease.key })
   })
 
-  test('finds the lease not held any more when it aborts', async () => {
+  test('aborts when the lease is already no longer held', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, lease: 100 })
     const held: boolean[] = []

@@ -1,4 +1,4 @@
-/** A `Renewal` with its holds and their leases, and everything around it in the test's hands. */
+/** A `Renewal` with its holds and their leases. Everything around it is controlled by the test. */
 import { surelyUntil } from '../../src/clock.ts'
 import type { Granted } from '../../src/kind.ts'
 import { Lease } from '../../src/lease/lease.ts'
@@ -16,7 +16,7 @@ interface Grant extends Partial<Omit<Granted, 'granted'>> {
   key?: string
   owner?: string
   lease?: number
-  /** false: a fixed lease. */
+  /** false: the lease is not renewed. */
   renew?: boolean
   maxHold?: number
 }
@@ -24,7 +24,7 @@ interface Grant extends Partial<Omit<Granted, 'granted'>> {
 export class Leases {
   readonly clock = new FakeClock()
   readonly kind: FakeKind
-  /** Ids of the leases of which it was told. */
+  /** Ids of the leases that were reported as renewed. */
   readonly renewed: string[] = []
   readonly lost: string[] = []
   readonly remaining: string[] = []
@@ -45,7 +45,7 @@ export class Leases {
     })
   }
 
-  /** A lease that has just been granted, by a request that was answered in no time. */
+  /** A lease that has just been granted, by a request that was answered without delay. */
   grant(grant: Grant = {}): Lease {
     const number = ++this.#granted
     const { id = `hold ${number}`, key = `key ${number}`, lease: length = LENGTH, renew = true } = grant
@@ -72,7 +72,7 @@ export class Leases {
     return lease
   }
 
-  /** Something says that these may be gone. */
+  /** Something says that these leases may be gone. */
   doubt(...leases: Lease[]): void {
     this.renewal.doubtAll(leases.map(lease => this.#holds.get(lease)!))
   }
@@ -82,7 +82,7 @@ export class Leases {
     return this.kind.renewals.all.map(({ args: [holds] }) => holds.map(({ hold, ms }) => [hold.id, ms]))
   }
 
-  /** Answers the oldest request: every hold has as long as it asked for, from now on. */
+  /** Answers the oldest request: every hold lasts as long as it asked for, from now on. */
   async answerRenewal(): Promise<void> {
     const call = this.kind.renewals.next
     const now = this.clock.now()

@@ -1,4 +1,4 @@
-/** The line of unfair waiters of a lock that several may hold: who asks, and how many at a time (I4, I9). */
+/** The line of unfair waiters of a lock that several may hold: who asks, and how many at once (I4, I9). */
 import { expect, test } from 'vitest'
 import { FakeKind } from './fake-kind.ts'
 import { settled } from './promises.ts'
@@ -8,7 +8,7 @@ class Shared extends FakeKind {
   override readonly shared = true
 }
 
-/** So many are parked behind a head that has been refused. */
+/** `count` waiters are parked, and the head has been refused. */
 async function parked(count: number): Promise<Waiting> {
   const at = new Waiting(new Shared())
   await at.parkedHead({ id: 'w0' })
@@ -16,7 +16,7 @@ async function parked(count: number): Promise<Waiting> {
   return at
 }
 
-/** How many ask at a time, when each is granted. */
+/** How many ask at once in each round, if all are granted the lock. */
 async function rounds(at: Waiting): Promise<number[]> {
   const sizes: number[] = []
   while (at.kind.attempts.open.length > 0) {
@@ -26,7 +26,7 @@ async function rounds(at: Waiting): Promise<number[]> {
   return sizes
 }
 
-test('I4 after a wake-up all of them ask, more at a time for as long as nobody is refused', async () => {
+test('I4 after a wake-up all of them ask, more at once in each round as long as nobody is refused', async () => {
   const at = await parked(20)
   at.acquirer.unlocked(KEY, 'other')
   await settled()
@@ -34,7 +34,7 @@ test('I4 after a wake-up all of them ask, more at a time for as long as nobody i
   expect(at.locks.get(KEY)?.waiting ?? 0).toBe(0)
 })
 
-test('I9 the first refusal ends it, and one asks at the next wake-up', async () => {
+test('I9 the first refusal ends the round, and one waiter asks at the next wake-up', async () => {
   const at = await parked(20)
   at.acquirer.unlocked(KEY, 'other')
   await settled()
@@ -49,7 +49,7 @@ test('I9 the first refusal ends it, and one asks at the next wake-up', async () 
   expect(at.kind.attempts.open.length).toBe(1)
 })
 
-test('I4 one that fails does not end the round of the others', async () => {
+test('I4 an attempt that fails does not end the round of the others', async () => {
   const at = await parked(20)
   at.acquirer.unlocked(KEY, 'other')
   await settled()
@@ -73,7 +73,7 @@ test('a wake-up during a round is used when the round is over', async () => {
   expect(at.kind.attempts.open.length).toBe(1)
 })
 
-test('I4 I9 where the head has given up that wanted more than was free, the next one asks; one that wants the same need not', async () => {
+test('I4 I9 if the head wanted more than was free and gives up, the next waiter asks; but not if it wants the same', async () => {
   const at = new Waiting(new Shared())
   const large = await at.parkedHead({ id: 'large', wants: '2/2' })
   const small = await at.start({ id: 'small', wants: '1/2' })

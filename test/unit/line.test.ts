@@ -1,14 +1,19 @@
-/** The line of unfair waiters after an own release, and behind a lease of the own client: who asks, and when. */
+/**
+ * The line of unfair waiters after this client's own release, and behind a lease of this client: who asks, and when.
+ */
 import { describe, expect, test } from 'vitest'
 import { type Asker, FIRST, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { HEARTBEAT, KEY, LEASE } from './waiting.ts'
 
-/** How long others are given that have not taken turns so far, and how long one that has. */
+/** How many ms other clients are given: CHANCE if they have not taken turns so far, TURN if they have. */
 const CHANCE = 3
 const TURN = 7
 
-/** A holds the lock in a run that is over, so its release goes to Redis; B is parked and hears of every other release. */
+/**
+ * A holds the lock in a run that is over, so its release goes to Redis. B is parked and hears every other client's
+ * release.
+ */
 async function overAndParked(...others: string[]): Promise<{ at: HandingOn; askers: Asker[] }> {
   const at = new HandingOn()
   const askers = await at.run({ id: 'A' }, { id: 'B' }, ...others.map(id => ({ id })))
@@ -16,7 +21,7 @@ async function overAndParked(...others: string[]): Promise<{ at: HandingOn; aske
   return { at, askers }
 }
 
-/** A has released, and Redis says how many clients were told so. */
+/** A has released the lock, and Redis says how many clients were told. */
 async function releasedTo(heard: number, ...others: string[]) {
   const made = await overAndParked(...others)
   void leaseOf(made.askers[0]!).release()
@@ -26,7 +31,7 @@ async function releasedTo(heard: number, ...others: string[]) {
 }
 
 describe('after its own release, a client', () => {
-  test('leaves the lock to the others that were told, and asks when nobody has taken it for a while', async () => {
+  test('leaves the lock to the other clients that were told, and asks if none of them has taken it for a while', async () => {
     const { at } = await releasedTo(2)
     await at.clock.advance(CHANCE - 0.1)
     expect(at.asking).toEqual([])
@@ -42,7 +47,7 @@ describe('after its own release, a client', () => {
     expect((await releasedTo(0)).at.asking).toEqual(['B'])
   })
 
-  test('asks as soon as another one has released, and not a second time', async () => {
+  test('asks as soon as another client has released, and not a second time', async () => {
     const { at } = await releasedTo(2)
     await at.clock.advance(1)
     at.acquirer.unlocked(KEY, 'other')
@@ -53,14 +58,14 @@ describe('after its own release, a client', () => {
     expect(at.asking).toEqual([])
   })
 
-  test('I4 asks for the next in the line, if the one at its head gives up meanwhile', async () => {
+  test('I4 asks for the next waiter in the line if the head gives up meanwhile', async () => {
     const { at, askers } = await releasedTo(2, 'C')
     at.acquirer.quit(askers[1]!.waiter)
     await at.clock.advance(TURN)
     expect(at.asking).toEqual(['C'])
   })
 
-  test('I9 sends one request, however many wait, and a newcomer none', async () => {
+  test('I9 sends one request, however many wait, and none for a newcomer', async () => {
     const { at } = await releasedTo(2, 'C', 'D')
     const sent = at.kind.attempts.count
     await at.ask({ id: 'E' })
@@ -72,7 +77,8 @@ describe('after its own release, a client', () => {
   test('I7 keeps no timer for long when nobody waits any more', async () => {
     const { at, askers } = await releasedTo(2)
     at.acquirer.quit(askers[1]!.waiter)
-    // Of the renewals, which find out by themselves that nothing is held any more; and of what is known of the others.
+    // Two timers are left: that of the renewals, which later find out on their own that nothing is held, and that of
+    // what is known about other clients.
     expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 2, channels: {} })
     await at.clock.advance(LEASE)
     expect([at.asking, at.residue.timers]).toEqual([[], 0])
@@ -92,7 +98,7 @@ describe('after its own release, a client', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('I4 leaves its turn also where the head is still asking', async () => {
+  test('I4 leaves its turn to others even while the head is still asking', async () => {
     const { at, askers } = await overAndParked()
     at.acquirer.unlocked(KEY)
     await settled()
@@ -104,14 +110,14 @@ describe('after its own release, a client', () => {
   })
 })
 
-/** A was granted at its second attempt, while B stood behind it and nobody had subscribed: it may hand on. */
+/** B holds the lock in a run that may be handed on, and this client listens to nothing. */
 async function unheard() {
   const at = new HandingOn()
   at.channels.slow = true
   const a = await at.ask({ id: 'A' })
   const b = await at.ask({ id: 'B' })
   const gone = await at.ask({ id: 'gone' })
-  // The head of the line is granted without tokens, for it was alone when it asked; the second has them.
+  // A, the head, was alone when it asked, so it is granted the lock without tokens. B is granted it with tokens.
   await at.grantNext()
   await at.channels.hearings.next.answer()
   await at.grantNext(20_000)
@@ -122,8 +128,8 @@ async function unheard() {
   return { at, lease: leaseOf(b) }
 }
 
-describe('behind a lease of its own client that may hand the lock on', () => {
-  test('I9 a newcomer asks nothing and hears nothing: it is the heir', async () => {
+describe('behind a lease of the same client that may hand the lock on', () => {
+  test('I9 a newcomer neither asks nor listens: it is the heir', async () => {
     const { at, lease } = await unheard()
     expect(at.channels.users).toEqual({})
     const sent = at.kind.attempts.count
@@ -134,7 +140,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     expect(at.kind.attempts.count).toBe(sent)
   })
 
-  test('is told that it waits, and for whom', async () => {
+  test('a newcomer learns that it waits, and for whom', async () => {
     const { at } = await unheard()
     const c = await at.ask({ id: 'C' })
     expect(at.told.at(-1)).toBe('waiting C')
@@ -145,7 +151,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     })
   })
 
-  test('I4 asks and listens when the run is over, whether the lock is held or was deleted meanwhile', async () => {
+  test('I4 a newcomer asks and listens when the run is over, whether the lock is still held or was deleted meanwhile', async () => {
     const { at } = await unheard()
     const c = await at.ask({ id: 'C' })
     await at.clock.advance(4)
@@ -156,7 +162,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     expect(leaseOf(c).fencingToken).toBe(30_000)
   })
 
-  test('I4 listens before it parks for longer', async () => {
+  test('I4 a newcomer listens before it parks for longer', async () => {
     const { at } = await unheard()
     await at.ask({ id: 'C' })
     await at.clock.advance(6)
@@ -165,7 +171,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('I4 asks when the lock had to go back to Redis', async () => {
+  test('I4 a newcomer asks when the lock had to go back to Redis', async () => {
     const { at, lease } = await unheard()
     await at.ask({ id: 'C', lease: 1_000 })
     void lease.release()
@@ -174,7 +180,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('I9 who is granted by Redis may hand on in its turn: nobody else asks or listens', async () => {
+  test('I9 a waiter that Redis grants the lock may hand it on as well, so nobody else asks or listens', async () => {
     const { at, lease } = await unheard()
     const [c, d] = [await at.ask({ id: 'C', lease: 1_000 }), await at.ask({ id: 'D', lease: 1_000 })]
     void lease.release()
@@ -185,7 +191,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     expect(leaseOf(d).held).toBe(true)
   })
 
-  test('I9 asks nothing either when an older hold of the client has ended in Redis', async () => {
+  test('I9 a newcomer does not ask when an older hold of this client has ended in Redis', async () => {
     const { at } = await unheard()
     await at.ask({ id: 'C' })
     at.locks.released(KEY, 0)
@@ -193,7 +199,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     expect(at.asking).toEqual([])
   })
 
-  test('hears, and takes turns, if others listened when the lock went back to Redis', async () => {
+  test('a newcomer listens and takes turns if other clients listened when the lock went back to Redis', async () => {
     const { at, lease } = await unheard()
     await at.ask({ id: 'C', lease: 1_000 })
     void lease.release()
@@ -203,7 +209,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('I4 asks when that lease is lost', async () => {
+  test('I4 a newcomer asks when that lease is lost', async () => {
     const { at } = await unheard()
     await at.ask({ id: 'C' })
     at.holding.doubt('B')
@@ -229,7 +235,7 @@ describe('behind a lease of its own client that may hand the lock on', () => {
   })
 })
 
-test('tokens to hand on are asked for where somebody waits behind, or a refusal has shown that others are there', async () => {
+test('an attempt reserves tokens for hand-offs if somebody waits behind, or if a refusal has shown other clients', async () => {
   const at = new HandingOn()
   await at.ask({ id: 'A' })
   await at.ask({ id: 'B' })
@@ -244,7 +250,7 @@ test('tokens to hand on are asked for where somebody waits behind, or a refusal 
   ])
 })
 
-test('tokens to hand on are asked for behind a release of our own: whoever called it may soon be back', async () => {
+test('an attempt after this client’s own release reserves tokens for hand-offs, because the caller may soon be back', async () => {
   const at = new HandingOn()
   const a = await at.ask({ id: 'A' })
   await at.ask({ id: 'B' })
@@ -255,8 +261,8 @@ test('tokens to hand on are asked for behind a release of our own: whoever calle
   expect([at.ended, at.attempt.args]).toMatchObject([[['A', undefined]], [{ id: 'B' }, { reserve: 1_000 }]])
 })
 
-describe('I4 a run is longer where nobody else is known to wait:', () => {
-  /** A has released to Redis, where `heard` clients were told, and B has its lock; C stands behind B. */
+describe('I4 a run is longer if no other client is known to wait:', () => {
+  /** A has released to Redis, where `heard` clients were told. B has the lock, and C waits behind it. */
   async function runOfB(heard: number, meanwhile: (at: HandingOn) => void = () => {}) {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
@@ -273,9 +279,9 @@ describe('I4 a run is longer where nobody else is known to wait:', () => {
   test.each([
     { what: 'nobody heard the last release', heard: 0, longest: 25 },
     { what: 'nobody but this client heard it', heard: 1, longest: 25 },
-    { what: 'somebody heard it', heard: 2, longest: 4 },
+    { what: 'another client heard it', heard: 2, longest: 4 },
     {
-      what: 'nobody heard it, but then somebody else has released the lock',
+      what: 'nobody heard it, but another client has released the lock since',
       heard: 0,
       meanwhile: (at: HandingOn) => at.acquirer.unlocked(KEY),
       longest: 4,
@@ -289,7 +295,7 @@ describe('I4 a run is longer where nobody else is known to wait:', () => {
     }
   })
 
-  test('a refusal shows somebody', async () => {
+  test('a refusal shows another client', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.clock.block(4)

@@ -1,4 +1,7 @@
-/** What meets a hand-off within a client: late answers, callers that give up, listeners, a close, a loss (I6, I7, I8). */
+/**
+ * Events that race with a hand-off within a client: late answers, callers that give up, listeners, a close, a loss (I6,
+ * I7, I8).
+ */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { type Asker, FIRST, HandingOn, leaseOf } from './handing-on.ts'
@@ -7,7 +10,7 @@ import { KEY } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
-/** B was handed the lock by A while its own attempt is unanswered. */
+/** A hands the lock on to B while B's own attempt is unanswered. */
 async function askedMeanwhile() {
   const at = new HandingOn()
   const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
@@ -18,7 +21,7 @@ async function askedMeanwhile() {
   return { at, lease: leaseOf(b!), c: c! }
 }
 
-describe('an answer that comes when its waiter has been handed the lock already', () => {
+describe('if an answer comes after its waiter was handed the lock,', () => {
   test('a refusal changes nothing', async () => {
     const { at, lease } = await askedMeanwhile()
     await at.attempt.answer(at.refused())
@@ -26,7 +29,7 @@ describe('an answer that comes when its waiter has been handed the lock already'
     expect([lease.held, at.left, at.told.at(-1)]).toEqual([true, [], 'acquired B'])
   })
 
-  test('I7 a grant is given back, and the lease that was made before lives on', async () => {
+  test('I7 a grant is given back, and the lease from the hand-off lives on', async () => {
     const { at, lease } = await askedMeanwhile()
     await at.grantNext(FIRST + 5_000)
     expect(at.left).toEqual(['B'])
@@ -34,14 +37,14 @@ describe('an answer that comes when its waiter has been handed the lock already'
     expect(at.told.filter(told => told === 'acquired B').length).toBe(1)
   })
 
-  test('I7 a grant is given back, also after the lease has been handed on', async () => {
+  test('I7 a grant is given back, even if the lease has been handed on since', async () => {
     const { at, lease, c } = await askedMeanwhile()
     void lease.release()
     await at.grantNext(FIRST + 5_000)
     expect([at.left, leaseOf(c).held]).toEqual([['B'], true])
   })
 
-  test('I4 and when that has been given back, the line asks', async () => {
+  test('I4 the line asks when that grant has been given back', async () => {
     const { at, lease, c } = await askedMeanwhile()
     at.clock.block(5)
     void lease.release()
@@ -60,7 +63,7 @@ describe('an answer that comes when its waiter has been handed the lock already'
 })
 
 describe('I6 callers that give up', () => {
-  test('are passed over: the lock goes to the next', async () => {
+  test('are passed over: the lock goes to the next waiter', async () => {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     at.acquirer.quit(b!.waiter)
@@ -79,7 +82,7 @@ describe('I6 callers that give up', () => {
     expect(leaseOf(c!).held).toBe(true)
   })
 
-  test('leave the lock to Redis when nobody is left', async () => {
+  test('leave the lock to Redis when no waiter is left', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.acquirer.quit(b!.waiter)
@@ -88,7 +91,7 @@ describe('I6 callers that give up', () => {
     expect(at.ended).toEqual([['A', undefined]])
   })
 
-  test('I7 leave no fairAfter timer behind where they were handed the lock', async () => {
+  test('I7 leave no fairAfter timer if they were handed the lock', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B', fairAfter: 1_000 })
     void leaseOf(a!).release()
@@ -127,7 +130,7 @@ describe('listeners that act at once', () => {
     expect(await released).toBe(true)
   })
 
-  test('I7 on "released", by closing: that waits until the hold is ended in Redis', async () => {
+  test('I7 on "released", by closing: close waits until the hold is ended in Redis', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' }, { id: 'B' })
     let closed = false
@@ -145,7 +148,7 @@ describe('listeners that act at once', () => {
     expect(closed).toBe(true)
   })
 
-  test('I1 on "released", by naming its owner: Redis, which may let it re-enter, decides who is next', async () => {
+  test('I1 on "released", by naming the owner: Redis decides who is next, because it may let the owner re-enter', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.heard = what => {
@@ -156,7 +159,7 @@ describe('listeners that act at once', () => {
     expect([b!.lease, at.asking, at.ended]).toEqual([undefined, ['N'], [['A', undefined]]])
   })
 
-  test('on "released", by asking for more: who waited longest has the lock', async () => {
+  test('on "released", by asking again: the waiter that has waited longest has the lock', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     const more: Asker[] = []
@@ -169,7 +172,7 @@ describe('listeners that act at once', () => {
     expect(leaseOf(more[0]!).held).toBe(true)
   })
 
-  test('on "acquired", by closing: the lease is released in Redis, with the token that it has', async () => {
+  test('on "acquired", by closing: the lease is released in Redis, with its own token', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     at.heard = (what, id) => {
@@ -204,7 +207,7 @@ describe('I7 a close in the middle of a run', () => {
 })
 
 describe('I8 a lock that is lost in the middle of a run', () => {
-  /** A has handed it on to B, behind whom C stands, and Redis does not know A's hold any more. */
+  /** A has handed the lock on to B, and C waits behind B. Then Redis no longer knows A's hold. */
   async function lostByB() {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
@@ -215,21 +218,21 @@ describe('I8 a lock that is lost in the middle of a run', () => {
     return { at, a, b, c }
   }
 
-  test('is lost to its present holder, by the name that Redis has for it, and the line asks', async () => {
+  test('is lost to its present holder, under the id that Redis knows, and the line asks', async () => {
     const { at, a, b, c } = await lostByB()
     expect([leaseOf(b!).signal.aborted, leaseOf(a!).signal.aborted]).toEqual([true, false])
     expect([at.told.at(-1), at.asking]).toEqual(['lost B', ['C']])
     expect(c!.lease).toBeUndefined()
   })
 
-  test('is not handed on any more, nor recorded', async () => {
+  test('is neither handed on nor recorded after that', async () => {
     const { at, b, c } = await lostByB()
     expect(await leaseOf(b!).release()).toBe(false)
     await at.clock.advance(10)
     expect([c!.lease, at.records, at.ended]).toEqual([undefined, [], []])
   })
 
-  test('that is found out by the release in Redis, counts as lost, and the line asks', async () => {
+  test('whose loss the release in Redis finds out counts as lost, and the line asks', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.clock.block(5)
@@ -251,7 +254,7 @@ test('I4 a release in Redis that fails makes the line ask', async () => {
   expect([await released, at.asking]).toEqual([expect.any(LockConnectionError), ['B']])
 })
 
-test('I8 a lease that was handed on is renewed under the hold that Redis knows', async () => {
+test('I8 a lease that was handed on is renewed under the id of the hold that Redis knows', async () => {
   const at = new HandingOn()
   const [a, b] = await at.run({ id: 'A', lease: 90 }, { id: 'B', lease: 90 })
   void leaseOf(a!).release()

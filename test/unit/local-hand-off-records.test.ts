@@ -1,4 +1,4 @@
-/** What Redis is told of a lock that was handed on within a client, and who waits for that. */
+/** What Redis learns about a lock that was handed on within a client, and who waits for that. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { FIRST, HandingOn, leaseOf } from './handing-on.ts'
@@ -7,7 +7,7 @@ import { KEY } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
-describe('Redis is told of who holds', () => {
+describe('the holder is recorded in Redis', () => {
   test('once, 1 ms after a hand-off, if it still holds then', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
@@ -37,7 +37,7 @@ describe('Redis is told of who holds', () => {
     ])
   })
 
-  test('I7 not after the lock has gone back', async () => {
+  test('I7 but not after the lock has gone back', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     void leaseOf(a!).release()
@@ -57,7 +57,7 @@ describe('Redis is told of who holds', () => {
     expect(leaseOf(b!).remaining() - before).toBeCloseTo(4)
   })
 
-  test('whose answer may come to a later holder: the hold is the same', async () => {
+  test('and the answer may prolong a later holder’s lease, because the hold is the same', async () => {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A', lease: 100 }, { id: 'B', lease: 100 }, { id: 'C', lease: 100 })
     void leaseOf(a!).release()
@@ -68,7 +68,7 @@ describe('Redis is told of who holds', () => {
     expect(leaseOf(c!).remaining()).toBeGreaterThan(before)
   })
 
-  test('I8 and if the hold is gone, the lease is asked about, lost, and the line asks', async () => {
+  test('I8 and if the hold is gone, Redis is asked about the lease, which is lost, and the line asks', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
@@ -82,7 +82,7 @@ describe('Redis is told of who holds', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('a record that fails is reported, and told again with the next hand-off', async () => {
+  test('and a record that fails is reported, and made again after the next hand-off', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
@@ -103,7 +103,7 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     return { at, lease: leaseOf(b!), behind: c! }
   }
 
-  test.each(['once', 'line', 'queue'] as const)('is asked for when Redis knows it: %s', async mode => {
+  test.each(['once', 'line', 'queue'] as const)('asks for the lock only when Redis knows it: %s', async mode => {
     const { at, lease } = await handedOn()
     await at.ask({ id: 'N', owner: lease.owner, mode })
     expect(at.records).toEqual([['B', FIRST + 1]])
@@ -112,7 +112,7 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
-  test('waits for a record that is under way, and asks for no other', async () => {
+  test('waits for a record that is under way, and causes no other', async () => {
     const { at, lease } = await handedOn()
     await at.clock.advance(1)
     await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
@@ -121,14 +121,14 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
-  test('I1 ends the run: who waits is not handed the lock beside it', async () => {
+  test('I1 ends the run: no waiter is handed the lock beside it', async () => {
     const { at, lease, behind } = await handedOn()
     await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
     void lease.release()
     expect([behind.lease, at.ended]).toEqual([undefined, [['A', 1]]])
   })
 
-  test('asks at once where Redis knows it', async () => {
+  test('asks at once if Redis knows it', async () => {
     const { at, lease } = await handedOn()
     await at.clock.advance(1)
     await at.recorded()
@@ -136,7 +136,7 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     expect([at.records.length, at.asking]).toEqual([1, ['N']])
   })
 
-  test.each(['once', 'line', 'queue'] as const)('is rejected when Redis cannot be told: %s', async mode => {
+  test.each(['once', 'line', 'queue'] as const)('is rejected if it cannot be recorded in Redis: %s', async mode => {
     const { at, lease } = await handedOn()
     const nested = await at.ask({ id: 'N', owner: lease.owner, mode })
     await at.kind.passes.next.fail(unreachable)
@@ -157,7 +157,7 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     expect([at.asking, at.left]).toEqual([[], []])
   })
 
-  test('is looked up, however often it has entered: none of its other holds is looked at', async () => {
+  test('is found without a look at its other holds, however often it has entered', async () => {
     const { at, lease } = await handedOn()
     const deadline = at.clock.now() + 10_000
     let looks = 0
@@ -182,14 +182,14 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     await at.recorded()
   })
 
-  test('I1 is not taken for one that holds another key', async () => {
+  test('I1 is not mistaken for one that holds another key', async () => {
     const { at, lease, behind } = await handedOn()
     void at.holding.record('another key', lease.owner)
     void lease.release()
     expect([leaseOf(behind).via, at.records]).toEqual(['handoff', []])
   })
 
-  test('I1 of the holder before has the new one recorded, too: Redis would let it re-enter', async () => {
+  test('I1 and that has handed the lock on waits until the new holder is recorded: else Redis would let it re-enter', async () => {
     const { at } = await handedOn()
     await at.ask({ id: 'N', owner: 'A', mode: 'once' })
     expect([at.records, at.asking]).toEqual([[['B', FIRST + 1]], []])

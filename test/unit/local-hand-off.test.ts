@@ -19,7 +19,7 @@ describe('a release hands the lock on', () => {
     expect([at.kind.attempts.count, at.kind.releases.count]).toEqual([sent, 0])
   })
 
-  test('first come first', async () => {
+  test('first come, first served', async () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' }, { id: 'D' })
     for (const asker of askers) void leaseOf(asker).release()
@@ -28,7 +28,7 @@ describe('a release hands the lock on', () => {
     )
   })
 
-  test('I1 for no longer than it lasts itself', async () => {
+  test('I1 for no longer than the lease lasts itself', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.clock.block(2)
@@ -37,7 +37,7 @@ describe('a release hands the lock on', () => {
     expect(leaseOf(b!).remaining()).toBe(left)
   })
 
-  test('I2 with a token of its own; what is left of the block is named at the release', async () => {
+  test('I2 with a token of its own, and the release names the last token that was used', async () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     for (const asker of askers) void leaseOf(asker).release()
@@ -46,8 +46,9 @@ describe('a release hands the lock on', () => {
     expect(at.kind.releases.next.args).toMatchObject([{ key: KEY, id: 'A' }, FIRST + 2])
   })
 
-  // While the server's clock stands back, the next token is the one after the last that Redis knows of.
-  test('I2 the last token is named as well where the lease has run out, and is ended in the background', async () => {
+  // If the server's clock was set back, Redis issues as the next token the one after the last token that it knows. So
+  // it must know the last one that was used.
+  test('I2 and the last token is also named when a lease has run out and is ended in the background', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A', lease: 500, renew: false }, { id: 'B', lease: 500, renew: false })
     void leaseOf(a!).release()
@@ -56,19 +57,19 @@ describe('a release hands the lock on', () => {
     expect(at.kind.releases.next.args).toMatchObject([{ key: KEY, id: 'A' }, FIRST + 1])
   })
 
-  test('I7 and leaves nothing behind when all are done', async () => {
+  test('I7 and leaves nothing when all are done', async () => {
     const at = new HandingOn()
     for (const asker of await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })) void leaseOf(asker).release()
     await at.released()
-    // The scheduler of renewals moves its timer only when it fires.
+    // The scheduler of renewals changes its timer only when it fires.
     await at.clock.advance(LEASE)
     expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 0, channels: {} })
     expect(at.records).toEqual([])
   })
 })
 
-describe('a release that finds nobody waits for the end of the turn', () => {
-  test('and hands the lock to who came until then', async () => {
+describe('a release that finds nobody waiting is put off to the end of the event loop’s turn,', () => {
+  test('and hands the lock to a waiter that comes until then', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' })
     const sent = at.kind.attempts.count
@@ -81,7 +82,7 @@ describe('a release that finds nobody waits for the end of the turn', () => {
     expect(at.told.slice(-3)).toEqual(['waiting B', 'released A', 'acquired B'])
   })
 
-  test('and releases it in Redis then, where nobody came', async () => {
+  test('and is sent to Redis then, if no waiter came', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' })
     void leaseOf(a!).release()
@@ -89,7 +90,7 @@ describe('a release that finds nobody waits for the end of the turn', () => {
     expect(at.ended).toEqual([['A', undefined]])
   })
 
-  test('I8 but not with a lease that is handed on no more', async () => {
+  test('I8 but not if the lease can no longer be handed on', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' })
     at.clock.block(4)
@@ -97,7 +98,7 @@ describe('a release that finds nobody waits for the end of the turn', () => {
     expect(at.ended).toEqual([['A', undefined]])
   })
 
-  test('I1 and it is released in Redis if its time is over by then', async () => {
+  test('I1 and is sent to Redis if the run is over by then', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' })
     void leaseOf(a!).release()
@@ -109,7 +110,7 @@ describe('a release that finds nobody waits for the end of the turn', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('I6 nor does it prolong what its caller has given up', async () => {
+  test('I6 and after it the lease cannot be prolonged', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' })
     void leaseOf(a!).release()
@@ -139,7 +140,7 @@ describe('I4 a run ends, and the lock goes back to Redis,', () => {
     expect([b!.lease !== undefined, at.ended.length]).toEqual([handed, handed ? 0 : 1])
   })
 
-  test('4 ms after its beginning, however often it was handed on', async () => {
+  test('4 ms after its start, however often it was handed on', async () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' }, { id: 'D' })
     for (const asker of askers.slice(0, 3)) {
@@ -151,7 +152,7 @@ describe('I4 a run ends, and the lock goes back to Redis,', () => {
   })
 })
 
-/** The lease of A goes back to Redis, and B has to go without. */
+/** The lease of A goes back to Redis, and B is not handed the lock. */
 async function expectNotHandedOn(at: HandingOn, [a, b]: Awaited<ReturnType<HandingOn['run']>>): Promise<void> {
   const released = leaseOf(a!).release()
   expect(b!.lease).toBeUndefined()
@@ -162,7 +163,7 @@ async function expectNotHandedOn(at: HandingOn, [a, b]: Awaited<ReturnType<Handi
 }
 
 describe('a lease is not handed on', () => {
-  test('I1 of which less than half surely lasts', async () => {
+  test('I1 if less than half of it surely lasts', async () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A', lease: 6 }, { id: 'B', lease: 6 })
     at.clock.block(2.3)
@@ -180,7 +181,7 @@ describe('a lease is not handed on', () => {
     expect(leaseOf(b!).remaining()).toBeGreaterThan(3)
   })
 
-  test('I1 that has run out, though no timer has told: it is lost, and the line asks', async () => {
+  test('I1 if it has run out, even before a timer fires: it is lost, and the line asks', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A', lease: 4 }, { id: 'B', lease: 4 })
     at.clock.block(3.8)
@@ -188,12 +189,12 @@ describe('a lease is not handed on', () => {
     expect([b!.lease, at.told.at(-1), at.asking]).toEqual([undefined, 'lost A', ['B']])
   })
 
-  test('to one who asked for another length', async () => {
+  test('to a waiter that asked for another length', async () => {
     const at = new HandingOn()
     await expectNotHandedOn(at, await at.run({ id: 'A' }, { id: 'B', lease: LEASE + 1 }))
   })
 
-  test('to an owner with a name, who may hold it elsewhere', async () => {
+  test('to an owner with a name, which may hold the lock elsewhere', async () => {
     const at = new HandingOn()
     const a = await at.ask({ id: 'A' })
     await at.attempt.answer(at.refused())
@@ -214,7 +215,7 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, [a, b])
   })
 
-  test('that was granted without tokens to hand on', async () => {
+  test('if it was granted without tokens for hand-offs', async () => {
     const at = new HandingOn()
     const a = await at.ask({ id: 'A' })
     const b = await at.ask({ id: 'B' })
@@ -236,13 +237,13 @@ describe('a lease is not handed on', () => {
     expect(leaseOf(nested).held).toBe(true)
   })
 
-  test.each(['once', 'line'] as const)('I1 while its owner asks to hold it twice: %s', async mode => {
+  test.each(['once', 'line'] as const)('I1 while its owner asks to re-enter: %s', async mode => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A' }, { id: 'B' })
     const nested = await at.ask({ id: 'N', owner: 'A', mode })
     expect(at.asking).toEqual(['N'])
     void leaseOf(askers[0]!).release()
-    // Redis has heard of the one before the other.
+    // Redis has received the re-entry before the release.
     const deadline = at.clock.now() + LEASE / 2
     await at.attempt.answer({ granted: true, token: FIRST, deadline, via: 'reentry' })
     expect([leaseOf(nested).held, askers[1]!.lease, at.ended]).toEqual([true, undefined, [['A', undefined]]])
@@ -263,7 +264,7 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, askers)
   })
 
-  test('I8 while a question about it is under way, the answer to which its heir would miss', async () => {
+  test('I8 while Redis is being asked about it, because its heir would miss the answer', async () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A', lease: 6 }, { id: 'B', lease: 6 })
     await at.clock.advance(1.5)
@@ -271,7 +272,7 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, askers)
   })
 
-  test('I8 while its user asks to renew it, the answer to which its heir would miss', async () => {
+  test('I8 while its user is renewing it, because its heir would miss the answer', async () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A' }, { id: 'B', renew: false })
     void leaseOf(askers[0]!).renew(LEASE)
@@ -279,7 +280,7 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, askers)
   })
 
-  test.each(['yes', 'no answer'])('but is, once its user has been told: %s', async said => {
+  test.each(['yes', 'no answer'])('but is, once its user’s renewal is settled: %s', async said => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     const renewed = Promise.allSettled([leaseOf(a!).renew(LEASE)])
@@ -298,7 +299,7 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, askers)
   })
 
-  test('I3 since Redis has said that a fair waiter is queued', async () => {
+  test('I3 after Redis has said that a fair waiter is queued', async () => {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()

@@ -1,4 +1,6 @@
-/** Whatever happens to the waiters of a lock, in whatever order: the machine alone, without clock, connection or promise. */
+/**
+ * Waiters of a lock under random events in any order: the state machine alone, without clock, connection or promise.
+ */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Granted, Refused, Tended } from '../../src/kind.ts'
@@ -17,7 +19,7 @@ interface Ask {
   readonly join: boolean
 }
 
-/** A lock, and all that it has asked for and was not answered yet. */
+/** A lock, and all of its requests that are unanswered. */
 class Scene {
   now = 0
   readonly waiters: WaiterRecord[] = []
@@ -26,7 +28,7 @@ class Scene {
   readonly confirmations: { readonly waiter: WaiterRecord; readonly grant: Granted }[] = []
   readonly undoing: WaiterRecord[] = []
   readonly ends = new Map<WaiterRecord, (Granted | Error | undefined)[]>()
-  /** For whom everything was taken back, and how many of its attempts were under way then. */
+  /** The waiters whose requests were taken back, each with the number of its attempts under way at that time. */
   readonly left = new Map<WaiterRecord, number>()
   #token = 0
   #hearing = false
@@ -109,7 +111,7 @@ class Scene {
     const before = waiter.state.is
     this.left.delete(waiter)
     this.lock.answered(waiter, attempt, join, granted ? this.grant() : this.refusal(owner))
-    // I7: what comes for one that has gone without is taken back, be it the lock or a place in the queue.
+    // I7: what comes for a waiter that is over is taken back, whether it is the lock or a place in the queue.
     if (before === 'over' && (granted || join)) expect(this.left.has(waiter)).toBe(true)
   }
 
@@ -120,7 +122,7 @@ class Scene {
     this.lock.queue.tended(waiters, answer)
   }
 
-  /** What has to be so at any time. */
+  /** What must be true at any time. */
   check(): void {
     for (const [waiter, ends] of this.ends) expect(ends).toHaveLength(waiter.waits ? 0 : 1)
     expect(this.asks.filter(({ attempt }) => attempt === 'as-head').length, 'I9').toBeLessThanOrEqual(1)
@@ -170,7 +172,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     const waiter = taken(at.undoing, i)
     if (waiter) at.lock.undone(waiter)
   }),
-  // It has stood in the line for long enough.
+  // The waiter has stood in the line for `fairAfter`.
   which.map(i => (at: Scene) => {
     const waiter = at.waiters[i % Math.max(1, at.waiters.length)]
     if (waiter?.place?.is !== 'standing') return
@@ -184,7 +186,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   }),
 )
 
-test('I7 I9 each wait ends once, one head asks at a time, and nothing is left when all have ended', () => {
+test('I7 I9 each wait ends once, one head asks at a time, and nothing is left when all waits have ended', () => {
   fc.assert(
     fc.property(fc.boolean(), fc.array(steps, { minLength: 5, maxLength: 60 }), (replicated, happens) => {
       const at = new Scene(replicated)

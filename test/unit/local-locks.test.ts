@@ -1,4 +1,4 @@
-/** The holds that have not ended, by what they are looked for. */
+/** Holds that have not ended, and how they are found. */
 import { expect, test } from 'vitest'
 import { Hold } from '../../src/local/hold.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -12,7 +12,7 @@ function grant(key: string, token: number, id = `hold ${++granted}`): Hold {
   return new Hold(asked, { granted: true, token, deadline: 900, via: 'immediate' }, undefined, 0, granted)
 }
 
-test('I7 each is found by its id and its key until it is deleted, in any order, and nothing is left', () => {
+test('I7 each hold is found by its id and its key until it is dropped, in any order, and nothing is left', () => {
   for (const order of [
     [0, 1, 2, 3],
     [3, 2, 1, 0],
@@ -39,7 +39,7 @@ test('I7 each is found by its id and its key until it is deleted, in any order, 
   }
 })
 
-test('one that has ended is not taken for another one by the same name', () => {
+test('a hold that has ended is not mistaken for another with the same name', () => {
   const live = localLocks(new FakeClock())
   const [first, second] = [grant('a', 1, 'same'), grant('a', 2, 'same')]
   live.addHold(first)
@@ -48,7 +48,7 @@ test('one that has ended is not taken for another one by the same name', () => {
   expect([live.has(first), live.has(second)]).toEqual([false, true])
 })
 
-test('those of one grant are those with its token', () => {
+test('the holds of one grant are those with its token', () => {
   const live = localLocks(new FakeClock())
   const holds = [grant('a', 1), grant('a', 1), grant('a', 2), grant('b', 1)]
   for (const hold of holds) live.addHold(hold)

@@ -1,4 +1,7 @@
-/** Much is asked of Redis in several script calls: each does a bounded part, because the server does nothing else meanwhile (I9). */
+/**
+ * Large requests are split into several script calls. Each does a bounded part, because the server does nothing else
+ * meanwhile (I9).
+ */
 import { expect, test } from 'vitest'
 import type { Claim, Runner } from '../../src/kind.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
@@ -7,7 +10,7 @@ import { Keys, Namespace } from '../../src/redis/keys.ts'
 
 type Call = readonly [name: string, args: Readonly<Record<string, unknown>>]
 
-/** A mutex whose scripts reply what is given, and the calls that it makes. */
+/** A mutex whose scripts give the replies of `reply`, and the calls that it makes. */
 function scripted(reply: (args: Call[1]) => { status: string; values: unknown[] }) {
   const calls: Call[] = []
   const runner = {
@@ -37,7 +40,7 @@ function lengths(calls: readonly Call[], list: string, each: number): number[] {
   return calls.map(([, args]) => (args[list] as unknown[]).length / each)
 }
 
-test('a heartbeat of 1,001 waiters is three calls, of 500 at most', async () => {
+test('a heartbeat of 1,001 waiters is three calls, of at most 500 each', async () => {
   const { kind, calls } = scripted(({ waiters }) => {
     const places = (waiters as unknown[]).flatMap((_, i) => (i % 2 === 0 ? [1] : []))
     return { status: 'tended', values: [1_000, 0, '1', 0, 'label', ...places] }
@@ -48,7 +51,7 @@ test('a heartbeat of 1,001 waiters is three calls, of 500 at most', async () => 
   expect(lengths(calls, 'waiters', 2)).toEqual([500, 500, 1])
 })
 
-test('a renewal of 401 holds is three calls, of 200 at most', async () => {
+test('a renewal of 401 holds is three calls, of at most 200 each', async () => {
   const { kind, calls } = scripted(({ asked }) => ({
     status: 'renewed',
     values: (asked as unknown[]).flatMap((_, i) => (i % 3 === 0 ? [30_000] : [])),

@@ -1,4 +1,4 @@
-/** Options: everything of the contract is accepted, everything else is refused before anything is sent. */
+/** Options: everything in the contract is accepted, and everything else is refused before anything is sent. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LONGEST } from '../../src/clock.ts'
@@ -35,7 +35,7 @@ function refusal(take: () => unknown): LockArgumentError {
 }
 
 describe.each(Object.entries(takers))('%s options', (_, { names, take }) => {
-  test('an unknown name is refused, whatever its value, and named', () => {
+  test('an unknown name is refused, whatever its value, and the error names it', () => {
     const unknown = fc.oneof(
       fc.string(),
       fc.constantFrom('toString', 'constructor', 'hasOwnProperty', '__proto__', 'Timeout', 'leaseMs', 'lease '),
@@ -54,14 +54,14 @@ describe.each(Object.entries(takers))('%s options', (_, { names, take }) => {
     expect(take(absent)).toEqual(take({}))
   })
 
-  test('what is not an object is refused', () => {
+  test('options that are no object are refused', () => {
     for (const value of [null, 5, 'text', true, [], () => {}]) {
       expect(refusal(() => take(value as object)).option).toBe('options')
     }
   })
 })
 
-test('the client’s settings are frozen: every part of the client reads them', () => {
+test('the client’s settings are frozen, because every part of the client reads them', () => {
   expect(Object.isFrozen(settingsOf({}))).toBe(true)
 })
 
@@ -95,19 +95,22 @@ describe.each(Object.entries(takers))('%s options one by one', (kind, { names, t
     )
   })
 
-  test.each(names.filter(isDuration))('%s: a time that is none, or out of range, is refused and shown', name => {
-    const least = accepted[name] === positive ? 1 : 0
-    const wrong = fc.oneof(
-      fc.double({ max: least - Number.EPSILON }),
-      fc.double({ min: LONGEST, minExcluded: true }),
-      fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, '5', null, true, 5n, {}, []),
-    )
-    fc.assert(
-      fc.property(wrong, value => {
-        expect(refusal(() => take({ [name]: value }))).toMatchObject({ option: name, value })
-      }),
-    )
-  })
+  test.each(names.filter(isDuration))(
+    '%s: a time that is not a number, or out of range, is refused, and the error has the value',
+    name => {
+      const least = accepted[name] === positive ? 1 : 0
+      const wrong = fc.oneof(
+        fc.double({ max: least - Number.EPSILON }),
+        fc.double({ min: LONGEST, minExcluded: true }),
+        fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, '5', null, true, 5n, {}, []),
+      )
+      fc.assert(
+        fc.property(wrong, value => {
+          expect(refusal(() => take({ [name]: value }))).toMatchObject({ option: name, value })
+        }),
+      )
+    },
+  )
 
   const typed = names.filter(name => name in accepted && !isDuration(name))
   test.each(typed)(`%s: a value of another type is refused (${kind})`, name => {
@@ -118,7 +121,7 @@ describe.each(Object.entries(takers))('%s options one by one', (kind, { names, t
 })
 
 describe('headStart', () => {
-  test('is accepted where there is a queue: with fair, with fairAfter, of the call or of the client, and by default', () => {
+  test('is accepted if there is a queue: with fair or fairAfter, of the call or of the client, and by default', () => {
     fc.assert(
       fc.property(duration, headStart => {
         for (const options of [{}, { fair: true }, { fairAfter: 5 }]) {
@@ -129,7 +132,7 @@ describe('headStart', () => {
     )
   })
 
-  test('is refused without one', () => {
+  test('is refused without a queue', () => {
     const never = { fairAfter: Number.POSITIVE_INFINITY }
     expect(refusal(() => callTermsOf({ headStart: 5, ...never }, settings)).option).toBe('headStart')
     expect(refusal(() => callTermsOf({ headStart: 5 }, settingsOf(never))).option).toBe('headStart')
@@ -140,7 +143,7 @@ describe('headStart', () => {
 })
 
 describe('defaults', () => {
-  test('a lease that is not named is the client’s and is renewed; one that is, is fixed unless it says otherwise', () => {
+  test('without `lease`, the client’s lease is used and renewed; with it, the lease is not renewed unless `renew` says so', () => {
     expect(callTermsOf({}, settingsOf({ lease: 5_000 }))).toMatchObject({ lease: 5_000, renew: true })
     expect(callTermsOf({ lease: 700 }, settings)).toMatchObject({ lease: 700, renew: false })
     expect(callTermsOf({ lease: 700, renew: true }, settings)).toMatchObject({ lease: 700, renew: true })
@@ -192,7 +195,7 @@ describe.each([
     expect(() => check('é'.repeat(512))).not.toThrow()
   })
 
-  test('what is not one is refused', () => {
+  test('any other value is refused', () => {
     for (const value of ['', 'x'.repeat(1025), 'é'.repeat(513), '\ud800', 5, null, undefined, {}, Symbol('key')]) {
       expect(refusal(() => check(value))).toMatchObject({ option })
     }

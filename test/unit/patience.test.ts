@@ -1,11 +1,11 @@
-/** A caller's time-out and signal. */
+/** A caller's timeout and signal. */
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { limit } from '../../src/wait/patience.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** Waits with one signal: `ended` of each is called when its wait ends otherwise. */
+/** Calls that wait with one signal. Calling `ended` says that the wait has ended for another reason. */
 function waits(count: number, signal: AbortSignal, timeout?: number) {
   const givenUp: number[] = []
   const ended = Array.from({ length: count }, (_, i) => {
@@ -19,8 +19,8 @@ function waits(count: number, signal: AbortSignal, timeout?: number) {
 }
 
 describe('calls that share a signal', () => {
-  // Node warns of an eleventh listener, and looks through all of them to remove one.
-  test('share one listener, which is gone with the last of them', () => {
+  // Node warns about an eleventh listener, and searches all of them to remove one.
+  test('share one listener, which is removed with the last of them', () => {
     const { signal } = new AbortController()
     const listeners = () => getEventListeners(signal, 'abort').length
     const { ended, givenUp } = waits(1_000, signal)
@@ -36,7 +36,7 @@ describe('calls that share a signal', () => {
     expect(listeners()).toBe(0)
   })
 
-  test('all give up when it aborts, but for those that have ended', () => {
+  test('all give up when it aborts, except those that have ended', () => {
     const controller = new AbortController()
     const { ended, givenUp } = waits(3, controller.signal)
     ended[1]?.()
@@ -45,7 +45,7 @@ describe('calls that share a signal', () => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([])
   })
 
-  test('one whose time is up gives up alone', async () => {
+  test('give up alone when their own timeout is over', async () => {
     const controller = new AbortController()
     const [short, long] = [waits(1, controller.signal, 1), waits(1, controller.signal, 60_000)]
     await eventually(() => short.givenUp.length > 0)
@@ -55,7 +55,7 @@ describe('calls that share a signal', () => {
   })
 })
 
-test('nothing limits a wait that has ended, nor one without limits', async () => {
+test('a wait that has ended is not limited any more, and one without limits never is', async () => {
   const controller = new AbortController()
   const { ended, givenUp } = waits(1, controller.signal, 1)
   ended[0]?.()

@@ -1,11 +1,11 @@
-/** Looking at promises whose time has not come yet. */
+/** Helpers for promises that are not settled yet. */
 
-/** Lets everything run that is ready to run: all microtasks, and those that they start. */
+/** Runs everything that is ready to run: all microtasks, and those that they start. */
 export function settled(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }
 
-/** How a promise stands now: 'pending', its value, or its error. */
+/** The present state of a promise: 'pending', its value, or its error. */
 export async function now(promise: Promise<unknown>): Promise<unknown> {
   let state: unknown = 'pending'
   const note = (outcome: unknown) => {
@@ -16,7 +16,7 @@ export async function now(promise: Promise<unknown>): Promise<unknown> {
   return state
 }
 
-/** The same promise; a rejection that the test looks at later is not "unhandled" meanwhile. */
+/** The same promise. If it rejects before the test reads it, that does not count as unhandled. */
 export function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
   return promise

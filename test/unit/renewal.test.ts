@@ -1,4 +1,4 @@
-/** Automatic renewal, and the notice of every end of a lease that was not its release. */
+/** Automatic renewal, and the notice of every lease that ends without its release. */
 import { describe, expect, test } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError, LockLostError } from '../../src/errors.ts'
@@ -7,7 +7,7 @@ import { LENGTH, Leases } from './leases.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 const THIRD = LENGTH / 3
-/** By how much less than its length a lease is counted on. */
+/** By how many ms a lease counts as shorter than its length. */
 const MARGIN = 2 + LENGTH / 1000
 
 class SharedKind extends FakeKind {
@@ -30,7 +30,7 @@ describe('a lease is renewed', () => {
     expect(at.lost).toEqual([])
   })
 
-  test('as often as before when its user has prolonged it for long: a loss that nobody tells of is noticed as soon', async () => {
+  test('as often as before if its user has prolonged it for long, so a loss without a message is noticed as soon', async () => {
     const at = new Leases()
     const lease = at.grant()
     const renewed = lease.renew(10 * LENGTH)
@@ -43,14 +43,14 @@ describe('a lease is renewed', () => {
     }
   })
 
-  test('from when it was granted, however late it was told: a grant proven by an older request is renewed sooner', async () => {
+  test('counted from its grant, however late the client heard of it: if an older request proves it, it is renewed sooner', async () => {
     const at = new Leases()
     const lease = at.grant({ via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
     await at.clock.advance(0)
     expect(at.asked).toEqual([[[lease.id, LENGTH]]])
   })
 
-  test('I9 together with all that are due at about the same time, in one request', async () => {
+  test('I9 together with all others that are due at about the same time, in one request', async () => {
     const at = new Leases()
     const early = Array.from({ length: 50 }, () => at.grant().id)
     await at.clock.advance(LENGTH / 20 - 1)
@@ -61,7 +61,7 @@ describe('a lease is renewed', () => {
     expect(at.asked.map(request => request.map(([id]) => id))).toEqual([[...early, soon], [late]])
   })
 
-  test('before longer ones that are asked about with it, however many they are', async () => {
+  test('before longer leases in the same request, however many they are', async () => {
     const at = new Leases()
     const long = Array.from({ length: 50 }, () => at.grant().id)
     await at.clock.advance(THIRD - 500)
@@ -70,7 +70,7 @@ describe('a lease is renewed', () => {
     expect(at.asked.map(request => request.map(([id]) => id))).toEqual([[short, ...long]])
   })
 
-  test('in time, however many others are granted before and after it, and have ended', async () => {
+  test('in time, however many others were granted before and after it, and have ended', async () => {
     const at = new Leases()
     for (let others = 0; others <= 300; others += 60) {
       for (let i = 0; i < others; i++) void at.grant().release()
@@ -84,7 +84,7 @@ describe('a lease is renewed', () => {
     }
   })
 
-  test('not at all when its length is fixed: then it is lost at its end', async () => {
+  test('not at all if its length is fixed: then it is lost at its end', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, lease: 1_000 })
     await at.clock.advance(996)
@@ -109,7 +109,7 @@ describe('a lease is renewed', () => {
     expect(at.lost).toEqual([lease.id])
   })
 
-  test('by its own length also when it shares a request with others', async () => {
+  test('by its own length, even if it shares a request with others', async () => {
     const at = new Leases()
     const [short, long] = [at.grant({ lease: 30_000 }), at.grant({ lease: 30_300 })]
     await at.clock.advance(THIRD)
@@ -137,7 +137,7 @@ describe('a renewal without an answer', () => {
     expect(at.lost).toEqual([])
   })
 
-  test('I8 ends with the lease: it is lost exactly at its deadline', async () => {
+  test('I8 is tried until the lease ends, which is lost exactly at its deadline', async () => {
     const at = new Leases()
     const lease = at.grant()
     const { signal } = lease
@@ -155,7 +155,7 @@ describe('a renewal without an answer', () => {
     expect(at.lost).toEqual([lease.id])
   })
 
-  test('I1 that comes after the deadline changes nothing any more', async () => {
+  test('I1 changes nothing if its answer comes after the deadline', async () => {
     const at = new Leases()
     const lease = at.grant()
     await at.clock.advance(LENGTH - MARGIN)
@@ -166,7 +166,7 @@ describe('a renewal without an answer', () => {
     expect(at.locks.holding).toBe(0)
   })
 
-  test('is not asked for a second time while it is under way', async () => {
+  test('is not sent a second time while it is under way', async () => {
     const at = new Leases()
     at.grant()
     await at.clock.advance(LENGTH - MARGIN - 1)
@@ -175,7 +175,7 @@ describe('a renewal without an answer', () => {
 })
 
 describe('I8 "gone" is final', () => {
-  test('the lease is lost at once, its signal tells why, and it is not asked about again', async () => {
+  test('the lease is lost at once, its signal gives the reason, and Redis is not asked about it again', async () => {
     const at = new Leases()
     const [lost, kept] = [at.grant(), at.grant()]
     const { signal } = lost
@@ -188,7 +188,7 @@ describe('I8 "gone" is final', () => {
     expect(at.asked.at(-1)).toEqual([[kept.id, LENGTH]])
   })
 
-  test('I2 so is "granted anew": what Redis has under this id is another grant, and stays to be ended', async () => {
+  test('I2 so is "granted again": what Redis has under this id is another grant, which still has to be ended', async () => {
     const at = new Leases()
     const lease = at.grant({ token: 100 })
     await at.clock.advance(THIRD)
@@ -198,7 +198,7 @@ describe('I8 "gone" is final', () => {
     expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST' })
   })
 
-  test('a loss that is told of is asked about at once, also of a fixed lease', async () => {
+  test('if a message says that a lease is lost, Redis is asked at once, even about a fixed lease', async () => {
     const at = new Leases()
     const leases = [at.grant(), at.grant({ renew: false })]
     at.doubt(...leases)
@@ -226,7 +226,7 @@ describe('I8 "gone" is final', () => {
   })
 
   test.each([true, false])(
-    'a loss that is told while a renewal is under way is asked about again (renewed: %s)',
+    'if a message of the loss comes during a renewal, Redis is asked again after it (renewed: %s)',
     async renew => {
       const at = new Leases()
       const lease = at.grant({ renew, via: 'handoff', deadline: at.clock.now() + LENGTH * 0.7 })
@@ -242,8 +242,8 @@ describe('I8 "gone" is final', () => {
   )
 })
 
-describe('a grant by message, proven from an older request', () => {
-  test.each(['handoff', 'expiry'] as const)('is confirmed soon, so that the full lease is there: %s', async via => {
+describe('a grant by message, proven from an older request,', () => {
+  test.each(['handoff', 'expiry'] as const)('is confirmed soon, so that the full lease counts: %s', async via => {
     const at = new Leases()
     const lease = at.grant({ renew: false, via, deadline: at.clock.now() + LENGTH / 2 })
     await at.clock.advance(100)
@@ -252,7 +252,7 @@ describe('a grant by message, proven from an older request', () => {
     expect(lease.remaining()).toBe(LENGTH - 200)
   })
 
-  test('is not confirmed when it has ended before', async () => {
+  test('is not confirmed if it ends before', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
     const released = lease.release()
@@ -263,7 +263,7 @@ describe('a grant by message, proven from an older request', () => {
   })
 })
 
-describe('I1 an answer of a server whose clock stands back is believed for as long as was asked for:', () => {
+describe('I1 if the server’s clock was set back, its answer counts only for as long as was asked for:', () => {
   const STEP = 60_000
 
   test.each([
@@ -279,7 +279,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     expect(lease.remaining()).toBe(left)
   })
 
-  test('a confirmation of one that was told late: its time began when the request left, not when its reply was there', async () => {
+  test('a confirmation of a grant that this client heard of late: its lease began when the request was sent', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, deadline: at.clock.now() + LENGTH - 1_500 })
     at.doubt(lease)
@@ -288,7 +288,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     expect(lease.remaining()).toBe(LENGTH - 1_500)
   })
 
-  test('one by hand', async () => {
+  test('a renewal by the user', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false })
     const renewed = lease.renew(2 * LENGTH)
@@ -302,7 +302,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
     expect(lease.remaining()).toBe(left - 1)
   })
 
-  test('whoever its owner is: each hold has its own lease', async () => {
+  test('a confirmation for an owner with a name, because each hold has its own lease', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, owner: 'somebody' })
     const left = lease.remaining()
@@ -313,7 +313,7 @@ describe('I1 an answer of a server whose clock stands back is believed for as lo
   })
 })
 
-test('I7 only a hold that ran out here is told as such: Redis may still have it, and nobody else will end it', async () => {
+test('I7 only a hold that ran out here is reported as one that Redis may still have and that nobody else will end', async () => {
   const at = new Leases()
   const [out, gone, releasing] = [at.grant({ renew: false, lease: 500 }), at.grant(), at.grant()]
   void releasing.release()
@@ -337,7 +337,7 @@ describe('holds of one holder', () => {
     expect(at.lost).toEqual([inner.id])
   })
 
-  test('but a longer re-entry raises the first, as Redis does', async () => {
+  test('but a longer re-entry prolongs the first, as Redis does', async () => {
     const at = new Leases()
     const outer = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
     const between = at.grant({ key: 'same', token: 7, via: 'reentry', lease: 1_000, renew: false })
@@ -346,14 +346,14 @@ describe('holds of one holder', () => {
     expect(between.remaining()).toBeLessThan(1_000)
   })
 
-  test('I1 a first hold that is gone is not raised by another grant', async () => {
+  test('I1 a first hold that is gone is not prolonged by another grant', async () => {
     const at = new Leases()
     const earlier = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
     at.grant({ key: 'same', token: 8, via: 'reentry' })
     expect(earlier.remaining()).toBeLessThan(1_000)
   })
 
-  test('I1 where several may hold, a longer re-entry raises the hold that Redis has raised, and no other of its token', async () => {
+  test('I1 if several may hold, a longer re-entry prolongs the hold that Redis has prolonged, and no other of its token', async () => {
     const at = new Leases(new SharedKind())
     const grant = { key: 'same', token: 7, lease: 1_000, renew: false }
     const [oldest, first] = [at.grant({ ...grant, via: 'handoff' }), at.grant({ ...grant, via: 'handoff' })]
@@ -364,7 +364,7 @@ describe('holds of one holder', () => {
     expect(first.remaining()).toBe(LENGTH - MARGIN)
   })
 
-  test('are asked about one by one, however many there are: each answer costs the same', async () => {
+  test('share one request, however many they are, and each gets its own answer', async () => {
     const at = new Leases()
     const many = Array.from({ length: 2_000 }, (_, i) =>
       at.grant({ key: 'same', token: 7, via: i ? 'reentry' : 'immediate' }),
@@ -377,7 +377,7 @@ describe('holds of one holder', () => {
 })
 
 describe('I7 nothing is left', () => {
-  test('in the table of leases that ended, however they did', async () => {
+  test('in the table of leases that have ended, however they ended', async () => {
     const at = new Leases()
     const [released] = [at.grant(), at.grant({ renew: false, lease: 100 }), at.grant()]
     const done = released?.release()
@@ -388,14 +388,14 @@ describe('I7 nothing is left', () => {
     expect([at.locks.holding, at.locks.holds]).toEqual([0, []])
   })
 
-  test('armed after close', async () => {
+  test('no timer, after close', async () => {
     const at = new Leases()
     at.grant()
     at.renewal.close()
     expect(at.clock.armed).toBe(0)
   })
 
-  test('armed after close, though a renewal was under way', async () => {
+  test('no timer, after close during a renewal', async () => {
     const at = new Leases()
     at.grant()
     await at.clock.advance(THIRD)

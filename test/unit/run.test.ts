@@ -8,7 +8,7 @@ function begin({ block = 1_000, now = 0, alone = false } = {}): Run {
   return new Run(claim, { granted: true, token: 500, deadline: 30_000, via: 'wakeup', block }, now, alone)
 }
 
-test('I2 tokens are those after the grant’s own, each once, in their order', () => {
+test('I2 tokens are those after the grant’s own, each issued once, in order', () => {
   const run = begin()
   const issued = Array.from({ length: 1_000 }, () => run.issue())
   expect(issued).toEqual(Array.from({ length: 1_000 }, (_, i) => 501 + i))
@@ -22,13 +22,13 @@ test('I2 the last token that was issued is named, so that the rest of the block 
 })
 
 describe('I4 a run is over', () => {
-  test('4 ms after it began, and says how long it may go on until then', () => {
+  test('4 ms after its start, and says how much of that is left', () => {
     const run = begin({ now: 100 })
     expect([100, 101.5, 103.9].map(now => Math.round(run.left(now) * 10))).toEqual([40, 25, 1])
     expect([104, 104.1, 5_000].map(now => run.left(now))).toEqual([0, 0, 0])
   })
 
-  test('25 ms after it began, where nobody else is known to wait', () => {
+  test('25 ms after its start, if no other client is known to wait', () => {
     const run = begin({ now: 100, alone: true })
     expect([run.left(100), run.left(124), run.left(125), run.left(5_000)]).toEqual([25, 1, 0, 0])
   })
@@ -42,7 +42,7 @@ describe('I4 a run is over', () => {
     expect(run.left(0)).toBe(0)
   })
 
-  test('at once where no tokens were reserved', () => {
+  test('at once if no tokens were reserved', () => {
     const grant = { granted: true, token: 500, deadline: 30_000, via: 'wakeup' } as const
     expect(new Run(claim, grant, 0, true).left(0)).toBe(0)
   })

@@ -1,8 +1,8 @@
-/** What is counted of the times that a client measures; what a user sees of them is in contract/stats.test.ts. */
+/** How a client counts the times that it measures. What a user sees of them is tested in contract/stats.test.ts. */
 import { expect, test } from 'vitest'
 import { Stats } from '../../src/observe/stats.ts'
 
-test.each([1, 63, 64, 65, 200])('every time counts, also the latest: %i of them', count => {
+test.each([1, 63, 64, 65, 200])('every time counts, including the latest: %i of them', count => {
   const stats = new Stats()
   for (let i = 1; i <= count; i++) {
     stats.acquired('immediate', i)

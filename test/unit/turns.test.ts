@@ -1,18 +1,21 @@
-/** Turns among clients: how long one that has released leaves the lock to others, also when its next call comes later. */
+/**
+ * Turns among clients: how long a client that has released the lock leaves it to others, even if its next call comes
+ * later.
+ */
 import { describe, expect, test } from 'vitest'
 import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
 
-/** How long one that takes turns is given, and how long others are that listen. */
+/** How many ms other clients are given: TURN if they take turns, CHANCE if they only listen. */
 const TURN = 7
 const CHANCE = 3
-/** After a chance that nobody took. */
+/** How many ms pass between two chances, if nobody took the first. */
 const PAUSE = 100
-/** So long others are remembered. */
+/** How many ms other clients are remembered. */
 const MEMORY = 1_000
 
-/** A client with one caller that loops: each call comes when the release before it has been answered. */
+/** A client with one caller that loops: each call is made when the release before it has been answered. */
 class Looping {
   readonly at = new HandingOn()
   asker!: Asker
@@ -20,11 +23,11 @@ class Looping {
   #token = 0
 
   constructor() {
-    // As a channel is, for a second after its last user.
+    // A real channel, too, is heard for a second after its last user.
     this.at.channels.lingers = true
   }
 
-  /** Waited for the lock at first, so it hears when it is free; and has it now. */
+  /** A client that has the lock. It waited for the lock first, so it hears when the lock is free. */
   static async holding(): Promise<Looping> {
     const client = new Looping()
     await client.call()
@@ -43,9 +46,9 @@ class Looping {
     await this.at.grantNext(this.#token)
   }
 
-  /** Releases, of which `heard` clients are told, this one included. */
+  /** Releases the lock; `heard` clients are told, including this one. */
   async release(heard: number): Promise<void> {
-    // What is held for so long is no run that is handed on.
+    // A hold that lasts this long is in no run any more, so it goes back to Redis.
     this.at.clock.block(TURN)
     void leaseOf(this.asker).release()
     await this.at.released(heard)
@@ -56,7 +59,10 @@ class Looping {
     await settled()
   }
 
-  /** For how many ms its next call asks nothing, while nobody else does anything; it is granted the lock then. */
+  /**
+   * Makes the next call while other clients do nothing. Returns how many ms it asks nothing; then it is granted the
+   * lock.
+   */
   async leaves(): Promise<number> {
     await this.call()
     let ms = 0
@@ -71,7 +77,7 @@ class Looping {
 }
 
 describe('a caller that asks again after its release', () => {
-  test('asks at once where nobody else was told, and nothing is remembered', async () => {
+  test('asks at once if no other client was told, and nothing is remembered', async () => {
     const client = await Looping.holding()
     const { timers } = client.at.residue
     await client.release(1)
@@ -80,7 +86,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('leaves the lock to others that were told, hears of them meanwhile, and asks if none of them takes it', async () => {
+  test('leaves the lock to other clients that were told, listens meanwhile, and asks if none of them takes it', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.call()
@@ -99,7 +105,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('has its turn when each of them had one, be it before the call or after it', async () => {
+  test('has its turn when each of them has had one, whether before the call or after it', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.freedBy('B')
@@ -109,7 +115,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('has its turn, too, when one of them had two', async () => {
+  test('also has its turn when one of them has had two', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.call()
@@ -117,7 +123,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('gives those time who have taken turns before, counted from the last release', async () => {
+  test('gives time to clients that have taken turns before, counted from the last release', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.freedBy('B', 'C')
@@ -133,7 +139,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('asks at once when the lock was opened by force, which is no turn', async () => {
+  test('asks at once when the lock was released by force, which is no turn', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.freedBy('B', 'C')
@@ -144,7 +150,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('is not held back where it makes a single attempt, or queues', async () => {
+  test('does not wait for others with a single attempt or in the queue', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.at.ask({ id: 'once', mode: 'once' })
@@ -152,7 +158,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.at.asking).toEqual(['once', 'fair'])
   })
 
-  test('leaves the lock to others also where its owner has a name, but not while it has the lock', async () => {
+  test('leaves the lock to others even if its owner has a name, but not while that owner has the lock', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.freedBy('B')
@@ -164,7 +170,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('re-enters at once, also when a hold of its owner was released inside', async () => {
+  test('re-enters at once, even after another hold of its owner was released inside', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.freedBy('B', 'C')
@@ -177,7 +183,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('has asked once before its time is over', async () => {
+  test('has asked once before its timeout is over', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.call({ timeout: 4 })
@@ -187,7 +193,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('I4 asks also where it cannot hear of the others', async () => {
+  test('I4 also asks if it cannot hear the others', async () => {
     const client = await Looping.holding()
     client.at.channels.lingers = false
     client.at.channels.slow = true
@@ -198,7 +204,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('I4 asks, listens, and looks once more before it parks', async () => {
+  test('I4 asks, listens, and asks once more before it parks', async () => {
     const client = await Looping.holding()
     client.at.channels.lingers = false
     client.at.channels.slow = true
@@ -213,7 +219,7 @@ describe('a caller that asks again after its release', () => {
 })
 
 describe('a call that comes before the release is answered', () => {
-  test('asks at once where nothing is known of others', async () => {
+  test('asks at once if nothing is known about other clients', async () => {
     const client = await Looping.holding()
     client.at.clock.block(TURN)
     void leaseOf(client.asker).release()
@@ -221,7 +227,7 @@ describe('a call that comes before the release is answered', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('leaves the lock to the others of the last round, until the answer says that they have gone', async () => {
+  test('leaves the lock to the other clients of the last round, until the answer says that they have left', async () => {
     const client = await Looping.holding()
     await client.release(2)
     await client.freedBy('B')
@@ -235,7 +241,7 @@ describe('a call that comes before the release is answered', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('leaves it to those that have not had it by then', async () => {
+  test('leaves it only to those that have not had it by then', async () => {
     const client = await Looping.holding()
     await client.release(2)
     await client.freedBy('B')
@@ -251,7 +257,7 @@ describe('a call that comes before the release is answered', () => {
   })
 })
 
-describe('time is not lost to clients that', () => {
+describe('little time is lost to clients that', () => {
   test('only listen: they are given a chance now and then', async () => {
     const client = await Looping.holding()
     const begin = client.at.clock.now()
@@ -265,7 +271,7 @@ describe('time is not lost to clients that', () => {
     expect(lost).toBeLessThanOrEqual(CHANCE * (1 + elapsed / PAUSE))
   })
 
-  test('have left: after three turns they are not waited for any more', async () => {
+  test('have left: after three turns they are no longer waited for', async () => {
     const client = await Looping.holding()
     await client.release(2)
     await client.freedBy('B')
@@ -277,7 +283,7 @@ describe('time is not lost to clients that', () => {
     expect(left).toEqual([0, TURN, TURN, TURN, CHANCE, 0, 0])
   })
 
-  test('want the lock seldom: no more than a fifth of all time', async () => {
+  test('want the lock seldom: it is at most a fifth of all time', async () => {
     const client = await Looping.holding()
     const begin = client.at.clock.now()
     let lost = 0
@@ -292,12 +298,12 @@ describe('time is not lost to clients that', () => {
   })
 })
 
-test('a run of hand-offs within the client is one turn: those who take turns are not forgotten by it', async () => {
+test('a run of hand-offs within the client is one turn, so clients that take turns are not forgotten during it', async () => {
   const client = await Looping.holding()
   await client.release(2)
   await client.freedBy('B')
   await client.call()
-  // One that has been refused asks for tokens to hand on.
+  // Only a waiter that has been refused asks for tokens to hand on.
   await client.at.attempt.answer(client.at.refused())
   await client.granted()
   for (let handOff = 0; handOff < 10; handOff++) {
@@ -311,7 +317,7 @@ test('a run of hand-offs within the client is one turn: those who take turns are
   expect(await client.leaves()).toBe(TURN)
 })
 
-test('one that begins to want the lock is in the round from its first turn on', async () => {
+test('a client that begins to want the lock is in the round from its first turn on', async () => {
   const client = await Looping.holding()
   await client.release(2)
   expect(await client.leaves()).toBe(CHANCE)
@@ -325,7 +331,7 @@ test('one that begins to want the lock is in the round from its first turn on', 
   expect(await client.leaves()).toBe(TURN)
 })
 
-test('a release that nobody is told of, because a fair waiter has the lock now, leaves turns as the one before', async () => {
+test('if nobody was told of a release because a fair waiter has the lock, turns are as after the release before it', async () => {
   const client = await Looping.holding()
   await client.release(3)
   await client.freedBy('B', 'C')
@@ -333,7 +339,7 @@ test('a release that nobody is told of, because a fair waiter has the lock now, 
   await client.granted()
   await client.release(0)
   await client.call()
-  // Twice: before and after it is known to listen.
+  // It is refused twice: before and after it listens.
   await client.at.attempt.answer(client.at.refused())
   await client.at.attempt.answer(client.at.refused())
   await client.freedBy('B')
@@ -342,7 +348,7 @@ test('a release that nobody is told of, because a fair waiter has the lock now, 
   expect(client.asks).toBe(true)
 })
 
-describe('I7 what is known of others', () => {
+describe('I7 what is known about other clients', () => {
   test('is forgotten a moment after its last use', async () => {
     const client = await Looping.holding()
     await client.release(2)
@@ -365,7 +371,7 @@ describe('I7 what is known of others', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('goes with the client', async () => {
+  test('is forgotten when the client closes', async () => {
     const client = await Looping.holding()
     await client.release(3)
     const { timers } = client.at.residue

@@ -1,4 +1,4 @@
-/** An `Acquirer` with everything around it in the test's hands. */
+/** An `Acquirer`. Everything around it is controlled by the test. */
 import { type Clock, surelyUntil } from '../../src/clock.ts'
 import type { Claim, Granted, Refused, Tended } from '../../src/kind.ts'
 import { Hold } from '../../src/local/hold.ts'
@@ -13,11 +13,11 @@ import { quiet, settled } from './promises.ts'
 export const KEY = 'order:1'
 export const LEASE = 30_000
 export const WAITER_TTL = 9_000
-/** Heartbeats: a third of the waiters' expiry. */
+/** The pause between heartbeats: a third of the waiters' expiry. */
 export const HEARTBEAT = WAITER_TTL / 3
 export const OUTAGE = 15_000
 
-/** What the lock's clock shows in answers that do not say otherwise: tokens below are of older grants. */
+/** What the lock's clock shows in answers that do not say otherwise. Smaller tokens are those of older grants. */
 export const CLOCK = 50
 
 /** A waiter, and the end of its wait as a promise. */
@@ -48,9 +48,9 @@ export class Waiting {
   readonly clock = new FakeClock()
   readonly kind: FakeKind
   readonly channels = new FakeChannels()
-  /** Ids of the waiters of which "waiting" was told. */
+  /** Ids of the waiters that were reported as waiting. */
   readonly told: string[] = []
-  /** Ids that are to be asked about. */
+  /** Ids of the holds that are to be asked about. */
   readonly doubted: string[] = []
   readonly failures: unknown[] = []
   readonly locks: LocalLocks
@@ -74,7 +74,7 @@ export class Waiting {
     )
   }
 
-  /** Begins to wait, and runs until it stands still. */
+  /** Begins to wait, and runs until nothing more can happen. */
   async start(ask: Ask): Promise<Started> {
     const { id, key = KEY, mode = 'line', lease = LEASE, owner = id, fairAfter, mayReenter = false, wants } = ask
     const claim = { key, id, owner, label: '', lease, headStart: 0, wants }
@@ -110,7 +110,7 @@ export class Waiting {
     return waiter
   }
 
-  /** An unfair waiter that has been refused twice, before and after it subscribed, and is parked as the head. */
+  /** An unfair waiter that was refused twice, before and after it subscribed, and is parked as the head. */
   async parkedHead(ask: Ask): Promise<Started> {
     const waiter = await this.start(ask)
     await this.kind.attempts.next.answer(this.refused())
@@ -147,12 +147,12 @@ export class Waiting {
     }
   }
 
-  /** The waiters for which an attempt is unanswered. */
+  /** The waiters that have an unanswered attempt. */
   get asking(): string[] {
     return this.kind.attempts.open.map(({ args: [claim] }) => claim.id)
   }
 
-  /** For whom `leave` has been called, in order. */
+  /** The waiters for which `leave` was called, in order. */
   get left(): string[] {
     return this.kind.leaves.all.map(({ args: [claim] }) => claim.id)
   }

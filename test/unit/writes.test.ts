@@ -1,4 +1,4 @@
-/** What leaves at once, and what leaves together. */
+/** Which requests are sent at once, and which are sent together. */
 import { Writable } from 'node:stream'
 import type { Cluster, Redis } from 'ioredis'
 import { expect, test } from 'vitest'
@@ -30,7 +30,7 @@ function asking(server: Server, writes: Writes): (...texts: string[]) => void {
   }
 }
 
-test('the first two of a turn leave at once, the others in one write when it is over', async () => {
+test('the first two requests of a turn of the event loop are sent at once, the others in one write at its end', async () => {
   const server = new Server()
   const ask = asking(server, new Writes(server as unknown as Redis))
   ask('a', 'b')
@@ -43,7 +43,7 @@ test('the first two of a turn leave at once, the others in one write when it is 
   expect(server.writes).toEqual(['a', 'b', 'cde'])
 })
 
-test('each turn counts anew', async () => {
+test('each turn is counted on its own', async () => {
   const server = new Server()
   const ask = asking(server, new Writes(server as unknown as Redis))
   ask('a', 'b', 'c')
@@ -52,7 +52,7 @@ test('each turn counts anew', async () => {
   expect(server.writes).toEqual(['a', 'b', 'c', 'd', 'e'])
 })
 
-test('of a cluster each master gets its own in one write; a server without a socket is left out', async () => {
+test('each master of a cluster gets its requests in one write; a server without a socket is left out', async () => {
   const [one, other] = [new Server(), new Server()]
   const nodes = () => [one, other, { stream: undefined }]
   const writes = new Writes({ nodes } as unknown as Cluster)

@@ -1,4 +1,4 @@
-/** The elements of the page. Text reaches them by `textContent` alone: the policy of the page refuses anything that is markup. */
+/** Access to the elements of the page. Text is set only by `textContent`: the page's content policy refuses markup. */
 
 export function element<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id)
@@ -6,7 +6,7 @@ export function element<T extends HTMLElement = HTMLElement>(id: string): T {
   return found as T
 }
 
-/** An element of this kind inside another, by a selector of the program's own. */
+/** An element inside another, found by a selector. Selectors are constants of this program. */
 export function inside<T extends Element = HTMLElement>(parent: Element, selector: string): T {
   const found = parent.querySelector<T>(selector)
   if (!found) throw new Error(`the page has no ${selector}`)
@@ -25,7 +25,10 @@ export function made<K extends keyof HTMLElementTagNameMap>(
   return fresh
 }
 
-/** Says the same again without a change to the document, which a browser would lay out anew and a screen reader read out. */
+/**
+ * Sets a text only if it differs. An unneeded change would make the browser lay out the page and a screen reader read
+ * the text again.
+ */
 export function say(where: Element, text: string): void {
   if (where.textContent !== text) where.textContent = text
 }
@@ -34,7 +37,7 @@ export function show(where: HTMLElement, visible: boolean): void {
   if (where.hidden === visible) where.hidden = !visible
 }
 
-/** `share`: of a lease that is left, 0..1. Null: there is none. */
+/** `share` is what is left of the lease, 0..1; null if there is no lease. */
 export function drawShare(bar: HTMLElement, share: number | null): void {
   const hidden = share === null ? 'hidden' : ''
   if (bar.style.visibility !== hidden) bar.style.visibility = hidden

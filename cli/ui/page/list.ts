@@ -1,4 +1,4 @@
-/** The table of locks: its rows, what it is ordered by, what it is filtered by, and how much of it is shown. */
+/** The table of locks: its rows, order and filter, and how many rows it shows. */
 import { drawShare, element, inside, made, say, show } from './dom.ts'
 import type { LockName, Row, Table, View } from './messages.ts'
 import { lockName, textOf } from './name.ts'
@@ -8,7 +8,7 @@ type Wanted = Pick<View, 'sort' | 'reversed' | 'filter' | 'rows'>
 
 /** How many rows are added at a time. */
 const STEP = 100
-/** Until typing has ended, in ms. */
+/** A pause in typing of this many ms applies the filter. */
 const TYPED = 150
 
 export class List {
@@ -20,7 +20,7 @@ export class List {
   #shown = STEP
   #open: string | undefined
 
-  /** `change`: something else is wanted. `open`: a lock was chosen. */
+  /** `change` is called when the user wants a different view. `open` is called when the user chooses a lock. */
   constructor(change: (wanted: Partial<Wanted>) => void, open: (lock: LockName) => void) {
     this.#change = change
     this.#rows = new Rows<Row>(element('rows'), textOf, row => this.#row(row, open))
@@ -38,7 +38,7 @@ export class List {
     }
   }
 
-  /** What is wanted now, on the controls. */
+  /** Shows the wanted view on the controls. */
   want(view: View): void {
     const { sort, reversed, filter, rows, open } = view
     this.#shown = rows
@@ -46,7 +46,7 @@ export class List {
     if (document.activeElement !== this.#filter) this.#filter.value = filter
     for (const head of this.#heads) {
       const order = head.dataset['order'] ?? ''
-      // Names and the time that is left begin with the least, all others with the most.
+      // Names and the time left sort ascending at first, all other columns descending.
       const rising = order === 'key' || order === 'timeLeft'
       const here = order === sort
       head.dataset['reversed'] = String(here && reversed)
@@ -67,7 +67,7 @@ export class List {
     say(this.#more, `Show ${Math.min(STEP, matching - rows.length)} more of ${grouped(matching - rows.length)}`)
   }
 
-  /** Puts the focus on a lock, where it was when it was opened. */
+  /** Returns the focus to the lock that was opened. */
   focus(lock: LockName): void {
     const text = textOf(lock)
     const row = [...document.querySelectorAll<HTMLElement>('#rows tr')].find(({ dataset }) => dataset['lock'] === text)

@@ -1,4 +1,4 @@
-/** The lock that is open: its holders, and its queue as it moves. */
+/** The opened lock: its holders, and its queue as it moves. */
 import { drawShare, element, made, say, show } from './dom.ts'
 import type { HolderRow, OpenLock, QueueRow, Shared, View } from './messages.ts'
 import { textOf } from './name.ts'
@@ -10,9 +10,9 @@ const STEP = 100
 
 interface Wishes {
   close(): void
-  /** More of its holders, or of its queue, is wanted. */
+  /** The user wants more rows of the holders or of the queue. */
   more(wanted: Partial<Pick<View, 'holders' | 'queue'>>): void
-  /** It is to be taken from this holder. Absent: that is not allowed. */
+  /** Takes the lock from this holder. Absent if that is not allowed. */
   readonly release?: (lock: OpenLock, holder: HolderRow) => void
 }
 
@@ -22,7 +22,7 @@ export class LockPanel {
   readonly #others = element<HTMLButtonElement>('others')
   readonly #queue = new Rows<QueueRow>(element('waiting'), ({ id }) => id, queueRow, true)
   readonly #holders: Rows<HolderRow>
-  /** As it was drawn last. */
+  /** The lock as it was drawn last. */
   shown: OpenLock | undefined
 
   constructor({ close, more, release }: Wishes) {
@@ -36,13 +36,13 @@ export class LockPanel {
     this.#further.addEventListener('click', () => more({ queue: (this.shown?.queue.length ?? 0) + STEP }))
     this.#others.addEventListener('click', () => more({ holders: (this.shown?.shared?.holders.length ?? 0) + STEP }))
     document.addEventListener('keydown', ({ key, target }) => {
-      // In a question, and in a field, the key has a meaning of its own.
+      // In a dialog and in a text field, Escape has another meaning.
       const taken = document.querySelector('dialog[open]') || target instanceof HTMLInputElement
       if (key === 'Escape' && !this.#panel.hidden && !taken) close()
     })
   }
 
-  /** What it shows is of another lock from now on, or of none. */
+  /** Shows another lock from now on, or none. */
   open(lock: View['open']): void {
     if (!lock || !this.shown || textOf(this.shown) !== textOf(lock)) {
       this.#fill(nothing)
@@ -76,7 +76,7 @@ export class LockPanel {
     say(this.#further, `Show ${Math.min(STEP, more)} of ${more} more waiters`)
   }
 
-  /** Of a lock that may have several holders: all of them, in place of the one. */
+  /** Lists all holders of a lock that may have several, instead of the single one. */
   #share(shared: Shared | undefined): void {
     const { said = '', title = '', holders = [], more = 0 } = shared ?? {}
     say(element('said'), said)
@@ -96,7 +96,7 @@ export class LockPanel {
   }
 }
 
-/** Until the first picture of a lock is there, nothing of another one is to be taken for it. */
+/** Shown until the first picture of a lock arrives, so that no figures of another lock are mistaken for it. */
 const nothing: OpenLock = {
   ...{ key: '', name: '…', holder: '', heldFor: '', left: '', share: null, waiters: '', longestWait: '' },
   ...{ owner: '', holds: 0, token: null, id: null, queue: [], more: 0 },

@@ -1,4 +1,4 @@
-/** The page: what is wanted, what comes, and where it is shown. */
+/** Connects the page's parts: the wanted view, the frames from the server, and the places that show them. */
 import { element, say, show } from './dom.ts'
 import { List } from './list.ts'
 import { LockPanel } from './lock.ts'
@@ -8,12 +8,13 @@ import { offerRelease } from './release.ts'
 import { type Condition, Stream } from './stream.ts'
 import { drawTrend } from './trend.ts'
 
-/** How much is shown of the table and of a queue at first. */
+/** How many rows of the table and of a queue are shown at first. */
 const FIRST = 100
-/** Of the holders of a lock, behind which its queue stands. */
+/** The same for a lock's holders, which are above its queue. */
 const FIRST_HOLDERS = 20
 
-// What is wanted stands behind the # of the address, which is not sent: so it survives a reload, and can be kept.
+// The wanted view is in the address after the #, which is not sent to the server. It survives a reload and can be
+// bookmarked.
 let view = wantedBy(location.hash)
 
 const list = new List(want, open)
@@ -39,7 +40,7 @@ function want(change: Partial<View>): void {
   begin()
 }
 
-/** On a narrow screen the lock takes the place of the list: the way back is the browser's, too. */
+/** On a narrow screen the lock replaces the list. The browser's back button returns to the list. */
 function open(lock: LockName): void {
   if (!view.open || textOf(lock) !== textOf(view.open)) {
     history.pushState(null, '')

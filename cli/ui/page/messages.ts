@@ -1,20 +1,23 @@
 /**
- * What the server tells the page, and what the page tells the server. Types only: both sides are compiled apart, since one
- * has Node and the other a document. Texts and times come as they are to be shown; the page decides nothing about them.
+ * The messages from the server to the page, and from the page to the server. Types only: the two sides are compiled
+ * separately, since one has Node and the other a document. The server formats texts and times; the page shows them
+ * unchanged.
  */
 
-/** All that the page shows. A part that is the same as in the frame before, on the same stream, is left out. */
+/**
+ * Everything that the page shows. A part is left out if it has not changed since the previous frame of the same stream.
+ */
 export interface Frame {
-  /** ms since the picture was complete. Null: there is none yet. */
+  /** ms since the picture was complete. Null if there is none yet. */
   readonly age: number | null
   /** ms of age beyond which a picture is late. */
   readonly patience: number
-  /** Why there is no newer picture. Null: nothing is wrong. */
+  /** Why there is no newer picture. Null if nothing is wrong. */
   readonly trouble: string | null
   readonly totals?: Totals
   readonly trend?: TrendLines
   readonly table?: Table
-  /** The lock that is looked at. Null: none is. */
+  /** The opened lock. Null if none is open. */
   readonly lock?: OpenLock | null
 }
 
@@ -24,21 +27,23 @@ export interface Totals {
   readonly waiters: string
 }
 
-/** How long those who wait had waited, over the last minutes. */
+/** How long waiters had waited, over the last minutes. */
 export interface TrendLines {
-  /** Now; "–" while nobody waits. */
+  /** The current value; "–" if nobody waits. */
   readonly longest: string
   readonly median: string
-  /** What the upper edge stands for. Empty: nobody has waited. */
+  /** The value at the upper edge. Empty if nobody has waited. */
   readonly top: string
-  /** Paths in a field of 600 × 100. */
+  /** SVG paths in a field of 600 × 100. */
   readonly area: string
   readonly line: string
   readonly middle: string
 }
 
 export interface Table {
-  /** Locks that there are, and those that the filter lets through: more than there are rows, if that is too many. */
+  /**
+   * The number of locks, and of those that match the filter. If there are too many, not all matching ones have a row.
+   */
   readonly locks: number
   readonly matching: number
   readonly rows: readonly Row[]
@@ -47,22 +52,22 @@ export interface Table {
 /** A key has one lock of each kind. */
 export interface LockName {
   readonly key: string
-  /** Absent: it is the mutex. */
+  /** Absent for the mutex. */
   readonly kind?: 'readWrite' | 'semaphore'
 }
 
 export interface Row extends LockName {
-  /** The kind for the eye. */
+  /** The kind in words. */
   readonly kindName?: string
-  /** The key for the eye. Absent: it is the key itself. */
+  /** The key as it is displayed. Absent if it equals the key. */
   readonly name?: string
   readonly holder: string
-  /** What stands behind the holder, and is not cut: how many others there are. */
+  /** The text after the holder, which is never cut: how many others there are. */
   readonly behind?: string
   readonly heldFor: string
-  /** Of the lease that ends first. */
+  /** Time left of the lease that ends first. */
   readonly left: string
-  /** Of the longest that this lease was seen to have left, 0..1. Null: nobody holds it. */
+  /** The share left of the longest remaining time that was seen for this lease, 0..1. Null if nobody holds it. */
   readonly share: number | null
   readonly waiters: string
   readonly longestWait: string
@@ -71,31 +76,31 @@ export interface Row extends LockName {
 export interface OpenLock extends Row {
   readonly owner: string
   readonly holds: number
-  /** Of the first holder; null: nobody holds it. */
+  /** The first holder's; null if nobody holds it. */
   readonly token: number | null
   readonly id: string | null
-  /** Of a lock that may have several holders. */
+  /** For a lock that may have several holders. */
   readonly shared?: Shared
   readonly trend: TrendLines
   readonly queue: readonly QueueRow[]
-  /** Waiters behind those in `queue`. */
+  /** Number of waiters that are not in `queue`. */
   readonly more: number
 }
 
 export interface Shared {
-  /** What it is, and how much of it is taken. */
+  /** The kind of lock, and how much of it is taken. */
   readonly said: string
-  /** What a holder has of it, and a waiter wants: title of a column. */
+  /** Title of the column for what a holder has or a waiter wants. */
   readonly title: string
   readonly holders: readonly HolderRow[]
-  /** Holders behind those in `holders`. */
+  /** Number of holders that are not in `holders`. */
   readonly more: number
 }
 
 export interface HolderRow {
   readonly id: string
   readonly holder: string
-  /** What it has of the lock. */
+  /** What it holds of the lock. */
   readonly part: string
   readonly heldFor: string
   readonly left: string
@@ -116,20 +121,20 @@ export interface View {
   readonly sort: string
   readonly reversed: boolean
   readonly filter: string
-  /** How many rows of the table, of the holders of the lock that is looked at, and of its queue. */
+  /** How many rows of the table, and of the opened lock's holders and queue. */
   readonly rows: number
   readonly holders: number
   readonly queue: number
-  /** The lock that is looked at. */
+  /** The opened lock. */
   readonly open: LockName | null
 }
 
 export interface ReleaseRequest extends LockName {
-  /** Of the holder that the page has shown: nobody else is to lose the lock. */
+  /** The hold that the page has shown. No other holder may lose the lock. */
   readonly id: string
 }
 
-/** `said`: what happened, as a sentence. */
+/** `said` is a sentence about what happened. */
 export interface ReleaseAnswer {
   readonly released: boolean
   readonly said: string

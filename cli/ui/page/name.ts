@@ -1,12 +1,12 @@
-/** Which lock is meant, on both sides. */
+/** Names of locks, for both sides. */
 import type { LockName } from './messages.ts'
 
-/** Of the mutex of this key, unless another kind is named. */
+/** Names the key's mutex, unless another kind is given. */
 export function lockName(key: string, kind: unknown): LockName {
   return kind === 'readWrite' || kind === 'semaphore' ? { key, kind } : { key }
 }
 
-/** One text for each lock. */
+/** A text that is unique to the lock. */
 export function textOf({ key, kind }: LockName): string {
   return `${kind ?? 'mutex'}/${key}`
 }

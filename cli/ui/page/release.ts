@@ -1,24 +1,24 @@
-/** Taking a lock from a holder: asked first, then sent with the id of the holder that was shown. */
+/** Takes a lock from a holder: asks the user first, then sends the request with the id of the holder that was shown. */
 import { element, say } from './dom.ts'
 import type { HolderRow, OpenLock, ReleaseAnswer, ReleaseRequest } from './messages.ts'
 import { lockName, textOf } from './name.ts'
 
-/** A holder as far as the question shows it. */
+/** The parts of a holder that the question shows. */
 type Shown = Pick<HolderRow, 'id' | 'holder' | 'heldFor'>
 
 export interface Release {
   draw(): void
-  /** To take a lock from this one of its holders. */
+  /** Asks whether to take the lock from this holder. */
   ask(lock: OpenLock, holder: Shown): void
 }
 
-/** Undefined on a page that is read-only: there is no button then, and no answer to such a request. */
+/** Returns undefined on a read-only page, which has no button; its server does not answer such requests. */
 export function offerRelease(shown: () => OpenLock | undefined): Release | undefined {
   const button = document.getElementById('release') as HTMLButtonElement | null
   if (!button) return undefined
   const dialog = element<HTMLDialogElement>('confirm')
   let asking: ReleaseRequest | undefined
-  /** What is said is about this lock. */
+  /** The lock that the outcome on the page is about. */
   let about: string | undefined
 
   const ask = ({ key, kind, name = key, queue, more }: OpenLock, { id, holder, heldFor }: Shown) => {
@@ -46,7 +46,7 @@ export function offerRelease(shown: () => OpenLock | undefined): Release | undef
   return {
     draw() {
       const lock = shown()
-      // Of a lock that may have several holders, each has a button of its own.
+      // If the lock may have several holders, each holder has a button of its own.
       button.hidden = !lock || lock.id === null || lock.shared !== undefined
       if (lock && textOf(lock) === about) return
       about = undefined

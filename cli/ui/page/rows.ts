@@ -1,11 +1,11 @@
-/** Rows that belong to things with a name: each thing keeps its row as long as it is there, wherever it moves. */
+/** Table rows for named things: each thing keeps its row as long as it exists, wherever the row moves. */
 
 export interface RowOf<T> {
   readonly element: HTMLElement
   update(thing: T): void
 }
 
-/** Longest way that is shown as a movement, in rows: more of it would only be a flicker. */
+/** The longest distance, in rows, for which a move is animated. A longer one would only flicker. */
 const MOVING = 60
 const MOVE = { duration: 250, easing: 'ease-out' }
 const still = matchMedia('(prefers-reduced-motion: reduce)')
@@ -17,7 +17,7 @@ export class Rows<T> {
   readonly #moving: boolean
   readonly #rows = new Map<string, RowOf<T>>()
 
-  /** `moving`: rows that change their place are seen to go there. */
+  /** With `moving`, rows that change their place are animated. */
   constructor(body: HTMLElement, keyOf: (thing: T) => string, make: (thing: T) => RowOf<T>, moving = false) {
     this.#body = body
     this.#keyOf = keyOf

@@ -1,17 +1,22 @@
-/** The way from the server: frames as they come, and whether they come. */
+/** The stream from the server: delivers its frames, and reports whether they arrive. */
 import type { Frame, View } from './messages.ts'
 
 /**
- * `live`: pictures come in time. `late`: they do not, for this reason, as far as it is known. `lost`: the program is not there,
- * and it is tried again. `over`: there is nothing at this address any more.
+ * - `live`: pictures arrive in time.
+ * - `late`: they do not; `reason` says why, if that is known.
+ * - `lost`: the program does not respond, and the page keeps trying.
+ * - `over`: this address no longer exists.
  */
 export type Condition =
   | { readonly name: 'live' | 'lost' | 'over'; readonly age: number | null }
   | { readonly name: 'late'; readonly age: number | null; readonly reason: string | null }
 
-/** Between two looks at the clock, in ms. */
+/** How often the page checks the clock, in ms. */
 const TICK = 1_000
-/** The server says something every two seconds: after this many ms without a word, the way is cut. */
+/**
+ * The server sends something every two seconds. After this many ms without a message, the connection is considered
+ * broken.
+ */
 const SILENCE = 6_000
 
 export class Stream {
@@ -19,10 +24,10 @@ export class Stream {
   readonly #tell: (condition: Condition) => void
   #source: EventSource | undefined
   #address = ''
-  /** The last frame's own word on its picture, and when it came. */
+  /** What the last frame said about its picture, and when the frame arrived. */
   #last: { readonly age: number | null; readonly patience: number; readonly trouble: string | null } | undefined
   #heard = 0
-  /** When it was last opened, and whether a frame has come since. */
+  /** When the stream was last opened, and whether a frame has arrived since. */
   #opened = 0
   #begun = false
 
@@ -30,7 +35,7 @@ export class Stream {
     this.#draw = draw
     this.#tell = tell
     setInterval(() => this.#judge(), TICK)
-    // Who does not see it does not look: so nothing is asked of Redis for a page in the background.
+    // A hidden page closes its stream, so it costs Redis nothing.
     document.addEventListener('visibilitychange', () => (document.hidden ? this.#close() : this.#open()))
     addEventListener('pagehide', () => this.#close())
     addEventListener('pageshow', () => this.#open())
@@ -84,7 +89,7 @@ export class Stream {
     else if (silent > SILENCE || (this.#begun && readyState === EventSource.CONNECTING))
       this.#tell({ name: 'lost', age })
     else if (!this.#begun)
-      return // what was so before still is, until it is known better
+      return // the previous condition stays until there is news
     else if (trouble !== null || age === null || age > patience) this.#tell({ name: 'late', age, reason: trouble })
     else this.#tell({ name: 'live', age })
   }

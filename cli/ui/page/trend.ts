@@ -1,4 +1,4 @@
-/** The course of waits over the last minutes. The server has drawn it; here it gets its place. */
+/** The chart of waits over the last minutes. The server has drawn the lines; this puts them in the page. */
 import { inside, say } from './dom.ts'
 import type { TrendLines } from './messages.ts'
 

@@ -1,6 +1,6 @@
--- begin: the turn of a writer begins, as it has heard that it is admitted.
+-- begin: begins a writer's turn, once the writer has received the message of its grant.
 --
 -- Takes
 --   lock   HASH    the lock
---   taken  number  what all holds take together, with those that have been admitted
+--   taken  number  what all holds take together, with the newly admitted ones
 if taken >= ALL_PERMITS then redis.call('HSET', lock, 'turn', WRITERS_TURN) end

@@ -1,36 +1,37 @@
--- choose: who is admitted to a read-write lock: phase-fair (Brandenburg and Anderson, "Spin-based reader-writer synchronization for
--- multiprocessor real-time systems", 2010). Readers' turns and writers' turns alternate while both wait, so a reader waits for one
--- writer's turn at most, and writers take turns by their tickets (I3).
+-- choose: selects the waiters to admit to a read-write lock. The rule is phase-fair (Brandenburg and Anderson,
+-- "Spin-based reader-writer synchronization for multiprocessor real-time systems", 2010): while both wait, readers'
+-- turns and writers' turns alternate. So a reader waits for one writer's turn at most. Among themselves, writers go in
+-- the order of their tickets (I3).
 --
---   1. A writer holds: nobody is admitted.
---   2. A writer's turn has ended, or no writer waits: all readers that wait are admitted.
---   3. Nobody holds: the first writer is.
+--   1. If a writer holds, nobody is admitted.
+--   2. If a writer's turn has ended, or no writer waits, all waiting readers are admitted.
+--   3. If nobody holds, the first writer is admitted.
 --
--- A reads, B waits to write, C waits to read: C is not let in beside A, and B is next. B writes, C and D wait to read, E to write: C and
--- D are next, together, and E after them.
+-- Example: A reads, B waits to write, C waits to read. C is not admitted beside A; B is next. While B writes, C and D
+-- wait to read and E waits to write. C and D are next, together, and then E.
 --
--- A writer that is chosen begins its turn only when it has heard of it (lua/permits/read-write/begin.lua).
+-- A writer's turn begins only after the chosen writer has received its message (lua/permits/read-write/begin.lua).
 --
 -- Takes
 --   lock     HASH     the lock
 --   lines    list     the two queues (lua/permits/read-write/queues.lua)
 --   expiry   ZSET     waiters' deadlines
---   deaf     list     clients that nobody hears, each `true`
---   mine?    string   lua/shared/told.lua
---   asks?    ZSET     the same
+--   deaf     list     the clients that receive no message, each with the value `true`
+--   mine?    string   see lua/shared/told.lua
+--   asks?    ZSET     see lua/shared/told.lua
 --   now      ms       the server's time
 -- Changes
---   taken    number   with what they want
---   left     number   how many more may be looked at
+--   taken    number   includes what the chosen waiters want
+--   left     number   how many more waiters this call may look at
 -- Gives
---   chosen   list     their claims, which have left the queue
---   leases   list     how long each of them wants to hold, ms
+--   chosen   list     the claims of the chosen waiters; they have been removed from their queue
+--   leases   list     the lease that each of them wants, ms
 --   nobody   boolean  both queues are empty
 -- Constants
---   MOST_ADMITTED = 2000     waiters looked at, by one call: what the server takes no more than a few ms for
---   READERS_TURN = 'r'       field `turn`: readers were the last to be admitted
---   WRITERS_TURN = 'w'       a writer was
---   ALL_PERMITS = 1000000000  what a writer wants; a reader wants one, of one less (src/kinds/permits/read-write.ts)
+--   MOST_ADMITTED = 2000     waiters that one call looks at, at most; the server needs no more than a few ms for them
+--   READERS_TURN = 'r'       the value of the field `turn` after readers were admitted last
+--   WRITERS_TURN = 'w'       the value of the field `turn` after a writer was admitted last
+--   ALL_PERMITS = 1000000000  the permits that a writer wants; a reader wants 1 of one less (src/kinds/permits/read-write.ts)
 chosen, leases = {}, {}
 local queue, readers = lines[1], lines[2]
 local turn = redis.call('HMGET', lock, 'turn')[1]
@@ -63,7 +64,7 @@ else
         chosen[#chosen + 1], leases[#chosen + 1] = claim, lease
       end
     end
-    -- Those who are left are still to have this turn.
+    -- If this call has reached its limit, readers may be left. Then `turn` stays, so that the next call admits them too.
     if taken > 0 and left > 0 then latest = READERS_TURN end
   end
   if writer and taken == 0 and left > 0 then

@@ -1,10 +1,10 @@
--- disown: notes that a hold of an owner with a name has ended (lua/permits/read-write/own.lua).
+-- disown: records that a hold of an owner with a name has ended (lua/permits/read-write/own.lua).
 --
 -- Takes
---   record  string  of the hold
+--   record  string  the record of the hold
 --   lock    HASH    the lock
 -- Constants
---   RECORD_NAMELESS_END = 48  in a record, where NAMELESS would end
+--   RECORD_NAMELESS_END = 48  where NAMELESS would end in a record
 if record:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) ~= NAMELESS then
   local size, names = record:match(NAMES_BEHIND, RECORD_TERMS_AT)
   local field = OWNED_BY .. names:sub(1, size)

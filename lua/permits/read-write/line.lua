@@ -1,8 +1,8 @@
--- line: in which queue a claim stands.
+-- line: the queue of a claim.
 --
 -- Takes
---   claim    string  of a reader or a writer
---   lines    list    lua/permits/read-write/queues.lua
+--   claim    string  the claim of a reader or a writer
+--   lines    list    see lua/permits/read-write/queues.lua
 -- Gives
---   line     ZSET    one of them
+--   line     ZSET    one of those queues
 line = claim:match(WANTS, TERMS_AT) == '1' and lines[2] or lines[1]

@@ -1,7 +1,8 @@
--- linger: both queues live for as long as somebody is queued: lua/shared/enqueue.lua has seen to one of them.
+-- linger: keeps both queues alive while anybody is queued. lua/shared/enqueue.lua has already set the life of one of
+-- them.
 --
 -- Takes
---   line     ZSET  that one
---   lines    list  lua/permits/read-write/queues.lua
---   queued   ms    until when they live
+--   line     ZSET  the queue whose life is already set
+--   lines    list  see lua/permits/read-write/queues.lua
+--   queued   ms    the time until which the queues live
 redis.call('PEXPIREAT', line == lines[1] and lines[2] or lines[1], queued)

@@ -1,12 +1,13 @@
--- opened: tells the unfair waiters of a read-write lock what a release has made possible. A reader's end lets nobody in while others read.
+-- opened: sends the message to a read-write lock's unfair waiters that a release has made room. While other readers
+-- hold, the end of a reader makes no room for anybody, so no message is sent.
 --
 -- Takes
 --   lock    HASH    the lock
---   client  string  who has released
---   record  string  the hold that has ended
---   taken   number  what those that are left take together
+--   client  string  the client that released
+--   record  string  the record of the hold that has ended
+--   taken   number  what the remaining holds take together
 -- Gives
---   heard   number  how many were told
+--   heard   number  how many subscribers received it
 heard = 0
 if taken == 0 or record:match(WANTS, RECORD_TERMS_AT) ~= '1' then
   heard = tonumber(redis.pcall('PUBLISH', lock .. ':unlock', 'free ' .. client)) or 0

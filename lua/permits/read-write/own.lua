@@ -1,16 +1,18 @@
--- own: notes what an owner with a name holds, so that it may re-enter: in a field of the lock, by its name,
--- "<token> <id of its first hold> <sum of what its holds want>". Its other waiters are told as soon as it holds something; those inside a
--- hold without a name have none.
+-- own: records what an owner with a name holds, so that it may re-enter. The record is a field of the lock, named by
+-- the owner: "<token> <id of its first hold> <sum of what its holds want>".
+--
+-- When such an owner begins to hold, its other waiters receive 'entered'. A call nested in a hold without a name has
+-- that hold's id as its owner. Such an owner waits nowhere else, so no message is sent.
 --
 -- Takes
---   claim  string  of a new hold
+--   claim  string  the claim of a new hold
 --   token  string  its token
 --   lock   HASH    the lock
 -- Constants
---   OWNED_BY = '@'       how the field's name begins: no id does
---   FIRST_AT = 18        in such a field, the id
---   FIRST_END = 45       where it ends
---   OWNED_AT = 47        the sum
+--   OWNED_BY = '@'       the first character of the field's name; no id begins with it
+--   FIRST_AT = 18        the first character of the id in such a field
+--   FIRST_END = 45       the last character of that id
+--   OWNED_AT = 47        the first character of the sum
 if claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   -- include: owner
   local sum = (known and known:sub(OWNED_AT) or 0) + claim:match(WANTS, TERMS_AT)

@@ -1,11 +1,11 @@
--- owner: what an owner with a name holds, as lua/permits/read-write/own.lua notes it.
+-- owner: what an owner with a name holds, as recorded by lua/permits/read-write/own.lua.
 --
 -- Takes
---   claim   string  of a call with that owner
+--   claim   string  the claim of a call with that owner
 --   lock    HASH    the lock
 -- Gives
---   owner   string  its name
---   known?  string  what is noted; absent: it holds nothing
+--   owner   string  the owner's name
+--   known?  string  the record; absent: the owner holds nothing
 local size, names = claim:match(NAMES_BEHIND, TERMS_AT)
 owner = names:sub(1, size)
 known = redis.call('HMGET', lock, OWNED_BY .. owner)[1]

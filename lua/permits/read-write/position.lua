@@ -1,13 +1,13 @@
--- position: the place of a waiter, by the order of grants as it stands: where a writer holds, readers are next; else the first writer, and
--- the readers behind it.
+-- position: the place of a waiter in the order of grants, as far as it is known now. If a writer holds, the readers are
+-- next, then the writers. Otherwise the first writer is next, then the readers, then the other writers.
 --
 -- Takes
---   claim     string  of the waiter
+--   claim     string  the waiter's claim
 --   line      ZSET    its queue
---   lines     list    lua/permits/read-write/queues.lua
+--   lines     list    see lua/permits/read-write/queues.lua
 --   taken     number  what all holds take together
 -- Gives
---   position  number  from 1
+--   position  number  counted from 1
 position = redis.call('ZRANK', line, claim) + 1
 local readers = lines[2]
 if line == readers then

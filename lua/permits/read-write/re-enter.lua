@@ -1,26 +1,27 @@
--- re-enter: an owner with a name that holds the lock is granted it again at once, whoever waits. It reads while it reads or writes, and
--- may go on reading when it has ended writing. It writes while it writes. While it only reads, a request to write would wait for
--- the end of its own reading, so it is refused for good.
+-- re-enter: grants the lock again, at once, to an owner with a name that already holds it, whoever waits. An owner that
+-- reads or writes may read as well, and may go on reading after it has ended writing. An owner that writes may write
+-- again. If an owner that only reads asks to write, it would wait for its own reading to end. So that request is
+-- refused for good.
 --
--- The owner of a hold without a name is known to its own client only, by its id. A re-entry has a lease of its own. One that is longer
--- than that of the first hold, of the same client and for the same purpose, raises that, too: the caller around it has to last as long
--- (src/lease/renewal.ts).
+-- Only its own client knows the owner of a hold without a name: the hold's id. A re-entry has a lease of its own. It
+-- may come from the client of the first hold, have the same purpose, and ask for a longer lease. Then the first hold is
+-- prolonged to the same end, because the section around the re-entry has to last as long (src/lease/renewal.ts).
 --
 -- Takes
---   claim      string  who asks
+--   claim      string  the caller's claim
 --   id         string  its id
---   wants      string  what it wants
---   record?    string  lua/shared/permits.lua: the id holds already
+--   wants      string  the permits that it wants
+--   record?    string  see lua/shared/permits.lua; present: the id already holds
 --   lock       HASH    the lock
---   deadlines  ZSET    lua/shared/deadlines.lua
+--   deadlines  ZSET    see lua/shared/deadlines.lua
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
---   queued?    ms      until when the queues' keys live
+--   queued?    ms      the time until which the queues' keys live
 -- Changes
---   taken      number  with what it wants
---   keep       ms      the lock's key may live longer
+--   taken      number  includes what the claim wants
+--   keep       ms      grows if the lock's key has to live longer
 -- Replies
---   reentered  token, ttl ms: the owner holds it already. With an id: that hold lasts as long
+--   reentered  token, ttl ms: the owner already holds the lock. If an id follows, that hold lasts at least as long
 --   deadlock   the owner reads, and would wait for itself
 if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   -- include: queues
@@ -37,12 +38,12 @@ if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   if outer and outer:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) == NAMELESS then
     token, first, sum = outer:sub(1, TOKEN_END), owner, sum + outer:match(WANTS, RECORD_TERMS_AT)
   end
-  -- Asked again, because the answer was lost: the same one.
+  -- The same request again, because the first reply was lost: it gets the same hold.
   local again = record and first ~= id and record:sub(1, TOKEN_END) == token
   local lives = again and tonumber(redis.call('ZSCORE', deadlines, id) or nil)
   local enters = token and not record
   local upgrade = enters and wants ~= '1' and sum < ALL_PERMITS
-  -- One that waited before its owner began to read elsewhere goes on waiting.
+  -- A writer that was queued before its owner began to read elsewhere keeps waiting.
   if upgrade and not (queued and redis.call('ZSCORE', line, claim)) then return 'deadlock' end
   if lives or enters and not upgrade then
     if queued then redis.call('ZREM', line, claim) end

@@ -1,17 +1,19 @@
--- token: of a new hold: the next of the clock. An owner with a name that holds already, or is let in by the same call, has one token for
--- all of its holds, as if it had re-entered (I2): what it writes must not be refused because of what it holds besides.
+-- token: the token of a new hold. It is the next value of the clock, with one exception: all holds of an owner with a
+-- name have one token, as if it had re-entered (I2). That applies to an owner that already holds, or to which the same
+-- call grants several holds. With two tokens, a resource that has seen the larger one would refuse what the owner
+-- writes with the smaller one.
 --
 -- Takes
---   claim   string  of the new holder
+--   claim   string  the new holder's claim
 --   lock    HASH    the lock
---   grants  list    by the names of their fields (lua/permits/read-write/own.lua), the tokens of owners that this call lets in
---   stamp   string  the server's time
---   micros  µs      the same
+--   grants  list    the tokens of the owners that this call admits, by the names of their fields (lua/permits/read-write/own.lua)
+--   stamp   string  the server's time, µs as text
+--   micros  µs      the server's time
 -- Changes
---   clock   µs      moves on
+--   clock   µs      advances to the new value
 -- Gives
---   token   string  of the hold
---   tick    string  `clock` as a text
+--   token   string  the token of the hold
+--   tick    string  `clock` as text
 -- include: clock
 token = tick
 if claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then

@@ -1,1 +1,1 @@
--- begin: nothing, because a semaphore has no turns.
+-- begin: empty. A semaphore has no turns.

@@ -1,24 +1,25 @@
--- choose: who is admitted to a semaphore: from the head of the queue on, for as long as the head fits.
+-- choose: selects the waiters to admit to a semaphore: from the head of the queue, until the next one does not fit.
 --
--- Strictly first come, first served: a head that wants more than is free is waited for, and nobody passes it. Whether a claim
--- fits is judged by its own number, so that a deployment that raises it works while both numbers are in use.
+-- Strictly first come, first served: if the head wants more than is free, nobody passes it. Whether a claim fits
+-- depends on the number of permits in that claim. So while a deployment raises the number, clients with the old and the
+-- new number work side by side.
 --
 -- Takes
 --   lines   list    the queue (lua/permits/semaphore/queues.lua)
 --   expiry  ZSET    waiters' deadlines
---   deaf    list    clients that nobody hears, each `true`
---   mine?   string  lua/shared/told.lua
---   asks?   ZSET    the same
+--   deaf    list    the clients that receive no message, each with the value `true`
+--   mine?   string  see lua/shared/told.lua
+--   asks?   ZSET    see lua/shared/told.lua
 --   now     ms      the server's time
 -- Changes
---   taken   number  with what they want
---   left    number  how many more may be looked at
+--   taken   number  includes what the chosen waiters want
+--   left    number  how many more waiters this call may look at
 -- Gives
---   chosen  list     their claims, in the order of the queue, which they have left
---   leases  list     how long each of them wants to hold, ms
+--   chosen  list     the claims of the chosen waiters, in queue order; they have been removed from the queue
+--   leases  list     the lease that each of them wants, ms
 --   nobody  boolean  the queue is empty
 -- Constants
---   MOST_ADMITTED = 250  waiters looked at, by one call
+--   MOST_ADMITTED = 250  waiters that one call looks at, at most
 chosen, leases = {}, {}
 local queue = lines[1]
 local first, fits = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'), true

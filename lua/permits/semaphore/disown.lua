@@ -1,1 +1,1 @@
--- disown: nothing, because a semaphore does not ask whose a hold was.
+-- disown: empty. A semaphore does not record owners.

@@ -1,7 +1,7 @@
--- line: in which queue a claim stands: a semaphore has one.
+-- line: the queue of a claim. A semaphore has only one queue.
 --
 -- Takes
---   lines  list  lua/permits/semaphore/queues.lua
+--   lines  list  see lua/permits/semaphore/queues.lua
 -- Gives
---   line   ZSET  that one
+--   line   ZSET  that queue
 line = lines[1]

@@ -1,1 +1,1 @@
--- linger: nothing, because a semaphore has one queue, whose life lua/shared/enqueue.lua has moved on.
+-- linger: empty. A semaphore has one queue, and lua/shared/enqueue.lua has already set its life.

@@ -1,8 +1,8 @@
--- opened: tells the unfair waiters of a semaphore that a release has given some of it back.
+-- opened: sends the message to a semaphore's unfair waiters that a release has freed permits.
 --
 -- Takes
 --   lock    HASH    the lock
---   client  string  who has released
+--   client  string  the client that released
 -- Gives
---   heard   number  how many were told
+--   heard   number  how many subscribers received it
 heard = tonumber(redis.pcall('PUBLISH', lock .. ':unlock', 'free ' .. client)) or 0

@@ -1,1 +1,1 @@
--- own: nothing, because a semaphore does not ask whose a hold is.
+-- own: empty. A semaphore does not record owners.

@@ -1,8 +1,8 @@
--- position: the place of a waiter, by the order of grants.
+-- position: the place of a waiter in the order of grants.
 --
 -- Takes
---   claim     string  of the waiter
+--   claim     string  the waiter's claim
 --   line      ZSET    its queue
 -- Gives
---   position  number  from 1
+--   position  number  counted from 1
 position = redis.call('ZRANK', line, claim) + 1

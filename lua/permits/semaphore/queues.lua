@@ -1,9 +1,9 @@
--- queues: the keys of those who wait for a semaphore, which share its hash tag, and so its slot.
+-- queues: the keys of a semaphore's waiters. They share the lock's hash tag, and so its slot.
 --
 -- Takes
 --   lock    HASH  the lock
 -- Gives
---   lines   list  the queue of the fair waiters: ZSET, by ticket
+--   lines   list  the one queue of the fair waiters, a ZSET scored by ticket
 --   expiry  ZSET  waiters' deadlines, ms
 lines, expiry = { lock .. ':queue' }, lock .. ':expiry'
 -- include: whole

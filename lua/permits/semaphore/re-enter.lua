@@ -1,1 +1,1 @@
--- re-enter: nothing, because a semaphore is not re-entrant.
+-- re-enter: empty. A semaphore is not re-entrant.

@@ -1,7 +1,7 @@
--- remains: whether a queue is there, though nothing is known of it.
+-- remains: whether a queue exists although the lock's key is new or was lost.
 --
 -- Takes
---   lines    list     lua/permits/semaphore/queues.lua
+--   lines    list     see lua/permits/semaphore/queues.lua
 -- Gives
---   remains  boolean  there is
+--   remains  boolean  the queue exists
 remains = redis.call('EXISTS', lines[1]) == 1

@@ -1,12 +1,12 @@
--- token: of a new hold: the next of the clock, because a semaphore does not ask whose a hold is.
+-- token: the token of a new hold. It is the next value of the clock, because a semaphore does not group holds by owner.
 --
 -- Takes
---   stamp   string  the server's time
---   micros  µs      the same
+--   stamp   string  the server's time, µs as text
+--   micros  µs      the server's time
 -- Changes
---   clock   µs      up to the token
+--   clock   µs      advances to the token
 -- Gives
---   token   string  of the hold
---   tick    string  `clock` as a text
+--   token   string  the token of the hold
+--   tick    string  `clock` as text
 -- include: clock
 token = tick

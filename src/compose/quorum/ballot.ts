@@ -106,10 +106,6 @@ export interface BallotBox {
   voted(ballot: Ballot, server: number, grant: Granted): void
   /** The server does not have the claim, or has it in its queue. */
   refused(ballot: Ballot, server: number, seen: Sight, position?: number): void
-  /** Takes everything of the claim back on one server. */
-  clear(ballot: Ballot, server: number): Promise<void>
   /** Something has come for the claim. */
   changed(ballot: Ballot): void
-  /** The votes that count, of leases that have not ended. */
-  live(ballot: Ballot): Granted[]
 }

@@ -12,7 +12,7 @@
  * Beside this: election.ts (2 and 3), clearing.ts (what is taken back), looks.ts (what a waiter looks at), poll.ts (the calls that wait).
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
-import type { Claim, Granted, HoldName, Queued, Refused, Tended, Via, VoteMode } from '../../kind.ts'
+import type { Claim, Granted, HoldName, Queued, Refused, Via, VoteMode } from '../../kind.ts'
 import { type Answer, Ballot, type BallotBox, type Seat } from './ballot.ts'
 import { Clearing } from './clearing.ts'
 import { Election } from './election.ts'
@@ -35,10 +35,10 @@ export class Ballots implements BallotBox {
   readonly places: readonly Place[]
   readonly members: readonly Member[]
   readonly majority: number
+  readonly election: Election
+  readonly clearing: Clearing
+  readonly looks: Looks
   readonly #clock: Clock
-  readonly #election: Election
-  readonly #looks: Looks
-  readonly #clearing: Clearing
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
   readonly #watchers = new Map<Ballot, Set<() => void>>()
@@ -48,9 +48,9 @@ export class Ballots implements BallotBox {
     this.members = places.map(({ member }) => member)
     this.majority = Math.floor(places.length / 2) + 1
     this.#clock = clock
-    this.#election = new Election(this, clock, floor)
-    this.#looks = new Looks(this, clock)
-    this.#clearing = new Clearing(places, clock, waiterTtl, ballot => this.#forget(ballot))
+    this.election = new Election(this, clock, floor)
+    this.clearing = new Clearing(places, clock, waiterTtl, ballot => this.#forget(ballot))
+    this.looks = new Looks(this, clock, this.election, this.clearing)
     this.#listener = listener
   }
 
@@ -132,7 +132,7 @@ export class Ballots implements BallotBox {
     if (seat.clearing) return
     seat.touched = true
     if (ballot.over) {
-      this.clear(ballot, server)
+      this.clearing.clear(ballot, server)
       return
     }
     // What confirms a vote says nothing of how it came about.
@@ -170,14 +170,14 @@ export class Ballots implements BallotBox {
       this.changed(ballot)
     } else {
       seat.told = true
-      this.#looks.lookSoon(ballot, server)
+      this.looks.lookSoon(ballot, server)
     }
     return true
   }
 
   /** The claim has a ticket now. A message may have come before it had one to look with. */
   queued(ballot: Ballot): void {
-    for (const [i, { told }] of ballot.seats.entries()) if (told) this.#looks.lookSoon(ballot, i)
+    for (const [i, { told }] of ballot.seats.entries()) if (told) this.looks.lookSoon(ballot, i)
     this.changed(ballot)
   }
 
@@ -187,7 +187,7 @@ export class Ballots implements BallotBox {
     ballot.ticket ??= ticket
     if (!ballot.granted) return
     ballot.reported = false
-    if (this.until(ballot) <= this.#clock.now()) ballot.granted = undefined
+    if (this.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
   }
 
   /** A message says that the server has taken the hold away. */
@@ -204,47 +204,7 @@ export class Ballots implements BallotBox {
     ballot.granted = ballot.token = ballot.ticket = ballot.sharesUntil = undefined
     ballot.reported = false
     this.changed(ballot)
-    return this.most(ballot.seats.map((_, i) => this.clear(ballot, i)))
-  }
-
-  /** Takes it back on one server: see clearing.ts. Rejects as soon as an attempt fails; others follow. */
-  clear(ballot: Ballot, server: number): Promise<void> {
-    return this.#clearing.clear(ballot, server)
-  }
-
-  /** A release that its caller does not wait for, where a majority has answered. */
-  releasing(server: number, release: Promise<unknown>): void {
-    this.#clearing.releasing(server, release)
-  }
-
-  /** Resolves when all is taken back that can be. */
-  rest(): Promise<void> {
-    return this.#clearing.rest()
-  }
-
-  /** Heartbeat of waiters of one lock on one server. Undefined: none of them is there to be tended. */
-  tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
-    return this.#looks.tend(server, waiters)
-  }
-
-  /** The votes that count. */
-  votes(ballot: Ballot): Granted[] {
-    return this.#election.votes(ballot)
-  }
-
-  /** Those whose leases have not ended. */
-  live(ballot: Ballot): Granted[] {
-    return this.#election.live(ballot)
-  }
-
-  /** Until when a majority has it, as far as is known; 0: none has. */
-  until(ballot: Ballot): number {
-    return this.#election.until(ballot)
-  }
-
-  /** Grants a claim whose leases have ended already: its caller learns of that from the deadline. */
-  grantLapsed(ballot: Ballot): void {
-    this.#election.grantLapsed(ballot)
+    return this.most(ballot.seats.map((_, i) => this.clearing.clear(ballot, i)))
   }
 
   /** Resolves as soon as a majority of these have, and rejects as soon as none can any more. */
@@ -265,7 +225,7 @@ export class Ballots implements BallotBox {
     const seat = ballot.seats[server] as Seat
     seat.vote = undefined
     // What is still unanswered may come behind the release.
-    if (seat.asked > 0) this.clear(ballot, server)
+    if (seat.asked > 0) this.clearing.clear(ballot, server)
     else seat.touched = false
     this.#forget(ballot)
   }
@@ -287,24 +247,24 @@ export class Ballots implements BallotBox {
     if (answer instanceof Error) {
       // What has become of it is not known; nor of a vote whose token was to be another.
       if (mode === 'raise' || mode === 'same') seat.vote = undefined
-      if (ballot.over) this.clear(ballot, server)
+      if (ballot.over) this.clearing.clear(ballot, server)
     } else if (answer?.granted) {
       this.voted(ballot, server, answer)
     } else if (answer) {
-      if (mode === 'queue' && ballot.over && !seat.clearing) this.clear(ballot, server)
+      if (mode === 'queue' && ballot.over && !seat.clearing) this.clearing.clear(ballot, server)
       else this.refused(ballot, server, answer, answer.position)
     } else if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
   /** Something has come for the claim, or for others that it depends on. */
   changed(ballot: Ballot): void {
-    this.#election.changed(ballot)
+    this.election.changed(ballot)
     const watchers = this.#watchers.get(ballot)
     if (watchers) for (const changed of [...watchers]) changed()
     else if (ballot.granted && !ballot.reported) {
       ballot.reported = true
       this.#listener.won(ballot.claim, ballot.granted)
-    } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.#looks.hope(ballot)
+    } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.looks.hope(ballot)
   }
 
   #forget(ballot: Ballot): void {

@@ -6,6 +6,8 @@
 import type { Clock } from '../../clock.ts'
 import type { Queued, Tended } from '../../kind.ts'
 import type { Ballot, BallotBox, Seat } from './ballot.ts'
+import type { Clearing } from './clearing.ts'
+import type { Election } from './election.ts'
 import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
@@ -15,12 +17,16 @@ const PATIENCE = { first: 10, longest: 250 }
 export class Looks {
   readonly #ballots: BallotBox
   readonly #clock: Clock
+  readonly #election: Election
+  readonly #clearing: Clearing
   /** Waiters with too few votes, which look again soon. */
   readonly #hoping = new Set<Ballot>()
 
-  constructor(ballots: BallotBox, clock: Clock) {
+  constructor(ballots: BallotBox, clock: Clock, election: Election, clearing: Clearing) {
     this.#ballots = ballots
     this.#clock = clock
+    this.#election = election
+    this.#clearing = clearing
   }
 
   /** It has too few votes, and may get more. */
@@ -30,7 +36,7 @@ export class Looks {
     const looks = Math.max(ballot.putBack, ballot.looks)
     const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** looks) * (0.5 + Math.random())
     const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
-    const few = () => waits() && this.#ballots.live(ballot).length < this.#ballots.majority
+    const few = () => waits() && this.#election.live(ballot).length < this.#ballots.majority
     this.#clock.after(pause, async () => {
       if (few()) {
         ballot.looks += 1
@@ -46,7 +52,7 @@ export class Looks {
         if (looked && few()) {
           ballot.putBack += 1
           ballot.looks = 0
-          for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.#ballots.clear(ballot, i)
+          for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.#clearing.clear(ballot, i)
         }
       }
       this.#hoping.delete(ballot)
@@ -67,15 +73,23 @@ export class Looks {
     await this.tend(server, [{ claim, ticket }])
   }
 
-  /** Heartbeat of waiters of one lock on one server. Undefined: none of them is there to be tended. */
+  /**
+   * Sends the heartbeat of waiters of one lock to one server, without those that are being taken back there. If all of them are, it is sent
+   * once one of them has been taken back. Resolves to undefined if none of them waits any more.
+   */
   async tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
     const { queue } = (this.#ballots.places[server] as Place).kind
-    const some = waiters.flatMap(waiter => {
+    const waiting = waiters.flatMap(waiter => {
       const ballot = this.#ballots.get(waiter.claim.id)
       const seat = ballot?.seats[server]
-      return ballot && seat && !ballot.over && !seat.clearing ? [{ ...waiter, ballot, seat }] : []
+      return ballot && seat && !ballot.over ? [{ ...waiter, ballot, seat }] : []
     })
-    if (!queue || some.length === 0) return undefined
+    if (!queue || waiting.length === 0) return undefined
+    const some = waiting.filter(({ seat }) => !seat.clearing)
+    if (some.length === 0) {
+      await Promise.race(waiting.map(({ seat: { trying, clearing } }) => Promise.all([trying, clearing])))
+      return this.tend(server, waiters)
+    }
     for (const { seat } of some) {
       seat.asked += 1
       seat.touched = true
@@ -85,7 +99,7 @@ export class Looks {
       for (const [i, { ballot }] of some.entries()) {
         const found = tended.waiters[i]
         if (typeof found === 'object') this.#ballots.voted(ballot, server, found)
-        else if (ballot.over) this.#ballots.clear(ballot, server)
+        else if (ballot.over) this.#clearing.clear(ballot, server)
         else this.#ballots.refused(ballot, server, tended, found)
       }
       return tended

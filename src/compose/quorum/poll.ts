@@ -149,7 +149,7 @@ export class Poll {
     if (this.#ballot.seats.every(({ vote }) => !vote || vote.deadline > now)) return
     // Once: a lease may be shorter than any way to the servers.
     if (this.#askedAgain) {
-      this.#ballots.grantLapsed(this.#ballot)
+      this.#ballots.election.grantLapsed(this.#ballot)
       return this.#judge()
     }
     this.#askedAgain = true

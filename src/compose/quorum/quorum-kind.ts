@@ -84,7 +84,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   async #poll(claim: Claim, mode: 'try' | 'queue') {
     const ballot = this.#ballots.of(claim)
     // It asks again because that came too late.
-    if (ballot.granted && this.#ballots.until(ballot) <= this.#clock.now()) ballot.granted = undefined
+    if (ballot.granted && this.#ballots.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
     try {
       return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
     } catch (error) {
@@ -125,7 +125,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     const errors: (Error | undefined)[] = this.#ballots.places.map(() => undefined)
     const parts = this.#ballots.places.map(async ({ kind }, i) => {
       try {
-        if (!ballot.seats[i]?.vote) return await this.#ballots.clear(ballot, i)
+        if (!ballot.seats[i]?.vote) return await this.#ballots.clearing.clear(ballot, i)
         const released = await kind.release(hold, used || undefined)
         if (released.ended) ended += 1
         else gone += 1
@@ -136,11 +136,11 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
         }
       } catch (error) {
         errors[i] = error as Error
-        this.#ballots.clear(ballot, i).catch(() => {})
+        this.#ballots.clearing.clear(ballot, i).catch(() => {})
         throw error
       }
     })
-    for (const [i, part] of parts.entries()) this.#ballots.releasing(i, part)
+    for (const [i, part] of parts.entries()) this.#ballots.clearing.releasing(i, part)
     await this.#ballots.most(parts).catch(() => {
       throw noMajority(errors)
     })
@@ -162,7 +162,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       if (!seat.vote || raising?.via !== 'reentry') continue
       seat.vote = { ...seat.vote, deadline: Math.max(seat.vote.deadline, raising.deadline) }
     }
-    return this.#ballots.until(ballot)
+    return this.#ballots.election.until(ballot)
   }
 
   placeOf(key: string): string {

@@ -92,7 +92,7 @@ export class Quorum implements Ways {
   }
 
   async rest(): Promise<void> {
-    await this.#ballots?.rest()
+    await this.#ballots?.clearing.rest()
   }
 
   make<State, S extends ScriptSet, N extends Names>(

@@ -39,7 +39,7 @@ export class Renewals {
       prolonged: 0,
     }))
     const decided = ({ ballot, prolonged }: Question) =>
-      !ballot?.granted || prolonged >= majority || this.#ballots.votes(ballot).length < majority
+      !ballot?.granted || prolonged >= majority || this.#ballots.election.votes(ballot).length < majority
     const round = new Round(members, majority, this.#clock)
     for (const i of places.keys()) {
       this.#ask(i, questions).then(
@@ -54,7 +54,7 @@ export class Renewals {
     const renewed = questions.map((question): Renewed => {
       const { ballot } = question
       if (!ballot?.granted) return undefined
-      const until = decided(question) ? this.#ballots.until(ballot) : 'unknown'
+      const until = decided(question) ? this.#ballots.election.until(ballot) : 'unknown'
       if (until === 0) {
         this.#ballots.end(ballot).catch(() => {})
         return undefined
@@ -110,7 +110,7 @@ export class Renewals {
     return new Promise(resolve => {
       let unanswered = servers.length
       const judge = () => {
-        if (unanswered === 0 || this.#ballots.until(ballot) > 0) resolve()
+        if (unanswered === 0 || this.#ballots.election.until(ballot) > 0) resolve()
       }
       for (const i of servers) {
         this.#ballots.ask(ballot, i, mode, token, () => {

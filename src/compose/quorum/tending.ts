@@ -17,10 +17,10 @@ export async function tendAll(ballots: Ballots, waiters: readonly Queued[], cloc
   // One with too few votes may be about to get more.
   const settled = ({ claim }: Queued) => {
     const ballot = ballots.get(claim.id)
-    return !ballot || ballot.granted !== undefined || ballots.votes(ballot).length === 0
+    return !ballot || ballot.granted !== undefined || ballots.election.votes(ballot).length === 0
   }
   for (const i of places.keys()) {
-    ballots.tend(i, waiters).then(
+    ballots.looks.tend(i, waiters).then(
       answer => {
         answers[i] = answer
         round.answered(i, waiters.every(settled))

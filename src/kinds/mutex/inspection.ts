@@ -1,4 +1,4 @@
-/** Looking at mutexes from outside. */
+/** Inspection of mutexes. */
 import type { Parts } from '../../kind.ts'
 import { PAGE, QueuedInspection } from '../queued-inspection.ts'
 import type { LockState, QueueEntry, StatePage } from '../state.ts'
@@ -14,7 +14,7 @@ export class MutexInspection extends QueuedInspection {
     this.#parts = parts
   }
 
-  /** A queue of more than a page is read page by page: who joins or leaves meanwhile may be in it, or not. */
+  /** Reads a long queue page by page. A waiter that joins or leaves in the meantime may or may not be in the result. */
   async inspect(key: string): Promise<LockState> {
     const first = await this.#page(key)
     if (first.size < PAGE) return { ...first.state, waiters: first.waiters }
@@ -26,14 +26,14 @@ export class MutexInspection extends QueuedInspection {
     return { ...first.state, waiters: [...waiters.values()].map((waiter, i) => ({ ...waiter, position: i + 1 })) }
   }
 
-  /** The lock, and the waiters that stand behind the one given, or the first. */
+  /** The lock, and one page of its queue: the waiters after `behind`, or the first ones. */
   async #page(key: string, behind?: QueueEntry): Promise<StatePage> {
     const args = { most: PAGE, ticket: behind?.ticket, behind: behind?.claim }
     const { values } = await this.#parts.scripts.run('inspect', this.#parts.names.of(key), args)
     return decodeState(key, values)
   }
 
-  /** As `inspect`, without reading the queue. */
+  /** Does not read the queue, in contrast to `inspect`. */
   async isLocked(key: string): Promise<boolean> {
     const none = { most: undefined, ticket: undefined, behind: undefined }
     const { values } = await this.#parts.scripts.run('inspect', this.#parts.names.of(key), none)

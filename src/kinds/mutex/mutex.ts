@@ -1,4 +1,4 @@
-/** The mutual-exclusion lock: one owner holds it at a time, and its client may hand it on among its own waiters. */
+/** The mutual-exclusion lock. One owner holds it at a time, and its client may pass it among its own waiters. */
 import { surelyUntil } from '../../clock.ts'
 import type {
   Claim,
@@ -22,7 +22,7 @@ export class Mutex extends QueuedKind implements HandOff, Voting {
   readonly shared = false
   readonly reentrant = true
   readonly inTurns = true
-  /** Scripts know of no others: lua/shared/unreported.lua. */
+  /** lua/shared/unreported.lua has the same number. */
   protected readonly block = 1_000
   readonly handOff: HandOff = this
   readonly voting: Voting = this
@@ -52,7 +52,6 @@ export class Mutex extends QueuedKind implements HandOff, Voting {
   }
 }
 
-/** A lock that one owner holds at a time. */
 export const mutex: KindDefinition<LockState, typeof scripts, MutexNames> = {
   name: '',
   namesOf,

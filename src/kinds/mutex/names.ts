@@ -1,4 +1,4 @@
-/** The keys of a mutex; lua/README.md says what is in them. */
+/** The names of a mutex's keys; lua/README.md describes their content. */
 export interface MutexNames {
   readonly lock: string
   readonly queue: string

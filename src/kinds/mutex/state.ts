@@ -1,4 +1,4 @@
-/** The state of a mutex, read from the reply of lua/mutex/inspect.lua. */
+/** Decodes the reply of lua/mutex/inspect.lua. */
 import { decodeClaim, decodeHolder } from '../claim.ts'
 import { decodeQueue, pairs, type StatePage, waitersOf } from '../state.ts'
 

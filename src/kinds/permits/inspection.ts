@@ -1,4 +1,4 @@
-/** Looking at semaphores and read-write locks from outside. */
+/** Inspection of semaphores and read-write locks. */
 import type { Parts } from '../../kind.ts'
 import { decodePermitsClaim } from '../claim.ts'
 import { PAGE, QueuedInspection } from '../queued-inspection.ts'
@@ -14,26 +14,27 @@ import {
 import type { PermitsNames } from './names.ts'
 import type { scripts } from './semaphore/scripts.generated.ts'
 
-/** What was found of one lock. */
+/** The holders and waiters of one lock. */
 export interface Found {
   /** In the order of their grants. */
   readonly holders: readonly HolderState[]
-  /** In the order of their queues, one queue behind the other. */
+  /** In queue order; if there are two queues, first all waiters of one, then all of the other. */
   readonly waiters: readonly WaiterState[]
-  /** Of how many permits the last asker wanted some; undefined: nobody holds or waits. */
+  /** The number of permits that the lock has, according to the latest caller; undefined: nobody holds or waits. */
   readonly permits: number | undefined
 }
 
-/** A page of it. */
+/** What one script call reads. */
 interface Page {
   readonly holders: readonly HolderState[]
   readonly waiters: readonly WaiterState[]
-  /** Where the holders end that were read, and whether there may be more. */
+  /** The deadline and id of the last holder read: the next page begins after it. */
   readonly last: string
+  /** Whether there may be more holders. */
   readonly full: boolean
-  /** The last entry of each queue of which there may be more. */
+  /** The last entry read of each queue that may have more. */
   readonly ends: readonly QueueEntry[]
-  /** Each number that an asker has given, by the time of its token or ticket. */
+  /** The lock's number of permits, according to each caller. `at`: the caller's token, or the time when it joined, µs. */
   readonly numbers: readonly (readonly [at: number, of: number])[]
 }
 
@@ -41,7 +42,7 @@ export class PermitsInspection extends QueuedInspection {
   readonly #parts: Parts<typeof scripts, PermitsNames>
   readonly #stateOf: (key: string, found: Found) => LockState
 
-  /** `stateOf`: what is shown of it. */
+  /** `stateOf`: the state to show for what was found. */
   constructor(
     parts: Parts<typeof scripts, PermitsNames>,
     stateOf: (key: string, found: Found) => LockState,
@@ -52,7 +53,10 @@ export class PermitsInspection extends QueuedInspection {
     this.#stateOf = stateOf
   }
 
-  /** More than a page of holders or waiters is read page by page: who comes or goes meanwhile may be in it, or not. */
+  /**
+   * Reads many holders or waiters page by page. A holder or waiter that comes or goes in the meantime may or may not be
+   * in the result.
+   */
   async inspect(key: string): Promise<LockState> {
     const holders = new Map<string, HolderState>()
     const waiters = new Map<string, WaiterState>()
@@ -76,7 +80,10 @@ export class PermitsInspection extends QueuedInspection {
     return (await this.#page(key, '', 1)).holders.length > 0
   }
 
-  /** At most so many holders, behind where another page has ended, and as many waiters of each queue, or of one, behind the entry given. */
+  /**
+   * Reads at most `most` holders, beginning after `after`. Also reads at most `most` waiters of each queue; if `behind` is
+   * given, only of that entry's queue, beginning after it.
+   */
   async #page(key: string, after: string, most: number, behind?: QueueEntry): Promise<Page> {
     const { names, scripts } = this.#parts
     const args = { most, after, ticket: behind?.ticket, behind: behind?.claim }
@@ -117,8 +124,8 @@ export class PermitsInspection extends QueuedInspection {
 }
 
 /**
- * By their grants, because the order of their deadlines changes with each renewal. Those of one grant, an owner's that has re-entered:
- * first what it writes.
+ * The order of grants; the order of deadlines would change with each renewal. If an owner has re-entered, its holds have
+ * the same token: then those that write come first.
  */
 function inOrder(a: HolderState, b: HolderState): number {
   const byGrant = a.fencingToken - b.fencingToken || (b.permits ?? 0) - (a.permits ?? 0)
@@ -137,7 +144,7 @@ export function stateOfSemaphore(key: string, { holders, waiters, permits }: Fou
   }
 }
 
-/** The first of them stands for all. */
+/** The fields of a lock's state that describe one holder: the first. */
 export function firstOf(holders: readonly HolderState[]) {
   const [first] = holders
   return {

@@ -1,4 +1,4 @@
-/** The keys of a semaphore and of a read-write lock; lua/README.md says what is in them. */
+/** The names of the keys of a semaphore or a read-write lock; lua/README.md describes their content. */
 export interface PermitsNames {
   readonly lock: string
   readonly queue: string
@@ -11,7 +11,7 @@ export function namesOf(lock: string): PermitsNames {
 }
 
 export interface ReadWriteNames extends PermitsNames {
-  /** Those who wait to read; in `queue` stand those who wait to write. */
+  /** The waiting readers; the waiting writers are in `queue`. */
   readonly readers: string
 }
 

@@ -1,9 +1,11 @@
 /**
  * The read-write lock: any number of readers, or one writer; phase-fair (lua/permits/read-write/choose.lua).
  *
- * It is a semaphore of a number that nobody reaches: a writer wants all of it, a reader one of one less than that. So no reader fits
- * beside a writer, and no writer beside anybody. Those who read and those who write are two kinds with one name in Redis, so
- * that each has a line of its own: who waits to write is in nobody's way who may read.
+ * It works as a semaphore with more permits than there can be readers. A writer wants all of them. A reader wants one, of
+ * a total that is smaller by one. So no reader fits beside a writer, and no writer fits beside anybody.
+ *
+ * Reading and writing are two kinds with one name in Redis. So a client's unfair readers and writers stand in separate
+ * lines, and a waiting writer does not block a reader that may enter.
  */
 import type { Inspection, KindDefinition, Parts } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
@@ -14,14 +16,14 @@ import { scripts } from './read-write/scripts.generated.ts'
 
 type ReadWriteDefinition = KindDefinition<LockState, typeof scripts, ReadWriteNames>
 
-/** lua/permits/read-write/choose.lua knows it. */
+/** lua/permits/read-write/choose.lua has the same number. */
 const ALL = 1_000_000_000
 
 class ReadWrite extends QueuedKind {
   readonly shared: boolean
   readonly reentrant = true
   readonly inTurns = false
-  // What is handed on within the client would be kept from those who may share it.
+  // No hand-offs within the client: they would keep other readers out.
   protected readonly block = 0
   protected override readonly wants: string
   readonly handOff = undefined
@@ -35,7 +37,7 @@ class ReadWrite extends QueuedKind {
   }
 }
 
-/** Of what wants something of a read-write lock. */
+/** Replaces the number of permits of a holder or a waiter by its mode. */
 function withMode<T extends { readonly permits?: number }>({ permits, ...rest }: T) {
   return { ...rest, mode: permits === ALL ? ('write' as const) : ('read' as const) }
 }
@@ -45,7 +47,7 @@ function stateOfReadWrite(key: string, found: Found): LockState {
   const waiters = found.waiters.map(withMode)
   const readers = waiters.filter(({ mode }) => mode === 'read')
   const [writer, ...writers] = waiters.filter(({ mode }) => mode === 'write')
-  // Behind a writer come all readers, and then the first writer; behind readers it is the other way.
+  // The order of grants. If a writer holds: all readers, then the writers. Else: the first writer, the readers, the rest.
   const writing = holders.some(({ mode }) => mode === 'write')
   const first = writer ? [writer] : []
   const order = writing ? [...readers, ...first, ...writers] : [...first, ...readers, ...writers]

@@ -1,4 +1,4 @@
-/** The semaphore: several owners hold permits of it at a time, as many as it has. */
+/** The semaphore. Several owners may hold permits at a time, up to the number that it has. */
 import { LockError } from '../../errors.ts'
 import type { Claim, KindDefinition, Parts } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
@@ -7,14 +7,14 @@ import { PermitsInspection, stateOfSemaphore } from './inspection.ts'
 import { namesOf, type PermitsNames } from './names.ts'
 import { scripts } from './semaphore/scripts.generated.ts'
 
-/** So many semaphores are warned about, at most. */
+/** How many semaphores a client warns about, at most. */
 const MOST_WARNED = 1_000
 
 export class Semaphore extends QueuedKind {
   readonly shared = true
   readonly reentrant = false
   readonly inTurns = false
-  // Whoever waits may want another number of permits, so nothing is handed on within the client.
+  // No hand-offs within the client: the next waiter may want another number of permits.
   protected readonly block = 0
   readonly handOff = undefined
   readonly inspection: PermitsInspection
@@ -27,17 +27,16 @@ export class Semaphore extends QueuedKind {
     this.inspection = new PermitsInspection(parts, stateOfSemaphore, key => this.sweep(key))
   }
 
-  /** Each is judged by its own number, so that one can be raised while both are in use; but it may be a mistake. */
+  /**
+   * Whether a claim fits depends on the number in that claim. So a deployment can raise the number while old clients are
+   * still running. But two numbers may also be a mistake: hence the warning.
+   */
   protected override differs({ key, wants }: Claim, among: string, label: string): void {
     if (this.#warned.has(key) || this.#warned.size === MOST_WARNED) return
     this.#warned.add(key)
-    const numbers = `${wants?.split('/')[1]} permits in this call, and ${among} in the call of ${label}`
+    const numbers = `${wants?.split('/')[1]} permits according to this call, but ${among} according to its holder ${label}`
     this.#warn(
-      new LockError(
-        'ERR_LOCK_PERMITS',
-        `semaphore "${key}" has ${numbers}; each call is judged by its own number`,
-        key,
-      ),
+      new LockError('ERR_LOCK_PERMITS', `semaphore "${key}" has ${numbers}; each call counts with its own number`, key),
     )
   }
 }

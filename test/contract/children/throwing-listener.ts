@@ -1,4 +1,4 @@
-/** Listeners of every event throw; the locks must work all the same. What they throw surfaces as uncaught exceptions. */
+/** Listeners of every event throw. The locks must still work, and the errors must surface as uncaught exceptions. */
 import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { LockClient } from '../../../src/index.ts'

@@ -9,7 +9,7 @@ import { client, freshKey } from '../../kit/redis.ts'
 import { Telemetry } from './telemetry.ts'
 
 describe('instrument', () => {
-  test('takes what is registered with the API, where it is not given', async () => {
+  test('uses the SDK registered with the API if none is passed', async () => {
     const telemetry = new Telemetry()
     trace.setGlobalTracerProvider(telemetry.tracerProvider)
     metrics.setGlobalMeterProvider(telemetry.meterProvider)
@@ -35,7 +35,7 @@ describe('instrument', () => {
     expect(await locks.using(key, inner => inner.held)).toBe(true)
   })
 
-  test('a client a second time: the second takes the place of the first', async () => {
+  test('twice: the second instrumentation replaces the first', async () => {
     const telemetry = new Telemetry()
     const { locks, instrumentation } = telemetry.client({ attributes: { which: 'first' } })
     telemetry.instrument(locks, { attributes: { which: 'second' } })
@@ -48,7 +48,7 @@ describe('instrument', () => {
     expect(await telemetry.sum('redis_baton.grants')).toBe(2)
   })
 
-  test('two clients by themselves', async () => {
+  test('two clients separately', async () => {
     const telemetry = new Telemetry()
     const [one, two] = [
       telemetry.client({ attributes: { which: 'one' } }),
@@ -60,7 +60,7 @@ describe('instrument', () => {
     expect(telemetry.spans('lock.hold').map(span => span.attributes['which'])).toEqual(['two'])
   })
 
-  test('with an option that there is not is refused, and changes nothing', async () => {
+  test('with an unknown option is refused, and changes nothing', async () => {
     const locks = client()
     const options = { keygroup: () => '' } as InstrumentOptions
     expect(() => instrument(locks, options)).toThrow(LockArgumentError)
@@ -107,7 +107,7 @@ describe('an instrumented client', () => {
 })
 
 describe('disable', () => {
-  test('leaves the client as it was, also one that is used by using', async () => {
+  test('leaves the client as it was, even one that has called using', async () => {
     const telemetry = new Telemetry()
     const { locks, instrumentation } = telemetry.client()
     instrumentation.disable()
@@ -119,7 +119,7 @@ describe('disable', () => {
     expect(await telemetry.sum('redis_baton.grants')).toBe(0)
   })
 
-  test('ends what is open; the calls and leases under it go on', async () => {
+  test('ends open spans; the calls and leases under them continue', async () => {
     const telemetry = new Telemetry()
     const { locks, instrumentation } = telemetry.client()
     const key = freshKey()
@@ -134,7 +134,7 @@ describe('disable', () => {
     for (const name of ['waiters', 'leases']) expect(await telemetry.sum(`redis_baton.${name}`)).toBe(0)
   })
 
-  test('spares what somebody else has put over it', async () => {
+  test('keeps other wrappers that were added later', async () => {
     const telemetry = new Telemetry()
     const { locks, instrumentation } = telemetry.client()
     const below = locks.lock.bind(locks)

@@ -1,11 +1,11 @@
-/** Locks of every kind have spans and count in metrics, and of one key each kind has its own. */
+/** Locks of every kind have spans and count in metrics, and for one key the kinds are kept apart. */
 import { expect, test } from 'vitest'
 import { collect } from '../../kit/outcomes.ts'
 import { client, freshKey, plainRedis } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { activeSpan, Telemetry } from './telemetry.ts'
 
-test('a semaphore: its waits and holds, by every call, also of a lock that was made before', async () => {
+test('a semaphore: its waits and holds, by every call, also if the lock object was made before', async () => {
   const telemetry = new Telemetry()
   const locks = client()
   const key = freshKey()
@@ -36,7 +36,7 @@ test('a semaphore: its waits and holds, by every call, also of a lock that was m
   expect(await telemetry.sum('redis_baton.grants')).toBe(3)
 })
 
-test('a read-write lock: also which side of it', async () => {
+test('a read-write lock: also its mode', async () => {
   const telemetry = new Telemetry()
   const { locks } = telemetry.client()
   const { read, write } = locks.readWrite(freshKey())
@@ -59,7 +59,7 @@ test('several at once: each part', async () => {
   expect(holds.map(span => span.spanContext().spanId)).toContain(inside)
 })
 
-test('a wait for one kind is linked to no hold of another, here or in Redis', async () => {
+test('a wait for one kind is not linked to a hold of another, in this process or through Redis', async () => {
   const telemetry = new Telemetry()
   const redis = plainRedis()
   for (const links of [undefined, { redis }]) {
@@ -69,7 +69,7 @@ test('a wait for one kind is linked to no hold of another, here or in Redis', as
     const [mutex, permit] = [await locks.lock(key), await semaphore.lock()]
     const waiting = semaphore.lock({ fair: true })
     await eventually(async () => (await semaphore.inspect()).waiters.length === 1)
-    // Its end is the last of the key that the waiting call has seen.
+    // The mutex's release is the last one of the key that the waiting call sees.
     await permit.release()
     await mutex.release()
     await (await waiting).release()

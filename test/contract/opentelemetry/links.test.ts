@@ -38,7 +38,7 @@ describe('within a client', () => {
     expect(linked(next)).toEqual([[nameOf(lost), tokenOf(lost)]])
   })
 
-  test('one that comes after a release, and is ahead of those who waited for it, is linked to nobody', async () => {
+  test('a caller that takes a released lock ahead of its waiters is linked to nothing', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
@@ -55,7 +55,7 @@ describe('within a client', () => {
     expect(linked(behind)).toEqual([[nameOf(ahead), tokenOf(ahead)]])
   })
 
-  test('whoever did not wait is linked to nobody', async () => {
+  test('a caller that did not wait is linked to nothing', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
@@ -92,7 +92,7 @@ describe('across clients and processes', () => {
     expect(linked(hold)).toEqual([[spanId, token]])
   })
 
-  test('what is left in Redis is small, ends by itself, and is in the slot of the lock', async () => {
+  test('the data left in Redis is small, expires on its own, and is in the lock’s slot', async () => {
     const telemetry = new Telemetry()
     const redis = plainRedis()
     const { locks } = telemetry.client({ links: { redis } })
@@ -110,7 +110,7 @@ describe('across clients and processes', () => {
     for await (const other of locks.list(`*${key}*`)) expect(other.key).toBe(key)
   })
 
-  test('keys that look like those of others are kept apart', async () => {
+  test('keys that resemble each other are kept apart', async () => {
     const telemetry = new Telemetry()
     const redis = plainRedis()
     const { locks } = telemetry.client({ links: { redis } })
@@ -123,7 +123,7 @@ describe('across clients and processes', () => {
     for (const each of keys) expect((await locks.lock(each)).via).toBe('immediate')
   })
 
-  test('nonsense in Redis, and a name that is newer than ours, make no link', async () => {
+  test('garbage in Redis, or a version newer than this one, makes no link', async () => {
     const telemetry = new Telemetry()
     const redis = plainRedis()
     const { locks } = telemetry.client({ links: { redis } })
@@ -147,7 +147,7 @@ describe('across clients and processes', () => {
     expect(telemetry.spans('lock.hold').map(({ links }) => links.length)).toEqual([0, 0, 0, 0, 1])
   })
 
-  test('a Redis that is away costs links, and neither the lock nor its spans', async () => {
+  test('an unreachable Redis costs links, but neither the lock nor its spans', async () => {
     const telemetry = new Telemetry()
     const warnings: string[] = []
     const logger = { warn: (text: string) => warnings.push(text) } as unknown as DiagLogger
@@ -168,7 +168,7 @@ describe('across clients and processes', () => {
     expect(warnings.filter(text => text.startsWith('redis-baton:'))).toHaveLength(1)
   })
 
-  test('its user needs the right that the documentation names, and no other', async () => {
+  test('its user needs only the right that the documentation names', async () => {
     const telemetry = new Telemetry()
     const server = await ownServer()
     const admin = plainRedis(server.url)

@@ -9,7 +9,7 @@ import { eventually, sleep } from '../../kit/time.ts'
 import { Telemetry } from './telemetry.ts'
 
 describe('every count', () => {
-  test('is there, at 0, before anything has happened', async () => {
+  test('exists, at 0, before anything has happened', async () => {
     const telemetry = new Telemetry()
     telemetry.client({ attributes: { 'server.address': 'redis.example' } })
     const counts = ['waiters', 'leases', 'grants', 'timeouts', 'losses', 'renewals', 'disconnections']
@@ -103,11 +103,11 @@ describe('durations are seconds', () => {
     expect(handoff.count).toBe(19)
     expect(count).toBe(19)
     expect(sum).toBeGreaterThan(0)
-    // Told a moment after it was counted.
+    // The metric is recorded a moment after stats() has counted.
     expect(sum * 1000).toBeLessThan(handoff.mean * 19 + 500)
   })
 
-  test('the hand-off of another client is not known', async () => {
+  test('of the hand-off by another client are not recorded', async () => {
     const telemetry = new Telemetry()
     const [one, two] = [telemetry.client().locks, telemetry.client().locks]
     const key = freshKey()
@@ -162,7 +162,7 @@ describe('events without a call', () => {
 })
 
 describe('keys', () => {
-  test('are no attribute of any metric', async () => {
+  test('are not an attribute of any metric', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey('secret')
@@ -183,7 +183,7 @@ describe('keys', () => {
     }
   })
 
-  test('are told apart by keyGroup', async () => {
+  test('can be distinguished by keyGroup', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client({ keyGroup: key => key.split('-')[0] as string })
     await locks.using(freshKey('order'), () => {})

@@ -1,10 +1,10 @@
-/** What is remembered of keys that are waited for is bounded by the calls that wait. */
+/** The memory for keys that are waited for is bounded by the number of waiting calls. */
 import { expect, test } from 'vitest'
 import { Rooms } from '../../../src/opentelemetry/rooms.ts'
 
 const told = (owner: string) => ({ key: 'key', owner, holder: { label: 'somebody', heldFor: 1 } })
 
-test('a room lasts as long as somebody waits in it', () => {
+test('a room lasts as long as a call waits in it', () => {
   const rooms = new Rooms()
   const room = rooms.enter('key')
   expect(rooms.enter('key')).toBe(room)

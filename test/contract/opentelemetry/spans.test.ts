@@ -9,7 +9,7 @@ import { sleep } from '../../kit/time.ts'
 import { activeSpan, milliseconds, Telemetry } from './telemetry.ts'
 
 describe('a lock that is free', () => {
-  test('has a span for the wait and one for the hold, both below the caller', async () => {
+  test('has a span for the wait and one for the hold, both below the caller’s', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client({ attributes: { 'server.address': 'redis.example', 'server.port': 6390 } })
     const key = freshKey()
@@ -75,7 +75,7 @@ describe('a lock that is free', () => {
     expect(telemetry.spans('lock.hold').map(span => span.attributes['redis_baton.outcome'])).toEqual(['released'])
   })
 
-  test('an owner is named only where the caller has named it', async () => {
+  test('an owner is recorded only if the caller has named it', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     await (await locks.lock(freshKey(), { owner: 'Ada' })).release()
@@ -87,7 +87,7 @@ describe('a lock that is free', () => {
 })
 
 describe('the active span', () => {
-  test('inside using it is that of the hold, and before and after it the caller’s', async () => {
+  test('inside using is that of the hold, and before and after it the caller’s', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     await telemetry.within('caller', async caller => {
@@ -102,7 +102,7 @@ describe('the active span', () => {
     })
   })
 
-  test('two callers side by side have spans of their own, whoever’s release brought the grant', async () => {
+  test('of two concurrent callers are separate, whichever release brought the grant', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
@@ -119,13 +119,13 @@ describe('the active span', () => {
     expect(parents('lock.hold').sort()).toEqual(callers.sort())
   })
 
-  test('while the call is made it is that of the wait, for the spans of its commands', async () => {
+  test('during the call is that of the wait, for the spans of its commands', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
     const lease = await locks.lock(key)
     const first = await park(locks, key)
-    // Behind one that is parked, a call is told that it waits in the moment when it is made.
+    // Behind a parked call of the same client, a new call emits `waiting` synchronously.
     const active: (string | undefined)[] = []
     locks.once('waiting', () => active.push(activeSpan()))
     const second = locks.lock(key)
@@ -138,7 +138,7 @@ describe('the active span', () => {
 })
 
 describe('a wait', () => {
-  test('says who held the lock, and the place in the queue', async () => {
+  test('records the holder, and the position in the queue', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
@@ -159,7 +159,7 @@ describe('a wait', () => {
     expect(second?.attributes).not.toHaveProperty('redis_baton.queue.position')
   })
 
-  test('that runs out of time is an error, with the exception and who was in the way', async () => {
+  test('that times out is an error, with the exception and the holder', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
@@ -182,7 +182,7 @@ describe('a wait', () => {
   test.each([
     ['refused', {}],
     ['timeout', { timeout: 50 }],
-  ])('that tryLock answers with null is no error: %s', async (outcome, options) => {
+  ])('that ends with null from tryLock is not an error: %s', async (outcome, options) => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
@@ -194,7 +194,7 @@ describe('a wait', () => {
     expect(wait?.attributes).not.toHaveProperty('error.type')
   })
 
-  test('that its caller aborts is no error of the lock', async () => {
+  test('that its caller aborts is not an error of the lock', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
@@ -208,7 +208,7 @@ describe('a wait', () => {
     expect(wait?.status.code).toBe(SpanStatusCode.UNSET)
   })
 
-  test('that the end of its client ends, and one that Redis refuses', async () => {
+  test('that ends because its client is closed, or because Redis refuses, is an error', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
@@ -240,7 +240,7 @@ describe('a wait', () => {
 })
 
 describe('a hold', () => {
-  test('that is lost is an error, with the exception, in the moment of the loss', async () => {
+  test('that is lost is an error, with the exception, at the moment of the loss', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const lease = await locks.lock(freshKey(), { lease: 200 })
@@ -269,7 +269,7 @@ describe('a hold', () => {
     expect(hold?.status.code).toBe(SpanStatusCode.ERROR)
   })
 
-  test('of a client that is closed is lost by that', async () => {
+  test('of a client that is closed is lost', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     await locks.lock(freshKey())
@@ -279,7 +279,7 @@ describe('a hold', () => {
     expect(others).toEqual([])
   })
 
-  test('that is released while its client drains is released', async () => {
+  test('that is released while its client drains counts as released', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const lease = await locks.lock(freshKey())
@@ -289,7 +289,7 @@ describe('a hold', () => {
     expect(telemetry.spans('lock.hold').map(span => span.attributes['redis_baton.outcome'])).toEqual(['released'])
   })
 
-  test('that re-enters is below the one around it; each ends on its own', async () => {
+  test('that re-enters is below the outer one; each ends separately', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
@@ -312,7 +312,7 @@ describe('a hold', () => {
     }
   })
 
-  test('of several under one owner: the one that is lost ends, and the other goes on', async () => {
+  test('of several under one owner: the lost one ends, and the other continues', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()

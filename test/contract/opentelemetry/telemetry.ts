@@ -1,4 +1,4 @@
-/** The real SDK, with exporters that keep what they are given; put away after the test. */
+/** The real SDK, with exporters that keep what they receive. It is shut down after the test. */
 import { type Attributes, context, type HrTime, type Span, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import {
@@ -30,7 +30,7 @@ export class Telemetry {
 
   constructor() {
     this.tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(this.#spans)] })
-    // Read when the test asks, and not by itself.
+    // The interval is so long that only the test reads.
     const reader = new PeriodicExportingMetricReader({ exporter: this.#metrics, exportIntervalMillis: 3_600_000 })
     this.meterProvider = new MeterProvider({ readers: [reader] })
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
@@ -67,18 +67,18 @@ export class Telemetry {
     })
   }
 
-  /** The spans of this name that have ended, in that order. */
+  /** The spans of this name that have ended, in the order of their ends. */
   spans(name: string): ReadableSpan[] {
     return this.#spans.getFinishedSpans().filter(span => span.name === name)
   }
 
-  /** As soon as so many have ended. */
+  /** The same, as soon as at least `count` have ended. */
   async ended(name: string, count: number): Promise<ReadableSpan[]> {
     await eventually(() => this.spans(name).length >= count)
     return this.spans(name)
   }
 
-  /** What the metric of this name shows now. */
+  /** The current value of the metric of this name. */
   async metric<T = number>(name: string): Promise<{ unit: string; points: DataPoint<T>[] }> {
     await this.meterProvider.forceFlush()
     const [last] = this.#metrics.getMetrics().slice(-1)
@@ -94,7 +94,7 @@ export class Telemetry {
     return points.filter(({ attributes }) => includes(attributes, where)).reduce((sum, { value }) => sum + value, 0)
   }
 
-  /** How often a histogram was given a value under such attributes, and all of those together, in s. */
+  /** How many values a histogram has received under these attributes, and their sum in s. */
   async times(name: string, where: Attributes = {}): Promise<{ count: number; sum: number }> {
     const { points } = await this.metric<Histogram>(name)
     const values = points.filter(({ attributes }) => includes(attributes, where)).map(({ value }) => value)
@@ -118,7 +118,7 @@ function includes(attributes: Attributes, where: Attributes): boolean {
   return Object.entries(where).every(([name, value]) => attributes[name] === value)
 }
 
-/** Three holds of a key, in the clients `one`, `two` and `one`, of which the second and the third have waited. */
+/** Three holds of a key in the clients `one`, `two` and `one`. The second and the third have waited. */
 export async function passOn(one: LockClient, two: LockClient, key: string): Promise<void> {
   const first = await one.lock(key)
   const second = await park(two, key, { fair: true })

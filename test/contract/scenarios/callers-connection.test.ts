@@ -1,11 +1,14 @@
-/** The ioredis instance that a client was made from stays its caller's: used as a pattern, never touched. */
+/**
+ * The ioredis instance that a client was made from stays its caller's: the client copies its settings and never uses
+ * it.
+ */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { park } from '../../kit/parking.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
-/** Everything that a library could do to an instance. */
+/** Everything that a library could change about an instance. */
 function looks(redis: Redis) {
   return {
     own: Object.getOwnPropertyNames(redis).sort(),
@@ -19,7 +22,7 @@ function looks(redis: Redis) {
   }
 }
 
-test('its keyPrefix counts for keys and channels, and it is as it was before', async () => {
+test('its keyPrefix applies to keys and channels, and the instance is unchanged', async () => {
   const { url } = await ownServer()
   const plain = plainRedis(url)
   const redis = plainRedis(url)
@@ -53,7 +56,7 @@ test('its keyPrefix counts for keys and channels, and it is as it was before', a
   expect(await redis.get('stock')).toBe('1')
 })
 
-test('one that has not connected is left unconnected', async () => {
+test('an instance that has not connected is left unconnected', async () => {
   const redis = plainRedis().duplicate({ lazyConnect: true, keyPrefix: 'lazy:' })
   const before = looks(redis)
   const locks = client({}, redis)

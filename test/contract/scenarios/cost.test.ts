@@ -1,4 +1,4 @@
-/** What waiting costs the server: nothing but heartbeats, and a release costs the same whatever the number of waiters (I9). */
+/** Waiting costs the server nothing but heartbeats, and a release costs the same for any number of waiters (I9). */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { calls, scriptCalls } from '../../kit/command-stats.ts'
@@ -7,7 +7,7 @@ import { parkMany } from '../../kit/parking.ts'
 import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
-/** The calls so far, once no more are made: what was parked has finished parking. */
+/** Waits until no more calls are made, which means that all waiters are parked, and returns the calls so far. */
 async function settled(redis: Redis) {
   let last = await calls(redis)
   await eventually(async () => {
@@ -22,7 +22,7 @@ async function settled(redis: Redis) {
 test('200 fair and 200 unfair idle waiters, and 200 with owners of their own, send nothing but heartbeats', async () => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
-  // A look a second for each key.
+  // One status check per key and second.
   const [holder, locks] = [client({}, url), client({ waiterTtl: 3_000 }, url)]
   const keys = { fair: freshKey('fair'), unfair: freshKey('unfair'), owners: freshKey('owners') }
   for (const key of Object.values(keys)) await holder.lock(key)
@@ -36,7 +36,7 @@ test('200 fair and 200 unfair idle waiters, and 200 with owners of their own, se
   await sleep(seconds * 1_000)
   const made = await calls(redis, before)
   expect(scriptCalls(made) / 3 / seconds, 'script calls a second for each key').toBeLessThan(2)
-  // The clients' messages to themselves, one in 3.3 s and one a second.
+  // Each client's messages to itself: one every 3.3 s from the holder, one a second from the waiting client.
   expect(made['publish'] ?? 0).toBeLessThanOrEqual(6)
   expect(made['subscribe'] ?? 0).toBe(0)
   expect(made['zrange'] ?? 0).toBe(0)
@@ -44,7 +44,7 @@ test('200 fair and 200 unfair idle waiters, and 200 with owners of their own, se
 })
 
 describe.each([1, 10, 100])('with %i waiters in each of three clients', waiters => {
-  /** Heartbeats every 20 s, renewals every 20 s: none falls into what is counted. */
+  /** Heartbeats and renewals come every 20 s, so none falls into the counted time. */
   const options = { waiterTtl: 60_000, lease: 60_000 }
 
   async function releaseCounted(fair: boolean) {
@@ -52,7 +52,7 @@ describe.each([1, 10, 100])('with %i waiters in each of three clients', waiters 
     const redis = plainRedis(url)
     const key = freshKey()
     const holder = client(options, url)
-    // The server knows every script by then: what it does not know is sent twice.
+    // After this the server knows every script. An unknown one would be sent twice.
     await (await holder.lock(key)).release()
     const held = await holder.lock(key)
     const waits = []
@@ -67,19 +67,19 @@ describe.each([1, 10, 100])('with %i waiters in each of three clients', waiters 
     return { granted, made: await calls(redis, before) }
   }
 
-  test('a release wakes at most one request a process, if they are unfair', async () => {
+  test('a release wakes at most one request per process, if the waiters are unfair', async () => {
     const { granted, made } = await releaseCounted(false)
     expect(granted).toBe(1)
     expect(scriptCalls(made)).toBeLessThanOrEqual(1 + 3)
     expect(made['publish']).toBe(1)
   })
 
-  test('a release makes exactly one grant, if they are fair', async () => {
+  test('a release makes exactly one grant, if the waiters are fair', async () => {
     const { granted, made } = await releaseCounted(true)
     expect(granted).toBe(1)
     expect(made['publish']).toBe(1)
     expect(made['zpopmin']).toBe(1)
-    // The release; the new holder may confirm its grant.
+    // One for the release, and one that the new holder may use to confirm its grant.
     expect(scriptCalls(made)).toBeLessThanOrEqual(2)
   })
 })
@@ -90,7 +90,7 @@ test.each([true, false])('with `replicas`, a free lock costs three scripts and o
   const redis = plainRedis(url)
   await eventually(async () => (await redis.wait(1, 500)) === 1, 15_000)
   const locks = client({ lease: 60_000, replicas: { min: 1, timeout: 2_000 } }, url)
-  // The server knows every script by then, and the client hears what it hears all the time.
+  // After this the server knows every script, and the client has its permanent subscriptions.
   await (await locks.lock(freshKey(), { fair })).release()
   const before = await settled(redis)
   const rounds = 10

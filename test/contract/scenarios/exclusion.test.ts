@@ -1,4 +1,7 @@
-/** Processes that work under one lock are never inside together, say witnesses that know nothing of the lock (I1, I2, I3). */
+/**
+ * Processes that work under one lock are never inside together, according to witnesses that are independent of the lock
+ * (I1, I2, I3).
+ */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../../kit/crew.ts'
 import type { Orders } from '../../kit/crew-worker.ts'

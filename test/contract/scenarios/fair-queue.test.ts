@@ -1,11 +1,11 @@
-/** Fair waiters are served in the order in which they came (I3), each of them, however long it takes. */
+/** All fair waiters are served in the order in which they came (I3), however long it takes. */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { park, parkMany } from '../../kit/parking.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
-/** Each waiter releases as soon as it is granted; the ids in the order of their grants. */
+/** Each waiter releases as soon as it is granted. Returns the leases in the order of their grants. */
 async function serve(waits: Promise<Lease>[]): Promise<Lease[]> {
   const served: Lease[] = []
   await Promise.all(
@@ -46,7 +46,7 @@ test('500 fair waiters of five clients are all served, in the order of the queue
   expect(tokens).toEqual([...tokens].sort((a, b) => a - b))
 })
 
-test('a waiter older than its expiry keeps its place while its process lives', async () => {
+test('a waiter that waits longer than waiterTtl keeps its place while its process lives', async () => {
   const key = freshKey()
   const waiterTtl = 800
   const first = await client().lock(key)

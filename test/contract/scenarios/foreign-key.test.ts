@@ -1,10 +1,10 @@
-/** Keys that others have written where a lock has its own. */
+/** Keys of other programs where a lock would have its own. */
 import { expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
 import { rejection } from '../../kit/outcomes.ts'
 import { client, freshKey, plainRedis } from '../../kit/redis.ts'
 
-test('a key of another kind where the queue of a lock would be hides no other lock', async () => {
+test('a key of another type in place of a lock’s queue hides no other lock', async () => {
   const prefix = freshKey('prefix')
   const locks = client({ prefix })
   await locks.lock('a lock')
@@ -20,7 +20,7 @@ test('a key of another kind where the queue of a lock would be hides no other lo
   await expect(locks.inspect('foreign')).rejects.toMatchObject({ cause })
 })
 
-test('a lock whose key, or a key behind it, is something else is refused, with the name and the type of what is there', async () => {
+test('a lock is refused if one of its keys is something else, with the name and the type of that key', async () => {
   const locks = client()
   const key = freshKey()
   const redis = plainRedis()

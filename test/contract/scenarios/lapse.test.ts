@@ -1,4 +1,4 @@
-/** A lease that ends by itself: its waiters notice without being told (I4), and nothing of it stays behind (I7). */
+/** A lease that runs out: its waiters notice without a message (I4), and nothing of it stays behind (I7). */
 import { describe, expect, test } from 'vitest'
 import { calls } from '../../kit/command-stats.ts'
 import { park, ways } from '../../kit/parking.ts'
@@ -6,7 +6,7 @@ import { Peer } from '../../kit/peer.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
-/** The text of the requirement. */
+/** In ms, as the requirement says. */
 const PROMPTLY = 150
 
 /** The earliest and the latest moment at which the present lease may end. */
@@ -17,7 +17,7 @@ async function leaseEnd(key: string): Promise<{ earliest: number; latest: number
 }
 
 describe.each(ways)('a lease that ends unannounced wakes its waiter within 150 ms (fair: %s)', fair => {
-  // The holder is in a process that is killed: one that lives takes back what has run out, which may come before the server sees it lapse.
+  // The holder's process is killed. A live client gives back an expired lease, perhaps before the server sees it lapse.
   test.each([
     ['a fixed lease', { lease: 1_200 }, 0],
     ['a renewed lease', {}, 1_500],

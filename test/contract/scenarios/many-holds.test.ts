@@ -1,4 +1,4 @@
-/** More holds of one owner than Redis takes arguments (about 8,000): nothing may depend on how many there are. */
+/** More holds of one owner than a Redis call takes arguments (about 8,000): nothing may depend on their number. */
 import { describe, expect, test } from 'vitest'
 import type { LockClient } from '../../../src/index.ts'
 import { faultProxy } from '../../kit/proxies.ts'
@@ -12,7 +12,7 @@ describe('10,000 holds of one owner', { timeout: 60_000 }, () => {
     return Promise.all(calls)
   }
 
-  test('I4: whose process is gone leave the lock to the next', async () => {
+  test('I4: are passed over for the next waiter once their process is gone', async () => {
     const proxy = await faultProxy(redisUrl())
     const other = client()
     const key = freshKey()
@@ -24,7 +24,7 @@ describe('10,000 holds of one owner', { timeout: 60_000 }, () => {
     expect(await other.inspect(key)).toMatchObject({ holds: 1 })
   })
 
-  test('I8: are taken away at once, and each is told', async () => {
+  test('I8: are taken away at once, and each lease is told', async () => {
     const [own, other] = [client(), client()]
     const key = freshKey()
     const leases = await hold(own, key, 60_000)

@@ -5,7 +5,7 @@ import { client, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
 test('10,000 renewed locks of one client all stay held for three leases', { timeout: 90_000 }, async () => {
-  // Renewed every third of it: of that many, some thousand each second.
+  // Each lease is renewed after a third of it, so there are several thousand renewals per second.
   const lease = 5_000
   const count = 10_000
   const { url } = await ownServer()

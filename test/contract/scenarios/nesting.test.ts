@@ -1,4 +1,6 @@
-/** Functions that take the same lock may call each other: an inner lock re-enters, and the outermost release frees. */
+/**
+ * Functions that take the same lock may call each other: an inner lock re-enters, and the outermost release frees it.
+ */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../../kit/redis.ts'
@@ -26,7 +28,7 @@ test.each([true, false])('a lock is taken again through two layers of functions 
   const result = await locks.using(key, async lease => {
     held.push(lease)
     const inner = await post()
-    // Two layers have released theirs, and the lock is still held.
+    // Two layers have released their leases, and the lock is still held.
     expect(await stranger.tryLock(key)).toBeNull()
     expect(await stranger.inspect(key)).toMatchObject({ holds: 1, owner: lease.owner })
     return inner
@@ -40,7 +42,7 @@ test.each([true, false])('a lock is taken again through two layers of functions 
   await nothingLeft(plainRedis(), stranger, key)
 })
 
-test('wrapped functions of one key may call each other while others queue for it', async () => {
+test('wrapped functions of one key may call each other while others wait for it', async () => {
   const key = freshKey()
   const locks = client({ fair: true })
   const log: string[] = []

@@ -1,13 +1,13 @@
-/** Processes that want the same lock all the time take turns at it, without a queue. */
+/** Processes that constantly want the same lock take turns at it, without a queue. */
 import { expect, test } from 'vitest'
 import { Crew } from '../../kit/crew.ts'
 import { eventually } from '../../kit/time.ts'
 
-/** Until each has come into the round. */
+/** The first grants are ignored until every process takes part. */
 const beginning = 30
 const turns = 240
 
-/** Beside a round trip; and more rounds than are looked at, so that none ends before. */
+/** In ms; a round trip comes on top. There are more rounds than are evaluated, so that no process ends early. */
 const order = { hold: 5, rounds: beginning + turns }
 
 test('three processes with a caller each share the lock', { timeout: 60_000 }, async () => {
@@ -22,7 +22,7 @@ test('three processes with a caller each share the lock', { timeout: 60_000 }, a
   const held = written!.map(([, id]) => holders.get(id))
   const shares = crew.workers.map(({ name }) => held.filter(holder => holder === name).length)
   expect(Math.max(...shares)).toBeLessThanOrEqual(2 * Math.min(...shares))
-  // Not only in the end, but all the time: the next is hardly ever the one before.
+  // They alternate all the time, not just on average: the next holder is hardly ever the previous one.
   const changes = held.filter((name, i) => i > 0 && name !== held[i - 1]).length
   expect(changes).toBeGreaterThan((turns * 2) / 3)
 })

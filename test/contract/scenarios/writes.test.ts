@@ -1,4 +1,6 @@
-/** What is asked in one turn of the event loop reaches the server in few writes: each is a system call, on both sides. */
+/**
+ * All requests of one turn of the event loop reach the server in few writes: each write costs both sides a system call.
+ */
 import { expect, test } from 'vitest'
 import { client, ownServer, plainRedis } from '../../kit/redis.ts'
 

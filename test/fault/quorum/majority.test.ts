@@ -1,31 +1,21 @@
 /** A majority of the servers is lost: nobody can have the lock until it is there again, and everybody is told so in time. */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../../src/index.ts'
 import { Memory, RecordedClient } from '../../history/recorded.ts'
 import { aborted, outcomeOf, within } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
-import { QuorumScene } from '../../kit/quorum-scene.ts'
+import { type QuorumScene, sharedScenes } from '../../kit/quorum-scene.ts'
 import { Random } from '../../kit/random.ts'
 import { freshKey } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 import { type Fault, frozen, killed, partitioned } from './faults.ts'
 import { seeded, verdictOn } from './trial.ts'
 
-const sizes = [3, 5]
 const lease = 1_500
 const outageTimeout = 1_000
 const waiterTtl = 1_500
 
-const scenes = new Map<number, QuorumScene>()
-beforeAll(async () => {
-  await Promise.all(sizes.map(async servers => scenes.set(servers, await QuorumScene.start({ servers }))))
-})
-afterEach(async () => {
-  for (const scene of scenes.values()) await scene.mend()
-})
-afterAll(async () => {
-  for (const scene of scenes.values()) await scene.stop()
-})
+const scenes = sharedScenes([3, 5])
 
 /** What befalls a majority of them, which are drawn. */
 class Loss {

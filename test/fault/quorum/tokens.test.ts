@@ -1,10 +1,50 @@
 /** I2, I5: which token a hold has, where servers have different ones, or are silent. */
-import { expect, test } from 'vitest'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { expect, onTestFinished, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
 import { quorumScene } from '../../kit/quorum-scene.ts'
 import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { expectIncreasing } from '../../kit/witness.ts'
+
+/** What `redis-baton:poll` publishes about this key while the test runs. */
+function pollsOf(key: string): unknown[] {
+  const polls: unknown[] = []
+  const listen = (message: unknown) => {
+    const { key: about, ...poll } = message as { key: string }
+    if (about === key) polls.push(poll)
+  }
+  subscribe('redis-baton:poll', listen)
+  onTestFinished(() => void unsubscribe('redis-baton:poll', listen))
+  return polls
+}
+
+// Break: `tellOutcome(ballot.claim, 'granted', before !== undefined)` to `tellOutcome(ballot.claim, 'granted')` in
+// src/compose/quorum/election.ts: no grant is reported as having needed a second round.
+test('redis-baton:poll reports whether the servers had to agree on a token before the grant', async () => {
+  const scene = await quorumScene()
+  const locks = scene.client({ label: 'mine' })
+  const key = freshKey()
+  const polls = pollsOf(key)
+  const grantWith = async (clocks: readonly number[]) => {
+    for (const [i, clock] of clocks.entries()) await scene.redis(i).hset(`lock:{${key}}`, 'clock', String(clock))
+    const lease = await promptly(locks.lock(key))
+    await scene.heldEverywhere(key, lease.id)
+    expect(await lease.release()).toBe(true)
+    await scene.nothingLeft(key)
+    return lease.fencingToken
+  }
+  // Each server's next token follows its clock, which is ahead of the time of day here.
+  const ahead = (Date.now() + 60_000) * 1_000
+  const same = await grantWith([ahead, ahead, ahead])
+  expect(polls).toEqual([{ label: 'mine', outcome: 'granted', secondRound: false }])
+  const other = await grantWith([1, 2, 3].map(i => same + i * 1_000_000))
+  expect(polls).toEqual([
+    { label: 'mine', outcome: 'granted', secondRound: false },
+    { label: 'mine', outcome: 'granted', secondRound: true },
+  ])
+  expect(other).toBeGreaterThan(same)
+})
 
 // Break: `return most ?? Math.max(...tokens)` to `return most ?? Math.min(...tokens)` in src/compose/quorum/election.ts: those that have more
 // are never lowered, so nothing is agreed on.

@@ -31,12 +31,13 @@ export class Director {
   async play(minutes: number): Promise<void> {
     const scene = this.#scene
     const end = now() + minutes * 60_000
+    const { posts, recorder } = scene.stage
     // A fault that finds nobody at work has proved nothing.
-    await until(() => scene.posts.every(({ ways }) => ways.used), WARMING_UP)
+    await until(() => posts.every(({ ways }) => ways.used), WARMING_UP)
     do {
-      scene.recorder.record('storm', {})
+      recorder.record('storm', {})
       await this.#play(scene.storm(Math.min(STORM, Math.max(0, end - now() - CALM))))
-      scene.recorder.record('calm', {})
+      recorder.record('calm', {})
       await Promise.all([sleep(CALM), this.#play(scene.calm(CALM))])
     } while (end - now() > 2 * CALM)
     await this.#finish()
@@ -53,7 +54,7 @@ export class Director {
   }
 
   async #fault({ name, whom, run }: Act): Promise<void> {
-    const { recorder } = this.#scene
+    const { recorder } = this.#scene.stage
     const fields = { fault: ++this.#faults, name, ...whom() }
     recorder.record('fault', { ...fields, phase: 'begin' })
     try {
@@ -66,7 +67,7 @@ export class Director {
   }
 
   async #finish(): Promise<void> {
-    const { keys, posts, recorder, register } = this.#scene
+    const { keys, posts, recorder, register } = this.#scene.stage
     recorder.record('healed', { bound: DRAIN_BOUND })
     for (const post of posts) post.tell('drain')
     await until(() => posts.every(post => post.drained), DRAIN_BOUND + 2_000)

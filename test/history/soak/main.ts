@@ -74,11 +74,11 @@ async function play(terms: Terms, servers: number | undefined): Promise<readonly
   const emptied = values['disks-lost'] ? 'that it persists' : 'the truth'
   const scene = await (servers === undefined ? OneServer.open(terms) : QuorumScene.open(terms, servers, emptied))
   // A process that a fault has stopped would outlive an interrupted run.
-  process.once('exit', () => scene.abandon())
+  process.once('exit', () => scene.stage.abandon())
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   const { waiterTtl, longestLease, outageTimeout } = terms.times
   const over = servers !== undefined && { servers }
-  scene.recorder.record('run', { seed: terms.seed, waiterTtl, longestLease, outageTimeout, ...over })
+  scene.stage.recorder.record('run', { seed: terms.seed, waiterTtl, longestLease, outageTimeout, ...over })
   const director = new Director(scene)
   const progress = setInterval(() => {
     console.log(`${String(Math.round((now() - start) / 1000)).padStart(4)} s  ${director.faults} faults so far`)

@@ -13,7 +13,7 @@ import { PLAN, runOut, type Terms } from './terms.ts'
 export const faultsOfOneServer = [processFaults, serverFaults, keyFaults].flatMap(Object.keys)
 
 export class OneServer implements Scene {
-  readonly #stage: Stage
+  readonly stage: Stage
   readonly #eyes: Eyes
   readonly #planner: Planner
   readonly #terms: Terms
@@ -21,7 +21,7 @@ export class OneServer implements Scene {
   readonly #turns = new Turns()
 
   private constructor(stage: Stage, terms: Terms) {
-    this.#stage = stage
+    this.stage = stage
     this.#eyes = new Eyes(stage)
     this.#planner = new Planner(new Random(terms.seed, PLAN), terms.processes, terms.keys.length)
     this.#terms = terms
@@ -29,22 +29,6 @@ export class OneServer implements Scene {
 
   static async open(terms: Terms): Promise<OneServer> {
     return new OneServer(await Stage.open(terms), terms)
-  }
-
-  get recorder() {
-    return this.#stage.recorder
-  }
-
-  get posts() {
-    return this.#stage.posts
-  }
-
-  get keys() {
-    return this.#stage.keys
-  }
-
-  get register() {
-    return this.#stage.register
   }
 
   open(): void {
@@ -60,23 +44,19 @@ export class OneServer implements Scene {
   }
 
   async left(): Promise<string[]> {
-    const { locks, admin } = this.#stage
+    const { locks, admin } = this.stage
     await locks.close()
     await until(async () => (await admin.dbsize()) === 0, runOut(this.#terms.times))
     return admin.keys('*')
   }
 
-  abandon(): void {
-    this.#stage.abandon()
-  }
-
   async close(): Promise<void> {
     this.#eyes.close()
-    await this.#stage.close()
+    await this.stage.close()
   }
 
   #act(planned: Planned): Act {
-    const stage = this.#stage
+    const stage = this.stage
     if (planned.scope === 'process') {
       const post = stage.posts[planned.process]!
       const fault = processFaults[planned.name]

@@ -18,13 +18,20 @@ export interface Act {
   run(): Promise<unknown>
 }
 
-export interface Scene {
+/** What every scene has, whatever its servers are. */
+export interface Ground {
   readonly recorder: Recorder
   readonly posts: readonly Post[]
   /** Names of the locks. */
   readonly keys: readonly string[]
   /** The register of the witnesses, which no fault reaches. */
   readonly register: Redis
+  /** Ends the processes, whatever their state. */
+  abandon(): void
+}
+
+export interface Scene {
+  readonly stage: Ground
   /** Begins to look at the servers, and at the event loop. */
   open(): void
   /** The faults of a storm of so many ms, by their time. */
@@ -33,8 +40,6 @@ export interface Scene {
   calm(length: number): readonly Act[]
   /** Names of what is left on the servers after everything has run out. */
   left(): Promise<string[]>
-  /** Ends the processes, whatever their state. */
-  abandon(): void
   /** Ends what is still there. */
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** One server with a password, and users who may do what a lock client has to do and nothing else. */
+/** One server with a password. Its users may do what a lock client needs, and nothing else. */
 import { randomBytes } from 'node:crypto'
 import { findServerSource } from '../../../local-redis/index.ts'
 import { mutex } from '../../../src/kinds/mutex/mutex.ts'
@@ -11,7 +11,7 @@ const anyPrefix = minimal.map(rule => (/^[~&]/.test(rule) ? `${rule[0]}*` : rule
 const users = {
   client: minimal,
   otherPrefix: anyPrefix,
-  // What the tests themselves send on an instance before they pass it on.
+  // The commands that tests send on an instance before they pass it to a client.
   caller: [...anyPrefix, '+ping', '+client|id', '+client|setname'],
 }
 

@@ -1,6 +1,6 @@
 /**
- * A private certificate authority, made for one run and kept nowhere. Node makes and checks signatures but does not write
- * certificates, so the few bytes around the keys (X.509 in DER) are put together here.
+ * A private certificate authority, made for one run and never stored. Node makes and checks signatures but does not
+ * write certificates, so the few bytes around the keys (X.509 in DER) are assembled here.
  */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 
@@ -32,7 +32,7 @@ function element(tag: number, ...content: (Buffer | string)[]): Buffer {
 }
 
 const sequence = (...content: Buffer[]) => element(TAG.sequence, ...content)
-/** A field of a certificate that has a number instead of a type of its own. */
+/** A certificate field that is identified by a number instead of a type. */
 const numbered = (number: number, content: Buffer) => element(0xa0 + number, content)
 const nameOf = (name: string) =>
   sequence(element(TAG.set, sequence(element(TAG.identifier, OID.commonName), element(TAG.text, name))))
@@ -47,13 +47,13 @@ const timeOf = (ms: number) =>
 const critical = element(TAG.boolean, Buffer.from([0xff]))
 const signature = sequence(element(TAG.identifier, OID.ecdsaWithSha256))
 
-/** Says that the bearer may sign others. */
+/** States that the bearer may sign certificates. */
 const forAuthority = sequence(
   element(TAG.identifier, OID.basicConstraints),
   critical,
   element(TAG.octets, sequence(critical)),
 )
-/** Says that the bearer is found at 127.0.0.1. */
+/** States that the bearer's address is 127.0.0.1. */
 const forLoopback = sequence(
   element(TAG.identifier, OID.subjectAltName),
   element(TAG.octets, sequence(element(0x87, Buffer.from([127, 0, 0, 1])))),
@@ -66,7 +66,7 @@ interface Party {
   readonly privateKey: KeyObject
 }
 
-/** Valid from yesterday, because clocks differ, until tomorrow. */
+/** Valid until tomorrow and, because clocks differ, since yesterday. */
 function certificate(subject: string, publicKey: KeyObject, issuer: Party, extension: Buffer): string {
   const content = sequence(
     numbered(0, element(TAG.integer, Buffer.from([2]))),
@@ -91,7 +91,7 @@ export interface Credentials {
 
 export class Authority {
   readonly #party: Party
-  /** Its own certificate, in PEM. */
+  /** The authority's own certificate, in PEM. */
   readonly cert: string
 
   constructor(name: string) {

@@ -1,13 +1,13 @@
-/** What a node of a cluster says of all nodes: the reply of CLUSTER NODES. */
+/** A cluster node's view of all nodes: the reply of CLUSTER NODES. */
 
 export interface Peer {
   readonly id: string
   readonly master: boolean
-  /** The master that it copies. */
+  /** The id of the master that it replicates. */
   readonly masterId: string | undefined
-  /** It is not yet, or not any more, a node like the others: unknown, suspected, or dead. */
+  /** The reporting node considers it unknown, suspected or dead. */
   readonly failed: boolean
-  /** The node that says so can talk to it. */
+  /** The reporting node has a connection to it. */
   readonly linked: boolean
   /** How many slots it serves. */
   readonly size: number
@@ -23,7 +23,7 @@ export function peersOf(reply: unknown): Peer[] {
       readonly 0: string
       readonly 2: string
     }
-    // A slot that is on its way is told in brackets, beside the ranges.
+    // A slot that is being moved appears in brackets, besides the ranges.
     const ranges = slots.filter(text => !text.startsWith('[')).map(rangeOf)
     return {
       id,

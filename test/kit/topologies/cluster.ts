@@ -1,4 +1,4 @@
-/** Redis Cluster: three masters with a replica each. */
+/** Redis Cluster: three masters, each with one replica. */
 import { RedisCluster } from './redis-cluster.ts'
 import type { Topology, Way } from './topology.ts'
 

@@ -1,6 +1,6 @@
 /**
- * The least cluster and the least sentinels that a program can be tried on, with passwords, by TLS or without: two masters; and
- * one master under one sentinel. Nothing fails over here.
+ * The smallest cluster and the smallest sentinel setup to try a program on, with passwords, with or without TLS. The
+ * cluster has two masters; the setup has one master under one sentinel. Nothing fails over here.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,14 +14,14 @@ import { withSecondPort } from './second-port.ts'
 const PATIENCE = 30_000
 const SLOTS = 16_384
 
-/** Characters that an address has to have encoded are among them. */
+/** They contain characters that must be encoded in an address. */
 export const passwords = { data: 's3cret/of?data#@%', sentinels: 's3cret&of=sentinels' } as const
 export const masterName = 'the-locks.1'
 
 export interface Guarded {
-  /** To be named in an address. */
+  /** The hosts to name in an address. */
   readonly hosts: readonly { readonly host: string; readonly port: number }[]
-  /** The certificate to trust, in a file and as text. */
+  /** The certificate to trust, as a file and as text. */
   readonly ca: { readonly file: string; readonly text: string }
   readonly servers: readonly RunningServer[]
   stop(): Promise<void>
@@ -69,7 +69,7 @@ interface Site {
   readonly folder: string
   start(options: { args: string[]; config?: string; dir?: string }): Promise<RunningServer>
   admin(server: RunningServer, password: string): Redis
-  /** A server with a port for TLS, if it is to have one: the port that it is to be asked at. */
+  /** Starts a server, with a TLS port if wanted, and returns the port that clients should use. */
   certified(
     tls: boolean,
     start: (extra: string[]) => Promise<RunningServer>,

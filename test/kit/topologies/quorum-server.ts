@@ -1,26 +1,26 @@
-/** One server of a quorum: it knows nothing of the others, and keeps a folder of its own where it persists. */
+/** One server of a quorum. It knows nothing of the others. If it persists, it has a folder of its own. */
 import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
 
-/** A server that says so has forgotten nothing when it begins again, and counts for a quorum at once. */
+/** With this setting a server forgets nothing in a restart, so it counts for the quorum at once. */
 export const persistsEveryWrite = ['--appendonly', 'yes', '--appendfsync', 'always'] as const
 
 export interface QuorumServer extends RunningServer {
-  /** Begins again without anything that it had, whatever it says about persistence. */
+  /** Restarts without any of its data, whatever its persistence setting. */
   restart(): Promise<void>
-  /** Begins again with what it had written. Needs a server that is a process of this machine. */
+  /** Restarts with the data that it had written. The server must be a process of this machine. */
   resume(): Promise<void>
 }
 
-/** `under`: what every launch of it happens under, as a clock of its own. */
+/** `under` wraps every launch of the server, for instance to give it a clock of its own. */
 export async function startQuorumServer(
   args: readonly string[] = persistsEveryWrite,
   under: <T>(launch: () => Promise<T>) => Promise<T> = launch => launch(),
 ): Promise<QuorumServer> {
   const source = await findServerSource()
-  // A server in a container has a folder of its own, which ends with it.
+  // A server in a container has its own folder inside, which is deleted with the container.
   const dir =
     source.kind === 'container' ? undefined : await mkdtemp(join(await realpath(tmpdir()), 'baton-quorum-server-'))
   const remove = async () => {
@@ -56,7 +56,8 @@ export async function startQuorumServer(
       await under(() => server.restart())
     },
     async stop() {
-      // Nobody needs what it would still write, and one that is frozen does not hear a request to end.
+      // Kill first: what the server would still write is not needed, and a frozen server does not react to a request to
+      // end.
       await server.kill()
       await server.stop()
       await remove()

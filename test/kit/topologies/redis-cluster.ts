@@ -1,8 +1,8 @@
 /**
- * A Redis Cluster of local processes: assembled by commands, and broken by the tests that ask for it.
+ * A Redis Cluster of local processes, assembled by commands. Tests may break it.
  *
- * Every wait is for what the nodes themselves say, and for all of them: a cluster of which one node still believes
- * something older answers one client so and the next otherwise.
+ * Every wait checks the state that all nodes report. If even one node still has an older view, clients get different
+ * answers from different nodes.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,16 +13,16 @@ import { eventually } from '../time.ts'
 import { type Peer, peersOf } from './cluster-nodes.ts'
 import { withSecondPort } from './second-port.ts'
 
-/** Six servers that begin, copy and vote on two busy cores, in ms. */
+/** In ms: six servers start, copy and vote on two busy cores. */
 const PATIENCE = 30_000
 const SLOTS = 16_384
 
 const settings = [
   ['--cluster-enabled', 'yes'],
   ['--cluster-config-file', 'nodes.conf'],
-  // Long enough that a busy machine is not taken for a dead one.
+  // Long enough that a busy node is not taken for dead.
   ['--cluster-node-timeout', '3000'],
-  // A replica may take over however long it has been cut off, and stays with its master.
+  // A replica may take over however long it has been disconnected, and it never moves to another master.
   ['--cluster-replica-validity-factor', '0'],
   ['--cluster-allow-replica-migration', 'no'],
   ['--repl-diskless-sync-delay', '0'],
@@ -32,7 +32,7 @@ export interface Node {
   /** By which the nodes know each other. */
   readonly id: string
   readonly server: RunningServer
-  /** With all rights; connects again by itself. */
+  /** Has all rights, and reconnects automatically. */
   readonly redis: Redis
   readonly busPort: number
   readonly dir: string
@@ -47,7 +47,10 @@ export class RedisCluster {
     this.#args = args
   }
 
-  /** Three masters, each with a replica that is in sync: nodes 0 to 2, and 3 to 5 in the same order. */
+  /**
+   * Three masters, each with a replica that is in sync: nodes 0 to 2 are masters, nodes 3 to 5 their replicas in the
+   * same order.
+   */
   static async start(args: readonly string[] = []): Promise<RedisCluster> {
     const cluster = new RedisCluster(args)
     try {
@@ -61,12 +64,12 @@ export class RedisCluster {
     }
   }
 
-  /** The ways in. */
+  /** The addresses for a client. */
   get addresses(): { host: string; port: number }[] {
     return this.nodes.map(({ server }) => ({ host: '127.0.0.1', port: server.port }))
   }
 
-  /** The master of the slot; waits until all nodes that run name the same one. */
+  /** The master of the slot. Waits until all running nodes name the same one. */
   async masterOf(slot: number): Promise<Node> {
     let owners: (string | undefined)[] = []
     await until(async () => {
@@ -76,7 +79,7 @@ export class RedisCluster {
     return this.#node(owners[0] as string)
   }
 
-  /** One that copies this master, or did until it died. */
+  /** A replica of this master, or of the master that died. */
   async replicaOf(master: Node): Promise<Node> {
     const [peers = []] = await this.#views()
     const replica = peers.find(peer => peer.masterId === master.id && !peer.failed)
@@ -84,13 +87,13 @@ export class RedisCluster {
     return this.#node(replica.id)
   }
 
-  /** As a crash. */
+  /** Ends the node as a crash would. */
   async kill(node: Node): Promise<void> {
     this.#dead.add(node)
     await node.server.kill()
   }
 
-  /** The nodes begin again, empty, with their places in the cluster. Resolves when all agree on that. */
+  /** Restarts the nodes, empty, with their old places in the cluster. Resolves when all nodes agree on these. */
   async restart(...nodes: readonly Node[]): Promise<void> {
     for (const node of nodes) {
       await node.server.restart()
@@ -99,23 +102,23 @@ export class RedisCluster {
     await this.untilWhole()
   }
 
-  /** The replica becomes the master, by agreement with the one that it replaces. */
+  /** Makes the replica the master, in agreement with the present master. */
   async failOver(replica: Node): Promise<void> {
     for (let attempt = 0; attempt < 3; attempt++) {
       await replica.redis.cluster('FAILOVER')
-      // The others may be too busy to vote in time; after 5 s Redis gives such an attempt up.
+      // The other nodes may be too busy to vote in time. Redis abandons such an attempt after 5 s.
       const done = eventually(async () => /role:master/.test(await replica.redis.info('replication')), 7_000)
       if (await done.catch(() => false)) break
     }
     await this.untilMaster(replica)
   }
 
-  /** Until all nodes that run say that this one is a master with slots. */
+  /** Resolves when all running nodes report that this one is a master with slots. */
   async untilMaster({ id }: Node): Promise<void> {
     await this.#untilAll(peers => peers.some(peer => peer.id === id && peer.master && peer.size > 0))
   }
 
-  /** Until all nodes run and are in touch, all slots are served, and every replica is in sync. */
+  /** Resolves when all nodes run and are connected, all slots are served, and every replica is in sync. */
   async untilWhole(): Promise<void> {
     await this.#untilAll(peers => {
       const served = peers.reduce((sum, peer) => sum + (peer.master ? peer.size : 0), 0)
@@ -126,7 +129,8 @@ export class RedisCluster {
       await until(async () => /cluster_state:ok/.test(String(await redis.cluster('INFO'))))
     }
     const [peers = []] = await this.#views()
-    // One that has just begun is a master without slots to itself for a moment: so the others say who is a replica.
+    // A node that has just started briefly sees itself as a master without slots. So the other nodes' view decides who
+    // is a replica.
     for (const { id, masterId } of peers) {
       const { redis } = this.#node(id)
       if (masterId) await until(async () => /master_link_status:up/.test(await redis.info('replication')))
@@ -134,8 +138,8 @@ export class RedisCluster {
   }
 
   /**
-   * The old way to move a slot, one key at a time: while it is under way the keys of one lock are on two nodes. `during` is
-   * run in the middle, after the first key.
+   * Moves a slot the old way, one key at a time. Meanwhile the keys of one lock are on two nodes. `during` runs in the
+   * middle, after the first key.
    */
   async moveSlot(slot: number, to: Node, during: () => Promise<void> = async () => {}): Promise<void> {
     const from = await this.masterOf(slot)
@@ -148,7 +152,7 @@ export class RedisCluster {
       await from.redis.migrate('127.0.0.1', to.server.port, key, 0, PATIENCE)
     }
     await to.redis.cluster('SETSLOT', slot, 'NODE', to.id)
-    // A key may have been written since the last look: then the old owner says that the slot still has keys.
+    // A key may have been written since the last check. The old owner then reports that the slot still has keys.
     await until(() => this.#letGo(slot, from, to))
     for (const { redis, id } of this.nodes) {
       if (id !== from.id && id !== to.id) await redis.cluster('SETSLOT', slot, 'NODE', to.id).catch(() => {})
@@ -156,7 +160,7 @@ export class RedisCluster {
     await this.masterOf(slot)
   }
 
-  /** One more master, without slots. */
+  /** Adds a master without slots. */
   async addMaster(): Promise<Node> {
     const node = await this.#launch()
     await this.#meet([node])
@@ -203,7 +207,7 @@ export class RedisCluster {
     await this.untilWhole()
   }
 
-  /** Introduces the nodes to the first one; resolves when everybody knows everybody. */
+  /** Introduces the nodes to the first one. Resolves when all nodes know each other. */
   async #meet(nodes: readonly Node[]): Promise<void> {
     const { redis } = this.nodes[0] as Node
     for (const { server, busPort } of nodes) await redis.cluster('MEET', '127.0.0.1', server.port, busPort)
@@ -226,7 +230,7 @@ export class RedisCluster {
     return node
   }
 
-  /** Until it is true of what each node that runs says of itself and the others. */
+  /** Resolves when the check holds for the view of every running node. */
   async #untilAll(check: (peers: readonly Peer[]) => boolean): Promise<void> {
     await until(async () => (await this.#views()).every(check))
   }

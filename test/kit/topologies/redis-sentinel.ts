@@ -3,8 +3,8 @@
  *
  *      sentinels ── watch, and agree by two ──▶ master ──▶ replica
  *
- * Sentinels find each other by messages of every other second; here each is told of all others at its start, and they
- * are told to be quick in all else, so that a failover takes a second or two.
+ * Sentinels usually find each other by messages every other second. Here each learns of the others at its start, and
+ * all other intervals are shortened as well, so that a failover takes a second or two.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -17,15 +17,15 @@ import { eventually } from '../time.ts'
 
 export const masterName = 'locks'
 
-/** For elections, full copies and restarts on a busy machine. */
+/** In ms, for elections, full copies and restarts on a busy machine. */
 const PATIENCE = 20_000
-/** As in redis.conf, where a replica need not wait for others that may want the same copy. */
+/** A replica does not wait for other replicas that may want the same copy. Settings of redis.conf. */
 const quickCopies = ['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0']
-/** In ms. A sentinel needs several pings, and news of each replica, in the time of a few of them. */
+/** In ms. For a failover, a sentinel needs several pings, and news of each replica within the time of a few pings. */
 const quickSentinels = ['info-period', '250', 'publish-period', '250', 'ask-period', '100', 'ping-period', '500']
 
 export class RedisSentinel {
-  /** Master and replica of the beginning. */
+  /** The original master and replica. */
   readonly data: RunningServer[] = []
   readonly sentinels: RunningServer[] = []
   readonly #connections = new Map<RunningServer, Redis>()
@@ -33,7 +33,7 @@ export class RedisSentinel {
 
   private constructor() {}
 
-  /** `args` go to both servers that hold data; one that is silent for `downAfter` ms is taken for dead. */
+  /** `args` go to both servers that hold data. A server that is silent for `downAfter` ms counts as dead. */
   static async start(args: readonly string[] = [], downAfter = 1_000): Promise<RedisSentinel> {
     const all = new RedisSentinel()
     try {
@@ -53,13 +53,13 @@ export class RedisSentinel {
     return { sentinels, name: masterName }
   }
 
-  /** The server that this sentinel takes for the master. */
+  /** The server that this sentinel considers the master. */
   async master(sentinel = this.#first): Promise<RunningServer> {
     const address = await this.direct(sentinel).call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName)
     return this.data.find(server => server.port === Number((address as string[])[1]))!
   }
 
-  /** The sentinels that run. */
+  /** The sentinels that are running. */
   get #awake(): RunningServer[] {
     return this.sentinels.filter(sentinel => signal(sentinel, 0))
   }
@@ -68,7 +68,7 @@ export class RedisSentinel {
     return this.#awake[0] as RunningServer
   }
 
-  /** Resolves when all sentinels that run take another server than `old` for the master, and that one takes writes. */
+  /** Resolves when all running sentinels agree on another master than `old`, and it accepts writes. */
   async movedFrom(old: RunningServer): Promise<RunningServer> {
     const other = this.data.find(server => server !== old)!
     await eventually(async () => {
@@ -79,16 +79,19 @@ export class RedisSentinel {
     return other
   }
 
-  /** The sentinels make the replica the master, while both are well; resolves when all of them say so. */
+  /**
+   * Has the sentinels promote the replica while both servers are healthy. Resolves when all sentinels agree on the new
+   * master.
+   */
   async failover(): Promise<RunningServer> {
     const old = await this.master()
-    // Refused while the sentinels see no good replica, which they look for now and then.
+    // Refused while the sentinels see no good replica. They check for one from time to time.
     const ask = () => this.direct(this.#first).call('SENTINEL', 'FAILOVER', masterName)
     await eventually(() => ask().catch(() => false), PATIENCE)
     return this.movedFrom(old)
   }
 
-  /** Resolves when each sentinel sees a master, a replica that follows, and both others. */
+  /** Resolves when each sentinel sees a master, a replica that follows, and both other sentinels. */
   async settled(): Promise<void> {
     await eventually(async () => {
       const seen = await Promise.all(this.sentinels.map(sentinel => this.#sees(sentinel)))
@@ -96,7 +99,7 @@ export class RedisSentinel {
     }, PATIENCE)
   }
 
-  /** Resolves when the replica has all that the master has written until now. */
+  /** Resolves when the replica has everything that the master has written until now. */
   async inSync(): Promise<void> {
     const master = await this.master()
     const replica = this.data.find(server => server !== master)!
@@ -104,13 +107,16 @@ export class RedisSentinel {
     await eventually(async () => (await offset(this.direct(replica), 'slave_repl_offset')) >= written, PATIENCE)
   }
 
-  /** A master that was replaced and comes back is left to be one for so many ms, as it is for 8 s by default. */
+  /**
+   * A replaced master that comes back remains a master for this many ms before the sentinels demote it; the default is
+   * 8 s.
+   */
   async linger(ms: number): Promise<void> {
     const times = ['publish-period', String(ms / 4)]
     await Promise.all(this.sentinels.map(sentinel => this.#hurry(sentinel, times)))
   }
 
-  /** The replica gets nothing any more, and cannot come back for it; until its master ends. */
+  /** The replica receives nothing more, and cannot fetch it later, until its master ends. */
   async loseWrites(): Promise<void> {
     await this.inSync()
     const master = this.direct(await this.master())
@@ -118,7 +124,7 @@ export class RedisSentinel {
     await master.client('KILL', 'TYPE', 'REPLICA')
   }
 
-  /** Starts what has died, lets what was stopped go on, and resolves when all is as at the beginning. */
+  /** Restarts dead servers, continues stopped ones, and resolves when the setup is as at the beginning. */
   async mend(): Promise<void> {
     for (const server of [...this.data, ...this.sentinels]) {
       if (signal(server, 'SIGCONT')) continue
@@ -129,7 +135,7 @@ export class RedisSentinel {
     await this.settled()
   }
 
-  /** Ends a sentinel as a crash does, and starts it again with what it had written down. */
+  /** Ends a sentinel as a crash does, and restarts it with its saved configuration. */
   async restart(sentinel: RunningServer): Promise<void> {
     await sentinel.kill()
     await sentinel.restart()
@@ -142,7 +148,7 @@ export class RedisSentinel {
     if (this.#folder) await rm(this.#folder, { recursive: true, force: true })
   }
 
-  /** A connection with all rights to one of the servers, which connects again by itself. */
+  /** A connection to one of the servers with all rights, which reconnects automatically. */
   direct(server: RunningServer): Redis {
     return this.#connections.get(server)!
   }
@@ -174,7 +180,7 @@ export class RedisSentinel {
     await Promise.all(known.map(start))
   }
 
-  /** Times that no configuration has; servers before 7.0 do not know them either, and are slower. */
+  /** Sets times that cannot be configured otherwise. Servers before 7.0 cannot set them at all, and are slower. */
   async #hurry(sentinel: RunningServer, times = quickSentinels): Promise<void> {
     await this.direct(sentinel)
       .call('SENTINEL', 'DEBUG', ...times)
@@ -208,7 +214,7 @@ export class RedisSentinel {
   }
 }
 
-/** What a sentinel tells of an instance: a map, which some versions of the protocol send flat. */
+/** What a sentinel reports about an instance: a map, which some versions of the protocol send as a flat list. */
 type Told = readonly string[] | Readonly<Record<string, string>>
 
 function fields(told: Told | undefined): Readonly<Record<string, string>> {
@@ -216,7 +222,7 @@ function fields(told: Told | undefined): Readonly<Record<string, string>> {
   return Object.fromEntries(Array.from({ length: told.length / 2 }, (_, i) => [told[2 * i], told[2 * i + 1]]))
 }
 
-/** False: there is no such process any more. */
+/** False if the process no longer exists. */
 function signal({ pid }: RunningServer, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid as number, name)

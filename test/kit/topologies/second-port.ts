@@ -3,7 +3,7 @@ import { freePort } from '../../../local-redis/port.ts'
 
 const attempts = 5
 
-/** A port is free only at the moment it is looked at; where the start finds it taken, it is begun again with another. */
+/** A port that was free may be taken by the time of the start. The start is then repeated with another port. */
 export async function withSecondPort<T>(start: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const port = await freePort()

@@ -1,4 +1,7 @@
-/** What becomes of a `Way`: the source of a lock client, an instance of ioredis, the same way through proxies or as another user. */
+/**
+ * Turns a `Way` into the source of a lock client, into an ioredis instance, or into the same way through proxies or as
+ * another user.
+ */
 import { Cluster, Redis } from 'ioredis'
 import type { LockClient } from '../../../src/index.ts'
 import type { InstanceOptions, PlainWay, Way } from './topology.ts'
@@ -6,7 +9,7 @@ import type { InstanceOptions, PlainWay, Way } from './topology.ts'
 export type Source = ConstructorParameters<typeof LockClient>[0]
 type PlainSource = Exclude<Source, readonly unknown[]>
 
-/** What a lock client is made from: a URL, options, or, where nothing else is possible, an instance that stays unconnected. */
+/** The source for a lock client: a URL, options or, if neither is possible, an unconnected instance. */
 export function sourceOf(way: Way): Source {
   return way.kind === 'quorum' ? way.parts.map(plainSourceOf) : plainSourceOf(way)
 }
@@ -16,12 +19,12 @@ function plainSourceOf(way: PlainWay): PlainSource {
   return way.kind === 'server' ? way.options : instanceOf(way, { lazyConnect: true })
 }
 
-/** The parts of a way, each of which one instance leads along: several of a quorum. */
+/** The parts of a way, with one instance for each: several for a quorum. */
 export function partsOf(way: Way): readonly PlainWay[] {
   return way.kind === 'quorum' ? way.parts : [way]
 }
 
-/** An instance as a caller would have it. */
+/** An instance as a caller would create it. */
 export function instanceOf(way: PlainWay, options: InstanceOptions = {}): Redis | Cluster {
   if (way.kind === 'url') return new Redis(way.url, options)
   if (way.kind === 'server') return new Redis({ ...way.options, ...options })
@@ -32,7 +35,7 @@ export function instanceOf(way: PlainWay, options: InstanceOptions = {}): Redis 
   return new Cluster([...way.nodes], { ...way.options, ...defined, redisOptions })
 }
 
-/** The same way as another user; without one, as nobody. */
+/** The same way as another user, or without any user. */
 export function asUser<W extends Way>(way: W, user?: { username?: string; password?: string }): W
 export function asUser(way: Way, user: { username?: string; password?: string } = {}): Way {
   const { username, password } = user
@@ -46,15 +49,15 @@ export function asUser(way: Way, user: { username?: string; password?: string } 
   return { kind: 'server', options: { host: hostname, port: Number(port), username, password } }
 }
 
-/** The ports that a lock client connects to on this way, `data` being those of all servers that hold data. */
+/** The ports that a lock client connects to on this way. `data` are the ports of all servers that hold data. */
 export function portsOf(way: Way, data: readonly number[]): readonly number[] {
   if (way.kind === 'quorum') return way.parts.flatMap(part => portsOf(part, data))
   if (way.kind === 'url') return [Number(new URL(way.url).port)]
-  // Where it has to be told where the data is, it may be told any of them.
+  // Behind sentinels or in a cluster, the client may be directed to any of these servers.
   return way.kind === 'server' && !way.options.sentinels ? [way.options.port as number] : data
 }
 
-/** The same way with other ports instead. Sentinels stay where they are. */
+/** The same way through other ports. Sentinels keep their ports. */
 export function through<W extends Way>(way: W, ports: ReadonlyMap<number, number>): W
 export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
   if (way.kind === 'quorum') return { ...way, parts: way.parts.map(part => through(part, ports)) }
@@ -76,12 +79,13 @@ export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
 }
 
 /**
- * A port on which nobody listens, and never will; so are those that follow it, for a quorum, whose servers are not one. A port that was free a moment ago would be given to the next server or proxy
- * of another test: its client was once refused by somebody else's Redis, a second before its patience was over.
+ * A port on which nothing listens, and never will. The next ports serve a quorum, whose servers must differ. A port
+ * that was free a moment ago would not do: another test's server or proxy may get it, and a client was once refused by
+ * another test's Redis, a second before its patience was over.
  */
 const DEAD_PORT = 1
 
-/** A way of the same kind on which nobody listens. */
+/** A way of the same kind on which nothing listens. */
 export function toNobody(way: Way): Way {
   if (way.kind !== 'quorum') return plainlyToNobody(way, DEAD_PORT)
   return { ...way, parts: way.parts.map((part, i) => plainlyToNobody(part, DEAD_PORT + i)) }

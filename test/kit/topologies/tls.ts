@@ -1,6 +1,6 @@
 /**
- * One server that speaks TLS, and lets in only clients with a certificate of the same private authority. Its second port,
- * without TLS, is for those who look at it.
+ * One server that requires TLS and a client certificate of the same private authority. Its second port, without TLS, is
+ * for inspection by tests.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,20 +1,20 @@
 /**
- * What a topology is to the tests: a way for the lock client, a way with all rights to look at what it did, and the
- * servers themselves. Each is one file here that exports a `Topology`; index.ts has the table of all.
+ * What tests need of a topology: a way for the lock client, a way with all rights to inspect the servers, and the
+ * servers themselves. Each topology is one file here that exports a `Topology`; index.ts lists them all.
  */
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import type { RunningServer } from '../../../local-redis/index.ts'
 
-/** What is set of an instance; how it gives replies is left as it is, for the types. */
+/** Options of an instance. `replyMapping` is left out, because it would change the reply types. */
 export type InstanceOptions = Omit<RedisOptions, 'replyMapping'>
 
 /**
- * A way to the servers, as plain data: it goes from the process that started them to those that run the tests and their
- * children. A master behind sentinels is a 'server', whose options name the sentinels.
+ * A way to the servers, as plain data, because it goes from the process that started the servers to the processes that
+ * run the tests, and to their children. A master behind sentinels is a 'server' whose options name the sentinels.
  */
 export type Way = PlainWay | { readonly kind: 'quorum'; readonly parts: readonly PlainWay[] }
 
-/** One that leads to one server, one set of sentinels or one cluster. */
+/** A way to one server, one set of sentinels or one cluster. */
 export type PlainWay =
   | { readonly kind: 'url'; readonly url: string }
   | { readonly kind: 'server'; readonly options: InstanceOptions }
@@ -25,28 +25,31 @@ export type PlainWay =
     }
 
 export interface Ways {
-  /** The lock client's, with no more rights than it needs. */
+  /** The lock client's way, with no more rights than it needs. */
   readonly client: Way
-  /** Where the rights of `client` end with the default prefix: the same for clients with another one. */
+  /** The same for clients with another prefix, if the rights of `client` are limited to the default one. */
   readonly otherPrefix?: Way
-  /** Where the rights of `client` end with what the locks need: those of an application that does more on its instance. */
+  /**
+   * The way of an application that does more on its instance, if the rights of `client` are limited to what locks need.
+   */
   readonly caller?: Way
   /** With all rights. */
   readonly admin: Way
 }
 
 export interface Servers extends Ways {
-  /** Those that hold data, masters first; not the sentinels. */
+  /** The servers that hold data, masters first. Sentinels are not included. */
   readonly data: readonly RunningServer[]
-  /** Resolves when all of them have ended and what they wrote is removed. */
+  /** Resolves when all servers have ended and their files are removed. */
   readonly stop: () => Promise<void>
 }
 
 export interface Topology {
   readonly name: string
   /**
-   * Resolves when a client may begin to work: slots are covered, replicas follow, sentinels know each other. What was
-   * started is ended where it rejects. `args` are added to the command line of each server that holds data.
+   * Resolves when a client may begin to work: slots are covered, replicas follow, sentinels know each other. If it
+   * rejects, everything that was started has been ended. `args` are added to the command line of each server that holds
+   * data.
    */
   start(args?: readonly string[]): Promise<Servers>
 }

@@ -1,9 +1,10 @@
 /** The program as its user has it: built, in a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { printedBy } from '../../kit/printed.ts'
 import { redisUrl } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
 
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
@@ -44,4 +45,19 @@ export function start(
 
 export function baton(...args: readonly string[]): Promise<Ended> {
   return start(args).ended
+}
+
+/** A command that says that it runs, and stays until it is ended. */
+export const stays: readonly string[] = ['sh', '-c', 'echo runs; exec sleep 60']
+
+/** Resolves when the program has printed something: `stays` has begun. */
+export async function begun(running: Running): Promise<Running> {
+  await eventually(() => running.output() !== '', STARTUP)
+  return running
+}
+
+/** Ends the program by SIGTERM, and expects it to have heard that. */
+export async function end(running: Running): Promise<void> {
+  running.child.kill('SIGTERM')
+  expect((await running.ended).code).toBe(143)
 }

@@ -4,15 +4,13 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
 import { freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
-import { baton, type Ended, type Running, STARTUP, start } from './baton.ts'
+import { baton, begun, type Ended, end, type Running, STARTUP, start, stays } from './baton.ts'
 
 const password = 's3cret/word'
 const encoded = encodeURIComponent(password)
 /** How long the first connection to a server may take, in ms. */
 const CONNECT = 5_000
 
-/** Says that it runs, and stays until it is ended. */
-const stays = ['sh', '-c', 'echo runs; exec sleep 60']
 const token = ['sh', '-c', 'echo "$BATON_KEY $BATON_FENCING_TOKEN"']
 
 async function servers(count: number): Promise<RunningServer[]> {
@@ -38,16 +36,6 @@ async function ended(...args: readonly string[]): Promise<Ended> {
   const end = await by(args).ended
   for (const secret of [password, encoded, 's3cret']) expect(end.output + end.errors).not.toContain(secret)
   return end
-}
-
-async function begun(running: Running): Promise<Running> {
-  await eventually(() => running.output() !== '', STARTUP)
-  return running
-}
-
-async function end(running: Running): Promise<void> {
-  running.child.kill('SIGTERM')
-  expect((await running.ended).code).toBe(143)
 }
 
 describe('three servers', () => {

@@ -5,10 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { client, freshKey } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
-import { baton, type Running, STARTUP, start } from './baton.ts'
-
-/** Says that it runs, and stays until it is ended. */
-const stays = ['sh', '-c', 'echo runs; exec sleep 60']
+import { baton, begun, end, STARTUP, start, stays } from './baton.ts'
 
 /** Runs commands that note when they begin and end; `most`: how many of them ran at the same time. */
 async function journalled(...lines: readonly (readonly string[])[]) {
@@ -25,16 +22,6 @@ async function journalled(...lines: readonly (readonly string[])[]) {
   }
   const tokens = noted.filter(line => line.startsWith('begun')).map(line => Number(line.split(' ')[1]))
   return { most, tokens }
-}
-
-async function begun(running: Running): Promise<Running> {
-  await eventually(() => running.output() !== '', STARTUP)
-  return running
-}
-
-async function end(running: Running): Promise<void> {
-  running.child.kill('SIGTERM')
-  expect((await running.ended).code).toBe(143)
 }
 
 describe('--permits', () => {

@@ -3,6 +3,7 @@
  * same without them. A server that is emptied, or whose clock steps over the ends of leases, takes the others away from their holders.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { decodeHolder } from '../../../../src/kinds/claim.ts'
 import { lockName } from '../terms.ts'
 import type { QuorumServer } from './server.ts'
 import { majorityOf } from './terms.ts'
@@ -46,9 +47,16 @@ function sight(servers: readonly QuorumServer[], keys: readonly string[]): Promi
   return Promise.all(servers.map(server => Promise.race([saidBy(server, keys), sleep(PATIENCE, [])])))
 }
 
+/** A hold whose lease has lapsed by this server's clock is none, although nobody has touched it since. */
 async function saidBy({ admin }: QuorumServer, keys: readonly string[]): Promise<Said[]> {
-  const pipeline = admin.pipeline()
+  const pipeline = admin.pipeline().time()
   for (const key of keys) pipeline.hget(lockName(key), 'holder')
-  const replies = (await pipeline.exec()) ?? []
-  return replies.map(([error, holder]) => (error ? undefined : ((holder as string | null)?.split(' ')[2] ?? 'free')))
+  const [time, ...replies] = (await pipeline.exec()) ?? []
+  const [seconds, micros] = (time?.[1] ?? []) as number[]
+  const now = Number(seconds) * 1_000 + Number(micros) / 1_000
+  return replies.map(([error, text]) => {
+    if (error || time?.[0]) return undefined
+    const holder = decodeHolder((text as string | null) ?? '')
+    return holder && holder.until >= now ? holder.claim.id : 'free'
+  })
 }

@@ -120,8 +120,10 @@ test('a server keeps what it persists, forgets when it comes back empty, and has
 
 test('what is lost with a server is what the others cannot speak for; one that stands still says nothing', async () => {
   const servers = await opened(3)
-  const hold = (key: string, id: string, ...on: number[]) =>
-    Promise.all(on.map(i => servers[i]!.admin.hset(lockName(key), 'holder', `1 0 ${id} claim`)))
+  const hold = (key: string, id: string, ...on: number[]) => {
+    const holder = `1 ${Date.now()}000 ${id} 0 30000 30000 0 label`
+    return Promise.all(on.map(i => servers[i]!.admin.hset(lockName(key), 'holder', holder)))
+  }
   await hold('everywhere', 'a', 0, 1, 2)
   await hold('twice', 'b', 0, 1)
   await hold('passed on', 'c', 0, 1, 2)
@@ -131,6 +133,10 @@ test('what is lost with a server is what the others cannot speak for; one that s
   }
   expect(await lostBy(servers, [0], keys, happen)).toEqual(['twice', 'passed on'])
   expect(await lostBy(servers, [2], keys, async () => {})).toEqual([])
+  // By its clock all leases there have ended, although it has their holders still.
+  servers[1]!.clock.set(40_000)
+  expect(await lostBy(servers, [0], keys, async () => {})).toEqual(['everywhere', 'twice', 'passed on'])
+  servers[1]!.clock.set(0)
   servers[1]!.stop()
   expect(await lostBy(servers, [0], keys, async () => {})).toEqual(keys)
 })

@@ -21,7 +21,7 @@ export { faultNames as faultsOfQuorum }
 const COMPARE = 5_000
 
 export class QuorumScene implements Scene {
-  readonly #stage: QuorumStage
+  readonly stage: QuorumStage
   readonly #terms: Terms
   readonly #planner: QuorumPlanner
   readonly #blows = new Blows()
@@ -29,7 +29,7 @@ export class QuorumScene implements Scene {
   #ends: (() => void)[] = []
 
   private constructor(stage: QuorumStage, terms: Terms) {
-    this.#stage = stage
+    this.stage = stage
     this.#terms = terms
     this.#planner = new QuorumPlanner(new Random(terms.seed, PLAN), {
       processes: terms.processes,
@@ -42,29 +42,13 @@ export class QuorumScene implements Scene {
     return new QuorumScene(await QuorumStage.open(terms, servers, emptied), terms)
   }
 
-  get recorder() {
-    return this.#stage.recorder
-  }
-
-  get posts() {
-    return this.#stage.posts
-  }
-
-  get keys() {
-    return this.#stage.keys
-  }
-
-  get register() {
-    return this.#stage.register
-  }
-
   open(): void {
     const readClocks = () => {
-      for (const server of this.#stage.servers) this.#stage.readClock(server)
+      for (const server of this.stage.servers) this.stage.readClock(server)
     }
     readClocks()
     const comparing = setInterval(readClocks, COMPARE)
-    this.#ends = [() => clearInterval(comparing), looking(this.#stage.recorder, () => {})]
+    this.#ends = [() => clearInterval(comparing), looking(this.stage.recorder, () => {})]
   }
 
   storm(length: number): Act[] {
@@ -76,7 +60,7 @@ export class QuorumScene implements Scene {
   }
 
   async left(): Promise<string[]> {
-    const { locks, servers } = this.#stage
+    const { locks, servers } = this.stage
     await locks.close()
     const left = () =>
       Promise.all(
@@ -88,13 +72,9 @@ export class QuorumScene implements Scene {
     return (await left()).flat()
   }
 
-  abandon(): void {
-    this.#stage.abandon()
-  }
-
   async close(): Promise<void> {
     for (const end of this.#ends) end()
-    await this.#stage.close()
+    await this.stage.close()
   }
 
   #act(planned: Planned): Act {
@@ -102,7 +82,7 @@ export class QuorumScene implements Scene {
   }
 
   #deed(planned: Planned): Pick<Act, 'inTurn' | 'whom' | 'run'> {
-    const stage = this.#stage
+    const stage = this.stage
     if (planned.scope === 'worker' || planned.scope === 'lines') {
       const post = stage.posts[planned.process]!
       const inTurn = (step: () => Promise<void>) => post.inTurn(step)

@@ -1,0 +1,94 @@
+/** The heartbeat of waiters on a quorum, over servers that answer when the test says so. */
+import { expect, test } from 'vitest'
+import { Ballots } from '../../src/compose/quorum/ballots.ts'
+import { Floor } from '../../src/compose/quorum/floor.ts'
+import type { Place } from '../../src/compose/quorum/place.ts'
+import { tendAll } from '../../src/compose/quorum/tending.ts'
+import type { Claim, Tended } from '../../src/kind.ts'
+import { FakeClock } from './fake-clock.ts'
+import { now } from './promises.ts'
+
+const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
+
+/** A server that refuses every claim: a waiter is the third in its queue until it leaves, which takes until `left` is called. */
+class FakeServer {
+  looks = 0
+  left!: () => void
+  refusedToLeave!: (error: Error) => void
+  readonly #clock: FakeClock
+
+  constructor(clock: FakeClock) {
+    this.#clock = clock
+  }
+
+  get place(): Place {
+    const tended = (): Tended => {
+      this.looks += 1
+      const sent = this.#clock.now()
+      return { sent, ttl: 20_000, holder: { label: 'holder', since: sent }, clock: 0, waiters: [3] }
+    }
+    const parts = {
+      member: { up: true, counts: true, epoch: 0 },
+      kind: {
+        queue: { tend: async () => tended() },
+        leave: () =>
+          new Promise<void>((resolve, reject) => {
+            this.left = resolve
+            this.refusedToLeave = reject
+          }),
+      },
+      voting: {
+        vote: async () => ({
+          granted: false,
+          sent: 0,
+          ttl: 20_000,
+          position: 3,
+          ticket: '1',
+          holder: undefined,
+          clock: 0,
+        }),
+      },
+    }
+    return parts as unknown as Place
+  }
+}
+
+/** A waiter that all servers have queued, and that is being taken back from all of them. */
+async function takenBack() {
+  const clock = new FakeClock()
+  const servers = [1, 2, 3].map(() => new FakeServer(clock))
+  const floor = new Floor(
+    () => clock.now(),
+    3,
+    () => {},
+  )
+  const ballots = new Ballots(
+    servers.map(({ place }) => place),
+    clock,
+    floor,
+    9_000,
+    { won: () => {}, asks: () => {} },
+  )
+  const ballot = ballots.of(claim)
+  for (const i of servers.keys()) ballots.ask(ballot, i, 'queue', 0)
+  await clock.advance(0)
+  const ended = ballots.end(ballot)
+  ended.catch(() => {})
+  return { clock, servers, tended: tendAll(ballots, [{ claim, ticket: '1' }], clock) }
+}
+
+test('a waiter that is being taken back from every server is looked at as soon as a majority has done that', async () => {
+  const { servers, tended } = await takenBack()
+  expect(await now(tended)).toBe('pending')
+  for (const server of servers.slice(0, 2)) server.left()
+  expect(await now(tended)).toMatchObject({ ttl: 20_000, waiters: [3] })
+  expect(servers.map(({ looks }) => looks)).toEqual([1, 1, 0])
+})
+
+test('a waiter that a majority of servers refuses to take back has had no answer', async () => {
+  const { clock, servers, tended } = await takenBack()
+  tended.catch(() => {})
+  for (const server of servers) server.refusedToLeave(new Error('refused'))
+  await clock.advance(100)
+  await expect(tended).rejects.toThrow('no majority of the servers')
+})
