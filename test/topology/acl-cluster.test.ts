@@ -124,21 +124,18 @@ describe('without one of its rights', () => {
     await using at = await scene(name, without(right))
     await eventually(() => at.warnings.length === 3)
     const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
-    expect(missing).toEqual(Array(3).fill(`the user of Redis at 127.0.0.1 lacks ${right}`))
-    // acl.test.ts covers what the scripts need, because they need it on a single server too.
+    expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
+    // What the scripts need, they need on a single server too: acl.test.ts.
     if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
 
-  // Break: `hearOutAsking` in src/redis/clients.ts: the process has an unhandled rejection.
-  test.each(Object.entries(tasks))(
-    '%s: one thing cannot be done, and the client has reported that',
-    async (right, task) => {
-      await using at = await scene(`without-${rights.indexOf(right)}`, without(right))
-      await eventually(() => at.warnings.length === 3)
-      for (const { message } of at.warnings) expect(message.endsWith(` lacks ${right}`)).toBe(true)
-      await expect(task(at, freshKey())).rejects.toThrow()
-    },
-  )
+  // Break: `hearOutAsking` in src/redis/clients.ts: the process is told of a rejection that nobody handles.
+  test.each(Object.entries(tasks))('%s: one thing cannot be done, and the client has said so', async (right, task) => {
+    await using at = await scene(`without-${rights.indexOf(right)}`, without(right))
+    await eventually(() => at.warnings.length === 3)
+    for (const { message } of at.warnings) expect(message.endsWith(` lacks the rights ${right}`)).toBe(true)
+    await expect(task(at, freshKey())).rejects.toThrow()
+  })
 
   test(`${table}: no call is served, and each says why`, async () => {
     await using at = await scene('no-table', without(table))

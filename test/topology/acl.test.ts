@@ -92,7 +92,7 @@ describe('without one of its rights', () => {
         await eventually(() => at.warnings.length > 0)
         const [warning] = at.warnings
         expect(warning).toBeInstanceOf(LockConnectionError)
-        expect(warning?.message.split(': ', 1)[0]).toBe(`the user of Redis lacks ${right}`)
+        expect(warning?.message.split(': ', 1)[0]).toBe(`the Redis user lacks the rights ${right}`)
       }
       const failed = await work(at.limited, at.other, [at.admin], name)
       expect(failed).not.toEqual([])
@@ -105,7 +105,7 @@ describe('without one of its rights', () => {
     const rules = [...aclRule([mutex]), '-zadd', '-publish', '-time']
     await using at = await scene('several', rules)
     await eventually(() => at.warnings.length > 0)
-    expect(at.warnings.map(({ message }) => message)).toEqual(['the user of Redis lacks +publish +time +zadd'])
+    expect(at.warnings.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +publish +time +zadd'])
   })
 })
 
@@ -134,9 +134,9 @@ test('a user of some keys can use only those, and is told that it lacks the othe
   const rules = aclRule([mutex]).map(rule => (rule.startsWith('~') ? '~lock:{mine*' : rule))
   await using at = await scene('confined', rules)
   expect(await (await at.limited.lock('mine')).release()).toBe(true)
-  await expect(at.limited.lock('theirs')).rejects.toThrow(/its user needs ~lock:\*.*NOPERM/)
+  await expect(at.limited.lock('theirs')).rejects.toThrow(/its user lacks a right; it needs ~lock:\*.*NOPERM/)
   await eventually(() => at.warnings.length > 0)
-  expect(at.warnings.map(({ message }) => message)).toEqual(['the user of Redis lacks ~lock:*'])
+  expect(at.warnings.map(({ message }) => message)).toEqual(['the Redis user lacks the rights ~lock:*'])
 })
 
 // Break: `this.#listener.up()` before the loop in #wentUp of src/redis/connection.ts.

@@ -48,5 +48,5 @@ test('only the scripts and rights of the kinds in use are loaded and asked for',
 
   member.session.locks(mutex)
   await eventually(() => member.errors.length > 0)
-  expect(String(member.errors[0])).toMatch(/the user of Redis lacks .*\+hmget/)
+  expect(String(member.errors[0])).toMatch(/the Redis user lacks the rights .*\+hmget/)
 })

@@ -48,8 +48,9 @@ async function refusesAll(locks: LockClient, words: RegExp): Promise<void> {
   }
 }
 
-const ofCluster = /^127\.0\.0\.1:\d+ is a node of a cluster; pass an ioredis Cluster$/
-const isSentinel = /^127\.0\.0\.1:\d+ is a sentinel, which has no locks; pass \{ sentinels: .*, name: .* \}$/
+const ofCluster = /^lock "[^"]+": 127\.0\.0\.1:\d+ is a node of a cluster; pass an ioredis Cluster$/
+const isSentinel =
+  /^lock "[^"]+": 127\.0\.0\.1:\d+ is a sentinel, which stores no locks; pass \{ sentinels: .*, name: .* \}$/
 
 describe('a URL that leads to', () => {
   test('a node of a cluster, master or replica', async () => {
@@ -104,7 +105,7 @@ describe('a URL that leads to', () => {
 describe('sentinels', () => {
   test('that know no master of that name', async () => {
     const locks = client({}, { ...sentinels.options, name: 'loks' })
-    await refusesAll(locks, /^the sentinels know no master named "loks"$/)
+    await refusesAll(locks, /^lock "[^"]+": the sentinels know no master named "loks"$/)
   })
 
   test('of which one is away, and the others know no master of that name: waited out, and reported', async () => {

@@ -123,7 +123,7 @@ describe('the packed package', () => {
         const env = { ...process.env, REDIS_URL: '', BATON_REDIS_IMAGE: '', PATH: folder }
         const { code, errors } = await runNode([program(), 'demo'], { cwd: folder, env })
         expect(code).toBe(69)
-        expect(errors).toContain('There is no Redis server to use.')
+        expect(errors).toContain('No Redis server could be found or started.')
         expect(errors).toContain('apt install redis-server')
         expect(errors).not.toContain('distribution package')
       },

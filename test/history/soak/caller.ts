@@ -211,5 +211,5 @@ function isDeadlock(error: unknown): boolean {
 }
 
 function unanswered(error: unknown): boolean {
-  return error instanceof LockConnectionError && error.message.startsWith('Redis did not answer for')
+  return error instanceof LockConnectionError && error.message.includes('Redis did not answer for')
 }

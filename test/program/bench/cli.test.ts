@@ -31,9 +31,9 @@ describe('unusable arguments: exit code 64 and one line', () => {
     ],
     [
       ['--rival', 'baton-fair,redlock', '--scenario', 'semaphore-one'],
-      'baton: redlock has no lock of the kind to measure\n',
+      'baton: redlock has no lock for any of these scenarios\n',
     ],
-    [['--url', 'rediss://127.0.0.1:1', '--rtt', '1'], 'baton: --rtt does not work with TLS\n'],
+    [['--url', 'rediss://127.0.0.1:1', '--rtt', '1'], 'baton: --rtt cannot add a delay to a TLS connection\n'],
   ])('%s', async (args, said) => {
     const { code, output, errors } = await bench(...args)
     expect(output).toBe('')
@@ -54,7 +54,7 @@ test('the help states the defaults', async () => {
 
 test('an invalid address is an unusable argument, and is not shown', async () => {
   const { code, errors } = await bench('--url', 'http://:secret@example')
-  expect(errors).toMatch(/^baton: --url is no address of Redis; it is redis:/)
+  expect(errors).toMatch(/^baton: --url is not an address of Redis; expected redis:/)
   expect(errors).not.toContain('secret')
   expect(code).toBe(64)
 })

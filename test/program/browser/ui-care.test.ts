@@ -78,8 +78,8 @@ describe('releasing', () => {
     await expectTexts(page, '#holder', ['the holder'])
 
     await page.locator('#release').click()
-    await expectTexts(page, '#from', [/^Held by the holder for \S+. One waits in its queue.$/])
-    // Enter chooses the answer that does nothing, because it has the focus.
+    await expectTexts(page, '#from', [/^Held by the holder for \S+. 1 waiter is in its queue.$/])
+    // The answer that does nothing is the one that is at hand.
     await page.keyboard.press('Enter')
     await page.waitForSelector('dialog:not([open])')
     await page.locator('#release').click()
@@ -90,7 +90,7 @@ describe('releasing', () => {
 
     await page.locator('#release').click()
     await page.locator('.danger').click()
-    await expectTexts(page, '#outcome', [/^Released. It was held by the holder, for \S+\.$/])
+    await expectTexts(page, '#outcome', [/^Released. The lock was held by the holder, for \S+\.$/])
     await expectTexts(page, '#holder', ['the next'])
     await eventually(() => lease!.signal.aborted)
     // The release was requested once, and not by one of the earlier answers.
@@ -110,9 +110,9 @@ describe('releasing', () => {
     await expectTexts(page, '#holding td:nth-child(1)', ['one', 'two'])
     expect(await page.$eval('#release', button => button.checkVisibility())).toBe(false)
     await page.locator('#holding tr:nth-child(2) button').click()
-    await expectTexts(page, '#from', [/^Held by two for \S+. Nobody is in its queue.$/])
+    await expectTexts(page, '#from', [/^Held by two for \S+. Its queue is empty.$/])
     await page.locator('.danger').click()
-    await expectTexts(page, '#outcome', [/^Released. It was held by two, for \S+\.$/])
+    await expectTexts(page, '#outcome', [/^Released. The lock was held by two, for \S+\.$/])
     await expectTexts(page, '#holding td:nth-child(1)', ['one'])
     await eventually(() => second.signal.aborted)
     expect(first.held).toBe(true)
@@ -131,8 +131,8 @@ describe('when something is gone', () => {
     expect(await page.$eval('#trouble', box => box.checkVisibility())).toBe(false)
     await server.kill()
     await expectTexts(page, '#state', ['not live'])
-    await expectTexts(page, '#reason', [/^Redis cannot be asked: ./])
-    await expectTexts(page, '#age', [/^What you see is \d+ s old.$/])
+    await expectTexts(page, '#reason', [/^Redis cannot be read: ./])
+    await expectTexts(page, '#age', [/^The data shown is \d+ s old.$/])
     await expectTexts(page, keys, ['before'])
     await server.restart()
     await expectTexts(page, '#state', ['live'])
@@ -155,6 +155,6 @@ describe('when something is gone', () => {
     await expectTexts(page, '#reason', [/does not answer/])
     // Another program at the same port has another address.
     await openSite(['--port', address.port])
-    await expectTexts(page, '#reason', [/nothing at this address any more/])
+    await expectTexts(page, '#reason', [/This address is no longer served/])
   }, 40_000)
 })

@@ -88,7 +88,7 @@ describe('the list', () => {
       await page.locator('#filter').fill(typed)
       await expectTexts(page, keys, found)
     }
-    await expectTexts(page, '#none', ['No lock is like that.'])
+    await expectTexts(page, '#none', ['No lock matches the filter.'])
     await expectTexts(page, '#count', ['0 of 3 locks'])
     expect(complaints).toEqual([])
   })

@@ -110,7 +110,7 @@ test.each([
     message = (error as Error).message
   }
   expect(message).toMatch(
-    /^\$REDIS_URL is no address of Redis; it is redis:\/\/.*redis\+cluster:\/\/.*redis\+sentinel:\/\//,
+    /^\$REDIS_URL is not an address of Redis; expected redis:\/\/.*redis\+cluster:\/\/.*redis\+sentinel:\/\//,
   )
   for (const secret of secrets) expect(message).not.toContain(secret)
 })

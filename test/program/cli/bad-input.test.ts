@@ -33,8 +33,8 @@ async function refuses(url: string, message: RegExp): Promise<void> {
 describe('unknown words: 64, and the nearest known one', () => {
   test.each([
     [['runn'], `unknown command 'runn' (Did you mean run?)`],
-    [['zzzzzz'], `unknown command 'zzzzzz'; baton --help says what there is`],
-    [['--fiar'], `unknown option '--fiar'; baton --help says what there is`],
+    [['zzzzzz'], `unknown command 'zzzzzz'; baton --help lists what there is`],
+    [['--fiar'], `unknown option '--fiar'; baton --help lists what there is`],
     [['run', 'k', '--fiar', '--', 'true'], `unknown option '--fiar' (Did you mean --fair?)`],
     [['release', '--froce', 'k'], `unknown option '--froce' (Did you mean --force?)`],
     [['release', 'k'], `required option '--force' not specified`],
@@ -46,8 +46,8 @@ describe('unknown words: 64, and the nearest known one', () => {
     [['inspect', 'a', '--kind', 'lock'], 'Allowed choices are mutex, readWrite, semaphore.'],
     [['release', '--force', 'a', '--holder', 'x'], 'It must be the id of a holder, as inspect shows it.'],
     [['--url', 'redis://127.0.0.1:1', 'lst'], `unknown command 'lst' (Did you mean list?)`],
-    [['--json', 'list'], `unknown option '--json'; baton --help says what there is`],
-    [['--prefix', 'x', 'demo'], `unknown option '--prefix'; baton --help says what there is`],
+    [['--json', 'list'], `unknown option '--json'; baton --help lists what there is`],
+    [['--prefix', 'x', 'demo'], `unknown option '--prefix'; baton --help lists what there is`],
   ])('%j', async (args, message) => {
     const ended = await baton(...args)
     expect(ended.errors).toContain(message)
@@ -75,8 +75,8 @@ describe('an invalid command line of run', () => {
     [['run', '--url', 'redis://:s3cret@h', 'k', 'ls'], '`baton run --url redis://h k -- ls`'],
     [['--url=s3cret@h', 'run', 'k', 'ls'], '`baton --url=… run k -- ls`'],
     [['run', '--url', 'redis+cluster://:s3cret@a:1,b', 'k', 'ls'], '`baton run --url redis+cluster://a:1,b k -- ls`'],
-    [['run', '--', 'sleep', '4'], 'there is no key; it is: baton run <key> -- <command> [args...]'],
-    [['run', 'k', '--', ''], 'the command behind -- is empty'],
+    [['run', '--', 'sleep', '4'], 'the key is missing; usage: baton run <key> -- <command> [args...]'],
+    [['run', 'k', '--', ''], 'the command after -- is empty'],
     [['run', '', '--', 'true'], 'key is ""'],
   ])('%j', async (args, message) => {
     const ended = await baton(...args)
@@ -87,10 +87,10 @@ describe('an invalid command line of run', () => {
 
 describe('options of run that do not determine the lock', () => {
   test.each([
-    [['--permits', '0'], 'It must be a whole number from 1.'],
-    [['--permits', '1.5'], 'It must be a whole number from 1.'],
-    [['--permits', '9007199254740993'], 'It must be a whole number from 1.'],
-    [['--permits', '2', '--take', 'two'], 'It must be a whole number from 1.'],
+    [['--permits', '0'], 'It must be a whole number, at least 1.'],
+    [['--permits', '1.5'], 'It must be a whole number, at least 1.'],
+    [['--permits', '9007199254740993'], 'It must be a whole number, at least 1.'],
+    [['--permits', '2', '--take', 'two'], 'It must be a whole number, at least 1.'],
     [['--permits', '2', '--take', '3'], '--take 3 is more than --permits 2'],
     [['--take', '1'], '--take needs --permits'],
     [['--permits', '2', '--and', 'b'], `'--permits <n>' cannot be used with option '--and <key>'`],
@@ -129,7 +129,7 @@ describe('an invalid time', () => {
 describe('an invalid address: 64 (address.test.ts tests which are valid)', () => {
   const ways = [['run', 'k', '--', 'true'], ['inspect', 'k'], ['list'], ['top'], ['ui'], ['demo'], ['bench']]
   test.each([...ways, ['release', '--force', 'k']])('baton %s', async (name, ...rest) => {
-    const none = /^baton: --url is no address of Redis; it is redis:/
+    const none = /^baton: --url is not an address of Redis; expected redis:/
     for (const scheme of ['redis', 'redis+cluster', 'redis+sentinel']) {
       const url = `${scheme}://:${SECRET}@127.0.0.1:1`
       expectRefusal(await baton(name!, '--url', url, ...rest), 64, none)
@@ -138,7 +138,7 @@ describe('an invalid address: 64 (address.test.ts tests which are valid)', () =>
 
   test.each([['list'], ['demo'], ['bench']])('baton %s, in the environment', async name => {
     const ended = await start([name], { REDIS_URL: `redis://:${SECRET}@127.0.0.1:1` }).ended
-    expectRefusal(ended, 64, /^baton: \$REDIS_URL is no address of Redis; it is redis:/)
+    expectRefusal(ended, 64, /^baton: \$REDIS_URL is not an address of Redis; expected redis:/)
   })
 })
 
@@ -185,7 +185,7 @@ describe('a Redis that cannot be used: 69, and why', () => {
 
   test('TLS to a server without it, no TLS to a server with it, and an untrusted certificate', async () => {
     const plain = new URL(redisUrl()).port
-    await refuses(`rediss://:${encoded}@127.0.0.1:${plain}`, /no TLS connection came about .*begins with redis:\/\//)
+    await refuses(`rediss://:${encoded}@127.0.0.1:${plain}`, /the TLS handshake failed .*begins with redis:\/\//)
     const servers = await tls.start()
     onTestFinished(() => servers.stop())
     const { port } = servers.client.kind === 'server' ? servers.client.options : {}
@@ -195,8 +195,8 @@ describe('a Redis that cannot be used: 69, and why', () => {
 
   test('a node of a cluster', async () => {
     const { url } = await ownServer('--cluster-enabled', 'yes')
-    await refuses(url, /it is a node of a cluster, whose address begins with redis\+cluster:/)
-    await refuses(url.replace('redis:', 'redis+cluster:'), /it is a node of a cluster without any slots/)
+    await refuses(url, /it is a node of a cluster; the address of a cluster begins with redis\+cluster:/)
+    await refuses(url.replace('redis:', 'redis+cluster:'), /it is a node of a cluster that has no slots/)
   })
 
   test('a replica: locks can be inspected, but not taken', async () => {
@@ -253,7 +253,7 @@ test('a password in --url is not visible in the list of processes, once it has s
 
 describe('a command that cannot be started: the lock is free afterwards', () => {
   test.each([
-    [['nosuchcommand'], 127, 'nosuchcommand: there is no such command'],
+    [['nosuchcommand'], 127, 'nosuchcommand: command not found'],
     [['/'], 126, '/: '],
     [['/etc/passwd/x'], 126, '/etc/passwd/x: '],
   ])('%j', async (command, expected, message) => {
@@ -269,6 +269,6 @@ describe('a command that cannot be started: the lock is free afterwards', () => 
     await writeFile(file, '#!/no/such/interpreter\n')
     await chmod(file, 0o755)
     const ended = await baton('run', freshKey(), '--', file)
-    expectRefusal(ended, 127, /the program that its first line names is not there/)
+    expectRefusal(ended, 127, /the interpreter named in its first line \(#!\) does not exist/)
   })
 })

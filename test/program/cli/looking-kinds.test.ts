@@ -151,7 +151,7 @@ describe('release', () => {
     const key = freshKey()
     await semaphoreOf(key)
     expect((await baton('release', '--force', '--yes', key)).output).toBe(
-      `${key} is free already; its semaphore is not: --kind semaphore\n`,
+      `${key} is free already, but the semaphore of this key is held: --kind semaphore\n`,
     )
     expect(await taken(key)).toBe(4)
     await client().lock(key)
@@ -190,7 +190,7 @@ describe('release', () => {
     expect(await take(second!.id)).toBe(`${key} is taken from web-2\n`)
     await eventually(() => second!.signal.aborted)
     expect([first!.held, lease.held]).toEqual([true, true])
-    expect(await take(second!.id)).toBe(`${key} is not held by that holder\n`)
+    expect(await take(second!.id)).toBe(`${key} is not held by the holder with that id\n`)
     expect(await take(lease.id)).toBe(`${key} is taken from me\n`)
     await eventually(() => lease.signal.aborted)
     expect(first!.held).toBe(true)

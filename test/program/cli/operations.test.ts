@@ -38,7 +38,9 @@ test('guard a job on two machines, see who holds, find out why the other one wai
   // Why did a job not run?
   const impatient = await job('db-3 cron', note('wrong'), '--timeout', '200ms').ended
   expect(impatient.code).toBe(124)
-  expect(impatient.errors).toMatch(/^baton: .* was not granted within \S+, held by db-1 cron for .*, 2 in the queue\n$/)
+  expect(impatient.errors).toMatch(
+    /^baton: .* was not granted within \S+, held by db-1 cron for .*, at position 2 of the queue\n$/,
+  )
 
   // The operator takes the lock away. The command is asked, and then forced, to end, and the next one begins.
   expect((await baton('release', '--force', '--yes', key)).output).toBe(`${key} is released\n`)
@@ -50,7 +52,7 @@ test('guard a job on two machines, see who holds, find out why the other one wai
   expect(won).toMatchObject({ code: 0, output: '' })
   // Why had it waited?
   expect(won.errors).toMatch(
-    /^baton: waiting for .*, held by db-1 cron for .*, 1 in the queue\nbaton: waited \S+( \S+)? for .*\n$/,
+    /^baton: waiting for .*, held by db-1 cron for .*, at position 1 of the queue\nbaton: waited \S+( \S+)? for .*\n$/,
   )
 
   const journalled = (await lines()).map(line => line.split(' '))

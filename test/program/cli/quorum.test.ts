@@ -157,7 +157,7 @@ test('five servers: losing two costs a line on stderr, losing a third is fatal',
   await c.kill()
   const none = await ended(...run)
   expect(none).toMatchObject({ code: 69, output: '' })
-  expect(none.errors).toMatch(/^baton: a quorum of 5 servers needs 3 of them: [^\n]*\n$/)
+  expect(none.errors).toMatch(/^baton: a quorum of 5 servers needs 3 that can be used: [^\n]*\n$/)
   for (const { port } of [a, b, c]) expect(none.errors).toContain(`Redis at 127.0.0.1:${port} cannot be used`)
 })
 
@@ -168,32 +168,38 @@ describe('no valid quorum: 64, before any connection', () => {
     await refuses(nowhere(count), new RegExp(`^baton: --url is given ${count} times; .* 3, 5 or 7 times`))
   })
 
-  test('one server twice, also with another database', async () => {
-    await refuses([...nowhere(2), '--url', `${urlOf({ port: 2 })}/1`], /^baton: --url names 127\.0\.0\.1:2 twice; /)
+  test('one server twice, also by another database', async () => {
+    await refuses(
+      [...nowhere(2), '--url', `${urlOf({ port: 2 })}/1`],
+      /^baton: --url names the server 127\.0\.0\.1:2 twice; /,
+    )
   })
 
   test.each([
     ['redis+cluster://a,b', 'a cluster'],
     ['redis+sentinel://a/m', 'sentinels'],
   ])('%s among them', async (url, what) => {
-    await refuses([...nowhere(2), '--url', url], new RegExp(`^baton: --url is given 3 times, and names ${what}, `))
+    await refuses(
+      [...nowhere(2), '--url', url],
+      new RegExp(`^baton: --url is given 3 times, and one of them names ${what}, `),
+    )
   })
 
-  test('something that is not an address among them', async () => {
-    await refuses([...nowhere(2), '--url', password], /^baton: --url is no address of Redis; /)
+  test('no address among them', async () => {
+    await refuses([...nowhere(2), '--url', password], /^baton: --url is not an address of Redis; /)
   })
 
   test.each([[['--permits', '2']], [['--read']], [['--write']]])('a lock of another kind: %j', async kind => {
     const { code, errors } = await ended('run', 'k', ...nowhere(3), ...kind, '--', 'true')
     expect(code).toBe(64)
-    expect(errors).toMatch(/^baton: a quorum, .* has mutexes only: [^\n]*\n$/)
+    expect(errors).toMatch(/^baton: a quorum \(several --url\) has only mutexes: [^\n]*\n$/)
   })
 
   test.each(['bench', 'demo'])('%s works with one server', async name => {
     const { code, errors } = await ended(name, ...nowhere(3))
     expect(code).toBe(64)
     expect(errors).toMatch(
-      new RegExp(`^baton: baton ${name} works with one server, and --url names 3 of them; [^\n]*\n$`),
+      new RegExp(`^baton: baton ${name} works with one server, but --url names 3 servers; [^\n]*\n$`),
     )
   })
 
@@ -210,8 +216,8 @@ describe('no valid quorum: 64, before any connection', () => {
   }
 })
 
-test('the help mentions it', async () => {
-  expect((await baton('--help')).output).toMatch(/A quorum of independent servers.* --url three, five or seven times/)
+test('the help names it', async () => {
+  expect((await baton('--help')).output).toMatch(/For a quorum, give --url three, five or seven times/)
   expect((await baton('run', '--help')).output).toMatch(/--url redis:\/\/a --url redis:\/\/b --url redis:\/\/c/)
 })
 

@@ -63,7 +63,7 @@ describe('waiting', () => {
     await client({ label: 'somebody' }).lock(key)
     const { code, output, errors } = await baton('run', key, '--fair', '--timeout', '400ms', '--', ...stays)
     expect({ code, output }).toEqual({ code: 124, output: '' })
-    expect(errors).toMatch(/was not granted within .*, held by somebody for .*, 1 in the queue/)
+    expect(errors).toMatch(/was not granted within .*, held by somebody for .*, at position 1 of the queue/)
   })
 
   test('not at all: --timeout 0', async () => {
@@ -124,7 +124,7 @@ describe('a Redis that goes away while the command runs does not delay its end',
     // In a former version it took 15 s. It usually takes one or two.
     expect(performance.now() - before).toBeLessThan(8_000)
     expect(code).toBe(7)
-    expect(errors).toMatch(/^baton: [^\n]*the lock ends with its lease\n$/)
+    expect(errors).toMatch(/^baton: [^\n]*the lock becomes free when its lease ends\n$/)
   })
 })
 

@@ -108,12 +108,12 @@ describe('the screen', () => {
   test('shows how fresh it is', () => {
     const status = (...[shown, more]: [Picture?, Parameters<typeof shownBy>[2]?]) => shownBy(firstView, shown, more)[1]!
     expect(status(many)).toBe('every 1s')
-    expect(status(many, { took: 400, pace: 2_000 })).toBe('every 2s, because a look takes 400ms')
+    expect(status(many, { took: 400, pace: 2_000 })).toBe('every 2s, because reading takes 400ms')
     expect(status(many, { paused: true, age: 65_000 })).toBe('paused, as of 1m 5s ago')
     expect(status(many, { surveying: 5_000, age: 6_000 })).toBe('as of 6s ago: no answer for 5s')
     expect(status(many, { trouble: new Error('gone\u001b[2J'), age: 6_000 })).toBe('as of 6s ago: gone\\u{1b}[2J')
-    expect(status(undefined)).toBe('looking …')
-    expect(status(undefined, { trouble: new Error('gone') })).toBe('nothing seen yet: gone')
+    expect(status(undefined)).toBe('reading …')
+    expect(status(undefined, { trouble: new Error('gone') })).toBe('no data yet: gone')
   })
 
   test('fits, whatever its size', () => {
@@ -237,7 +237,7 @@ describe('the screen', () => {
   test('if there is nothing, it says so', () => {
     expect(shownBy(firstView, picture()).join('\n')).toContain('no lock is held')
     const text = shownBy({ ...firstView, filter: 'nobody' }, many).join('\n')
-    expect(text).toContain('0 of 50 have “nobody”')
-    expect(text).toContain('no lock has “nobody”; esc shows all 50')
+    expect(text).toContain('0 of 50 match “nobody”')
+    expect(text).toContain('no lock matches “nobody”; esc shows all 50')
   })
 })

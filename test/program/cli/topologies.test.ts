@@ -119,7 +119,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     expect(byUrl).toMatchObject({ code: 64, output: '' })
     const what = kind === 'cluster' ? 'a cluster' : 'sentinels'
     expect(byUrl.errors).toMatch(
-      new RegExp(`^baton: baton ${name} works with one server, and --url names ${what}; [^\n]*\n$`),
+      new RegExp(`^baton: baton ${name} works with one server, but --url names ${what}; [^\n]*\n$`),
     )
     expect((await ended(name)).errors).toMatch(/\$REDIS_URL names .*unset REDIS_URL/)
   })
@@ -134,18 +134,18 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     await refused(url.replace(encoded.data, 'another'), /WRONGPASS/)
     await refused(url.replace(`default:${encoded.data}@`, ''), /NOAUTH .*user:password@ before the host/)
     if (kind === 'sentinel') {
-      await refused(url.replace(/\?.*/, ''), /a sentinel says NOAUTH .*\?sentinel_username=/)
-      await refused(url.replace(encoded.sentinels, 'another'), /a sentinel says WRONGPASS .*\?sentinel_username=/)
+      await refused(url.replace(/\?.*/, ''), /a sentinel refused: NOAUTH .*\?sentinel_username=/)
+      await refused(url.replace(encoded.sentinels, 'another'), /a sentinel refused: WRONGPASS .*\?sentinel_username=/)
       await refused(url.replace(masterName, 'nobody'), /the sentinels know no master named nobody/)
       const master = `redis+sentinel://127.0.0.1:${servers.servers[0]!.port}/m?sentinel_password=${encoded.data}`
-      await refused(master, /it is no sentinel/)
+      await refused(master, /it is not a sentinel/)
     } else {
       const { port } = servers.servers[0]!
       await refused(
         `redis://:${encoded.data}@127.0.0.1:${port}`,
         /is a node of a cluster, whose address begins with redis\+cluster:/,
       )
-      await refused(redisUrl().replace('redis:', 'redis+cluster:'), /it is no node of a cluster/)
+      await refused(redisUrl().replace('redis:', 'redis+cluster:'), /it is not a node of a cluster/)
     }
     const swapped = tls ? url.replace('rediss', 'redis') : url.replace('redis', 'rediss')
     await refused(

@@ -74,7 +74,7 @@ describe('releasing', () => {
     expect(JSON.parse(body)).toMatchObject({ released: true, said: expect.stringContaining('held by one, for ') })
     await told(() => one.signal.aborted)
     const { said } = JSON.parse((await post(site, request)).body)
-    expect(said).toMatch(/^Nothing was released: .* It is held by two, for /)
+    expect(said).toMatch(/^Nothing was released: .* It is now held by two, for /)
     expect(two.held && (await semaphores[1]!.inspect()).taken).toBe(1)
   })
 
@@ -130,7 +130,7 @@ describe('the program', () => {
   test('reports in one line what it cannot do', async () => {
     const taken = await start(['ui', freshKey('nothing'), '--port', looking.address.port]).ended
     expect(taken).toMatchObject({ code: 69, output: '' })
-    expect(taken.errors).toMatch(/^baton: port \d+ cannot be used: another program has it.*\n$/)
+    expect(taken.errors).toMatch(/^baton: port \d+ cannot be used: another program uses it.*\n$/)
     const bad = [['--port', '70000'], ['--port', 'x'], ['--interval', '1ms'], ['--interval', '5'], ['[z-a]']]
     const ends = await Promise.all(bad.map(args => start(['ui', ...args]).ended))
     for (const [i, { code, output, errors }] of ends.entries()) {

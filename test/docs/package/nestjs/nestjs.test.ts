@@ -88,7 +88,7 @@ describe.each(versions)('with Nest $major', nest => {
   test.each(adapters)('%s: a lock that was not granted in time is a 423 without details of the lock', async (_, url) => {
     const id = freshKey()
     await using _held = await client().lock(`nest:${id}`)
-    const message = 'Another request is at work on this resource'
+    const message = 'Another request is working on this resource'
     const answer = { status: 423, retryAfter: '1', body: { statusCode: 423, message, error: 'Locked' } }
     expect(await post(`${url()}/orders/${id}/impatient`)).toEqual(answer)
   })
