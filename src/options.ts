@@ -75,7 +75,8 @@ export interface LockOptions {
    */
   owner?: string | undefined
   /**
-   * How other clients see this call, as holder or waiter, in `inspect` and in timeout errors. At most 1024 UTF-8 bytes.
+   * A label for other clients: they see it in `inspect` and in timeout errors while this call waits or holds. At most
+   * 1024 UTF-8 bytes.
    * @defaultValue the client's `label`
    * @since 0.2.0
    */
@@ -165,8 +166,8 @@ export interface ClientOptions {
    */
   outageTimeout?: number | undefined
   /**
-   * How other clients see the calls of this client that have no `label` of their own, as holders or waiters. At most
-   * 1024 UTF-8 bytes.
+   * The label of calls that have none of their own. Other clients see it in `inspect` and in timeout errors while a
+   * call waits or holds. At most 1024 UTF-8 bytes.
    * @defaultValue `host:pid`
    * @since 0.1.0
    */
@@ -378,7 +379,8 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   for (const [name, value] of Object.entries({ min, timeout })) {
     if (value === undefined) throw new LockArgumentError(`replicas.${name}`, value, 'a number')
   }
-  // A connection is torn down when it has been silent for a third of `outageTimeout`, 5 s at most.
+  // The replicas must answer before the connection counts as dead, which is after a third of `outageTimeout`, 5 s at
+  // most.
   const most = Math.min(outageTimeout, 15_000) / 4
   if (timeout > most)
     throw new LockArgumentError('replicas.timeout', timeout, `at most a quarter of outageTimeout, ${most}`)

@@ -2,10 +2,11 @@
  * Renews the holds of a client that are renewed automatically, and notices the end of every hold. One timer serves all.
  *
  * A hold needs attention at the earlier of two times:
- *   due       when Redis is to be asked again: a third of the lease after the request that last proved the hold. Renewals
- *             that are due at about the same time go out together, many in one script call (in a cluster, per slot).
- *   deadline  when the hold is no longer surely ours. Then it is lost, at once and for good: its signal aborts before the
- *             server can grant the lock to another owner (I1, I8).
+ *   due       when Redis is to be asked again: a third of the lease after the request that last proved the hold.
+ *             Renewals that are due at about the same time go out together, many in one script call (in a cluster,
+ *             per slot).
+ *   deadline  when the hold is no longer certainly ours. Then it is lost, at once and for good: its signal aborts before
+ *             the server can grant the lock to another owner (I1, I8).
  *
  * A renewal has three outcomes: a new deadline; "gone", which is final; or no answer, which proves nothing and is tried
  * again until the deadline. Redis is no longer asked about a hold that is being released, and the answer to a renewal
@@ -49,7 +50,7 @@ const MOST_FRESH = 100
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
-  /** Holds are added to these locks, and removed, only here. */
+  /** Only this class adds holds to these locks and removes them. */
   readonly #locks: LocalLocks
   readonly #kind: Kind
   readonly #clock: Clock
@@ -71,7 +72,7 @@ export class Renewal {
     this.#listener = listener
   }
 
-  /** Starts to watch a hold. `around` is the grant's. */
+  /** Starts to watch a hold. `around` is that of its `Granted`. */
   add(hold: Hold, around?: string): void {
     this.#locks.addHold(hold)
     if (hold.via === 'reentry') this.#raiseFirst(hold, around)
@@ -122,8 +123,8 @@ export class Renewal {
   }
 
   /**
-   * The grant of this hold may be gone: asks Redis now about all holds of the grant. If that is said of thousands of
-   * its holds, one after another, the first time is enough.
+   * The grant of this hold may be gone: asks Redis now about all holds of the grant. Messages may name thousands of
+   * these holds one by one; the first name is enough.
    */
   doubt(hold: Hold): void {
     if (!hold.isNext(this.#clock.now())) this.doubtAll(this.#locks.get(hold.key)?.tenancy.ofGrant(hold) ?? [])
@@ -209,7 +210,7 @@ export class Renewal {
   }
 
   #wake(): void {
-    // No new hold needs attention before now, so this does not set the timer.
+    // The timer has just fired, and no new hold needs attention before now, so this does not set the timer.
     this.#planFresh()
     this.#wakeAt = NEVER
     const now = this.#clock.now()
@@ -262,9 +263,10 @@ export class Renewal {
   }
 
   /**
-   * If a re-entry has a longer lease, its owner's first hold lasts as long. The scripts do the same in Redis. If
-   * several may hold, the oldest hold here may be another owner's, or it may have been admitted from the queue beside
-   * the first. Then Redis names the first hold in `around`, and it is prolonged if this client has it.
+   * If a re-entry has a longer lease, its owner's first hold lasts as long, or as long as `Kind.raised` says. The scripts
+   * do the same in Redis. If several may hold, the oldest hold here may be another owner's, or it may have been admitted
+   * from the queue beside the first. Then Redis names the first hold in `around`, and it is prolonged if this client has
+   * it.
    */
   #raiseFirst(hold: Hold, around: string | undefined): void {
     const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest

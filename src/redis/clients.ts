@@ -149,7 +149,8 @@ function fromUrl(url: string): Redis {
     )
   }
   const own = new URL(url)
-  // In ioredis, the parameters of a URL override the options that are passed with it.
+  // In ioredis, the parameters of a URL override the options that are passed with it. So the URL must not set these
+  // options.
   for (const name of Object.keys(manners)) if (name !== 'keyPrefix') own.searchParams.delete(name)
   return new (installed().Redis)(own.href, manners)
 }

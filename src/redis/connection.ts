@@ -283,7 +283,8 @@ export class Connection {
     if (!this.#up) return
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return
-      // A new error, because `wentDown` takes a server's reply as a lasting refusal and gives up.
+      // A new error, not the server's reply: `#wentDown` would take a reply as a lasting refusal, and reject every
+      // call.
       if (isDemoted(error)) this.reset(new Error(error.message))
       else this.#send(call)
     })

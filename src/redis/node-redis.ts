@@ -127,7 +127,8 @@ function optionsOf(client: NodeRedisInstance): Options {
       found = options
     },
   }
-  // Clients of version 4 have only `duplicate`, and sentinels of version 5 only `destroy`. Neither can be read.
+  // Only clients with both methods can be read: clients of version 4 lack `destroy`, and sentinels of version 5 lack
+  // `duplicate`.
   if ('duplicate' in client && 'destroy' in client) {
     client.duplicate.call(Object.create(Object.create(client, { constructor: reader })))
   }

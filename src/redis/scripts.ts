@@ -152,8 +152,8 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   rephrase(refusal: Error): boolean {
     if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false
     const script = this.#script
-    // Only one call needs to send the text. Other calls that were refused meanwhile repeat EVALSHA, which arrives after
-    // the text.
+    // Only one call needs to send the text. Calls that were refused in the meantime repeat EVALSHA, which reaches the
+    // server after the text.
     const sent = script.texts > this.#texts
     if (!sent) {
       this.#known = false
