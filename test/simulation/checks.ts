@@ -120,7 +120,8 @@ export class Checks implements Watcher, ClientWatcher {
 
   /** The server must not record a token that the client has not issued. */
   passed(lock: string, hold: string, token: number): void {
-    if (token > this.#runs.issued(hold)) this.#failed('I2', `${token} is recorded for ${lock}, but its client has not issued it`)
+    if (token > this.#runs.issued(hold))
+      this.#failed('I2', `${token} is recorded for ${lock}, but its client has not issued it`)
   }
 
   told(hold: string): void {
@@ -201,7 +202,10 @@ export class Checks implements Watcher, ClientWatcher {
         const { name } = hold
         const left = remaining(hold, client)
         if (left === 0 || this.#taken.has(name.id) || isHeld(server.lock(lock).holds, name.id, server.now)) continue
-        this.#failed('I1', `${id} believes that it holds for another ${left.toFixed(3)} ms, but the server does not know the hold`)
+        this.#failed(
+          'I1',
+          `${id} believes that it holds for another ${left.toFixed(3)} ms, but the server does not know the hold`,
+        )
       }
     }
   }

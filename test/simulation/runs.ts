@@ -83,12 +83,14 @@ export class Runs {
     const { id } = hold.claim
     const run = this.#runs.get(hold.name.id)
     this.count += 1
-    if (!run?.holder || run.begun === undefined) return this.#failed('I1', `${id} has the lock by a hand-off from nobody`)
+    if (!run?.holder || run.begun === undefined)
+      return this.#failed('I1', `${id} has the lock by a hand-off from nobody`)
     const { holder } = run
     const from = holder.claim.id
     if (holder.state.is !== 'released') this.#failed('I1', `${id} has the lock from ${from}, which still holds`)
     const left = hold.remaining(client.process.now())
-    if (left < hold.length / 2) this.#failed('I1', `${id} was handed a lease of which only ${left.toFixed(3)} ms are left`)
+    if (left < hold.length / 2)
+      this.#failed('I1', `${id} was handed a lease of which only ${left.toFixed(3)} ms are left`)
     if (hold.deadline > holder.deadline) {
       this.#failed('I1', `${id} has a later deadline than ${from}, from which it has the lock`)
     }
@@ -97,7 +99,8 @@ export class Runs {
     if (fair.length > 0) this.#failed('I3', `${client.process.name} lets ${id} overtake its own fair waiters ${fair}`)
     if (run.told)
       this.#failed('I3', `${client.process.name} knows that fair waiters are queued, but hands the lock to ${id}`)
-    if (now - run.begun > run.longest) this.#failed('I3', `${id} has the lock by a run that has lasted ${now - run.begun} ms`)
+    if (now - run.begun > run.longest)
+      this.#failed('I3', `${id} has the lock by a run that has lasted ${now - run.begun} ms`)
     this.#passed.add(from)
     run.holder = hold
     run.issued = token
