@@ -237,7 +237,7 @@ type Check = (name: string, value: unknown) => void
 function duration(least: number): Check {
   return (name, value) => {
     if (typeof value !== 'number' || !(value >= least && value <= LONGEST)) {
-      throw new LockArgumentError(name, value, `a number of ms from ${least} to ${LONGEST}`)
+      throw new LockArgumentError(name, value, `a number of milliseconds from ${least} to ${LONGEST}`)
     }
   }
 }
@@ -245,7 +245,7 @@ function duration(least: number): Check {
 const durationOrNever: Check = (name, value) => {
   if (value === Number.POSITIVE_INFINITY) return
   if (typeof value !== 'number' || !(value >= 0 && value <= LONGEST)) {
-    throw new LockArgumentError(name, value, `a number of ms from 0 to ${LONGEST}, or Infinity`)
+    throw new LockArgumentError(name, value, `a number of milliseconds from 0 to ${LONGEST}, or Infinity`)
   }
 }
 
@@ -267,7 +267,7 @@ const abortSignal: Check = (name, value) => {
 
 const atLeastOne: Check = (name, value) => {
   if (!Number.isInteger(value) || !((value as number) >= 1)) {
-    throw new LockArgumentError(name, value, 'a whole number from 1')
+    throw new LockArgumentError(name, value, 'a whole number, at least 1')
   }
 }
 
@@ -305,7 +305,11 @@ const closeChecks: Record<keyof CloseOptions, Check> = { drain: duration(0) }
 function permitsOf(most: number): Check {
   return (name, value) => {
     if (!Number.isInteger(value) || !((value as number) >= 1 && (value as number) <= most)) {
-      throw new LockArgumentError(name, value, `a whole number from 1 to ${most}, which the semaphore has`)
+      throw new LockArgumentError(
+        name,
+        value,
+        `a whole number from 1 to ${most}, the number of permits of the semaphore`,
+      )
     }
   }
 }
@@ -318,7 +322,7 @@ function check(what: string, options: unknown, checks: Readonly<Record<string, C
   for (const name of Object.keys(options)) {
     const value: unknown = options[name as keyof typeof options]
     const known = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (!known) throw new LockArgumentError(name, value, `no such option; known are ${Object.keys(checks).join(', ')}`)
+    if (!known) throw new LockArgumentError(name, value, `one of the options ${Object.keys(checks).join(', ')}`)
     if (value !== undefined) known(name, value)
   }
 }
@@ -337,7 +341,7 @@ export function checkOwner(owner: unknown): asserts owner is string {
  */
 export function checkId(id: unknown): void {
   if (typeof id !== 'string' || !/^[\w-]{28}$/.test(id)) {
-    throw new LockArgumentError('id', id, 'the id of a holder, as inspect shows it')
+    throw new LockArgumentError('id', id, 'the id of a holder, as `inspect` returns it')
   }
 }
 
@@ -383,7 +387,11 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   // most.
   const most = Math.min(outageTimeout, 15_000) / 4
   if (timeout > most)
-    throw new LockArgumentError('replicas.timeout', timeout, `at most a quarter of outageTimeout, ${most}`)
+    throw new LockArgumentError(
+      'replicas.timeout',
+      timeout,
+      `at most ${most}: a quarter of outageTimeout, and no more than 3750`,
+    )
   return Object.freeze({ min, timeout: Math.ceil(timeout), fsync })
 }
 
@@ -397,7 +405,7 @@ export function callTermsOf(options: SemaphoreOptions, settings: Settings, permi
   const after = options.fairAfter ?? settings.fairAfter
   const fairAfter = fair || after === Number.POSITIVE_INFINITY ? undefined : after
   if (options.headStart !== undefined && !fair && fairAfter === undefined) {
-    const accepted = 'only with fair: true or a finite fairAfter, because only the queue has an order'
+    const accepted = 'no headStart without fair: true or a finite fairAfter, because only the queue has an order'
     throw new LockArgumentError('headStart', options.headStart, accepted)
   }
   return {

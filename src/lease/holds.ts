@@ -240,7 +240,11 @@ export class Holds {
 
   #notReleased(key: string, error: unknown): void {
     const closed = error instanceof LockClosedError
-    this.#listener.failed(closed ? new LockConnectionError('it could not be released', error, key) : named(key, error))
+    this.#listener.failed(
+      closed
+        ? new LockConnectionError('it could not be released, and ends with its lease', error, key)
+        : named(key, error),
+    )
   }
 
   #heldFor(hold: Hold): number {

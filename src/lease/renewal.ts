@@ -109,7 +109,7 @@ export class Renewal {
       release(hold).then(
         answer => {
           const live = wasLive(answer, hold)
-          if (!live) this.#lose(hold, 'Redis did not know this hold any more when it was released')
+          if (!live) this.#lose(hold, 'Redis no longer knew this hold when it was released')
           this.#end(hold)
           resolve(live)
         },
@@ -147,7 +147,7 @@ export class Renewal {
     this.expire(hold)
     const { state } = hold
     if (state.is !== 'held') {
-      throw new LockLostError(hold.key, 'it is not held any more', state.is === 'lost' ? state.loss : undefined)
+      throw new LockLostError(hold.key, 'it is no longer held', state.is === 'lost' ? state.loss : undefined)
     }
     const question = hold.renew(ms)
     const asked = this.#kind.renew([question]).finally(() => hold.renewed())
@@ -159,7 +159,7 @@ export class Renewal {
     })
     this.#learn(hold, question, renewed)
     if (hold.remaining(this.#clock.now()) === 0) {
-      throw new LockLostError(hold.key, 'it ended while it was being prolonged')
+      throw new LockLostError(hold.key, 'its lease ended while it was being renewed')
     }
   }
 
@@ -256,8 +256,9 @@ export class Renewal {
   /** Applies what Redis said about a hold, unless the hold has ended in the meantime. */
   #learn(hold: Hold, question: Question, renewed: Renewed): void {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
-    if (renewed === undefined) return this.#lose(hold, 'Redis does not know this hold any more')
-    if (renewed === 'anew') return this.#leaveBehind(hold, 'Redis has granted the lock anew')
+    if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')
+    if (renewed === 'anew')
+      return this.#leaveBehind(hold, 'this grant was taken away, and Redis has granted the lock again since')
     hold.confirmed(question, renewed, this.#clock.now())
     if (question.ms > 0) this.#listener.renewed(hold)
   }

@@ -161,7 +161,7 @@ function installed(): ReturnType<typeof load> {
   } catch (error) {
     throw new LockError(
       'ERR_LOCK_IOREDIS',
-      'cannot load ioredis, which connects: npm install ioredis',
+      'cannot load ioredis, which makes the connections; install it: npm install ioredis',
       undefined,
       error,
     )

@@ -53,7 +53,7 @@ function clusterNode(redis: Redis | Cluster): WrongServer {
 
 function sentinel(redis: Redis | Cluster): WrongServer {
   return new WrongServer(
-    `${nameOf(redis)} is a sentinel, which has no locks; pass { sentinels: [{ host, port }], name: '<name of the master>' }`,
+    `${nameOf(redis)} is a sentinel, which stores no locks; pass { sentinels: [{ host, port }], name: '<name of the master>' }`,
   )
 }
 

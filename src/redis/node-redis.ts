@@ -96,7 +96,11 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
   }
   const { nodeClientOptions = {}, sentinelClientOptions = {} } = options
   if (sentinelClientOptions.credentialsProvider) {
-    throw new LockArgumentError('redis', 'a credentialsProvider for sentinels', 'their username and password')
+    throw new LockArgumentError(
+      'redis',
+      'a client with a credentialsProvider for its sentinels',
+      'their username and password',
+    )
   }
   const { host, port, ...each } = reach(nodeClientOptions)
   const { username, password, tls } = reach(sentinelClientOptions)
@@ -134,7 +138,7 @@ function optionsOf(client: NodeRedisInstance): Options {
   }
   if (found) return found
   const accepted =
-    'createClient or createCluster of node-redis 5 or 6, createSentinel of 6; or ioredis options, { sentinels: [{ host, port }], name }'
+    'a client made by createClient or createCluster of node-redis 5 or 6, or createSentinel of 6; or the ioredis options { sentinels: [{ host, port }], name }'
   throw new LockArgumentError('redis', `an instance of ${client.constructor.name}`, accepted)
 }
 

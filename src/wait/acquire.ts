@@ -176,7 +176,7 @@ export class Acquirer {
 
   /** The first connection has not been made yet. That uses up patience, but it is not a failure. */
   unconnected(): void {
-    this.#outage.begin(new Error('there is no connection yet'), false)
+    this.#outage.begin(new Error('not connected yet'), false)
   }
 
   reconnected(): void {
@@ -322,7 +322,7 @@ export class Acquirer {
 
   #unreached(limit: number): LockConnectionError {
     return outOfReach(
-      this.outage ?? new Error('it was left unanswered'),
+      this.outage ?? new Error('the request got no reply'),
       `Redis did not answer for ${Math.round(limit)} ms`,
     )
   }
