@@ -1,86 +1,91 @@
 /*
- * A mutex over a quorum of three independent servers, for the model checker Spin. `npm run model` checks it; docs/model.md says
- * what that shows. A quorum is a kind of lock that is composed of one mutex a server, and has no scripts of its own.
+ * A mutex over a quorum of three independent servers, for the model checker Spin. `npm run model` checks it; docs/model.md explains
+ * what that shows. A quorum is a kind of lock that combines one mutex on each server, and has no scripts of its own.
  *
- * Two clients take one lock, the first one twice. A vote is one server's grant of one id; two votes are a majority. The checker
- * follows every order in which the steps below can happen, and every choice of what goes wrong.
+ * Two clients take one lock, the first one twice. A vote is one server's grant to one id; two votes are a majority. The checker
+ * follows every order of the steps below, and every choice of what goes wrong.
  *
  *      Caller(i)                      Vote(v)                                 Faults
  *      ─────────                      ───────                                 ──────
- *      asks, tries again, looks,      what is under way between caller        server 0 stops, starts again
- *      puts back, holds, releases,    of(v) and server at(v), both ways;      with nothing, and counts again
- *      gives up                       the leases of both ends
+ *      asks, tries again, looks,      messages between caller of(v)           server 0 stops, restarts
+ *      puts back, holds, releases,    and server at(v), both ways;            without its data, and counts again
+ *      gives up                       the leases at both ends
  *
- * A server runs a script as a whole, so each script is one step (d_step). What one server does with the lock, spec/baton.pml shows.
- * So a server here is only what a vote is made of: who has it, who is queued, and the last token.
+ * A server runs each script atomically, so a script is one step (d_step). spec/baton.pml shows what a single server does with the
+ * lock. So a server has only the state of its votes here: the id that has its vote, the queued ids, and the last token.
  *
  *      lua/mutex/acquire.lua   serve, asking    lua/shared/promote.lua   promote
  *      lua/mutex/tend.lua      serve, asking    lua/shared/enqueue.lua   in serve
  *      lua/mutex/release.lua   leave            lua/shared/grant.lua     grant
  *      lua/mutex/leave.lua     leave            lua/shared/open.lua      endVote
- *      lua/mutex/renew.lua     serve, renewing: only where it makes a server join a hold. Else a renewed vote is one that does not end
- *      lua/mutex/force-release.lua, lua/mutex/pass.lua, lua/mutex/inspect.lua, lua/mutex/sweep.lua   not here, for what
- *                              spec/baton.pml has of them is the same on each server
+ *      lua/mutex/renew.lua     serve, renewing: only where it makes a server join a hold. Any other renewed vote just does not end
+ *      lua/mutex/force-release.lua, lua/mutex/pass.lua, lua/mutex/inspect.lua, lua/mutex/sweep.lua   not modelled: on each
+ *                              server they do what spec/baton.pml shows
  *
- * A request and its reply are two steps. The requests of one id to one server run in the order in which they were sent, and an
- * attempt asks a server only if all earlier requests of that id have run there, the leave that takes back the attempt before, too. A
- * leave is repeated until it has run, so it may be late, but is not lost. So is a raise, and a renewal.
+ * A request and its reply are two steps. The requests of one id to one server run in the order in which they were sent. An attempt
+ * asks a server only after all earlier requests of that id have run there, including the leave that takes back the previous attempt.
+ * A leave is repeated until it has run: it may be late, but is not lost. The same goes for a raise and a renewal.
  *
- * AN ATTEMPT asks all servers at once, with a floor: one more than the largest token that the client has seen. It is decided at the
- * majority's reply. If a majority has the largest token of the votes, the caller holds with that. Else that token is written back
- * (`raising`) to the other voters until a majority has it. Where no majority can be had any more, all of it is taken back (`takeBack`).
- *   - An unfair caller then tries again when a majority may be free: a message or the slow timer says so, which is no step here.
- *   - A fair one is queued by each server that refuses it. The end of a vote promotes the first there, and the message of that is
- *     a vote. A caller with votes of a minority looks, puts back what it has, and joins again.
- * A renewal makes a server that has missed the hold, and is free, join it with the very token of the hold.
+ * AN ATTEMPT asks all servers at once, with a floor: the largest token that the client has seen, plus 1. The replies of a majority
+ * decide it. If a majority has the largest token of the votes, the caller holds with that token. Otherwise this token is written
+ * back (`raising`) to the other voters until a majority has it. If no majority is possible any more, all votes are taken back
+ * (`takeBack`).
+ *   - An unfair caller then tries again when a majority may be free. In the client, a message or the slow timer makes it do so; here
+ *     they are no steps.
+ *   - A fair caller is queued by each server that refuses it. When a vote ends, the server promotes the first in its queue, and the
+ *     message of the promotion is a vote. A caller with the votes of a minority looks, puts back its votes, and joins again.
+ * A renewal makes a free server that does not have the hold join it, with the token of the hold.
  *
- * TOKENS are counted. A server issues the largest of: its last token and 1, the floor, its own time. The time is a choice: it is
- * ahead of the other two by 1, AHEAD times. A release tells each server the token of its lease, which is a floor for the promotion
- * that follows.
+ * TOKENS are counted. A server issues the largest of: its last token plus 1, the floor, and its own time. The time is a choice: it
+ * is ahead of the other two by 1, AHEAD times. A release sends each server the token of its lease, which is a floor for the
+ * promotion that follows.
  *
- * TICKETS are not counted, and I3 is not checked. All servers promote in one order, that of the ids, but for DISPUTES times.
+ * TICKETS are not counted, and I3 is not checked. All servers promote in the same order, that of the ids, except DISPUTES times.
  *
- * A SERVER THAT COMES BACK with nothing (`fresh`) votes, but a client does not count its votes until the server has been up for longer
- * than the longest lease of all clients. Until then a client may go on counting what the server had voted before (`old`); for a waiter
- * the first vote from after the restart replaces that. What the server has voted for a waiter while it did not count never counts,
- * for its token may be too small: it is put back (`putBackYoung`) and asked for again.
- * The server's replies that were under way when it stopped are lost. One that would have arrived later is as one that arrived before.
+ * A SERVER THAT COMES BACK without its data (`fresh`) votes, but a client does not count its votes until the server has been up for
+ * longer than the longest lease of all clients. Until then, a client may still count the server's vote from before (`old`); for a
+ * waiter, the first vote after the restart replaces that. A vote for a waiter from the time when the server did not count never
+ * counts, because its token may be too small: the vote is put back (`putBackYoung`) and asked for again.
+ * The server's replies that were under way when it stopped are lost. A reply that would still arrive is equivalent to one that
+ * arrived before the stop.
  *
  * TIME is not counted. What the clients rely on is built in:
- *   - a client counts a vote for no longer than the server does (`proved` ends before the vote), for src/clock.ts counts from before
- *     the request. Its deadline is then the majority-th latest: it holds while it counts a majority of votes (HELD);
- *   - a reply that was under way when its vote lapsed arrives too late to be used, and is no vote;
- *   - when a server has been up for longer than the longest lease, nobody counts an old vote of it, and its time of day is past the
- *     last token that it had issued: the clocks of the servers differ by less than that lease;
- *   - a process that runs signals the loss of a hold at its deadline, which is before the servers'.
- * Votes for a caller that lives are renewed, and lapse only by LATES, PAUSES and LAPSES. Progress never relies on a lapse. A renewal that
- * finds the hold gone on a majority only ends it earlier than its deadline would, so it is no step.
+ *   - A client counts a vote for no longer than the server does (`proved` ends before the vote), because src/clock.ts counts from
+ *     before the request. The deadline of a hold is the majority-th latest of its votes, so it holds while it counts a majority
+ *     of votes (HELD).
+ *   - A reply that was under way when its vote lapsed arrives too late to be used, and is no vote.
+ *   - When a server has been up for longer than the longest lease, no client counts an old vote of it. Its time of day is then past
+ *     the last token that it had issued: the clocks of the servers differ by less than that lease.
+ *   - A running process signals the loss of a hold at its deadline, which is before that of the servers.
+ * Votes for a live caller are renewed, and lapse only by LATES, PAUSES and LAPSES. Progress never relies on a lapse. A renewal that
+ * finds the hold gone on a majority is no step: it only ends the hold earlier than its deadline would.
  *
- * CHANCE. A caller that was refused tries again after a random pause, longer each time, so at some time it tries while the others do
- * nothing (ALONE). How soon that happens is measured, not modelled. Here a caller tries again, or puts back, only when it is alone; or
- * sooner, EARLIES times.
+ * CHANCE. A refused caller tries again after a random pause that grows, so at some time it tries while the others do nothing
+ * (ALONE). How soon that happens is measured, not modelled. Here a caller tries again, or puts back, only when it is alone, except
+ * EARLIES times.
  *
- * What goes wrong is bounded by a number for each kind:
- *   CRASHES   server 0 stops. By symmetry that is any server
- *   RESTARTS  it starts again, with nothing
- *   LOSSES    an acquire or tend that does not run, a reply that nobody gets, or the message of a promotion
+ * A number bounds each kind of accident:
+ *   CRASHES   server 0 stops. By symmetry it stands for any server
+ *   RESTARTS  it restarts without its data
+ *   LOSSES    an acquire or tend does not run, or a reply or the message of a promotion is lost
  *   LATES     a holder cannot renew any more; its process runs
  *   PAUSES    the same, and its process is stopped until after its deadline
  *   LAPSES    the vote for a live waiter lapses, or its client no longer counts it
  *   QUITS     a waiter gives up
- *   EARLIES   an unfair caller tries where it cannot get a majority, or beside another's attempt; a fair one puts back at any time
+ *   EARLIES   an unfair caller tries although it cannot get a majority, or during another's attempt; a fair one puts back at any time
  *
  * Properties:
- *   I1  become(): when a caller gets the lock, no other counts itself as its holder (`overlap`), and a majority has voted for it:
- *       nothing is counted of a minority (`minority`)
- *   I2  become(): its token is larger than that of every earlier grant, whichever majority that was from
- *   I4  ltl progress: it never stays so that nobody holds and somebody waits, so each wait ends: with the lock, or given up. Servers 1
- *       and 2 are there all the time. No fairness is assumed. As in spec/baton.pml, looks that would change nothing are no steps
- *   I8  become(): every hold that was lost before has been signalled (`unsaid`), but that of a stopped process
+ *   I1  become(): when a caller is granted the lock, no other caller counts itself as its holder (`overlap`), and a majority has
+ *       voted for it: the votes of a minority never suffice (`minority`)
+ *   I2  become(): its token is larger than that of every earlier grant, by whichever majority
+ *   I4  ltl progress: there is never a state for ever in which a caller waits and none holds, so each wait ends: with the lock, or
+ *       given up. Servers 1 and 2 are always up. No fairness is assumed. As in spec/baton.pml, looks that would change nothing are
+ *       no steps
+ *   I8  become(): every earlier hold that was lost has been signalled (`unsaid`), except that of a stopped process
  *
- * UNORDERED switches I2 off, and UNVOTED the second half of I1, so that a mutant shows the worse accident.
+ * UNORDERED switches off I2, and UNVOTED the second half of I1, so that a mutant shows the worse accident.
  *
- * Mutants, each a rule taken away: NO_WRITE_BACK, SET_BACK, COUNT_RESTARTED, COUNT_YOUNG, OWN_LEASE, FROM_REPLY, LATEST_DEADLINE,
+ * Each mutant removes one rule: NO_WRITE_BACK, SET_BACK, COUNT_RESTARTED, COUNT_YOUNG, OWN_LEASE, FROM_REPLY, LATEST_DEADLINE,
  * KEEP_MINORITY, LATE_LEAVE, UNSAID. scripts/models.ts says what each of them breaks.
  */
 
@@ -88,7 +93,7 @@
 #define FAIR 0 /* a set of clients */
 #endif
 #ifndef CALLERS
-#define CALLERS 7 /* a set of ids: the callers that there are */
+#define CALLERS 7 /* a set of ids: the existing callers */
 #endif
 #ifndef CRASHES
 #define CRASHES 0
@@ -125,12 +130,12 @@
 #define IDS 4
 #define NONE IDS
 
-/* Sets of ids, of clients, of servers or of votes are bits. */
+/* Sets of ids, clients, servers or votes are bit masks. */
 #define in(set, i) (((set) >> (i)) & 1)
 #define put(set, i) set = (set) | (1 << (i))
 #define take(set, i) set = (set) & ~(1 << (i))
 
-/* An id is one caller of one client: 0 and 1 are of client 0, one after the other; 2 and 3 of client 1. */
+/* An id is one caller of one client: 0 and 1 belong to client 0, one after the other; 2 and 3 to client 1. */
 #define client(i) ((i) / 2)
 #define second(i) ((i) & 1)
 #define exists(i) in(CALLERS, i)
@@ -149,19 +154,19 @@ mtype = { plain, unasked, unheard, ahead, disputed };
 
 /* ---- servers ----------------------------------------------------------------------------------------------------- */
 
-byte hold[SERVERS] = NONE;    /* the field `hold`; NONE: no owner, or its lease has lapsed */
+byte hold[SERVERS] = NONE;    /* the id that has the server's vote; NONE: none has, or its lease has lapsed */
 byte clock[SERVERS];          /* the field `clock`: the last token */
 byte queue[SERVERS];          /* the ids in the queue */
 bool down;                    /* server 0 has stopped */
-byte memory;                  /* the last token that it had issued then */
+byte memory;                  /* the last token that server 0 had issued when it stopped */
 
 /* ---- clients ----------------------------------------------------------------------------------------------------- */
 
-mtype st[IDS] = over;         /* as in src/local/states.ts: waiting in any of its places, holding, over; idle: not come yet */
-byte trying;                  /* unfair waiters whose attempt is not decided */
-short proved;                 /* votes that their caller counts as running */
+mtype st[IDS] = over;         /* as in src/local/states.ts: waiting in any of its places, holding, over; idle: has not called yet */
+byte trying;                  /* unfair waiters whose attempt is undecided */
+short proved;                 /* votes that their caller still counts */
 byte old;                     /* callers that count a vote of server 0 from before it stopped */
-byte fresh;                   /* clients that do not count server 0, for it has not been up for long enough */
+byte fresh;                   /* clients that do not count server 0, because it has not been up for long enough */
 byte overdue;                 /* holders that cannot renew any more */
 byte stopped;                 /* holders whose process is stopped */
 byte lease[IDS];              /* the token of the lease */
@@ -171,10 +176,10 @@ byte seen[2];                 /* the largest token that each client has seen */
 /* ---- under way --------------------------------------------------------------------------------------------------- */
 
 mtype ask[12] = nothing;      /* between caller and server: a request, then its reply; or the message of a promotion */
-byte token[12];               /* of the vote; of a raise, the one to be written */
+byte token[12];               /* the token of the vote; of a raise: the token to be written */
 short leaves;
 #ifdef LATE_LEAVE
-short again;                  /* a leave that has run, and will be repeated, for its client has no answer */
+short again;                  /* leaves that have run but will be repeated, because their client has no answer */
 byte repeats = 1;
 #endif
 
@@ -188,7 +193,7 @@ mtype fate = plain;
 
 byte holders, waiters, last;
 
-/* Within one step only. */
+/* Used within one step only. */
 hidden byte w, k, x, y, used;
 hidden byte overlap, unsaid, minority;
 
@@ -229,11 +234,11 @@ inline become(i, state) {
   fi
 }
 
-/* ---- states that differ in nothing that matters are made one ----------------------------------------------------- */
+/* ---- states without a relevant difference are merged ------------------------------------------------------------- */
 
 #define known(v) (in(proved, v) || (at(v) == 0 && in(old, of(v))) || ask[v] != nothing || hold[at(v)] == of(v))
 
-/* Ends every step. */
+/* Called at the end of every step. */
 inline tidy() {
   w = 0;
   do
@@ -261,7 +266,7 @@ inline tidy() {
 
 #define larger(a, b) ((a) > (b) -> (a) : (b))
 
-/* `floor`: issued is at least that. */
+/* `floor`: the smallest token that may be issued. */
 inline grant(i, s, floor) {
   clock[s] = larger(clock[s] + 1, floor) + (fate == ahead);
   aheads = aheads - (fate == ahead);
@@ -271,8 +276,8 @@ inline grant(i, s, floor) {
 }
 
 /*
- * The first in the queue, in an order that is the same on all servers; by a dispute the last. A request that is under way will find
- * the vote.
+ * Grants to the first in the queue, in an order that is the same on all servers; in a dispute, to the last. If a request of it is under
+ * way, no message is needed: the request will find the vote.
  */
 inline promote(s, floor) {
   if
@@ -287,7 +292,7 @@ inline promote(s, floor) {
      grant(k, s, floor);
      if
      :: (ask[vote(k, s)] == nothing || ask[vote(k, s)] == refused) && fate == unheard ->
-        losses--; fate = plain; printf("  lost: the message of it\n")
+        losses--; fate = plain; printf("  lost: its message\n")
      :: (ask[vote(k, s)] == nothing || ask[vote(k, s)] == refused) && fate != unheard -> ask[vote(k, s)] = granted
      :: else
      fi
@@ -299,7 +304,7 @@ inline endVote(s, floor) {
   hold[s] = NONE; promote(s, floor)
 }
 
-/* An acquire, or of a fair waiter a tend. Refused, it tells the clock. */
+/* An acquire, or the tend of a fair waiter. A refusal reports the clock. */
 inline answer(i, s, v) {
   printf("redis: server %d is asked by %d.%d\n", s, client(i), second(i));
   if
@@ -318,16 +323,16 @@ inline answer(i, s, v) {
   fi
 }
 
-/* Writes the token to a voter that has less. */
+/* Writes the token to a voter with a smaller one. */
 inline raise(i, s, v) {
-  printf("redis: server %d is told of token %d by %d.%d\n", s, token[v], client(i), second(i));
+  printf("redis: server %d receives token %d from %d.%d\n", s, token[v], client(i), second(i));
   if
   :: hold[s] == i -> clock[s] = larger(clock[s], token[v]); ask[v] = granted
   :: else -> ask[v] = refused
   fi
 }
 
-/* A server that is free joins the hold, with the very token of it. */
+/* A free server joins the hold, with the token of the hold. */
 inline renew(i, s, v) {
   printf("redis: server %d is asked to join the hold of %d.%d\n", s, client(i), second(i));
   if
@@ -344,7 +349,7 @@ inline renew(i, s, v) {
   fi
 }
 
-/* A server that has stopped answers nothing: that is no vote. Of an attempt that is over nobody heeds the reply. */
+/* A stopped server does not answer, which is no vote. The reply to an attempt that was taken back is ignored. */
 inline serve(v) {
   if
   :: at(v) == 0 && down -> ask[v] = refused
@@ -363,13 +368,13 @@ inline serve(v) {
   tidy()
 }
 
-/* A release, too, which tells the token of its lease. */
+/* Also a release, which sends the token of its lease. */
 inline leave(v) {
 #ifdef LATE_LEAVE
   again = (in(again, v) -> 0 : again | ((in(leaves, v) && repeats > 0) << v)); repeats = 0;
 #endif
   take(leaves, v); take(queue[at(v)], of(v));
-  printf("redis: server %d ends what it has of %d.%d\n", at(v), client(of(v)), second(of(v)));
+  printf("redis: server %d takes back everything of %d.%d\n", at(v), client(of(v)), second(of(v)));
   if
   :: hold[at(v)] == of(v) -> used = (lease[of(v)] -> lease[of(v)] + 1 : 0); endVote(at(v), used)
   :: else
@@ -377,7 +382,7 @@ inline leave(v) {
   tidy()
 }
 
-/* What will go wrong in the script that runs next. */
+/* Chooses what goes wrong in the next script. */
 #define CHOICES(v) \
   if \
   :: true \
@@ -404,7 +409,7 @@ inline takeBack(i) {
   take(old, i); take(trying, i)
 }
 
-/* Sets `w` to the largest token of the votes, and `k` to how many have it. Those that have less are told. */
+/* Sets `w` to the largest token of the votes, and `k` to how many servers have it. Writes it to those with a smaller one. */
 inline compare(i) {
   w = 0; k = 0; x = vote(i, 0);
   do
@@ -425,7 +430,7 @@ inline compare(i) {
 #endif
 }
 
-/* Sets `y` to the servers that count and have voted, or may still. */
+/* Sets `y` to the servers that count and have voted, or may still vote. */
 inline hope(i) {
   y = votes(i); x = vote(i, 0);
   do
@@ -435,7 +440,7 @@ inline hope(i) {
   od
 }
 
-/* What follows from a change of what caller `i` counts. */
+/* Follows a change of the votes that caller `i` counts. */
 inline settle(i) {
   if
   :: st[i] == waiting && many(votes(i)) ->
@@ -479,7 +484,7 @@ inline receive(v) {
   settle(of(v)); tidy()
 }
 
-/* A server is asked where nothing of the id is under way. */
+/* A server can be asked: nothing of the id is under way to or from it. */
 #define READY(v) (ask[v] == nothing && !in(leaves, v))
 
 inline begin(i) {
@@ -494,7 +499,7 @@ inline begin(i) {
 #define COUNTS(i, s) (!((s) == 0 && (down || in(fresh, client(i)))))
 #define COULD(i, s) (READY(vote(i, s)) && COUNTS(i, s))
 #define FREE(i, s) (COULD(i, s) && hold[s] == NONE && queue[s] == 0)
-/* Nothing of it is under way. */
+/* No message of the id is under way. */
 #define QUIET(i) (ask[vote(i, 0)] == nothing && ask[vote(i, 1)] == nothing && ask[vote(i, 2)] == nothing && \
   ((leaves >> vote(i, 0)) & 7) == 0)
 #define STILL(i, k) ((k) == (i) || !exists(k) || QUIET(k))
@@ -504,11 +509,11 @@ inline begin(i) {
 #define TRIES(i) (WAITS(i) && FREE(i, 0) + FREE(i, 1) + FREE(i, 2) >= 2 && ALONE(i))
 #define TRIES_EARLY(i) (WAITS(i) && earlies > 0 && !TRIES(i) && COULD(i, 0) + COULD(i, 1) + COULD(i, 2) >= 2)
 
-/* Whether a look of a fair waiter would find or change anything; it joins the queue again where it is missing. */
+/* Whether a look of a fair waiter would find or change anything: it joins a queue again that it is missing from. */
 #define LOOKS(v) (st[of(v)] == waiting && fair(of(v)) && READY(v) && !in(proved, v) && !(at(v) == 0 && down) && \
   (hold[at(v)] == of(v) || hold[at(v)] == NONE || !in(queue[at(v)], of(v))))
 
-/* A fair one with votes of a minority, that has nothing more to hear, while another has votes, too. */
+/* A fair waiter with the votes of a minority and no message under way puts back, while another waiter has votes, too. */
 #define WANTED(i, k) ((k) != (i) && exists(k) && st[k] == waiting && (hold[0] == (k) || hold[1] == (k) || hold[2] == (k)))
 #define MINOR(i) (st[i] == waiting && fair(i) && QUIET(i) && ((proved >> vote(i, 0)) & 7) != 0 && !many(votes(i)))
 #define LOOKED(k) (!LOOKS(vote(k, 0)) && !LOOKS(vote(k, 1)) && !LOOKS(vote(k, 2)))
@@ -526,7 +531,7 @@ inline putBack(i) {
   take(old, i); tidy()
 }
 
-/* A renewal that would make the server join. */
+/* A renewal would make the server join the hold. */
 #define RENEWS(v) (st[of(v)] == holding && !in(overdue, of(v)) && READY(v) && !in(proved, v) && !(at(v) == 0 && down) && \
   (hold[at(v)] == of(v) || (hold[at(v)] == NONE && queue[at(v)] == 0)))
 
@@ -544,7 +549,7 @@ end:
   :: d_step { st[i] == waiting && quits > 0 -> quits--; printf("client %d gives up\n", client(i)); become(i, over); takeBack(i); tidy() }
   :: d_step { st[i] == holding && lates > 0 && !in(overdue, i) -> lates--; put(overdue, i); tidy() }
   :: d_step { st[i] == holding && pauses > 0 && !in(overdue, i) -> pauses--; put(overdue, i); put(stopped, i); tidy() }
-  /* It goes on, and finds that it has lost the hold. */
+  /* The process resumes, and finds that it has lost the hold. */
   :: d_step { in(stopped, i) && !HELD(i) -> take(stopped, i); become(i, over); takeBack(i); tidy() }
 #ifdef UNSAID
   :: d_step { st[i] == holding && !in(stopped, i) && !HELD(i) && hold[1] != i && hold[2] != i -> become(i, over); takeBack(i); tidy() }
@@ -558,10 +563,10 @@ end:
 #define LEAVES(v) (in(leaves, v) && !REQUEST(v))
 #define GIVES(v) (ask[v] == granted || ask[v] == refused)
 #define HAS(v) (hold[at(v)] == of(v))
-/* The client counts the vote no longer. */
+/* The client no longer counts the vote. */
 #define ENDS(v) (in(proved, v) && (in(overdue, of(v)) || !HAS(v)))
 #define ENDS_EARLY(v) (in(proved, v) && !ENDS(v) && lapses > 0 && st[of(v)] == waiting)
-/* Then the server does not either. */
+/* After its client, the server no longer counts the vote. */
 #define LAPSES_NOW(v) (HAS(v) && !in(proved, v) && (in(overdue, of(v)) || (lapses > 0 && st[of(v)] == waiting)))
 
 inline lapse(v) {
@@ -591,7 +596,7 @@ end:
   od
 }
 
-/* The replies under way are lost; a leave has nothing to end. */
+/* The replies under way are lost. A leave has nothing left to take back. */
 inline crash() {
   printf("redis: server 0 stops\n");
   crashes--; down = true; memory = clock[0]; clock[0] = 0; hold[0] = NONE; queue[0] = 0;
@@ -609,7 +614,7 @@ inline crash() {
 }
 
 inline restart() {
-  printf("redis: server 0 starts again, with nothing\n");
+  printf("redis: server 0 restarts without its data\n");
   restarts--; down = false;
 #ifndef COUNT_RESTARTED
   fresh = 3;
@@ -623,7 +628,7 @@ inline restart() {
 #define LONG_UP(c) (old == 0)
 #endif
 
-/* What it has voted for a waiter until now has a token that may be too small, and is put back. */
+/* Until now, server 0's vote for a waiter may have a token that is too small: it is put back. */
 inline putBackYoung(i) {
 #ifndef COUNT_YOUNG
   if

@@ -1,17 +1,17 @@
 /**
  * Several locks as one: all of them or none.
  *
- * The parts are taken in one fixed order, that of their names in Redis, whichever they were given in. So nobody who waits
- * for a part holds one that comes after it, and no two callers can wait for each other in a circle (Havender, "Avoiding
+ * The parts are always taken in the order of their names in Redis, whatever order the caller gave. So a caller that
+ * waits for a part never holds a later one, and callers cannot wait for each other in a circle (Havender, "Avoiding
  * deadlock in multitasking systems", 1968).
  *
- *   1. All parts are tried at once, which takes one round trip where nobody else has any of them.
- *   2. Of those that were granted only the first in a row are kept: A that has y and waits for x, and B that has x and
- *      waits for y, would wait for ever.
- *   3. The others are waited for one after the other, within what is left of the time-out.
+ *   1. All parts are tried at once. If they are all free, this takes one round trip.
+ *   2. The parts before the first refused one are kept, and all later ones are given back. Otherwise A, which has y and
+ *      waits for x, and B, which has x and waits for y, would wait for ever.
+ *   3. The missing parts are waited for one after the other, within the rest of the timeout.
  *
- * A part that is lost while others are waited for ends the wait. Whatever ends it, what was taken is given back, and nobody is kept
- * waiting for that.
+ * If a part is lost while another is waited for, the wait ends. However it ends, the parts that were taken are given
+ * back in the background.
  */
 import { LockConnectionError, LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../lease/lease.ts'
@@ -49,7 +49,7 @@ export class MultiLock {
   /** @internal */
   constructor(parts: readonly KeyedLock[], settings: Settings) {
     const byOrder = new Map<string, KeyedLock>()
-    // To write is to read as well.
+    // Of a read and a write part with the same key, the write part is kept: it allows reading, too.
     for (const part of parts) if (byOrder.get(part.order)?.calls.shared !== false) byOrder.set(part.order, part)
     this.#parts = [...byOrder.keys()].sort().map(order => byOrder.get(order)!)
     this.#settings = settings
@@ -57,10 +57,10 @@ export class MultiLock {
 
   /**
    * Waits until all are granted.
-   * @param options of each part, but for `timeout`, which is for all of them together
-   * @returns what holds them, to be released
-   * @throws LockTimeoutError after `timeout`, with the part that was waited for
-   * @throws LockLostError when one was lost while another was waited for
+   * @param options of each part, except `timeout`, which applies to all of them together
+   * @returns a lease of all of them, to be released
+   * @throws LockTimeoutError after `timeout`, with the key of the part that was waited for
+   * @throws LockLostError when a part was lost while another was waited for
    * @throws what `LockClient.lock` throws
    * @since 0.2.0
    */
@@ -68,7 +68,7 @@ export class MultiLock {
     const begun = performance.now()
     const { timeout = Number.POSITIVE_INFINITY, signal } = callTermsOf(options, this.#settings)
     const left = () => Math.max(0, timeout - (performance.now() - begun))
-    // What cannot be asked for now is waited for.
+    // A part whose server cannot be reached now is waited for below.
     const taken = await this.#tryAll(options, left(), error => error instanceof LockConnectionError)
     const missing = taken.indexOf(undefined)
     const kept = taken.slice(0, missing < 0 ? undefined : missing) as Taken[]
@@ -78,7 +78,7 @@ export class MultiLock {
       for (const part of this.#parts.slice(leases.length)) {
         const signals = leases.map(({ signal }) => signal)
         if (signal) signals.push(signal)
-        // Refused already, by the first attempt; and what is left may be less than a request takes.
+        // The first attempt has refused this part already, and no time is left for another request.
         if (left() === 0) throw new LockTimeoutError(part.key, timeout)
         const lease = await part.lock({
           ...options,
@@ -89,7 +89,7 @@ export class MultiLock {
       }
       return new MultiLease(leases)
     } catch (error) {
-      // In the background: where Redis does not answer, that takes longer than a caller may be kept (I6).
+      // In the background: if Redis does not answer, it takes longer than the caller may be kept waiting (I6).
       for (const [i, lease] of leases.entries()) giveBack({ lock: this.#parts[i]!, lease })
       if (!(error instanceof LockTimeoutError)) throw error
       const { key, holder, position, cause } = error
@@ -98,9 +98,9 @@ export class MultiLock {
   }
 
   /**
-   * One attempt at each, or with `timeout` as many as fit in it.
-   * @returns what holds them, or null if somebody else has one of them
-   * @throws what `lock` throws, but for LockTimeoutError
+   * Makes one attempt at each, or with `timeout` as many as fit into it.
+   * @returns a lease of all of them, or null if one of them is taken
+   * @throws what `lock` throws, except LockTimeoutError
    * @since 0.2.0
    */
   async tryLock(options: LockOptions = {}): Promise<MultiLease | null> {
@@ -119,11 +119,11 @@ export class MultiLock {
   }
 
   /**
-   * Runs `fn` under all of them, and releases them in any case. Inside `fn`, locks of the same keys re-enter.
-   * @param fn gets what holds them; it need not release it
+   * Runs `fn` while all are held, and releases them in any case. Inside `fn`, locks of the same keys re-enter.
+   * @param fn receives the lease, which it need not release
    * @returns what `fn` returns
    * @throws what `fn` throws
-   * @throws LockLostError when one was lost while `fn` ran, and `fn` did not throw
+   * @throws LockLostError when a part was lost while `fn` ran, and `fn` did not throw
    * @throws what `lock` throws
    * @since 0.2.0
    */
@@ -139,9 +139,9 @@ export class MultiLock {
   }
 
   /**
-   * `fn` as a function that runs under all of them.
+   * Wraps `fn` in a function that runs it while all are held.
    * @param options of each call
-   * @returns a function with the parameters of `fn`, whose promise settles as that of `using`
+   * @returns a function with the parameters of `fn`; its promise settles like that of `using`
    * @throws LockArgumentError when `fn` or an option is wrong
    * @since 0.2.0
    */
@@ -154,8 +154,8 @@ export class MultiLock {
   }
 
   /**
-   * A single attempt at each, all at once; undefined: somebody else has it, it was not answered within `limit` ms, or it failed in
-   * a way that may be `passed` over. Rejects with any other failure.
+   * Makes a single attempt at each part, all at the same time. Undefined: the part is taken, was not answered within
+   * `limit` ms, or failed with an error that `passed` accepts. Rejects with any other error.
    */
   async #tryAll(options: LockOptions, limit: number, passed = (_: unknown) => false): Promise<(Taken | undefined)[]> {
     const late = new AbortController()
@@ -179,7 +179,7 @@ export class MultiLock {
   }
 }
 
-/** In the background; it does not reject. What is asked for after it, by the same client, comes after it. */
+/** Gives back in the background, and never rejects. Later requests of the same client run after it. */
 function giveBack({ lock, lease }: Taken): Promise<boolean> {
   return lock.giveBack(lease)
 }

@@ -5,11 +5,10 @@ import type { Lease } from '../lease/lease.ts'
  * @since 0.2.0
  */
 export class MultiLease implements AsyncDisposable {
-  /** One for each lock, in the order in which they were taken. @since 0.2.0 */
+  /** The leases of the locks, in the order in which they were taken. @since 0.2.0 */
   readonly leases: readonly Lease[]
-  /** Of each lock, by its key. @since 0.2.0 */
+  /** The fencing token of each lock, by its key. @since 0.2.0 */
   readonly fencingTokens: ReadonlyMap<string, number>
-  /** Made when somebody asks for it. */
   #signal: AbortSignal | undefined
 
   /** @internal */
@@ -18,13 +17,13 @@ export class MultiLease implements AsyncDisposable {
     this.fencingTokens = new Map(leases.map(({ key, fencingToken }) => [key, fencingToken]))
   }
 
-  /** Whether all of them are surely still ours. @since 0.2.0 */
+  /** Whether all of them are certainly still held. @since 0.2.0 */
   get held(): boolean {
     return this.remaining() > 0
   }
 
   /**
-   * For how long all of them are surely still ours.
+   * For how long all of them are certainly still held.
    * @returns ms; 0 when one is not held
    * @since 0.2.0
    */
@@ -39,9 +38,9 @@ export class MultiLease implements AsyncDisposable {
   }
 
   /**
-   * Prolongs all of them.
+   * Renews all of them.
    * @param ms from now on; default: the length of each lease
-   * @throws what `Lease.renew` throws, of the first that cannot be prolonged, when all have been tried
+   * @throws what `Lease.renew` throws, for the first lease that cannot be renewed, after all have been tried
    * @since 0.2.0
    */
   async renew(ms?: number): Promise<void> {
@@ -49,9 +48,9 @@ export class MultiLease implements AsyncDisposable {
   }
 
   /**
-   * Ends all of them. May be called late and repeatedly.
+   * Releases all of them. May be called late and repeatedly.
    * @returns true: this call ended a live hold of each; false: at least one had ended already
-   * @throws what `Lease.release` throws, of the first that cannot be released, when all have been tried
+   * @throws what `Lease.release` throws, for the first lease that cannot be released, after all have been tried
    * @since 0.2.0
    */
   async release(): Promise<boolean> {
@@ -61,7 +60,7 @@ export class MultiLease implements AsyncDisposable {
 
   /**
    * `release`, for `await using`.
-   * @throws as `release` does
+   * @throws what `release` throws
    * @since 0.2.0
    */
   async [Symbol.asyncDispose](): Promise<void> {
@@ -69,7 +68,7 @@ export class MultiLease implements AsyncDisposable {
   }
 }
 
-/** When all have settled. */
+/** As `Promise.all`, but settles only when all calls have settled. */
 async function all<T>(calls: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(calls)
   return Promise.all(calls)

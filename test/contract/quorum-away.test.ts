@@ -1,4 +1,7 @@
-/** A quorum goes on while a minority of its servers is away, with or without what they had; and without a majority it does not. */
+/**
+ * A quorum goes on while a minority of its servers is away, whether they keep their data or not. Without a majority it
+ * does not.
+ */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
 import { aborted, collect, promptly, rejection, settles, within } from '../kit/outcomes.ts'
@@ -17,7 +20,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     return { scene, cripple: () => Promise.all(scene.minority.map(i => scene.kill(i))) }
   }
 
-  test('every call goes on: of clients that were there before, and of one that is made then', async () => {
+  test('every call goes on, of earlier clients and of a new one', async () => {
     const { scene, cripple } = place()
     const [one, two] = scene.clients(2)
     await Promise.all([one!.isLocked('any'), two!.isLocked('any')])
@@ -41,7 +44,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     await scene.nothingLeft(key)
   })
 
-  test('I4: waiters that were there before are granted by messages, fair and unfair', async () => {
+  test('I4: messages wake earlier waiters, fair and unfair', async () => {
     const { scene, cripple } = place()
     const [holder, fair, unfair] = scene.clients(3)
     const [a, b] = [freshKey('a'), freshKey('b')]
@@ -54,7 +57,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     expect((await promptly(parked.lease)).via).toBe('wakeup')
   })
 
-  test('I1, I8: a hold that was there before is renewed, for several leases, and goes on excluding', async () => {
+  test('I1, I8: an earlier hold is renewed for several leases, and excludes other clients', async () => {
     const { scene, cripple } = place()
     const [locks, other] = [scene.client({ lease: 2_000 }), scene.client()]
     const lease = await locks.lock(freshKey())
@@ -67,7 +70,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     expect(await lease.release()).toBe(true)
   })
 
-  test('I1: what comes back empty is given what it has lost, and until then changes nothing', async () => {
+  test('I1: servers that come back empty join the hold that they have lost, and until then change nothing', async () => {
     const { scene, cripple } = place()
     const [locks, other] = [scene.client({ lease: 6_000 }), scene.client()]
     const key = freshKey()
@@ -76,7 +79,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     await cripple()
     for (const i of scene.minority) await scene.restartEmpty(i)
     expect(await scene.client().tryLock(key)).toBeNull()
-    // By a renewal each third of the lease.
+    // A renewal makes them join, every third of the lease.
     await scene.heldEverywhere(key, lease.id, 25_000)
     expect(lease.held).toBe(true)
     await lease.release()
@@ -84,7 +87,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
   }, 60_000)
 })
 
-test('I6: a client that finds one of three dead before another has answered for the first time waits for that one', async () => {
+test('I6: a new client that finds one of three servers dead waits for the first answer of a slow one', async () => {
   const scene = scenes.get(3)!
   await scene.kill(2)
   scene.delay(1, 100)
@@ -100,7 +103,7 @@ test('I6: a client that finds one of three dead before another has answered for 
 })
 
 describe('a server cannot be reached for a while, and keeps what it has', () => {
-  test('I7: what was released meanwhile ends there, too, long before its lease', async () => {
+  test('I7: a hold that is released meanwhile ends there, too, long before its lease does', async () => {
     const scene = scenes.get(3)!
     const [locks, other] = scene.clients(2)
     const key = freshKey()
@@ -114,7 +117,7 @@ describe('a server cannot be reached for a while, and keeps what it has', () => 
     await scene.nothingLeft(key, 10_000)
   })
 
-  test('I7: one who gave up waiting meanwhile does not stand in its queue any more', async () => {
+  test('I7: a waiter that gives up meanwhile leaves its queue, too', async () => {
     const scene = scenes.get(3)!
     const [holder, waiter] = scene.clients(2)
     const key = freshKey()
@@ -130,7 +133,7 @@ describe('a server cannot be reached for a while, and keeps what it has', () => 
     expect(await lease.release()).toBe(true)
   })
 
-  test('I2: tokens rise whichever majority grants: each round two others of five are away', async () => {
+  test('I2: tokens rise whichever majority grants: in each round, another two of five servers are away', async () => {
     const scene = scenes.get(5)!
     const all = scene.clients(2)
     const key = freshKey()
@@ -149,7 +152,7 @@ describe('a server cannot be reached for a while, and keeps what it has', () => 
 })
 
 describe('a majority is away', () => {
-  test('I6, I8: holders are told at their deadline, calls reject after outageTimeout, and nobody else is granted', async () => {
+  test('I6, I8: a holder is notified at its deadline, calls reject after outageTimeout, and no other client is granted', async () => {
     const scene = scenes.get(3)!
     const [holder, other] = [scene.client({ lease: 1_500 }), scene.client({ outageTimeout: 700 })]
     const key = freshKey()
@@ -166,7 +169,7 @@ describe('a majority is away', () => {
     await promptly(rejection(other.tryLock(key), LockConnectionError))
   })
 
-  test('I4, I6: a call waits for its return, and is granted then', async () => {
+  test('I4, I6: calls wait until the majority is back, and are then granted', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client()
     await locks.isLocked('any')
@@ -179,7 +182,7 @@ describe('a majority is away', () => {
 })
 
 describe('a server that comes back empty', () => {
-  /** Of calls and client alike: the longest that any of them asks for. */
+  /** The longest lease that any client or call asks for, in ms. */
   const lease = 3_000
 
   test('does not count for a majority until it has been up for longer than the longest lease', async () => {
@@ -189,7 +192,7 @@ describe('a server that comes back empty', () => {
     const key = freshKey()
     const held = await promptly(one.lock(key))
     await scene.heldEverywhere(key, held.id)
-    // It alone has forgotten the hold. One that is away, and has not, is then what a majority is short of.
+    // Server 2 has forgotten the hold. Server 0 is away, so server 1 alone is no majority until server 2 counts.
     const begun = performance.now()
     await scene.restartEmpty(2)
     scene.away(0)
@@ -200,14 +203,14 @@ describe('a server that comes back empty', () => {
     expect(await scene.uptime(2)).toBeGreaterThanOrEqual(lease / 1_000)
   }, 40_000)
 
-  test('I1: two that come back empty one after the other do not make a second holder', async () => {
+  test('I1: two servers that come back empty one after the other do not lead to a second holder', async () => {
     const scene = await quorumScene({ args: forgetful })
     await eventually(async () => (await scene.uptime(0)) * 1_000 > lease + 1_000, 15_000)
     const { locks, links } = await scene.linked({ lease })
     const other = scene.client({ lease })
     const key = freshKey()
     const held = await promptly(locks.lock(key, { lease }))
-    // Its client is cut off, so nobody gives them back what they lose.
+    // The holder's client is cut off, so it cannot restore its hold on the servers.
     for (const link of links) {
       link.refuse()
       link.cut()
@@ -223,7 +226,7 @@ describe('a server that comes back empty', () => {
     expect((await within(15_000, other.lock(key))).fencingToken).toBeGreaterThan(held.fencingToken)
   }, 40_000)
 
-  test('counts at once where it says that it persists every write', async () => {
+  test('counts at once if it reports that it persists every write', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client({ lease: 120_000 })
     await locks.isLocked('any')

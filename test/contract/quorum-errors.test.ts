@@ -1,4 +1,4 @@
-/** What a quorum refuses, before anything is sent; and what it says where it has no majority. */
+/** What a quorum refuses before anything is sent, and its errors when it has no majority. */
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
@@ -19,12 +19,12 @@ import { reasonsOfServers } from './refused.ts'
 
 type Source = ConstructorParameters<typeof LockClient>[0]
 
-/** So many addresses at which nobody listens. */
+/** Addresses at which no server listens. */
 const nowhere = (count: number) => Array.from({ length: count }, (_, i) => `redis://127.0.0.1:${i + 1}`)
 
 const scenes = sharedScenes([3, 5])
 
-/** Any of these makes a client; it is closed after the test. */
+/** A client of any of these sources, which is closed after the test. */
 function made(source: Source, options: ClientOptions = {}): LockClient {
   const locks = new LockClient(source, options)
   onTestFinished(() => locks.close())
@@ -39,10 +39,10 @@ function refused(source: unknown, options: ClientOptions = {}): LockArgumentErro
     expect(error).toMatchObject({ name: 'LockArgumentError', code: 'ERR_LOCK_ARGUMENT' })
     return error as LockArgumentError
   }
-  throw new Error(`made of ${inspect(source)}`)
+  throw new Error(`accepted: ${inspect(source)}`)
 }
 
-describe('an array that is no quorum is refused by the constructor', () => {
+describe('the constructor refuses an array that is no quorum', () => {
   test.each([0, 1, 2, 4, 6, 8, 9])('of %i servers', count => {
     const error = refused(nowhere(count))
     expect(error.option).toBe('redis')
@@ -56,11 +56,11 @@ describe('an array that is no quorum is refused by the constructor', () => {
     ['a URL and options', ['redis://127.0.0.1:1', { host: '127.0.0.1', port: 1 }, 'redis://127.0.0.1:2']],
     ['two users of it', ['redis://a:b@127.0.0.1:1', 'redis://c:d@127.0.0.1:1', 'redis://127.0.0.1:2']],
     ['the default port, written and not', ['redis://localhost', 'redis://localhost:6379', 'redis://127.0.0.1:2']],
-  ])('that has the same server twice: %s', (_, source) => {
+  ])('with the same server twice: %s', (_, source) => {
     expect(refused(source).option).toBe('redis')
   })
 
-  test('that has the same instance twice, or two of one server', () => {
+  test('with the same instance twice, or two instances of one server', () => {
     const [one, two, other] = [1, 1, 2].map(port => new Redis({ port, lazyConnect: true })) as [Redis, Redis, Redis]
     for (const source of [
       [one, other, one],
@@ -70,14 +70,14 @@ describe('an array that is no quorum is refused by the constructor', () => {
   })
 
   test.each([undefined, null, 5, 'no URL', ['redis://127.0.0.1:1'], new Map()])(
-    'with a part that is none: %s',
+    'with a part that is no source: %s',
     part => {
       const [one, two] = nowhere(2)
       expect(refused([one, part, two]).option).toBe('redis')
     },
   )
 
-  test('and says nothing that may be secret', () => {
+  test('and the error contains no secret', () => {
     const secret = ['redis://user:hunter2@127.0.0.1:1', { host: '127.0.0.1', port: 2, password: 'hunter2' }]
     for (const source of [secret, [...secret, 'http://user:hunter2@127.0.0.1:3'], [...secret, secret[1]]]) {
       expect(inspect(refused(source), { depth: 9 })).not.toContain('hunter2')
@@ -85,7 +85,7 @@ describe('an array that is no quorum is refused by the constructor', () => {
   })
 })
 
-test.each([3, 5, 7])('%i servers are a quorum, of whatever each of them is made', async count => {
+test.each([3, 5, 7])('%i servers are a quorum, from any kinds of sources', async count => {
   const parts: Source[] = nowhere(count)
   const instance = new Redis({ port: 101, lazyConnect: true })
   const mixed = [{ host: '127.0.0.1', port: 100 }, instance, createClient({ url: 'redis://127.0.0.1:102' })]
@@ -93,17 +93,17 @@ test.each([3, 5, 7])('%i servers are a quorum, of whatever each of them is made'
   expect(instance.status).toBe('wait')
 })
 
-describe('what a quorum does not have is refused before anything is sent', () => {
+describe('options and kinds of lock that a quorum does not have are refused before anything is sent', () => {
   test('replicas', () => {
     expect(refused(nowhere(3), { replicas: { min: 1, timeout: 100 } }).option).toBe('replicas')
   })
 
-  test('semaphores and read-write locks, also as parts of several', async () => {
+  test('semaphores and read-write locks, also as parts of `all`', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client()
     const ofOther = scene.at(0).semaphore('k', 1)
     await locks.isLocked('any')
-    // What a client asks the servers at its start comes behind its first call.
+    // A client sends the requests of its start after its first call.
     await sleep(500)
     const before = await scene.admin().calls()
     const calls: (() => unknown)[] = [
@@ -124,7 +124,7 @@ describe('what a quorum does not have is refused before anything is sent', () =>
     expect(sent.filter(name => /^(eval|evalsha|script|s?publish|z\w+)$/.test(name))).toEqual([])
   })
 
-  test('bad keys and options, as by any client', async () => {
+  test('bad keys and options, as in any client', async () => {
     const locks = made(nowhere(3))
     await promptly(rejection(locks.lock(''), LockArgumentError))
     await promptly(rejection(locks.lock('k', { lease: 0 }), LockArgumentError))
@@ -137,11 +137,11 @@ describe.each([
   { size: 3, absent: [0, 2], said: '1 of 3 answered' },
   { size: 5, absent: [0, 2, 4], said: '2 of 5 answered' },
   { size: 5, absent: [0, 1, 2, 3, 4], said: '0 of 5 answered' },
-])('LockConnectionError of $size servers, $absent being away', ({ size, absent, said }) => {
+])('LockConnectionError of $size servers while $absent are away', ({ size, absent, said }) => {
   function expectSaid(error: LockConnectionError, key?: string): void {
     expect(error.message).toContain(said)
     expect(error).toMatchObject({ name: 'LockConnectionError', code: 'ERR_LOCK_CONNECTION', key })
-    // Each server that did not answer has a reason of its own, and one that did has none.
+    // There is a reason for each server that did not answer, and none for the others.
     const reasons = reasonsOfServers(error.cause)
     expect(reasons).toHaveLength(absent.length)
     for (const reason of reasons) expect(reason).toBeInstanceOf(Error)
@@ -150,7 +150,7 @@ describe.each([
     expect(numbers).toEqual(absent.map(i => i + 1))
   }
 
-  test('says how many answered, and of each other why not: every call, after outageTimeout', async () => {
+  test('of every call, after outageTimeout: says how many answered, and why each of the others did not', async () => {
     const scene = scenes.get(size)!
     const locks = scene.client({ outageTimeout: 800 })
     await locks.isLocked('any')
@@ -166,7 +166,7 @@ describe.each([
     await promptly(rejection(collect(locks.list()), LockConnectionError))
   })
 
-  test('of a single attempt: soon, long before outageTimeout', async () => {
+  test('of a single attempt comes long before outageTimeout', async () => {
     const scene = scenes.get(size)!
     const locks = scene.client()
     await locks.isLocked('any')
@@ -179,7 +179,7 @@ describe.each([
     expect(late.cause).toBeInstanceOf(Error)
   })
 
-  test('I7: and leaves no vote behind on the servers that answer', async () => {
+  test('I7: no vote is left on the servers that answer', async () => {
     const scene = scenes.get(size)!
     const locks = scene.client({ outageTimeout: 500 })
     await locks.isLocked('any')
@@ -199,7 +199,7 @@ describe('servers that refuse', () => {
     for (const i of [0, 1, 2]) await full(scenes.get(3)!, i, 0)
   })
 
-  test('a minority of them changes nothing', async () => {
+  test('a minority of them makes no difference', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client()
     await full(scene, 1, 1)
@@ -207,7 +207,7 @@ describe('servers that refuse', () => {
     expect(await promptly(lease.release())).toBe(true)
   })
 
-  test('a majority: its own words are among the reasons, and nothing is left half done', async () => {
+  test('a majority: their replies are among the reasons, and nothing is left on any server', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client()
     const key = freshKey()
@@ -217,7 +217,7 @@ describe('servers that refuse', () => {
     const errors = calls.map((call: Promise<unknown>) => rejection(call, LockConnectionError))
     for (const error of await promptly(Promise.all(errors))) {
       expect(error.key).toBe(key)
-      // Redis 6 quotes them in the midst of others.
+      // Redis 6 quotes the reply within a longer text.
       const reasons = reasonsOfServers(error.cause).filter(({ message }) => /\bOOM /.test(message))
       expect(reasons.map(({ name }) => name)).toEqual(['ReplyError', 'ReplyError'])
     }
@@ -226,7 +226,7 @@ describe('servers that refuse', () => {
     expect((await promptly(locks.lock(key))).held).toBe(true)
   })
 
-  test('a key of one server that is something else is left alone, and the lock works', async () => {
+  test('a foreign value at the key on one server is left alone, and the lock works', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client()
     const key = freshKey()
@@ -238,7 +238,7 @@ describe('servers that refuse', () => {
   })
 
   test.each([[0], [0, 1]])(
-    'I6: close does not wait for those that go on refusing to take it back: server %i',
+    'I6: close does not wait for servers that keep refusing to take a claim back: server %i',
     async (...strange) => {
       const scene = scenes.get(3)!
       const locks = made(scene.source)
@@ -256,7 +256,7 @@ describe('servers that refuse', () => {
   )
 })
 
-test('I6: close settles everything with no server there, and at once', async () => {
+test('I6: without any server, close settles everything at once', async () => {
   const locks = made(nowhere(5))
   const calls = everyCall(locks, freshKey()).map(call => call.catch(() => {}))
   const begin = performance.now()
@@ -266,9 +266,10 @@ test('I6: close settles everything with no server there, and at once', async () 
   await eventually(() => locks.stats().waiting === 0)
 })
 
-test('I6, I7: close while votes are split leaves nothing on any server, whatever was about to be asked', async () => {
+test('I6, I7: close at any moment of a split vote leaves nothing on any server', async () => {
   const scene = scenes.get(3)!
-  // The third, which grants, answers first, so votes are split; and takes back what it granted later than the next attempt is due.
+  // Server 2 grants, and answers before the others refuse: a split vote. It takes its vote back only after the next
+  // attempt is due.
   for (const [i, ms] of [8, 8, 5].entries()) scene.delay(i, ms)
   for (let ms = 0; ms < 48; ms += 4) {
     const key = freshKey()

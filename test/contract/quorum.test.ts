@@ -1,4 +1,4 @@
-/** A quorum of several servers: every call does what it does on one server, and is about what a majority says. */
+/** A quorum of several servers: every call does what it does on one server, according to what a majority says. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Lease, LockLostError, LockTimeoutError } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
@@ -8,7 +8,7 @@ import { freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing, Room } from '../kit/witness.ts'
 
-/** Nothing happens to these servers: all tests share them. */
+/** All tests share these servers, and do not harm them. */
 let scene: QuorumScene
 beforeAll(async () => {
   scene = await QuorumScene.start()
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => scene?.stop())
 
 describe('I1: one holder at a time', () => {
-  test('a hold is on every server, and excludes all others until its release; then nothing of it is left', async () => {
+  test('a hold is on every server, and excludes other clients until its release; then nothing of it is left', async () => {
     const [one, two] = scene.clients(2)
     const key = freshKey()
     const lease = await one!.lock(key)
@@ -32,7 +32,7 @@ describe('I1: one holder at a time', () => {
     expect((await two!.tryLock(key))?.held).toBe(true)
   })
 
-  test.each([true, false])('of many callers of several clients, all of whom are granted (fair: %s)', async fair => {
+  test.each([true, false])('with many callers of several clients, all of which are granted (fair: %s)', async fair => {
     const room = new Room()
     const key = freshKey()
     const callers = scene.clients(3).flatMap(locks =>
@@ -46,7 +46,7 @@ describe('I1: one holder at a time', () => {
     await scene.nothingLeft(key)
   })
 
-  test('of clients that come at the same moment at most one is granted, and split votes are taken back', async () => {
+  test('of clients that try at the same moment at most one is granted, and split votes are taken back', async () => {
     const all = scene.clients(4)
     await Promise.all(all.map(locks => locks.isLocked('any')))
     for (let round = 0; round < 20; round++) {
@@ -76,18 +76,18 @@ test('I2: tokens rise over releases, hand-offs, wake-ups, lapses, forced release
   expect(leases.map(({ via }) => via).slice(0, 3)).toEqual(['immediate', 'handoff', 'wakeup'])
 })
 
-test('I9: whoever is refused asks each server once, and takes back only what was not answered by then', async () => {
+test('I9: a refused client sends each server one request, and takes back only the unanswered ones', async () => {
   const [holder, other] = scene.clients(2)
   const key = freshKey()
   const lease = await holder!.lock(key)
   await scene.heldEverywhere(key, lease.id)
-  // What a client asks the servers at its start comes behind its first call.
+  // A client sends the requests of its start after its first call.
   await other!.tryLock(key)
   await sleep(500)
   const before = await scene.admin().calls()
   for (let i = 0; i < 10; i++) expect(await other!.tryLock(key)).toBeNull()
   await sleep(200)
-  // It is refused by the answer of a majority.
+  // The answers of a majority refuse it, so a minority may be unanswered and taken back.
   const { evalsha } = await scene.admin().calls(before)
   expect(evalsha).toBeGreaterThanOrEqual(10 * scene.size)
   expect(evalsha).toBeLessThanOrEqual(10 * (scene.size + scene.minority.length))
@@ -112,7 +112,7 @@ describe('waiting', () => {
     await scene.nothingLeft(key)
   })
 
-  test('I4: an unfair waiter is woken by a message, long before anything of it is asked again', async () => {
+  test('I4: a message wakes an unfair waiter, long before it asks again', async () => {
     const [holder, waiter] = scene.clients(2)
     const key = freshKey()
     const lease = await holder!.lock(key)
@@ -122,11 +122,11 @@ describe('waiting', () => {
     expect((await promptly(parked.lease)).via).toBe('wakeup')
   })
 
-  test('I6, I7: a time-out says who holds, and leaves nothing of it on any server', async () => {
+  test('I6, I7: a timeout names the holder, and leaves nothing of the waiter on any server', async () => {
     const [holder, waiter] = [scene.client({ label: 'the holder' }), scene.client()]
     const key = freshKey()
     const lease = await holder.lock(key)
-    // Else the waiter may be ahead of it on the third server, and leave that to it for the next renewal.
+    // Otherwise the waiter may have the vote of the third server, which the hold would join only by its next renewal.
     await scene.heldEverywhere(key, lease.id)
     for (const fair of [true, false]) {
       const error = await rejection(waiter.lock(key, { timeout: 300, fair, fairAfter: 60_000 }), LockTimeoutError)
@@ -152,7 +152,7 @@ describe('waiting', () => {
 })
 
 describe('an owner', () => {
-  test('re-enters by context, by name and by runAs, with the token that it has; each hold is released on its own', async () => {
+  test('re-enters by context, by name and by runAs, with its token; each hold is released on its own', async () => {
     const [one, two] = scene.clients(2)
     const key = freshKey()
     await one!.using(key, async outer => {
@@ -171,7 +171,7 @@ describe('an owner', () => {
     await scene.nothingLeft(key)
   })
 
-  test('of several locks, all or none of which it has', async () => {
+  test('takes several locks: all or none of them', async () => {
     const [one, two] = scene.clients(2)
     const keys = [freshKey('a'), freshKey('b'), freshKey('c')]
     const all = one!.all(keys)
@@ -187,7 +187,7 @@ describe('an owner', () => {
   })
 })
 
-test('I8: a hold is renewed on every server, and ends with its lease where it is not', async () => {
+test('I8: a hold is renewed on every server, and ends with its lease if it is not renewed', async () => {
   const [locks, other] = [scene.client({ lease: 900 }), scene.client()]
   const [kept, fixed] = [await locks.lock(freshKey()), await locks.lock(freshKey(), { lease: 900 })]
   await sleep(2_500)
@@ -198,7 +198,7 @@ test('I8: a hold is renewed on every server, and ends with its lease where it is
 })
 
 describe('what a majority says', () => {
-  test('is shown of a lock that one server has lost', async () => {
+  test('is shown for a lock that one server has lost', async () => {
     const [locks, other] = [scene.client({ label: 'mine' }), scene.client()]
     const key = freshKey()
     const lease = await locks.lock(key)
@@ -216,7 +216,7 @@ describe('what a majority says', () => {
     expect(await scene.client().tryLock(key)).toBeNull()
   })
 
-  test('is shown of a lock that one server alone has, and that is nobody’s', async () => {
+  test('is shown for a lock that only one server has, and that has no holder', async () => {
     const locks = scene.client()
     const key = freshKey()
     await scene.at(0).lock(key)
@@ -241,7 +241,7 @@ describe('what a majority says', () => {
   })
 })
 
-test('I4, I5, I8: forceRelease ends the hold on every server, tells its holder, and wakes the next', async () => {
+test('I4, I5, I8: forceRelease ends the hold on every server, notifies its holder, and grants the next waiter', async () => {
   const [holder, waiter, other] = scene.clients(3)
   const key = freshKey()
   expect(await other!.forceRelease(key)).toBe(false)
@@ -256,7 +256,7 @@ test('I4, I5, I8: forceRelease ends the hold on every server, tells its holder, 
   expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
 })
 
-test('I8: forceRelease of a lock that nobody waits for: its holder is told, and does not take it back', async () => {
+test('I8: forceRelease of a lock without waiters: its holder is notified, and does not join it again', async () => {
   const [holder, other] = scene.clients(2)
   for (let round = 0; round < 10; round++) {
     const key = freshKey()
@@ -272,7 +272,7 @@ test('I8: forceRelease of a lock that nobody waits for: its holder is told, and 
 test('I7: close leaves nothing on any server: no hold, no place in a queue, no connection, no channel', async () => {
   const admin = scene.admin()
   const ids = async () => (await admin.connections()).map(line => line.split(' ', 1)[0])
-  // Those of earlier tests are about to end.
+  // Connections of earlier tests are about to end.
   await expect.poll(async () => (await ids()).length).toBe(0)
   const channels = await admin.channels()
   const [holder, fair, unfair, stranger] = scene.clients(4)
@@ -289,7 +289,7 @@ test('I7: close leaves nothing on any server: no hold, no place in a queue, no c
   await expect.poll(() => admin.channels()).toEqual(channels)
 })
 
-test('a waiter that has waited for fairAfter stands in the queue of every server, and is the next', async () => {
+test('a waiter that has waited for fairAfter joins the queue of every server, and is granted the lock next', async () => {
   const [holder, waiter] = scene.clients(2)
   const key = freshKey()
   const lease = await holder!.lock(key)

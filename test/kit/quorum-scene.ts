@@ -1,9 +1,10 @@
 /**
- * Servers of a quorum, each behind a proxy, and everything that may happen to one of them. Where servers are containers, they
- * cannot be frozen, cannot resume with their data, and have no clock of their own: the contract uses none of these.
+ * The servers of a quorum, each behind a proxy, and everything that may happen to one of them. Servers in containers
+ * cannot be frozen, cannot resume with their data, and have no clock of their own. The contract tests use none of
+ * these.
  *
- *   client ──(its own links, if it wants them: single frames)──> proxy i ──> server i
- *   at(i), redis(i): past the proxy ────────────────────────────────────────────┘
+ *   client ──(links of its own, if it needs single frames)──> proxy i ──> server i
+ *   at(i), redis(i): without the proxy ──────────────────────────────────────┘
  */
 import { rm } from 'node:fs/promises'
 import { Redis } from 'ioredis'
@@ -22,34 +23,34 @@ import { persistsEveryWrite, type QuorumServer, startQuorumServer } from './topo
 export interface SceneOptions {
   /** How many servers: 3, 5 or 7; default: 3. */
   readonly servers?: number
-  /** Of each server; default: it persists every write, and so counts at once. */
+  /** Arguments of each server; default: it persists every write, and so its votes count at once. */
   readonly args?: readonly string[]
-  /** Whether each server has a time of day of its own. Needs gcc. */
+  /** Whether each server has its own time of day. Needs gcc. */
   readonly stepped?: boolean
 }
 
-/** Nothing that a server does to be remembered: it counts once it has been up for longer than any lease. */
+/** Arguments of a server that persists nothing: its votes count once it has been up for longer than any lease. */
 export const forgetful = ['--appendonly', 'no'] as const
 
-/** One of the servers, and what is around it. */
+/** One of the servers, with its proxy and the connections to it. */
 interface Member {
   readonly server: QuorumServer
   readonly proxy: FaultProxy
   readonly clock: SteppedClock | undefined
-  /** Past the proxy; connects again by itself. */
+  /** A connection without the proxy, which reconnects automatically. */
   readonly redis: Redis
   readonly looking: LockClient
   state: 'running' | 'frozen' | 'dead'
 }
 
-/** Servers that are stopped after the test. */
+/** Starts servers, which are stopped after the test. */
 export async function quorumScene(options: SceneOptions = {}): Promise<QuorumScene> {
   const scene = await QuorumScene.start(options)
   onTestFinished(() => scene.stop())
   return scene
 }
 
-/** A scene of each of these sizes, by its size, which the tests of a file share: it is mended after each of them. */
+/** Starts a scene of each size, for all tests of a file. They are mended after each test. */
 export function sharedScenes(sizes: readonly number[]): ReadonlyMap<number, QuorumScene> {
   const scenes = new Map<number, QuorumScene>()
   beforeAll(async () => {
@@ -68,12 +69,12 @@ export class QuorumScene {
   readonly #members: Member[] = []
   readonly #folders: string[] = []
 
-  /** For several tests: whoever starts it also stops it. */
+  /** Starts a scene for several tests: the caller has to stop it. */
   static async start({ servers = 3, args = persistsEveryWrite, stepped = false }: SceneOptions = {}) {
     const scene = new QuorumScene()
     try {
       await findServerSource()
-      // Clocks are handed on by the environment of this process: such servers start one after another.
+      // A server gets its clock from the environment of this process, so such servers start one after another.
       if (stepped) for (let i = 0; i < servers; i++) await scene.#launch(args, true)
       else await Promise.all(Array.from({ length: servers }, () => scene.#launch(args, false)))
       return scene
@@ -91,7 +92,7 @@ export class QuorumScene {
     return Math.floor(this.size / 2) + 1
   }
 
-  /** The numbers of the servers that a quorum can do without: the last ones. */
+  /** The numbers of the servers that the quorum can do without: the last ones. */
   get minority(): number[] {
     return Array.from({ length: this.size - this.majority }, (_, i) => this.majority + i)
   }
@@ -110,7 +111,10 @@ export class QuorumScene {
     return Array.from({ length: count }, () => this.client())
   }
 
-  /** A client whose frames to and from each server can be treated one by one, without a change for the other clients. */
+  /**
+   * A client with links of its own, which can treat single frames to and from each server. Other clients are not
+   * affected.
+   */
   async linked(options: ClientOptions = {}): Promise<{ locks: LockClient; links: FrameProxy[] }> {
     const links = await Promise.all(this.source.map(frameProxy))
     return {
@@ -122,7 +126,7 @@ export class QuorumScene {
     }
   }
 
-  /** A client of this server alone: what it says is what this server has. */
+  /** A client of this server alone: it shows what this server has. */
   at(i: number): LockClient {
     return this.#member(i).looking
   }
@@ -131,28 +135,28 @@ export class QuorumScene {
     return this.#member(i).redis
   }
 
-  /** As a crash of its machine; connections are cut. */
+  /** Ends the server like a crash of its machine; connections are cut. */
   async kill(i: number): Promise<void> {
     const member = this.#member(i)
     member.state = 'dead'
     await member.server.kill()
   }
 
-  /** Begins again without anything that it had, whether it has died before or not. */
+  /** Restarts the server without its data, whether it was killed before or not. */
   async restartEmpty(i: number): Promise<void> {
     const member = this.#member(i)
     await member.server.restart()
     member.state = 'running'
   }
 
-  /** Begins again with what it has written. */
+  /** Restarts the server with the data that it has written. */
   async resume(i: number): Promise<void> {
     const member = this.#member(i)
     await member.server.resume()
     member.state = 'running'
   }
 
-  /** Stands still as a machine that hangs: its connections stay open. */
+  /** Stops the server like a machine that hangs: its connections stay open. */
   freeze(i: number): void {
     this.#signal(i, 'SIGSTOP')
     this.#member(i).state = 'frozen'
@@ -163,7 +167,7 @@ export class QuorumScene {
     this.#member(i).state = 'running'
   }
 
-  /** Cannot be reached: whoever tries is refused. It keeps what it has. */
+  /** Makes the server unreachable: connections are refused. It keeps its data. */
   away(i: number): void {
     const { proxy } = this.#member(i)
     proxy.refuse()
@@ -174,18 +178,18 @@ export class QuorumScene {
     this.#member(i).proxy.accept()
   }
 
-  /** Nothing gets through any more, in one direction (up: to the server) or both. All of it arrives on `heal`, as TCP has it. */
+  /** Holds up all bytes in one direction (up: to the server) or both. They arrive on `heal`, as with TCP. */
   partition(i: number, direction: 'up' | 'down' | 'both' = 'both'): void {
     const { proxy } = this.#member(i)
     for (const each of ['up', 'down'] as const) if (direction === each || direction === 'both') proxy.hold(each)
   }
 
-  /** What goes in this direction is lost: connections are half-open, until `heal` cuts them. */
+  /** Loses all bytes in this direction: connections are half-open until `healAnew` cuts them. */
   lose(i: number, direction: 'up' | 'down'): void {
     this.#member(i).proxy.swallow(direction)
   }
 
-  /** Everything takes this much longer, each way. */
+  /** Delays everything by this many ms, in each direction. */
   delay(i: number, ms: number): void {
     this.#member(i).proxy.delay(ms)
   }
@@ -195,14 +199,14 @@ export class QuorumScene {
     this.#member(i).proxy.heal()
   }
 
-  /** Ends `lose`: a connection that has lost something is of no use any more. */
+  /** Ends `lose`, and cuts the connections: one that has lost bytes cannot be used any more. */
   healAnew(i: number): void {
     const { proxy } = this.#member(i)
     proxy.cut()
     proxy.heal()
   }
 
-  /** Sets this server's time of day to the true one plus so many ms, at once. */
+  /** Sets this server's time of day to the true time plus `ms`, in one step. */
   async step(i: number, ms: number): Promise<void> {
     const { clock, redis } = this.#member(i)
     if (!clock) throw new Error('these servers have no clocks of their own: ask for `stepped`')
@@ -211,19 +215,22 @@ export class QuorumScene {
     expect(Math.abs(Number(seconds) * 1_000 - clock.now())).toBeLessThan(5_000)
   }
 
-  /** Whole seconds since this server began, as it says itself. */
+  /** For how many whole seconds this server reports that it has been up. */
   async uptime(i: number): Promise<number> {
     return Number(/uptime_in_seconds:(\d+)/.exec(await this.redis(i).info('server'))?.[1])
   }
 
-  /** The id of the hold that each server has, if it has one; of those that do not run, undefined. */
+  /** The id of the hold that each server has; undefined: it has none, or does not run. */
   holders(key: string): Promise<(string | undefined)[]> {
     const idOf = async ({ state, looking }: Member) =>
       state === 'running' ? (await looking.inspect(key)).holders[0]?.id : undefined
     return Promise.all(this.#members.map(idOf))
   }
 
-  /** Resolves when all servers that run have this hold: by the majority's replies its caller has it already. */
+  /**
+   * Resolves when all running servers have this hold. Its caller has the lease before that, after the replies of a
+   * majority.
+   */
   async heldEverywhere(key: string, id: string, limit?: number): Promise<void> {
     const running = this.#members.map(({ state }) => (state === 'running' ? id : undefined))
     await eventually(async () => {
@@ -234,7 +241,7 @@ export class QuorumScene {
     })
   }
 
-  /** Resolves when the fair queue has so many waiters on each server that runs. */
+  /** Resolves when the fair queue has this many waiters on each running server. */
   async queuedEverywhere(key: string, waiters: number): Promise<void> {
     const running = this.#members.filter(({ state }) => state === 'running')
     await eventually(async () => {
@@ -243,7 +250,10 @@ export class QuorumScene {
     })
   }
 
-  /** Fails unless the lock is soon free on every server that runs, with nobody queued. Clocks expire by themselves. */
+  /**
+   * Fails unless each running server soon has the lock free and no waiter. The lock's clock may stay: it expires on its
+   * own.
+   */
   async nothingLeft(key: string, limit?: number): Promise<void> {
     for (const { state, redis, looking } of this.#members) {
       if (state !== 'running') continue
@@ -256,12 +266,12 @@ export class QuorumScene {
     }
   }
 
-  /** Of the servers that run. */
+  /** An admin of the running servers. */
   admin(): Admin {
     return new Admin(...this.#members.filter(({ state }) => state === 'running').map(({ redis }) => redis))
   }
 
-  /** All servers run, can be reached, and have the true time. What was dead before is empty. */
+  /** Makes all servers run, reachable, and have the true time. Servers that were killed come back empty. */
   async mend(): Promise<void> {
     for (const [i, { state, proxy, clock }] of this.#members.entries()) {
       if (state === 'frozen') this.thaw(i)
@@ -303,7 +313,7 @@ export class QuorumScene {
     return member
   }
 
-  /** Only to a process that was started here. */
+  /** Sends a signal to a server, which has to be a process of this machine. */
   #signal(i: number, name: NodeJS.Signals): void {
     const { pid } = this.#member(i).server
     if (pid === undefined) throw new Error('this server is no process of this machine')

@@ -95,7 +95,7 @@ describe('the holder is recorded in Redis', () => {
   })
 })
 
-describe('an owner that names itself inside a lease that was handed on', () => {
+describe('an owner that asks to re-enter a lease that was handed on', () => {
   async function handedOn() {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
@@ -191,7 +191,7 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     expect([leaseOf(behind).via, at.records]).toEqual(['handoff', []])
   })
 
-  test('I1 and that has handed the lock on waits until the new holder is recorded: else Redis would let it re-enter', async () => {
+  test('I1 that held the lock before the hand-off waits for the record of the new holder, or Redis would let it re-enter', async () => {
     const { at } = await handedOn()
     await at.ask({ id: 'N', owner: 'A', mode: 'once' })
     expect([at.records, at.asking]).toEqual([[['B', FIRST + 1]], []])

@@ -1,81 +1,87 @@
 /**
- * One claim and what each server has made of it: its votes, and what was asked and is not answered yet.
+ * One claim, and what each server has made of it: its vote, and the requests that it has not answered yet.
  *
- *      asked ──▶ voted ──▶ held                    at each server
+ *      asked ──▶ voted ──▶ held          at each server
  *        │         │
- *        └─────────┴──▶ cleared                    everything of the claim is taken back there
+ *        └─────────┴──▶ cleared          the server has nothing of the claim any more
  *
- * A vote is one server's grant. What is cleared is asked for again only when the server has answered to that: an answer of before must
- * not be taken for one of after.
+ * A vote is the grant of one server. A server that is asked to clear a claim is asked for that claim again only after
+ * it has answered. Otherwise an answer from before the clearing could be taken for one from after it.
  */
 import type { Claim, Granted, Refused, VoteMode } from '../../kind.ts'
 import type { Member } from './member.ts'
 import type { Place } from './place.ts'
 
-/** The latest time that is proven to be before a grant by this server of which a message tells. */
+/**
+ * A refusal by one server. It bounds the time of a later grant that a message reports: that grant was made after
+ * `sent`.
+ */
 export interface Sight {
-  /** When that request was sent, ms. */
+  /** When the refused request was sent, ms. */
   readonly sent: number
-  /** Grants from then on have larger tokens. */
+  /** The lock's clock at the refusal: every later grant has a larger token. */
   readonly clock: number
 }
 
-/** What one server has of a claim. */
+/** What one server has of a claim, as far as this client knows. */
 export class Seat {
   vote: Granted | undefined
-  /** When it came, ms. */
+  /** When the vote arrived or was last confirmed, ms. */
   votedAt = 0
-  /** The server counted when it voted; of a hold: it has the token of the hold. */
+  /**
+   * Whether the vote counts. Before the grant: the server counted when it voted. After it: the vote has the hold's
+   * token.
+   */
   counted = false
-  /** The connection over which it voted (member.ts). */
+  /** `Member.epoch` when the server voted: it identifies the connection. */
   epoch = 0
   seen: Sight | undefined
-  /** Its place in the queue there, from 1; 0: none. */
+  /** Position in this server's queue, from 1; 0: not queued. */
   position = 0
-  /** Requests that are not answered. */
+  /** How many requests are unanswered. */
   asked = 0
-  /** When it said that it has the hold no more, ms. */
+  /** When the server reported that it no longer has the hold, ms. */
   goneAt = Number.NEGATIVE_INFINITY
-  /** It has been granted the claim with another token than was known here. */
+  /** The server has granted the claim again, with a token that this client does not know yet. */
   anew = false
-  /** Another token than that of its vote is being written. */
+  /** A request that replaces the token of the vote is under way. */
   agreeing = false
-  /** Something may be left of it. */
+  /** The server may have a vote for the claim, or have it in its queue. */
   touched = false
-  /** A grant was told of that could not be proven. */
+  /** A message reported a grant, but did not prove for how long its lease still runs. */
   told = false
-  /** Until everything of it is taken back. */
+  /** Pending while the claim is being taken back from this server. */
   clearing: Promise<void> | undefined
-  /** The latest attempt at that. */
+  /** The latest attempt to take it back. */
   trying: Promise<void> | undefined
-  /** It has failed, and another one follows. */
+  /** The latest attempt has failed, and another one follows. */
   failed = false
-  /** Something was answered while it was being taken back, and may have come about behind that. */
+  /** A request was answered while the claim was being taken back: the server may have run it after that. */
   late = false
-  /** Called when nothing is unanswered any more. */
+  /** Called when the last unanswered request is answered. */
   idle: (() => void) | undefined
 }
 
 export class Ballot {
   readonly claim: Claim
   readonly seats: readonly Seat[]
-  /** What the caller was told: from then on its votes are of a hold. */
+  /** The grant that the caller receives. From then on, the votes are those of a hold. */
   granted: Granted | undefined
-  /** Calls that wait for the outcome. */
+  /** How many calls wait for the outcome (poll.ts). */
   polls = 0
-  /** Which token is being agreed on; undefined: no majority has voted. */
+  /** The token that the voters are being made to agree on; undefined: no majority has voted. */
   token: number | undefined
-  /** Until when the votes of other servers are waited for, ms. */
+  /** Until when the votes of the remaining servers are waited for, ms (`Election.#mayShare`). */
   sharesUntil: number | undefined
-  /** Whoever waits for it has been told. */
+  /** The caller has received the grant. */
   reported = false
-  /** Nobody wants it any more. */
+  /** No caller wants the claim any more. */
   over = false
-  /** It is in the queue of the servers, with this ticket. */
+  /** Its ticket in the servers' queues; undefined: it is not queued. */
   ticket: string | undefined
-  /** How often it has put votes back that were too few. */
+  /** How often it has put back votes because they were too few. */
   putBack = 0
-  /** How often it has looked since, with too few votes. */
+  /** How often it has looked since then, with too few votes. */
   looks = 0
 
   constructor(claim: Claim, servers: number) {
@@ -84,14 +90,14 @@ export class Ballot {
   }
 }
 
-/** Until when a majority has it, if these are the ends on the servers that do; 0: no majority has. */
+/** Until when a majority of the servers has a lock, given its end on each server that has it; 0: no majority has it. */
 export function untilMajority(ends: readonly number[], majority: number): number {
   return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
 }
 
 export type Answer = Granted | Refused | undefined | Error
 
-/** All ballots of a client, as far as those need them that look at votes, or at servers. */
+/** All ballots of a client, as far as election.ts and looks.ts need them. */
 export interface BallotBox {
   readonly places: readonly Place[]
   readonly members: readonly Member[]
@@ -100,12 +106,12 @@ export interface BallotBox {
   get(id: string): Ballot | undefined
   /** Whether the votes of the server count now. */
   counts(server: number): boolean
-  /** Asks one server; `answered` is called behind everything that its answer does. */
+  /** Asks one server. `answered` is called after the answer has taken effect on the ballot. */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void
   /** The server has granted the claim. */
   voted(ballot: Ballot, server: number, grant: Granted): void
-  /** The server does not have the claim, or has it in its queue. */
+  /** The server has refused the claim, or queued it at `position`. */
   refused(ballot: Ballot, server: number, seen: Sight, position?: number): void
-  /** Something has come for the claim. */
+  /** Judges the claim again after a change. */
   changed(ballot: Ballot): void
 }

@@ -1,15 +1,19 @@
 /**
- * All claims of this client on a quorum, and what the servers have made of them. Whatever comes of a server comes here: answers, messages,
- * and what releases say. There is one rule for all of it:
+ * All claims of this client on a quorum, and what the servers have made of them. Everything that a server sends arrives
+ * here: answers, messages, and what a release reports. The same rules apply to all of it:
  *
- *   1. a vote that is wanted is recorded; one that nobody wants any more is taken back
- *   2. a majority of votes is made to agree on one token: the largest of them, which is written to those that have less (I2)
- *   3. then, and while a majority of the leases lasts, the claim is granted: by the call that waits for it, or by news
+ *   1. A vote for a claim that is still wanted is recorded. Any other vote is taken back.
+ *   2. When a majority has voted, it is made to agree on one token: the largest, which is written to the voters with a
+ *      smaller one (I2).
+ *   3. When it agrees, the claim is granted if the leases of a majority still run. The grant goes to the call that waits
+ *      for it; if there is none, the listener receives it.
  *
- * The story of 2: A is granted the lock with 5 by server 1 and with 9 by server 2. If its token were 9, and server 1 and 3 granted it to
- * B later, which know of 5, B might get 6. So A has the lock when a majority has 9.
+ * The reason for 2: server 1 grants the lock to A with token 5, and server 2 grants it with token 9. Suppose that A
+ * held the lock with 9 at once. After A's release, servers 1 and 3 might grant the lock to B: they know only of 5, so B
+ * might get 6. So A holds the lock only once a majority has 9.
  *
- * Beside this: election.ts (2 and 3), clearing.ts (what is taken back), looks.ts (what a waiter looks at), poll.ts (the calls that wait).
+ * Parts: election.ts (rules 2 and 3), clearing.ts (takes claims back), looks.ts (checks on waiters). The calls that
+ * wait: poll.ts.
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
 import type { Claim, Granted, HoldName, Queued, Refused, Via, VoteMode } from '../../kind.ts'
@@ -21,13 +25,13 @@ import { Looks } from './looks.ts'
 import type { Member } from './member.ts'
 import type { Place } from './place.ts'
 
-/** What a majority of servers may be ahead or behind in the course of a lease: a share of it. */
+/** How far the clocks of a majority may drift in the course of a lease, as a share of it. */
 const DRIFT = 0.01
 
 export interface BallotsListener {
-  /** A claim that no call waits for has been granted. */
+  /** A claim has been granted while no call waited for it. */
   won(claim: Claim, grant: Granted): void
-  /** A claim wants a lease of so many ms. */
+  /** A claim asks for a lease of this many ms. */
   asks(lease: number): void
 }
 
@@ -73,7 +77,7 @@ export class Ballots implements BallotBox {
     return ballot
   }
 
-  /** Calls `changed` whenever something has come for the claim, until the returned function is called. */
+  /** Calls `changed` after every change of the ballot, until the returned function is called. */
   watch(ballot: Ballot, changed: () => void): () => void {
     const watchers = this.#watchers.get(ballot) ?? new Set()
     this.#watchers.set(ballot, watchers.add(changed))
@@ -82,7 +86,7 @@ export class Ballots implements BallotBox {
     }
   }
 
-  /** Servers have come, gone, or begun to count. */
+  /** Judges all ballots again, after a server was connected or lost, or began to count. */
   reconsider(): void {
     for (const ballot of [...this.#all.values()]) this.changed(ballot)
   }
@@ -91,7 +95,7 @@ export class Ballots implements BallotBox {
     return (this.places[server] as Place).member.counts
   }
 
-  /** Asks one server; `answered` is called behind everything that its answer does. */
+  /** Asks one server. `answered` is called after the answer has taken effect on the ballot. */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) {
@@ -100,8 +104,9 @@ export class Ballots implements BallotBox {
         this.changed(ballot)
       }
       const cleared = () => {
-        // Its caller has given up meanwhile, and has its client closed perhaps: what is granted now nobody would take back (I7).
-        if (ballot.over) failed(new Error('nobody waits for it any more'))
+        // The caller has given up meanwhile, and its client may be closed: nothing would take back a grant made now
+        // (I7).
+        if (ballot.over) failed(new Error('its caller has given up'))
         else this.ask(ballot, server, mode, floor, answered)
       }
       const { trying, clearing } = seat
@@ -114,7 +119,8 @@ export class Ballots implements BallotBox {
     const sent = this.#clock.now()
     const settled = (answer: Answer) => {
       seat.asked -= 1
-      // An attempt that is refused leaves nothing to take back: whoever loses asks each server once.
+      // A refused attempt leaves nothing on the server to take back: a client that loses sends each server a single
+      // request (I9).
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
       if (!refused) seat.late = true
@@ -126,7 +132,7 @@ export class Ballots implements BallotBox {
     ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor).then(settled, settled)
   }
 
-  /** The server has granted the claim. `sent`: when that was asked for or looked at; undefined: a message says so. */
+  /** The server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
   voted(ballot: Ballot, server: number, grant: Granted, lease = ballot.claim.lease): void {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) return
@@ -135,27 +141,27 @@ export class Ballots implements BallotBox {
       this.clearing.clear(ballot, server)
       return
     }
-    // What confirms a vote says nothing of how it came about.
     const { vote } = seat
     const { epoch } = (this.places[server] as Place).member
     const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
     seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(server)
     seat.epoch = epoch
+    // A confirmation does not say how the vote came about: the first `via` is kept.
     seat.vote = { ...grant, via: vote?.via ?? grant.via, deadline: grant.deadline - lease * DRIFT }
     seat.votedAt = this.#clock.now()
   }
 
-  /** The server does not have the claim, or has it in its queue. */
+  /** The server has refused the claim, or queued it at `position`. */
   refused(ballot: Ballot, server: number, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) return
     seat.seen = { sent, clock }
     seat.position = position
-    // A message may have been faster than this answer, and is newer.
+    // A vote that arrived after `sent` is newer than this answer: its message was faster.
     if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
-  /** A message of the server tells of a grant. False: nobody knows the claim. */
+  /** A message from the server reports a grant. Returns false if this client does not know the claim. */
   told(server: number, id: string, token: number, via: Via): boolean {
     const ballot = this.#all.get(id)
     if (!ballot) return false
@@ -175,13 +181,13 @@ export class Ballots implements BallotBox {
     return true
   }
 
-  /** The claim has a ticket now. A message may have come before it had one to look with. */
+  /** The claim has a ticket now. A look needs one, so servers whose messages came before it are looked at now. */
   queued(ballot: Ballot): void {
     for (const [i, { told }] of ballot.seats.entries()) if (told) this.looks.lookSoon(ballot, i)
     this.changed(ballot)
   }
 
-  /** The claim waits in the queues, whatever has become of it: a grant of which that has been told came too late to be used. */
+  /** The claim waits in the queues. If its caller has received a grant before, that grant came too late to be used. */
   waits({ claim, ticket }: Queued): void {
     const ballot = this.of(claim)
     ballot.ticket ??= ticket
@@ -190,7 +196,7 @@ export class Ballots implements BallotBox {
     if (this.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
   }
 
-  /** A message says that the server has taken the hold away. */
+  /** A message reports that the server has taken the hold away. */
   taken(server: number, id: string, token: number): void {
     const seat = this.#all.get(id)?.seats[server]
     if (!seat?.vote || seat.vote.token > token) return
@@ -198,7 +204,7 @@ export class Ballots implements BallotBox {
     seat.goneAt = this.#clock.now()
   }
 
-  /** Takes everything of the claim back, on every server. Resolves when a majority has nothing of it any more. */
+  /** Takes the claim back from every server. Resolves once a majority has nothing of it any more. */
   end(ballot: Ballot): Promise<void> {
     ballot.over = true
     ballot.granted = ballot.token = ballot.ticket = ballot.sharesUntil = undefined
@@ -207,7 +213,7 @@ export class Ballots implements BallotBox {
     return this.most(ballot.seats.map((_, i) => this.clearing.clear(ballot, i)))
   }
 
-  /** Resolves as soon as a majority of these have, and rejects as soon as none can any more. */
+  /** Resolves once a majority of `parts` has resolved, and rejects once no majority can any more. */
   most(parts: readonly Promise<unknown>[]): Promise<void> {
     return new Promise((resolve, reject) => {
       let [done, failed] = [0, 0]
@@ -224,13 +230,13 @@ export class Ballots implements BallotBox {
   released(ballot: Ballot, server: number): void {
     const seat = ballot.seats[server] as Seat
     seat.vote = undefined
-    // What is still unanswered may come behind the release.
+    // The server may run a request that is still unanswered after the release.
     if (seat.asked > 0) this.clearing.clear(ballot, server)
     else seat.touched = false
     this.#forget(ballot)
   }
 
-  /** A release of this client has made its own waiter the holder on this server. */
+  /** A release by this client has made one of its own waiters the holder on this server. */
   succeeded(server: number, { key, id }: HoldName, grant: Granted): void {
     const ballot = this.#all.get(id)
     if (!ballot) {
@@ -245,7 +251,7 @@ export class Ballots implements BallotBox {
   #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
     const seat = ballot.seats[server] as Seat
     if (answer instanceof Error) {
-      // What has become of it is not known; nor of a vote whose token was to be another.
+      // The outcome is unknown. If the request was to replace the vote's token, so is the vote.
       if (mode === 'raise' || mode === 'same') seat.vote = undefined
       if (ballot.over) this.clearing.clear(ballot, server)
     } else if (answer?.granted) {
@@ -256,7 +262,7 @@ export class Ballots implements BallotBox {
     } else if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
-  /** Something has come for the claim, or for others that it depends on. */
+  /** Judges the claim again, after it has changed, or another claim that it depends on. */
   changed(ballot: Ballot): void {
     this.election.changed(ballot)
     const watchers = this.#watchers.get(ballot)

@@ -1,13 +1,15 @@
 /**
- * What is taken back from the servers behind callers that have given up, lost, or been granted elsewhere (I7). An attempt that fails is
- * repeated until the claim has lapsed by itself; and whatever was unanswered beside it may come behind it, so it is done once more then.
+ * Takes claims back from the servers, in the background, after their callers have given up, were refused, or were
+ * granted the lock by other servers (I7). A failed attempt is repeated until the claim has lapsed on its own. If other
+ * requests of the claim were unanswered during the attempt, the server may run them after it, so the attempt is
+ * repeated, too.
  */
 import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
 import type { Ballot, Seat } from './ballot.ts'
 import type { Place } from './place.ts'
 
-/** Between attempts, in ms. */
+/** The pause between attempts, in ms. */
 const PAUSE = 1_000
 
 export class Clearing {
@@ -15,12 +17,12 @@ export class Clearing {
   readonly #clock: Clock
   readonly #waiterTtl: number
   readonly #cleared: (ballot: Ballot) => void
-  /** Where something is taken back, and from which server. */
+  /** The seats whose claim is being taken back, each with the number of its server. */
   readonly #clearing = new Map<Seat, number>()
-  /** Releases under way, and on which server. */
+  /** The releases under way, each with the number of its server. */
   readonly #releases = new Map<Promise<unknown>, number>()
 
-  /** `cleared`: told when a server has nothing of a claim any more. */
+  /** `cleared` is called when a server has nothing of the claim any more. */
   constructor(places: readonly Place[], clock: Clock, waiterTtl: number, cleared: (ballot: Ballot) => void) {
     this.#places = places
     this.#clock = clock
@@ -29,8 +31,9 @@ export class Clearing {
   }
 
   /**
-   * Takes it back on one server, repeatedly until that is done or it has lapsed. Rejects as soon as an attempt fails: whatever waits for
-   * this would wait for the whole lease where the server refuses.
+   * Takes the claim back from one server, with repeated attempts until one succeeds or the claim has lapsed. The
+   * returned promise rejects as soon as an attempt fails: if the server refuses, its caller would otherwise wait for
+   * the whole lease.
    */
   clear(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
@@ -53,7 +56,7 @@ export class Clearing {
     return seat.trying as Promise<void>
   }
 
-  /** Resolves when all is taken back that can be: from the servers that are there, and do not refuse. */
+  /** Resolves when all claims are taken back from the servers that are connected and do not refuse. */
   async rest(): Promise<void> {
     for (;;) {
       const under = [...this.#clearing].filter(([{ failed }, server]) => !failed && this.#places[server]?.member.up)
@@ -66,7 +69,7 @@ export class Clearing {
     }
   }
 
-  /** A release that its caller does not wait for, where a majority has answered. */
+  /** Makes `rest` wait for a release. Its caller waits only until a majority has answered. */
   releasing(server: number, release: Promise<unknown>): void {
     const over = () => void this.#releases.delete(release)
     this.#releases.set(release, server)
@@ -96,11 +99,12 @@ export class Clearing {
     for (;;) {
       seat.late = false
       await kind.leave(claim)
-      // What was not answered when that was sent may have been sent again, and come behind: it may have joined the queue, or been granted.
+      // A request that was unanswered when the leave was sent may have been sent again, and run after it: it may have
+      // joined the queue or been granted.
       if (seat.asked === 0 && !seat.late) break
       if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
     }
-    // What was sent over a connection that has gone may come late, and would take away what is granted after this.
+    // A leave that was sent over a lost connection may arrive late, and would end a grant that was made meanwhile.
     if (member.epoch !== epoch) await this.#pause()
   }
 

@@ -1,6 +1,7 @@
 /**
- * Who is granted the lock: a claim for which a majority has voted, and agrees on a token, while a majority of its leases lasts. And what
- * is done where a majority has voted with different tokens: ballots.ts tells the story.
+ * Decides which claim is granted the lock: one for which a majority has voted with the same token, and the leases of
+ * that majority still run. If a majority has voted with different tokens, makes it agree on one: ballots.ts gives the
+ * reason.
  */
 import type { Clock } from '../../clock.ts'
 import type { Granted, Via } from '../../kind.ts'
@@ -10,7 +11,7 @@ import type { Member } from './member.ts'
 import { tellOutcome } from './outcomes.ts'
 import type { Place } from './place.ts'
 
-/** How long votes of an owner with a name wait for those of the other servers, in ms. */
+/** How long the grant of a named owner's claim waits for the votes of the remaining servers, in ms (`#mayShare`). */
 const SHARING = 20
 
 export class Election {
@@ -24,15 +25,15 @@ export class Election {
     this.#floor = floor
   }
 
-  /** Something has come for the claim. */
+  /** Judges the claim again after a change. */
   changed(ballot: Ballot): void {
     this.#askYoung(ballot)
     this.#elect(ballot)
-    // A server that has voted late has the hold with a token of its own.
+    // A server that votes after the grant has the hold with a token of its own.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
   }
 
-  /** Until when a majority has it, as far as is known; 0: none has. */
+  /** Until when a majority has the claim, as far as this client knows; 0: no majority has it. */
   until(ballot: Ballot): number {
     const votes = this.votes(ballot)
     return untilMajority(
@@ -46,16 +47,16 @@ export class Election {
     return seats.flatMap(({ vote, counted }) => (vote && counted ? [vote] : []))
   }
 
-  /** Those whose leases have not ended. */
+  /** The votes that count and whose leases have not ended. */
   live(ballot: Ballot): Granted[] {
     const now = this.#clock.now()
     return this.votes(ballot).filter(({ deadline }) => deadline > now)
   }
 
-  /** Grants the claim if a majority agrees, and makes it agree if it does not. */
+  /** Grants the claim if a majority agrees on a token. If a majority has voted but disagrees, makes it agree. */
   #elect(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
-    // Where a vote has lapsed, somebody else may have been granted the lock since.
+    // A server whose vote has lapsed may have granted the lock to another claim since.
     const votes = this.live(ballot)
     const { token: before } = ballot
     ballot.token = undefined
@@ -78,15 +79,16 @@ export class Election {
     }
   }
 
-  /** Grants a claim whose leases have ended already: its caller learns of that from the deadline. */
+  /** Grants a claim although its leases have ended: the caller sees that from the deadline. */
   grantLapsed(ballot: Ballot): void {
     const votes = this.votes(ballot)
     ballot.granted = { granted: true, token: this.#largest(votes), deadline: this.until(ballot), via: viaOf(votes) }
   }
 
   /**
-   * Writes the token to the servers that have the claim with less; with more, only if a majority has it with this one already. Before that,
-   * those that have more may be the only ones that know of the latest grant.
+   * Writes the token to the servers that have the claim with a smaller one. Larger ones are replaced only if `lower` is
+   * set, which requires that a majority has this token already. Before that, the servers with larger tokens may be the
+   * only ones that know of the latest grant.
    */
   #agree(ballot: Ballot, token: number, lower: boolean): void {
     for (const [i, seat] of ballot.seats.entries()) {
@@ -99,14 +101,14 @@ export class Election {
     }
   }
 
-  /** The one above which every later grant of any majority is: that of a majority if it has one, else the largest. */
+  /** A token that every later grant by any majority exceeds: the one that a majority has, or else the largest. */
   #largest(votes: readonly Granted[]): number {
     const tokens = votes.map(({ token }) => token)
     const most = tokens.find(token => tokens.filter(same => same === token).length >= this.#ballots.majority)
     return most ?? Math.max(...tokens)
   }
 
-  /** That of the other holds of the claim's owner, while a majority has one. Undefined: it has no other. */
+  /** The token of another claim of the same owner for which a majority has voted; undefined: there is none. */
   #sharedToken(ballot: Ballot): number | undefined {
     const { id, key, owner } = ballot.claim
     if (owner === id) return undefined
@@ -119,8 +121,8 @@ export class Election {
   }
 
   /**
-   * Another client may be granted the lock for the same owner in this moment, and has to come to the same token. What both see is what the
-   * servers have, if they look at all of them: so those that are missing are waited for, a little.
+   * Another client may be granted the lock for the same owner at this moment, and both have to choose the same token.
+   * They do if both consider the votes of all servers. So the missing votes are waited for, for up to SHARING ms.
    */
   #mayShare(ballot: Ballot): boolean {
     const { claim, seats } = ballot
@@ -134,8 +136,9 @@ export class Election {
   }
 
   /**
-   * A server that counts by now may have voted before it did, with a token that is smaller than one that it has forgotten: it votes once
-   * more, with the present floor (I2). Most of the lease is over by then, and it is given all of it again.
+   * A server may have voted before it counted, with a smaller token than one that it has issued and forgotten. Once it
+   * counts, its vote is raised to the current floor (I2). Most of its lease is over by then, so the vote is renewed
+   * first.
    */
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
@@ -147,7 +150,7 @@ export class Election {
         continue
       }
       const floor = this.#floor.next
-      // As soon as the clocks have been read.
+      // No clock has been read yet. After the first reading, all ballots are judged again.
       if (floor === 0) return
       seat.agreeing = true
       const raise = () => {

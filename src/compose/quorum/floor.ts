@@ -1,24 +1,29 @@
 /**
- * The floor under tokens and tickets: a time, in µs, a little ahead of the clocks of all servers. Each of them issues the floor itself
- * then, and so all the same number: a grant needs no second round trip, and all queues have one order. A floor that is too low costs that
- * round trip. One that is too high is ahead of the time of day, from which a server goes on that has lost its data: the next token would be
- * smaller (I2).
+ * The floor for tokens and tickets: a time, in µs, slightly ahead of the clocks of all servers. Each server then issues
+ * the floor itself, so all of them issue the same number. A grant needs no second round trip, and all queues have the
+ * same order.
  *
- * It follows the servers' own time of day, never the tokens that they issue: those are ahead of it by what floors were, and two clients
- * that learnt from each other's tokens would drive them into the future without end.
+ * A floor that is too low costs the second round trip. A floor that is too high is ahead of the time of day. A server
+ * that has lost its data continues from the time of day, so its next token would be smaller (I2).
+ *
+ * The floor follows the servers' time of day, never the tokens that they issue. Tokens are ahead of the time of day
+ * because of earlier floors: two clients that learned from each other's tokens would drive them further and further
+ * into the future.
  */
 
-/** How far the floor is ahead of the furthest clock when a request comes to the server, in µs. */
+/** How far the floor is ahead of the fastest clock when a request arrives at a server, in µs. */
 const AHEAD = 5_000
-/** A request takes so many ms there and back at most, as far as the floor is concerned: a slow answer says little of the time. */
+/**
+ * The longest round trip that the floor takes into account, in ms: a slow answer says little about the server's time.
+ */
 const SLOWEST = 20
-/** A clock that was read counts for so many ms, and is read again after half of them. */
+/** How long the reading of a clock is used, in ms. The clocks are read again after half of that. */
 const MEMORY = 10_000
 
 interface Reading {
-  /** µs by which the server's clock was ahead of ours, at least. */
+  /** By how much the server's clock was at least ahead of this client's, in µs. */
   readonly ahead: number
-  /** ms that the answer took. */
+  /** The round trip of the reading, in ms, at most SLOWEST. */
   readonly took: number
   readonly at: number
 }
@@ -29,14 +34,14 @@ export class Floor {
   readonly #read: () => void
   #asked = Number.NEGATIVE_INFINITY
 
-  /** `read`: reads the clocks of the servers, and tells `reading` of each. */
+  /** `read` reads the clocks of the servers, and calls `reading` for each. */
   constructor(now: () => number, servers: number, read: () => void) {
     this.#now = now
     this.#readings = new Array(servers).fill(undefined)
     this.#read = read
   }
 
-  /** 0: no clock is known. */
+  /** The floor for a request that is sent now, in µs; 0: no clock is known. */
   get next(): number {
     const now = this.#now()
     if (now - this.#asked >= MEMORY / 2) {
@@ -50,7 +55,10 @@ export class Floor {
     return ahead === Number.NEGATIVE_INFINITY ? 0 : Math.ceil(now * 1000 + ahead) + AHEAD
   }
 
-  /** What a server's clock showed, in µs, in answer to a request that left at `sent`. The quickest answer says most. */
+  /**
+   * Records a server's clock, in µs, from the answer to a request sent at `sent`. The quickest answer is the most
+   * precise.
+   */
   reading(server: number, clock: number, sent: number): void {
     const at = this.#now()
     const took = Math.min(at - sent, SLOWEST)

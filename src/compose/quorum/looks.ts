@@ -1,7 +1,8 @@
 /**
- * Looking at what the servers have of waiters: by heartbeats; where a message proves too little; and for waiters that have too few votes,
- * which put back what cannot become a majority. They wait a random time before, that grows: of two that have one vote each, the first to
- * put it back gives it to the other.
+ * Looks at what the servers have of this client's waiters: by heartbeat, when a message proves too little, and when a
+ * waiter has too few votes. Such a waiter puts back votes that cannot become a majority. It first pauses for a random
+ * time that grows: of two waiters with one vote each, the one that puts its vote back first leaves that server to the
+ * other.
  */
 import type { Clock } from '../../clock.ts'
 import type { Queued, Tended } from '../../kind.ts'
@@ -11,7 +12,7 @@ import type { Election } from './election.ts'
 import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
-/** How long a waiter with too few votes waits for more, in ms: the first time on average, and at most. */
+/** How long a waiter with too few votes waits for more, in ms: the average the first time, and the largest average. */
 const PATIENCE = { first: 10, longest: 250 }
 
 export class Looks {
@@ -19,7 +20,7 @@ export class Looks {
   readonly #clock: Clock
   readonly #election: Election
   readonly #clearing: Clearing
-  /** Waiters with too few votes, which look again soon. */
+  /** Waiters with too few votes that will look again soon. */
   readonly #hoping = new Set<Ballot>()
 
   constructor(ballots: BallotBox, clock: Clock, election: Election, clearing: Clearing) {
@@ -29,7 +30,7 @@ export class Looks {
     this.#clearing = clearing
   }
 
-  /** It has too few votes, and may get more. */
+  /** Plans a look for a waiter that has votes, but too few. */
   hope(ballot: Ballot): void {
     if (this.#hoping.has(ballot) || !ballot.seats.some(({ vote }) => vote)) return
     this.#hoping.add(ballot)
@@ -47,7 +48,7 @@ export class Looks {
             error => round.failed(i, error),
           )
         }
-        // Where no majority answers, nobody else can have one.
+        // If no majority answers, no other waiter can get one either: the votes are kept.
         const looked = await round.over.catch(() => undefined)
         if (looked && few()) {
           ballot.putBack += 1
@@ -60,7 +61,7 @@ export class Looks {
     })
   }
 
-  /** What is not answered is asked for again by the next heartbeat. */
+  /** Looks now. If the server does not answer, the next heartbeat asks it again. */
   lookSoon(ballot: Ballot, server: number): void {
     this.#look(ballot, server).catch(() => {})
   }
@@ -74,8 +75,8 @@ export class Looks {
   }
 
   /**
-   * Sends the heartbeat of waiters of one lock to one server, without those that are being taken back there. If all of them are, it is sent
-   * once one of them has been taken back. Resolves to undefined if none of them waits any more.
+   * Sends the heartbeat of waiters of one lock to one server, without those that are being taken back there. If all of
+   * them are, it is sent once one of them has been taken back. Resolves to undefined if none of them waits any more.
    */
   async tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
     const { queue } = (this.#ballots.places[server] as Place).kind

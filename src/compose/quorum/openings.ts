@@ -1,22 +1,23 @@
 /**
- * "The lock is free" comes from each server. One that is free on a minority is not free, so whoever waits is woken by the message that
- * makes a majority: not by the first, in vain, nor by those that follow, once more.
+ * Every server sends its own message that a lock is free. A lock that is free on a minority of the servers is not free.
+ * So the message that completes a majority wakes the waiters: an earlier one would wake them in vain, a later one a
+ * second time.
  */
 
-/** A message that comes later than this, in ms, is about something else. */
+/** A message that arrives later than this after the first one, in ms, is about another release. */
 const TOGETHER = 1_000
 
 interface Opening {
   readonly since: number
   readonly servers: Set<number>
-  /** Who has released; undefined: not one alone. */
+  /** The client that has released the lock; undefined: unknown, or more than one client. */
   by: string | undefined
 }
 
 export class Openings {
   readonly #now: () => number
   readonly #majority: number
-  /** By lock and what is said of it, oldest first. */
+  /** By the message and the lock, oldest first. */
   readonly #open = new Map<string, Opening>()
 
   constructor(now: () => number, majority: number) {
@@ -24,7 +25,10 @@ export class Openings {
     this.#majority = majority
   }
 
-  /** The server says so, because of `by`. Undefined: not yet, or not any more, by this message a majority does. */
+  /**
+   * Records a message of this server, caused by the client `by`. Undefined: this message is not the one that completes
+   * a majority.
+   */
   said(what: string, server: number, by?: string): Pick<Opening, 'by'> | undefined {
     const now = this.#now()
     for (const [old, { since }] of this.#open) {
@@ -32,7 +36,7 @@ export class Openings {
       this.#open.delete(old)
     }
     let opening = this.#open.get(what)
-    // The same server again: the lock was taken and released in the meantime.
+    // A second message of the same server: the lock was taken and released in the meantime.
     if (!opening || opening.servers.has(server)) {
       this.#open.delete(what)
       opening = { since: now, servers: new Set(), by }

@@ -1,13 +1,14 @@
 /**
- * What has become of each question to all servers, for whoever wants to know how often votes are split: published on
- * `node:diagnostics_channel` as `redis-baton:poll`. Nothing is made of it where nobody listens.
+ * Publishes the outcome of each poll of all servers on `node:diagnostics_channel` as `redis-baton:poll`. It shows, for
+ * instance, how often votes are split. Without a subscriber, nothing is published.
  */
 import { channel } from 'node:diagnostics_channel'
 import type { Claim } from '../../kind.ts'
 
 /**
- * `granted`: a majority has voted, and `secondRound` says whether it had to agree on a token first. `refused`: somebody else has a
- * majority. `split`: nobody may have one. `failed`: no majority has answered.
+ * `granted`: a majority has voted; `secondRound` tells whether it had to agree on a token first. `refused`: no server
+ * has voted for this claim. `split`: a minority has, so perhaps no claim has a majority. `failed`: no majority has
+ * answered.
  */
 type Outcome = 'granted' | 'refused' | 'split' | 'failed'
 

@@ -1,4 +1,4 @@
-/** The same locks on one of the servers. */
+/** One of the servers, and the mutex on it. */
 import type { Kind, Voting } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Keys } from '../../redis/keys.ts'

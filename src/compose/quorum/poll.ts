@@ -1,13 +1,14 @@
 /**
- * One call that asks all servers for a claim, to its outcome: granted, refused, or no majority has answered. It is decided by the answer
- * that decides it; a server that is dead or slow costs nothing.
+ * One call that asks all servers for a claim, until its outcome. It ends as soon as the answers decide the outcome, so
+ * a dead or slow server costs nothing.
  *
  *   granted    a majority has voted, and agrees on a token (ballots.ts)
- *   refused    no majority can vote for it any more, and a majority has answered
+ *   refused    no majority can vote for the claim any more, and a majority has answered
  *   an error   so many servers have failed that no majority can answer
  *
- * Where votes and those that have not answered could still be a majority, they are waited for; but once a majority has answered, only for
- * a few times as long as that took: two callers that have one vote each would wait for the same dead server.
+ * If the votes could still become a majority with those of servers that have not answered, the call waits for these
+ * servers. Once a majority has answered, it waits only a few times as long as that took. Otherwise two callers with one
+ * vote each would wait for the same dead server.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Granted, Refused, VoteMode } from '../../kind.ts'
@@ -19,7 +20,7 @@ import { graceAfter } from './round.ts'
 
 export interface Outcome {
   readonly answer: Granted | Refused
-  /** Refused, although some servers had nobody to refuse it for: others may have the rest. */
+  /** The claim is refused although some servers have voted for it: other claims may have the votes of the rest. */
   readonly split: boolean
 }
 
@@ -35,16 +36,16 @@ export class Poll {
   readonly #resolve: (outcome: Outcome) => void
   readonly #reject: (error: Error) => void
   #timer: Timer | undefined
-  /** A majority of leases has ended before it could be used. */
+  /** Servers whose leases ended before the grant have been asked again. */
   #askedAgain = false
-  /** Those that have not answered are not waited for. */
+  /** Servers that have not answered are no longer waited for. */
   #late = false
-  /** For so many ms after the beginning, votes may not count yet. */
+  /** For how many ms after its beginning this call waits for votes that do not count yet. */
   #patience = 0
   #counting: Timer | undefined
   #done = false
 
-  /** `patience`: for how many ms votes may not count yet. */
+  /** `patience`: for how many ms to wait for votes that do not count yet. */
   static ask(
     ballots: Ballots,
     ballot: Ballot,
@@ -96,7 +97,7 @@ export class Poll {
     const { majority, places } = this.#ballots
     const ballot = this.#ballot
     if (this.#done) return
-    // Its caller has given up.
+    // The caller has given up.
     if (ballot.over) return this.#end(() => this.#resolve({ answer: this.#refusal(), split: false }))
     if (ballot.granted) {
       ballot.reported = true
@@ -115,7 +116,7 @@ export class Poll {
       else if (answer instanceof Error) failed += 1
       else refused += 1
     }
-    // A majority of leases that has ended while the rest was awaited is asked for anew.
+    // Still not granted, so some leases have ended while the other answers were awaited.
     if (voted >= majority) return this.#askLapsed()
     open += agreeing
     const answered = voted + agreeing + refused
@@ -126,13 +127,16 @@ export class Poll {
     if (answered < majority) return
     if (voted + open >= majority) return this.#waitForOthers()
     const answer = this.#refusal()
-    // In this moment: another call of the same claim may end by the same answer, and must not take its place back.
+    // Set before the call ends: another call of the same claim may end with the same answer, and must not give up the
+    // place in the queue.
     if (this.#mode === 'queue') ballot.ticket = answer.ticket
     tellOutcome(ballot.claim, voted > 0 ? 'split' : 'refused')
     this.#end(() => this.#resolve({ answer, split: voted > 0 }))
   }
 
-  /** Whether a vote that does not count yet is waited for: looks again when it may. */
+  /**
+   * Whether to wait for a vote of this server that does not count yet. If so, the call judges again when it may count.
+   */
   #awaits({ standing }: Member): boolean {
     const left = this.#begun + this.#patience - this.#clock.now()
     if (left <= 0) return false
@@ -147,7 +151,7 @@ export class Poll {
   #askLapsed(): void {
     const now = this.#clock.now()
     if (this.#ballot.seats.every(({ vote }) => !vote || vote.deadline > now)) return
-    // Once: a lease may be shorter than any way to the servers.
+    // Only once: a lease may be shorter than the round trip to the servers.
     if (this.#askedAgain) {
       this.#ballots.election.grantLapsed(this.#ballot)
       return this.#judge()
@@ -179,7 +183,7 @@ export class Poll {
     this.#end(() => this.#reject(noMajority(reasons)))
   }
 
-  /** What most of them say, as one. */
+  /** The refusals of the servers, merged into one. */
   #refusal(): Refused {
     const refusals = this.#answers.filter(
       (answer): answer is Refused => !!answer && 'granted' in answer && !answer.granted,
@@ -197,7 +201,10 @@ export class Poll {
   }
 }
 
-/** What is alike in the answers of several servers: `spare` of them may say otherwise. */
+/**
+ * Merges the refusals of several servers. `spare`: how many servers a majority can do without. `since`: when they were
+ * asked, ms.
+ */
 export function merged(refusals: readonly Refused[], spare: number, since: number): Refused {
   const byEnd = [...refusals].sort((a, b) => a.ttl - b.ttl)
   const places = refusals.map(({ position }) => position).sort((a, b) => a - b)
@@ -209,13 +216,13 @@ export function merged(refusals: readonly Refused[], spare: number, since: numbe
   return {
     granted: false,
     sent: refusals.length > 0 ? Math.min(...refusals.map(({ sent }) => sent)) : since,
-    // By then there may be a majority of servers that nobody holds.
+    // When this lease ends, a majority of the servers may be free.
     ttl: byEnd[Math.max(0, byEnd.length - 1 - spare)]?.ttl ?? 0,
     position: places[places.length >> 1] ?? 0,
     ticket: String(Math.max(0, ...tickets)),
     holder: says?.holder,
     owner: says?.owner,
-    // What comes of a server is proven where it comes from.
+    // Not needed: each message is proven by what its own server has said (`Seat.seen`).
     clock: 0,
   }
 }

@@ -1,4 +1,7 @@
-/** What a majority of the servers says of a lock: a holder or a waiter that fewer have is none yet, or not any more. */
+/**
+ * What a majority of the servers says of a lock. A holder or waiter that only a minority has is not shown: it is about
+ * to come or go.
+ */
 import type { Clock } from '../../clock.ts'
 import type { Inspection } from '../../kind.ts'
 import type { HolderState, LockState, WaiterState } from '../../kinds/state.ts'
@@ -6,7 +9,7 @@ import { untilMajority } from './ballot.ts'
 import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
-/** How long a server may take, in ms. */
+/** How long a forced release waits for slow servers at least, in ms. */
 const SLOW = 1_000
 
 export class QuorumInspection implements Inspection<LockState> {
@@ -37,19 +40,25 @@ export class QuorumInspection implements Inspection<LockState> {
     return state.locked || state.waiters.length > 0 ? state : undefined
   }
 
-  /** True: some server has taken it from somebody, and with those that have not answered a majority may have had it. */
+  /**
+   * True: some server has taken the lock from a holder, and together with the servers that have not answered, a
+   * majority may have.
+   */
   async forceRelease(key: string, only?: string): Promise<boolean> {
     const { length } = this.#places
     const mayBe = (answers: readonly boolean[]) => {
       const taken = answers.filter(Boolean).length
       return taken > 0 && taken + length - answers.length >= this.#majority
     }
-    // Whether a lock was free is worth a moment, where it hangs on a server that is slow.
+    // If the result depends on servers that have not answered, they are worth waiting for.
     const decided = (answers: readonly boolean[]) => answers.length === length || !mayBe(answers)
     return mayBe(await this.#ask(({ kind }) => kind.inspection.forceRelease(key, only), decided, SLOW))
   }
 
-  /** The answers of a majority, and of all others that are there. `least`: for how many ms others are waited for at least. */
+  /**
+   * The answers of a majority, and of others until `decided`. `least`: for how many ms the others are waited for at
+   * least.
+   */
   async #ask<T>(
     ask: (place: Place) => Promise<T>,
     decided = (answers: readonly T[]) => answers.length >= this.#places.filter(({ member }) => member.up).length,

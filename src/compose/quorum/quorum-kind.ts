@@ -1,7 +1,7 @@
 /**
- * A mutex that is made of the same mutex on N independent servers: held while a majority of them agrees. It knows nothing of scripts; what
- * it asks of each server is what waiting and leases ask of it. What comes of that is put together in ballots.ts; the calls that wait for an
- * outcome are here and in poll.ts.
+ * A mutex that is made of the same mutex on N independent servers. It is held while a majority of them agrees. It has
+ * no scripts of its own: it passes on to each server what waiting and leases ask of it. ballots.ts combines the
+ * answers; the calls that wait for an outcome are here and in poll.ts.
  */
 import type { Clock } from '../../clock.ts'
 import type {
@@ -27,7 +27,10 @@ import { QuorumInspection } from './quorum-inspection.ts'
 import { Renewals } from './renewals.ts'
 import { tendAll } from './tending.ts'
 
-/** An attempt that splits the votes is repeated so often, after a pause that begins with so many ms and doubles. */
+/**
+ * How often an attempt is made while votes are split, and the average pause after the first one, in ms, which doubles
+ * each time.
+ */
 const SPLIT = { attempts: 4, pause: 2 }
 
 export class QuorumKind implements Kind<LockState>, FairQueue {
@@ -35,7 +38,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   readonly reentrant = true
   readonly inTurns = true
   readonly queue: FairQueue = this
-  /** A lock that is handed on here would have to be recorded by a majority first. */
+  /** None: a majority would have to record a hand-off within the client before it counts. */
   readonly handOff = undefined
   readonly confirmation = undefined
   readonly inspection: Inspection<LockState>
@@ -44,10 +47,10 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   readonly #clock: Clock
   readonly #patience: number
   readonly #renewals: Renewals
-  /** Attempts that will ask again, unless their claim is taken back until then (I7). */
+  /** Attempts that pause, and then ask again unless their claim has been taken back (I7). */
   readonly #pausing = new Set<{ readonly id: string; left: boolean }>()
 
-  /** `patience`: for how many ms a call rides out that servers do not count. */
+  /** `patience`: for how many ms a call waits for servers whose votes do not count yet. */
   constructor(ballots: Ballots, floor: Floor, clock: Clock, patience: number) {
     this.#ballots = ballots
     this.#floor = floor
@@ -64,7 +67,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       this.#putBack(claim)
       if (!split) return answer
       const pause = SPLIT.pause * 2 ** (attempt - 1) * (0.5 + Math.random())
-      // Whoever waits tries again by itself then.
+      // A waiter tries again on its own when `ttl` is over.
       if (attempt === SPLIT.attempts) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
       const pausing = { id: claim.id, left: false }
       this.#pausing.add(pausing)
@@ -83,7 +86,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
 
   async #poll(claim: Claim, mode: 'try' | 'queue') {
     const ballot = this.#ballots.of(claim)
-    // It asks again because that came too late.
+    // The caller asks again because that grant came too late to be used.
     if (ballot.granted && this.#ballots.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
     try {
       return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
@@ -93,7 +96,10 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     }
   }
 
-  /** A call of the claim has ended without a grant; another one may still wait for it. */
+  /**
+   * Takes the claim back after a call has ended without a grant, unless another call still waits for it, or it is
+   * queued.
+   */
   #putBack({ id }: Claim): void {
     const ballot = this.#ballots.get(id)
     if (ballot && ballot.polls === 0 && !ballot.granted && ballot.ticket === undefined) {
@@ -145,7 +151,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       throw noMajority(errors)
     })
     const { places, majority } = this.#ballots
-    // Where so many had lost it, no majority had it any more.
+    // If more than a minority had lost the hold, no majority had it any more.
     return { ended: ended > 0 && gone <= places.length - majority, heard }
   }
 
@@ -153,7 +159,10 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     return this.#renewals.renew(asked)
   }
 
-  /** Each server raises the hold that it has: a majority of the first hold may not be one of the re-entry. */
+  /**
+   * A server raises the first hold only if it has both: the majority that has the re-entry may not be the one that has
+   * the first hold.
+   */
   raised(first: HoldName, longer: HoldName): number {
     const [ballot, other] = [this.#ballots.get(first.id), this.#ballots.get(longer.id)]
     if (!ballot || !other) return 0

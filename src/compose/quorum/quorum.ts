@@ -1,6 +1,6 @@
 /**
- * The ways to N independent servers as the ways to one Redis: up while a majority is. What comes from each server goes to the ballots of
- * its claims (ballots.ts); what the client is told is what a majority says.
+ * Presents the connections to N independent servers as one Redis, which is up while a majority is. What a server sends
+ * goes to the ballots (ballots.ts); the client receives what a majority says.
  *
  *      Session ──▶ Quorum ─┬─▶ Server ──▶ Redis 1       QuorumKind ─┬─▶ Mutex of server 1
  *                          ├─▶ Server ──▶ Redis 2                   ├─▶ Mutex of server 2
@@ -36,13 +36,17 @@ export class Quorum implements Ways {
   readonly #told: WaysListener
   readonly #floor: Floor
   readonly #openings: Openings
-  /** Of the locks that are in use, not of those that are only looked at. */
+  /**
+   * The ballots of the kind that is made first, whose locks this client takes. Kinds that are made later are only
+   * inspected.
+   */
   #ballots: Ballots | undefined
+  /** The longest lease that this client has asked for, in ms. */
   #longest: number
-  /** What was last told: that a majority is there, or not. */
+  /** Whether a majority was up at the last change. */
   #whole: boolean | undefined
   #reported = false
-  /** Until the votes of a server count. */
+  /** Timers for the moment when the votes of a server begin to count. */
   readonly #waits = new Map<Standing, Timer>()
 
   constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, told: WaysListener) {
@@ -60,7 +64,8 @@ export class Quorum implements Ways {
     })
     const addresses = this.#members.flatMap(({ address }) => address ?? [])
     const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
-    if (twice !== undefined) throw new LockArgumentError('redis', `${twice}, twice`, 'servers at different addresses')
+    if (twice !== undefined)
+      throw new LockArgumentError('redis', `${twice}, given twice`, 'servers at different addresses')
   }
 
   get inboxPerLock(): boolean {
@@ -101,7 +106,8 @@ export class Quorum implements Ways {
     const places = this.#members.map((member): Place => {
       const made = member.server.make(kind, warn) as unknown as Made<LockState>
       const { voting } = made.kind
-      if (!voting) throw new LockArgumentError('kind', kind.name, 'a mutex: a quorum has no other kind of lock yet')
+      if (!voting)
+        throw new LockArgumentError('kind', kind.name, 'a mutex, the only kind of lock that a quorum has so far')
       return { member, voting, kind: made.kind, keys: made.keys }
     })
     const { keys } = places[0]!
@@ -113,7 +119,6 @@ export class Quorum implements Ways {
       },
     })
     const made = new QuorumKind(ballots, this.#floor, this.#clock, outageTimeout)
-    // The first that is made is in use.
     this.#ballots ??= ballots
     return { keys, kind: made as unknown as Made<State>['kind'] }
   }
@@ -151,7 +156,7 @@ export class Quorum implements Ways {
     const errors = [...(await round.over)]
     const seen = new Set<string>()
     for (const [i, { pages, first }] of lists.entries()) {
-      // One that has not begun by now is not waited for.
+      // A server that has sent no page by now is not waited for.
       if (!round.has(i)) continue
       try {
         for (let page = await first; !page.done; page = await pages.next()) {
@@ -170,7 +175,7 @@ export class Quorum implements Ways {
     for (const { server } of this.#members) server.need(kinds)
   }
 
-  /** Resolves when a majority is heard. */
+  /** Resolves when a majority has confirmed its subscription. */
   async #heard(hearing: readonly Promise<void>[]): Promise<void> {
     const round = new Round(this.#members, this.#majority, this.#clock)
     for (const [i, each] of hearing.entries()) {
@@ -182,7 +187,7 @@ export class Quorum implements Ways {
     await round.over
   }
 
-  /** Each server is looked at when it is connected. */
+  /** Nothing to do: each server is looked at when it is connected. */
   look(): void {}
 
   #readClocks(): void {
@@ -195,7 +200,7 @@ export class Quorum implements Ways {
           this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent)
           this.#ballots?.reconsider()
         },
-        // Without it, grants take a round trip more.
+        // Without a reading, grants take a second round trip.
         () => {},
       )
     }
@@ -205,7 +210,7 @@ export class Quorum implements Ways {
     return this.#ballots?.places[server]?.keys
   }
 
-  /** What the lock is called by the first server, as the session knows it; undefined: it is none. */
+  /** The lock's name on the first server, by which the session knows it; undefined: this is no lock of this kind. */
   #nameOf(server: number, lock: string): string | undefined {
     const key = this.#keysOf(server)?.keyOf(lock)
     return key === undefined ? undefined : this.#keysOf(0)?.of(key).lock
@@ -261,7 +266,7 @@ export class Quorum implements Ways {
     }
   }
 
-  /** Looks again when the votes of a server begin to count. */
+  /** Reports the change when the votes of this server begin to count. */
   #waitFor(standing: Standing): void {
     const { wait } = standing
     if (standing.counts !== false || wait === Number.POSITIVE_INFINITY) return
@@ -274,13 +279,16 @@ export class Quorum implements Ways {
     this.#waits.set(standing, timer)
   }
 
-  /** So many are away or do not count that the others are no majority. One that has not been connected yet may come. */
+  /**
+   * Whether the servers that are not away, and whose votes may count, are too few for a majority. A first connection
+   * may still come.
+   */
   get #lacking(): boolean {
     const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)
     return useless.length > this.#members.length - this.#majority
   }
 
-  /** A server has come, gone, or begun to count. */
+  /** Called after a server was connected or lost, or began to count. */
   #changed(): void {
     const whole = this.up
     if (whole !== this.#whole || !whole) {
@@ -293,7 +301,7 @@ export class Quorum implements Ways {
     this.#ballots?.reconsider()
   }
 
-  /** Events: a majority is gone, or there again. */
+  /** Emits `disconnected` when the majority is lost, and `reconnected` when it is back. */
   #report(): void {
     const { trouble, up } = this
     if (!up && trouble && this.#lacking && this.#members.some(({ away }) => away) && !this.#reported) {

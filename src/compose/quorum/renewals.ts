@@ -1,9 +1,10 @@
 /**
- * Renewal of holds on a quorum: prolonged where a majority prolongs; gone where no majority has it any more. A server that does not answer
- * changes nothing: what it has granted it has until the end that it was asked for.
+ * Renews holds on a quorum. A hold is prolonged if a majority prolongs it, and gone if no majority has it any more. A
+ * server that does not answer changes nothing: it keeps what it has granted until the end that it was asked for.
  *
- * A server that misses the hold is asked to join it, with the token that the others have: it was away when the lock was granted, or somebody
- * had it there who has put it back since. Without that, the loss of one server after the other would end a hold of which nobody heard (I8).
+ * A server that does not have the hold is asked to join it, with the token that the other servers have. It was away
+ * when the lock was granted, or another claim had its vote and has put it back since. Otherwise servers could lose the
+ * hold one after the other until it ends, although a majority was up at any time (I8).
  */
 import type { Clock } from '../../clock.ts'
 import type { Prolonging, Renewed, VoteMode } from '../../kind.ts'
@@ -18,7 +19,7 @@ interface Question extends Prolonging {
   prolonged: number
 }
 
-/** How long a forced release may take to come to all servers, in ms. */
+/** How long a forced release may take to reach all servers, in ms. */
 const TAKING = 500
 
 export class Renewals {
@@ -30,7 +31,10 @@ export class Renewals {
     this.#clock = clock
   }
 
-  /** Rejects where too few servers answer to say what has become of each. `again`: where tokens had to be put right. */
+  /**
+   * Rejects if too few servers answer to decide about any of the holds. `again`: whether to renew once more after
+   * correcting tokens.
+   */
   async renew(asked: readonly Prolonging[], again = true): Promise<Renewed[]> {
     const { places, members, majority } = this.#ballots
     const questions: Question[] = asked.map(each => ({
@@ -49,7 +53,7 @@ export class Renewals {
     }
     const errors = await round.over
     const settled = await Promise.all(questions.map(({ ballot }) => ballot && this.#settle(ballot)))
-    // To be told the right token prolongs nothing.
+    // Correcting a token does not prolong the lease.
     if (!questions.every(decided) && again && settled.some(Boolean)) return this.renew(asked, false)
     const renewed = questions.map((question): Renewed => {
       const { ballot } = question
@@ -90,9 +94,9 @@ export class Renewals {
   }
 
   /**
-   * Servers that have the claim with another token than is known here have it all the same, and are told the right one. So are those to
-   * which another was written in the moment of the grant: until they have the right one they do not count, and are waited for. True: there
-   * were some.
+   * Corrects the token on servers that have the claim with another one. Some have granted it again, with a token that
+   * this client does not know. To others, another token was being written at the moment of the grant: they do not count
+   * until they have the right one, so they are waited for. Resolves to whether there were such servers.
    */
   async #settle(ballot: Ballot): Promise<boolean> {
     const token = ballot.granted?.token
@@ -105,7 +109,7 @@ export class Renewals {
     return anew.length + other.length > 0
   }
 
-  /** Resolves when these servers have answered, or as soon as a majority has the hold. */
+  /** Asks these servers. Resolves when all have answered, or as soon as a majority has the hold. */
   #askUntilHeld(ballot: Ballot, servers: readonly number[], mode: VoteMode, token: number): Promise<void> {
     return new Promise(resolve => {
       let unanswered = servers.length
@@ -123,8 +127,8 @@ export class Renewals {
   }
 
   /**
-   * Asks the servers that miss the hold to join it; not those that have lost it just now: somebody may be taking it from one server after
-   * the other, and would never be done.
+   * Asks the servers that do not have the hold to join it, except those that have lost it within the last TAKING ms. A
+   * forced release may be taking the hold from one server after the other, and would never come to an end.
    */
   #join(ballot: Ballot): void {
     const token = ballot.granted?.token

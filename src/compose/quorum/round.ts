@@ -1,28 +1,31 @@
 /**
- * One question to all servers: over as soon as the answers decide it; or a few times as long after the answer of a majority as that took,
- * whoever is still missing. Where so many have failed that no majority can answer, the others are waited for as long: each server has a
- * reason of its own, and most have it at the same moment.
+ * One question to all servers. The round is over as soon as the answers decide it. If they do not, it goes on after the
+ * answer of a majority for a few times as long as that took, whichever servers are still missing then. If so many
+ * servers have failed that no majority can answer, the round waits for the others likewise: the error names the reason
+ * of each server, and most fail at about the same moment.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
 
-/** How long others are waited for: so many times as long as it took until then, and at least so many ms. */
+/** How long the remaining servers are waited for: `least` ms, plus `times` as long as the round has taken so far. */
 const OTHERS = { times: 3, least: 10 }
 
-/** For how long others are waited for from now on, in ms. */
+/** For how long the remaining servers are waited for from `now` on, in ms. */
 export function graceAfter(begun: number, now: number, least = OTHERS.least): number {
   return least + OTHERS.times * (now - begun)
 }
 
 export class Round {
-  /** With the error of each server that has failed. */
+  /**
+   * Resolves to the error of each server that has failed; undefined: this server has answered, or nothing came from it.
+   */
   readonly over: Promise<readonly (Error | undefined)[]>
   readonly #members: readonly Member[]
   readonly #majority: number
   readonly #clock: Clock
   readonly #begun: number
   readonly #least: number | undefined
-  /** Undefined: it has not answered. */
+  /** Undefined: the server has not answered. */
   readonly #outcomes: (Error | 'answered' | undefined)[]
   #resolve!: (errors: readonly (Error | undefined)[]) => void
   #reject!: (error: Error) => void
@@ -42,7 +45,7 @@ export class Round {
     this.over.catch(() => {})
   }
 
-  /** `decided`: nothing that others say can make a difference. */
+  /** `decided`: no other answer can make a difference. */
   answered(server: number, decided: boolean): void {
     this.#outcomes[server] = 'answered'
     if (this.#count('answered') < this.#majority) return

@@ -1,24 +1,25 @@
 /**
- * Whether the votes of a server count. One that was started again with nothing has forgotten who holds what: with its help a second
- * holder could have a majority. Until all leases that it may have granted before have ended, its votes do not count (I1):
+ * Whether the votes of a server count. A server that was restarted without its data has forgotten who holds what, so
+ * its vote could give a second holder a majority (I1):
  *
- *   A holds on servers 1 and 2, and server 2 comes back empty. B is granted the lock by 2 and 3: two holders.
+ *   A holds the lock on servers 1 and 2. Server 2 comes back empty. Servers 2 and 3 grant the lock to B: two holders.
  *
- * So a server counts once it has been up for longer than the longest lease of this client, or at once if it says that it loses nothing:
- * that it writes each change to its disk before it answers.
+ * So its votes do not count until all leases that it may have granted before have ended: until it has been up for
+ * longer than the longest lease of this client. They count at once if the server reports that it loses nothing: that it
+ * writes each change to disk before it answers.
  */
 import type { Redis } from 'ioredis'
 import { LockConnectionError } from '../../errors.ts'
 import type { Connection } from '../../redis/connection.ts'
 
-/** What a server says of itself. */
+/** What a server reports about itself. */
 interface Account {
-  /** When it was started at the latest, in ms of our clock. */
+  /** The latest time at which it may have started, in ms of this client's clock. */
   readonly since: number
   readonly persists: boolean
 }
 
-/** A server's clock and ours may differ by so much. */
+/** The ratio by which a server's clock may run faster than this client's. */
 const DRIFT = 1.01
 
 export class Standing {
@@ -26,29 +27,29 @@ export class Standing {
   readonly #longest: () => number
   #account: Account | undefined
   #looks = 0
-  /** Why it is not known. */
+  /** Why `#account` is not known. */
   #error: Error | undefined
 
-  /** `longest`: the longest lease, in ms. */
+  /** `longest`: the longest lease of this client, in ms. */
   constructor(now: () => number, longest: () => number) {
     this.#now = now
     this.#longest = longest
   }
 
-  /** Undefined: it has not said yet. */
+  /** Undefined: the server has not reported yet. */
   get counts(): boolean | undefined {
     if (this.#error) return false
     return this.#account && this.wait === 0
   }
 
-  /** Its votes counted at this time already, although it has said so only since. */
+  /** Whether its votes counted at this time already, even if it has reported only since. */
   countedAt(time: number): boolean {
     if (!this.#account) return false
     const { since, persists } = this.#account
     return persists || since + this.#longest() * DRIFT <= time
   }
 
-  /** For how many ms its votes do not count yet. */
+  /** In how many ms its votes begin to count; 0: they count. */
   get wait(): number {
     if (!this.#account) return Number.POSITIVE_INFINITY
     const { since, persists } = this.#account
@@ -57,18 +58,19 @@ export class Standing {
 
   /** Why its votes do not count. */
   get reason(): Error {
-    if (this.#error) return new LockConnectionError('it does not say for how long it has been up', this.#error)
-    const needs = `its votes count in ${Math.ceil(this.wait)} ms, when all leases from before have ended`
-    return new Error(`it may have been started with nothing: ${needs}, or at once with appendfsync always`)
+    if (this.#error)
+      return new LockConnectionError('its votes do not count, because its uptime could not be read', this.#error)
+    const needs = `its votes count in ${Math.ceil(this.wait)} ms, when all earlier leases have ended`
+    return new Error(`it may have restarted without its data: ${needs} (at once with appendfsync always)`)
   }
 
-  /** The connection is gone: what comes next may have been started anew. */
+  /** Called when the connection is lost: the server may have been restarted by the time of the next one. */
   forget(): void {
     this.#looks += 1
     this.#account = this.#error = undefined
   }
 
-  /** Resolves when it has said, or refused to. */
+  /** Asks the server. Resolves when it has reported, or failed to. */
   async look(connection: Connection): Promise<void> {
     this.forget()
     const look = this.#looks
@@ -78,7 +80,7 @@ export class Standing {
         said => [said, undefined] as const,
         refused => [undefined, refused as Error] as const,
       )
-    // A later connection has been asked since.
+    // Another connection has been made and asked since.
     if (look !== this.#looks) return
     this.#account = account
     this.#error = error
@@ -90,7 +92,7 @@ export class Standing {
         const [server, persistence, fsync] = await Promise.all([
           redis.info('server'),
           redis.info('persistence'),
-          // Whoever may not ask waits.
+          // A user without the right to CONFIG is treated as if the server persisted nothing.
           redis.config('GET', 'appendfsync').catch(() => []) as Promise<string[]>,
         ])
         const uptime = Number(/uptime_in_seconds:(\d+)/.exec(server)?.[1] ?? 0)

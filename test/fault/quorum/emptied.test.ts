@@ -1,6 +1,7 @@
 /**
- * Servers of a quorum come back with nothing. By what they say of themselves their votes do not count until all leases of before have ended.
- * One that has lost its disk and says that it persists everything is believed: then two hold, and the checker of histories finds that.
+ * Servers of a quorum come back without their data. Normally they report that they may forget, so their votes do not
+ * count until all earlier leases have ended. A server that has lost its disk but reports that it persists everything is
+ * believed: then there are two holders, and the checker of histories finds them.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { check } from '../../history/check.ts'
@@ -25,7 +26,7 @@ async function threeServers(): Promise<QuorumServer[]> {
   )
 }
 
-/** The clients of two processes: the first by ways that can be closed. */
+/** Two clients with a history. The first one connects through proxies, which `away` closes. */
 async function twoClients(servers: readonly QuorumServer[], memory: Memory) {
   const proxies = await Promise.all(servers.map(({ url }) => FaultProxy.open(url)))
   const [holder, other] = [proxies, servers].map(list =>
@@ -55,7 +56,7 @@ const scenes = {
 }
 
 describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
-  /** What the checker says of two clients, the second of which asks for the lock after the servers have come back. */
+  /** The verdict on two clients, of which `other` asks for the lock after the servers have come back. */
   async function play(fair: boolean, says: 'the truth' | 'that it persists') {
     const memory = new Memory()
     memory.record('run', { seed: 0, servers: 3, waiterTtl: 1_500, longestLease: lease, outageTimeout: 2 * lease })
@@ -64,7 +65,7 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
     const key = freshKey()
     for (const i of unreached) away(i)
     const held = await holder.lock(key, { lease })
-    // It cannot tell the servers again what they have forgotten, and goes on believing until its deadline.
+    // The holder cannot restore what the servers have forgotten, and believes in its hold until its deadline.
     for (const { number } of servers) away(number)
     for (const i of emptied) {
       await servers[i]!.kill()
@@ -82,15 +83,16 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
     return { both, violations: check(memory.events).violations.map(({ invariant }) => invariant) }
   }
 
-  // I1. Break: `return this.#account && this.wait === 0` to `return this.#account && true` in src/compose/quorum/standing.ts: a server counts
-  // whatever it says of itself.
-  test.each([true, false])('I1 I8: nobody else holds before the holder was told (fair: %s)', async fair => {
+  // I1. Break: `return this.#account && this.wait === 0` to `return this.#account && true` in
+  // src/compose/quorum/standing.ts: every server counts, whatever it reports.
+  test.each([true, false])('I1 I8: no other client holds before the holder is notified (fair: %s)', async fair => {
     expect(await play(fair, 'the truth')).toEqual({ both: false, violations: [] })
   })
 
-  // Break: `return persists ? 0 : Math.max(0, ` to `return Math.max(0, ` in src/compose/quorum/standing.ts: what it says is not believed.
+  // Break: `return persists ? 0 : Math.max(0, ` to `return Math.max(0, ` in src/compose/quorum/standing.ts: a server
+  // that reports that it persists everything is not believed.
   test.each([true, false])(
-    'a server that is wrong about its disk lets two hold: the checker says so (fair: %s)',
+    'a server that wrongly reports that it persists leads to two holders, which the checker finds (fair: %s)',
     async fair => {
       expect(await play(fair, 'that it persists')).toEqual({ both: true, violations: ['I1'] })
     },

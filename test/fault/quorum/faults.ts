@@ -1,23 +1,23 @@
-/** What may befall a server of a quorum, and how that ends. */
+/** The faults of a server of a quorum: how each begins and ends. */
 import type { QuorumScene } from '../../kit/quorum-scene.ts'
 
 export interface Fault {
   readonly name: string
-  /** What the server had granted may be gone there, and it may grant what it would not have granted. */
+  /** It steps the server's clock: grants may have lapsed on the server, and it may grant what it would have refused. */
   readonly clock?: true
-  /** Its servers say that they forget. */
+  /** It needs servers that report that they do not persist their data. */
   readonly forgets?: true
   begin(scene: QuorumScene, server: number): unknown
   end(scene: QuorumScene, server: number): unknown
 }
 
 const partition = (direction: 'up' | 'down' | 'both'): Fault => ({
-  name: { up: 'hears nothing', down: 'is not heard', both: 'is cut off' }[direction],
+  name: { up: 'receives nothing', down: 'its replies are held', both: 'is cut off' }[direction],
   begin: (scene, server) => scene.partition(server, direction),
   end: (scene, server) => scene.heal(server),
 })
 const halfOpen = (direction: 'up' | 'down'): Fault => ({
-  name: `what goes ${direction} is lost`,
+  name: `packets ${direction} are lost`,
   begin: (scene, server) => scene.lose(server, direction),
   end: (scene, server) => scene.healAnew(server),
 })
@@ -40,17 +40,17 @@ export const frozen: Fault = {
 }
 export const partitioned: readonly Fault[] = [partition('both'), partition('up'), partition('down')]
 
-/** Each is of a kind of its own. */
+/** One fault of each kind. */
 export const faults: readonly Fault[] = [
   killed,
   frozen,
   ...partitioned,
   halfOpen('up'),
   halfOpen('down'),
-  // There and back.
+  // The delay is for each direction.
   { name: 'slow', begin: (scene, server) => scene.delay(server, 250), end: (scene, server) => scene.heal(server) },
   step(60_000),
   step(-60_000),
-  // Last, because its servers have to have been up for a while.
+  // Last, because its servers have to be up for a while first.
   { name: 'restarted empty', forgets: true, begin: (scene, server) => scene.restartEmpty(server), end: () => {} },
 ]

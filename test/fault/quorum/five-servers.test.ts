@@ -1,4 +1,4 @@
-/** Five servers, two of which fail, in each way there is, around every step of a lock (trial.ts). */
+/** Each kind of fault, of two of five servers, around every step of a lock (trial.ts). */
 import { afterAll, afterEach, beforeAll, test } from 'vitest'
 import { forgetful, QuorumScene } from '../../kit/quorum-scene.ts'
 import { faults } from './faults.ts'
@@ -13,10 +13,10 @@ beforeAll(async () => {
 afterEach(() => lasting.mend())
 afterAll(() => Promise.all([lasting.stop(), forgetting.stop()]))
 
-// I4. Break: `this.majority = Math.floor(places.length / 2) + 1` to `this.majority = places.length - 1` in src/compose/quorum/ballots.ts: one
-// may be missing, and not two.
-// I7. Break: `return await this.#ballots.clearing.clear(ballot, i)` to `return` in
-// src/compose/quorum/quorum-kind.ts: what a silent server grants later is not taken back.
+// I4. Break: `this.majority = Math.floor(places.length / 2) + 1` to `this.majority = places.length - 1` in
+// src/compose/quorum/ballots.ts: one server may be missing, but not two.
+// I7. Break: `return await this.#ballots.clearing.clear(ballot, i)` to `return` in src/compose/quorum/quorum-kind.ts: a
+// grant that a silent server makes later is not taken back.
 test.each(faults)('I1 I2 I4 I6 I7 I8: two of five servers: $name', fault =>
   trial(fault.forgets ? forgetting : lasting, fault),
 )

@@ -1,4 +1,7 @@
-/** One minority of the servers after the other comes back with nothing, until none of them remembers how the lock was granted. */
+/**
+ * One minority of the servers after the other comes back without its data, until none of them remembers the grant of
+ * the lock.
+ */
 import { expect, test } from 'vitest'
 import { Memory, RecordedClient } from '../../history/recorded.ts'
 import { within } from '../../kit/outcomes.ts'
@@ -10,7 +13,8 @@ import { allCount, FORGETFUL_LEASE as lease, seeded, verdictOn } from './trial.t
 
 const waiterTtl = 3_000
 
-// Break: `this.#join(ballot)` away in src/compose/quorum/renewals.ts: what came back never hears of the hold, until no majority has it.
+// Break: `this.#join(ballot)` away in src/compose/quorum/renewals.ts: a server that came back never joins the hold,
+// until no majority has it.
 test('I1 I2 I3 I8: the holder keeps the lock, and the queue its order', async () => {
   await Promise.all([play(3), play(5)])
 }, 30_000)

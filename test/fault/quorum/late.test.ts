@@ -1,4 +1,4 @@
-/** What a server of a quorum does behind the end of the call that asked for it. */
+/** What a server of a quorum does after the end of the call that asked for it. */
 import { expect, test } from 'vitest'
 import { leaveText } from '../../kit/frames.ts'
 import { outcomeOf } from '../../kit/outcomes.ts'
@@ -9,12 +9,14 @@ import { eventually, sleep } from '../../kit/time.ts'
 const waiterTtl = 6_000
 
 /**
- * The waiter's heartbeat waits on its way to the third server, and behind it the waiter's leave. The server does not know the heartbeat's
- * script any more, and knows that of the leave: so the waiter leaves first, and joins again by the heartbeat, which is sent once more.
+ * The waiter's heartbeat, and after it the waiter's leave, are held up on the way to the third server. That server no
+ * longer has the script of the heartbeat, but has that of the leave. So the waiter leaves first; then the heartbeat is
+ * sent again, with its script, and the waiter joins the queue again.
  */
-// Break: `await new Promise<void>(resolve => (seat.idle = resolve))` to `return new Promise<void>(resolve => (seat.idle = resolve))` in
-// src/compose/quorum/clearing.ts: it leaves once.
-test('I7: a waiter that joins the queue again behind its leave is taken out of it', async () => {
+// Break: `await new Promise<void>(resolve => (seat.idle = resolve))` to
+// `return new Promise<void>(resolve => (seat.idle = resolve))` in src/compose/quorum/clearing.ts: the waiter leaves
+// only once.
+test('I7: a waiter that joins the queue again after its leave is taken out of it', async () => {
   const scene = await quorumScene()
   const [holder, waiter] = [scene.client(), scene.client({ waiterTtl })]
   const key = freshKey()
@@ -29,7 +31,7 @@ test('I7: a waiter that joins the queue again behind its leave is taken out of i
   await scene.redis(last).script('LOAD', leaveText)
 
   scene.partition(last)
-  // By then the heartbeat is on its way.
+  // Now the heartbeat is on its way.
   await sleep(waiterTtl / 3 + 200)
   giving.abort(new Error('given up'))
   expect(`${(await waiting).error}`).toContain('given up')
@@ -42,11 +44,13 @@ test('I7: a waiter that joins the queue again behind its leave is taken out of i
 })
 
 /**
- * Two servers refuse the attempt, and what is still on its way to the third is taken back. The third does not know the attempt's script,
- * and knows that of the leave: so the attempt is sent once more, behind the leave, and the answers to both come together.
+ * Two servers refuse the attempt while the third has not answered, so a leave is sent to the third. The third server
+ * does not have the script of the attempt, but has that of the leave. So the attempt is sent again after the leave, and
+ * is granted. Both answers arrive together.
  */
-// Break: `seat.asked === 0 && !seat.late` to `seat.asked === 0` in src/compose/quorum/clearing.ts: it leaves once.
-test('I7: a vote that is granted behind its leave is taken back', async () => {
+// Break: `seat.asked === 0 && !seat.late` to `seat.asked === 0` in src/compose/quorum/clearing.ts: the claim leaves
+// only once.
+test('I7: a vote that is granted after its leave is taken back', async () => {
   const scene = await quorumScene()
   const holder = scene.client()
   const { locks, links } = await scene.linked()
@@ -63,7 +67,7 @@ test('I7: a vote that is granted behind its leave is taken back', async () => {
   const left = links[last]!.rule({ direction: 'down', name: 'leave', times: 1 }, { delay: 200 })
   expect(await locks.tryLock(key)).toBeNull()
   await left.happened
-  // By then both answers have come.
+  // Now both answers have arrived.
   await sleep(400)
   await eventually(async () => !(await scene.at(last).isLocked(key)), 2_000)
 })

@@ -1,4 +1,7 @@
-/** A majority of the servers is lost: nobody can have the lock until it is there again, and everybody is told so in time. */
+/**
+ * A majority of the servers is lost: no client is granted the lock until the majority is back, and all callers learn of
+ * that in time.
+ */
 import { expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../../src/index.ts'
 import { Memory, RecordedClient } from '../../history/recorded.ts'
@@ -17,7 +20,7 @@ const waiterTtl = 1_500
 
 const scenes = sharedScenes([3, 5])
 
-/** What befalls a majority of them, which are drawn. */
+/** A fault of a majority of the servers, which are drawn at random. */
 class Loss {
   readonly #scene: QuorumScene
   readonly #fault: Fault
@@ -50,7 +53,7 @@ class Loss {
   }
 }
 
-/** With three servers and with five, at the same time. */
+/** Plays the act with three and with five servers, at the same time. */
 async function play(fault: Fault, act: (stage: Stage) => Promise<void>): Promise<void> {
   await Promise.all([...scenes.values()].map(scene => playOver(scene, fault, act)))
 }
@@ -89,11 +92,11 @@ interface Stage {
 
 const losses = [killed, frozen, ...partitioned]
 
-// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in src/compose/quorum/ballots.ts: the holder
-// believes for too long.
-// I6. Break: `return well < this.#majority ? noMajority(problems) : undefined` to `return undefined` in src/compose/quorum/quorum.ts: nobody
-// says that a majority is gone.
-test.each(losses)('I1 I6 I8: every call settles, and the holder is told before the next has it: $name', loss =>
+// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in
+// src/compose/quorum/ballots.ts: the holder believes in its hold for too long.
+// I6. Break: `return well < this.#majority ? noMajority(problems) : undefined` to `return undefined` in
+// src/compose/quorum/quorum.ts: callers do not learn that the majority is lost.
+test.each(losses)('I1 I6 I8: every call settles, and the holder is notified before the next grant: $name', loss =>
   play(loss, async ({ scene, holder, others, patient, loss, key }) => {
     const held = await holder.lock(key)
     const mine = await others.lock(freshKey('mine'))
@@ -114,7 +117,7 @@ test.each(losses)('I1 I6 I8: every call settles, and the holder is told before t
       others.forceRelease(free),
       mine.renew(),
     ]
-    // Half of outageTimeout at the most passes until a command without an answer says that a server is gone.
+    // An unanswered command shows that a server is gone after half of outageTimeout at most.
     const limit = 1.5 * outageTimeout + 1_000
     const outcomes = await within(limit, Promise.all([...calls, ...parked].map(call => outcomeOf<unknown>(call))))
     for (const [i, { error }] of outcomes.entries()) {
@@ -134,24 +137,26 @@ test.each(losses)('I1 I6 I8: every call settles, and the holder is told before t
   }),
 )
 
-// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in src/compose/quorum/ballots.ts: the holder
-// believes for too long.
-test.each(losses)('I1 I4 I8: for about a lease: the holder keeps it, or is told before the next has it: $name', loss =>
-  play(loss, async ({ scene, random, holder, patient, loss, key }) => {
-    const held = await holder.lock(key)
-    await scene.heldEverywhere(key, held.id)
-    const next = patient.lock(key, { fair: true })
-    await scene.queuedEverywhere(key, 1)
-    await loss.begin()
-    await sleep(random.between(0.6, 1.2) * lease)
-    await loss.end()
-    // By then it was told, or goes on.
-    await sleep(lease)
-    const kept = held.held
-    if (!kept) await within(500, aborted(held.signal))
-    expect(await holder.release(held)).toBe(kept)
-    const last = await within(2 * lease + waiterTtl + 2_000, next)
-    expect(last.fencingToken).toBeGreaterThan(held.fencingToken)
-    expect(await patient.release(last)).toBe(true)
-  }),
+// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in
+// src/compose/quorum/ballots.ts: the holder believes in its hold for too long.
+test.each(losses)(
+  'I1 I4 I8: for about a lease: the holder keeps it, or is notified before the next grant: $name',
+  loss =>
+    play(loss, async ({ scene, random, holder, patient, loss, key }) => {
+      const held = await holder.lock(key)
+      await scene.heldEverywhere(key, held.id)
+      const next = patient.lock(key, { fair: true })
+      await scene.queuedEverywhere(key, 1)
+      await loss.begin()
+      await sleep(random.between(0.6, 1.2) * lease)
+      await loss.end()
+      // Now the holder has been notified, or has kept the hold.
+      await sleep(lease)
+      const kept = held.held
+      if (!kept) await within(500, aborted(held.signal))
+      expect(await holder.release(held)).toBe(kept)
+      const last = await within(2 * lease + waiterTtl + 2_000, next)
+      expect(last.fencingToken).toBeGreaterThan(held.fencingToken)
+      expect(await patient.release(last)).toBe(true)
+    }),
 )

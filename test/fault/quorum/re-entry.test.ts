@@ -1,4 +1,4 @@
-/** What a re-entry does to the hold around it, where each of them has a majority of its own. */
+/** The effect of a re-entry on the hold around it, when each of the two has a different majority. */
 import { expect, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
 import { quorumScene } from '../../kit/quorum-scene.ts'
@@ -6,11 +6,12 @@ import { freshKey } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
 /**
- * Server 3 has lost A's hold. A re-enters with a longer lease while server 1 is away: servers 2 and 3 grant that, and only server 2 raises
- * the lease of the outer hold. A releases the inner hold. As soon as the outer lease ends on server 1, B is granted the lock by 1 and 3.
+ * Server 3 has lost A's hold. A re-enters with a longer lease while server 1 is away. Servers 2 and 3 grant the
+ * re-entry, but only server 2 raises the lease of the outer hold. A releases the inner hold. When the outer lease ends
+ * on server 1, servers 1 and 3 grant the lock to B.
  */
-// Break: `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` to `hold.deadline` in src/lease/renewal.ts: A believes that a majority has
-// raised it.
+// Break: `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` to `hold.deadline` in src/lease/renewal.ts: A
+// believes that a majority has raised the outer lease.
 test('I1: a longer re-entry raises the outer hold only as far as a majority of the servers has raised it', async () => {
   const scene = await quorumScene()
   const lease = 3_000

@@ -1,4 +1,4 @@
-/** A network that is split: each of two clients reaches some of the servers, and which ones changes. */
+/** A split network: each of two clients reaches some of the servers, and these change. */
 import { expect, test } from 'vitest'
 import { type Lease, LockConnectionError, LockLostError, LockTimeoutError } from '../../../src/index.ts'
 import { Memory, RecordedClient } from '../../history/recorded.ts'
@@ -15,7 +15,7 @@ const lease = 900
 const waiterTtl = 1_500
 const outageTimeout = 1_000
 
-/** A client, and its ways to the servers. */
+/** A client, and its links to the servers. */
 class Side {
   readonly recorded: RecordedClient
   readonly #links: readonly FrameProxy[]
@@ -31,7 +31,10 @@ class Side {
     return new Side(new RecordedClient(label, locks, memory), links)
   }
 
-  /** From now on it reaches only these; what went to the others, or came from them, arrives when it reaches them again. */
+  /**
+   * From now on the client reaches only these servers. What it exchanges with the others arrives when it reaches them
+   * again.
+   */
   reach(servers: readonly number[], directions: readonly Direction[] = ['up', 'down']): void {
     for (const heal of this.#healing.splice(0)) heal()
     for (const [i, link] of this.#links.entries()) {
@@ -52,7 +55,7 @@ async function twoSides(size: number, seed: number, patience?: number) {
   const scene = await quorumScene({ servers: size })
   const memory = new Memory()
   memory.record('run', { seed, servers: size, waiterTtl, longestLease: lease, outageTimeout })
-  // Nobody is excused by it for holding, only for giving up.
+  // The checker accepts this fault as a reason for a call to fail, but not for two holders.
   const servers = Array.from({ length: size }, (_, i) => i)
   memory.record('fault', { fault: 1, name: 'split', phase: 'begin', reach: 'server', servers })
   const [a, b] = await Promise.all([Side.of(scene, 'a', memory, patience), Side.of(scene, 'b', memory, patience)])
@@ -60,9 +63,9 @@ async function twoSides(size: number, seed: number, patience?: number) {
   return { scene, memory, servers, a, b, most, fewest: servers.slice(scene.majority), random: new Random(seed, size) }
 }
 
-// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in src/compose/quorum/ballots.ts: the holder
-// believes for too long.
-test.each(sizes)('I1 I8: the majority changes sides: the holder is told before the other has it (%i)', size =>
+// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in
+// src/compose/quorum/ballots.ts: the holder believes in its hold for too long.
+test.each(sizes)('I1 I8: the majority changes sides: the holder is notified before the other client holds (%i)', size =>
   seeded('majority', async seed => {
     const { scene, memory, servers, a, b, most, random } = await twoSides(size, seed, 10_000)
     const key = freshKey()
@@ -92,8 +95,8 @@ test.each(sizes)('I1 I8: the majority changes sides: the holder is told before t
   }),
 )
 
-// I1. Break: `this.majority = Math.floor(places.length / 2) + 1` to `this.majority = 1` in src/compose/quorum/ballots.ts: one server is
-// enough, and each side has one.
+// I1. Break: `this.majority = Math.floor(places.length / 2) + 1` to `this.majority = 1` in
+// src/compose/quorum/ballots.ts: one server is enough, and each side has one.
 test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
   seeded('sides', async seed => {
     const { scene, memory, servers, a, b, random } = await twoSides(size, seed)
@@ -103,7 +106,7 @@ test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
     const visits = async (side: Side, draws: Random) => {
       while (performance.now() < end) {
         const options = { timeout: 2_000, fair: draws.chance(0.5) }
-        // Some are given back in time, some are lost.
+        // Some holds are released in time, some are lost.
         const hold = draws.between(0, draws.chance(0.5) ? lease / 2 : 2 * lease)
         const call = side.recorded.lock(key, options).catch(error => {
           if (error instanceof LockTimeoutError || error instanceof LockConnectionError) return undefined

@@ -1,6 +1,7 @@
 /**
- * Every step of a lock's life, each on a lock of its own, so that one fault can meet all of them: `prepare` brings the lock to where the step
- * begins, and what it returns takes the step at a moment of its own and everything that follows from it.
+ * Every step in the life of a lock, each on a lock of its own, so that a single fault can hit all steps. `prepare`
+ * brings the lock to the point where the step begins. The function that it returns takes the step, and checks
+ * everything that follows.
  */
 import { expect } from 'vitest'
 import { type Lease, type LockOptions, LockTimeoutError } from '../../../src/index.ts'
@@ -10,7 +11,9 @@ import type { QuorumScene } from '../../kit/quorum-scene.ts'
 import type { Random } from '../../kit/random.ts'
 import { sleep } from '../../kit/time.ts'
 
-/** Within which every call is answered while a majority is well, in ms: two heartbeats, and room for a slow machine. */
+/**
+ * The time in which every call settles while a majority is up, in ms: two heartbeats, and a margin for a slow machine.
+ */
 const LIMIT = 4_000
 
 export class Stage {
@@ -30,7 +33,7 @@ export class Stage {
     return client.lock(this.key, { fairAfter: Number.POSITIVE_INFINITY, ...options })
   }
 
-  /** Holds for a moment what this call gets. */
+  /** Waits for the lease of this call, holds it for a moment, and releases it. */
   async visit(client: RecordedClient, call: Promise<Lease>, what: string): Promise<Lease> {
     const lease = await within(LIMIT, call, `${what}: granted`)
     await sleep(this.#random.between(0, 40))
@@ -43,17 +46,17 @@ export class Stage {
     expect(await within(LIMIT, client.release(lease), `${what}: released`), `${what}: had it`).toBe(true)
   }
 
-  /** Held on all servers. */
+  /** Takes the lock, and waits until all servers have the hold. */
   async held(options: LockOptions = {}): Promise<Lease> {
     const lease = await this.lock(this.clients[0], options)
     await this.scene.heldEverywhere(this.key, lease.id)
     return lease
   }
 
-  /** Queued on all servers, as the last of so many. */
+  /** Queues a waiter as the last of `waiters`, and waits until all servers have it in their queue. */
   async queued(client: RecordedClient, waiters: number): Promise<{ call: Promise<Lease> }> {
     const call = this.lock(client, { fair: true })
-    // Looked at later.
+    // The caller awaits it later.
     call.catch(() => {})
     await this.scene.queuedEverywhere(this.key, waiters)
     return { call }
@@ -62,7 +65,10 @@ export class Stage {
 
 export interface Story {
   readonly name: string
-  /** A clock that is set ahead may take a hold from a bare majority, and contenders may have left it one. */
+  /**
+   * Contenders may leave a hold with a bare majority of the votes, which a clock that is set ahead may end: not played
+   * with clock faults.
+   */
   readonly contended?: true
   prepare(stage: Stage): Promise<() => Promise<void>>
 }
@@ -131,7 +137,7 @@ const wakeUp: Story = {
     const held = await stage.held()
     const call = stage.lock(one)
     call.catch(() => {})
-    // Refused, and subscribed.
+    // Now the call has been refused, and has subscribed.
     await sleep(100)
     return async () => {
       await stage.release(holder, held, 'release')
@@ -148,7 +154,7 @@ const renewal: Story = {
     const held = await stage.held({ lease: 1_500, renew: true })
     return async () => {
       await within(LIMIT, held.renew(), 'renewed')
-      // Longer than its lease: it lives by renewals.
+      // For longer than its lease, so renewals keep the hold.
       for (let i = 0; i < 4; i++) {
         await sleep(400)
         expect(held.held, 'held while it is renewed').toBe(true)

@@ -1,4 +1,4 @@
-/** I2, I5: which token a hold has, where servers have different ones, or are silent. */
+/** I2, I5: the token of a hold when servers have different ones, or are silent. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, onTestFinished, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
@@ -46,13 +46,13 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
   expect(other).toBeGreaterThan(same)
 })
 
-// Break: `return most ?? Math.max(...tokens)` to `return most ?? Math.min(...tokens)` in src/compose/quorum/election.ts: those that have more
-// are never lowered, so nothing is agreed on.
+// Break: `return most ?? Math.max(...tokens)` to `return most ?? Math.min(...tokens)` in
+// src/compose/quorum/election.ts: larger tokens are never lowered, so the servers never agree.
 test('I2: an owner does not get the token of a hold that has ended, although a server is silent about it', async () => {
   const scene = await quorumScene()
   const [one, two] = scene.clients(2)
   const key = freshKey()
-  // The servers disagree on the next token, so one has to be agreed on.
+  // Below, one server is ahead with its tokens, so the servers have to agree on one.
   const first = await promptly(one!.lock(key))
   await scene.heldEverywhere(key, first.id)
   await first.release()
@@ -75,15 +75,15 @@ test('I2: an owner does not get the token of a hold that has ended, although a s
 })
 
 // Break: `if (!questions.every(decided) && again && settled.some(Boolean)) return this.renew(asked, false)` away in
-// src/compose/quorum/renewals.ts: what was told the right token is not prolonged.
-test('I5: a hold is renewed where most servers have it with another token than its own', async () => {
+// src/compose/quorum/renewals.ts: a server whose token was corrected does not prolong its lease.
+test('I5: a hold is renewed although most servers have it with another token', async () => {
   const scene = await quorumScene()
   const locks = scene.client()
   const key = freshKey()
   const lease = await promptly(locks.lock(key))
   const has = async (i: number) => (await scene.at(i).inspect(key)).fencingToken === lease.fencingToken
   for (const i of [0, 1, 2]) await eventually(() => has(i))
-  // As if another floor had been written to them in the moment of the grant.
+  // As if another token had been written to them at the moment of the grant.
   for (const i of [0, 1]) {
     const name = `lock:{${key}}`
     const holder = (await scene.redis(i).hget(name, 'holder')) as string

@@ -1,9 +1,9 @@
 /**
- * One fault of a minority of the servers, and every step of a lock (stories.ts) around the moment when it begins:
+ * A fault of a minority of the servers, with every step of a lock (stories.ts) around the moment when the fault begins:
  *
- *   prepared ──▶ steps begin, the fault begins, in an order that is drawn ──▶ all have ended ──▶ the fault ends ──▶ nothing is left
+ *   prepare ──▶ the steps and the fault begin, in random order ──▶ all steps end ──▶ the fault ends ──▶ nothing is left
  *
- * What is drawn follows from a seed, which a failure tells: BATON_SEED=<n> draws the same again.
+ * All random choices follow from a seed, which a failure names: BATON_SEED=<n> makes the same choices again.
  */
 import { expect } from 'vitest'
 import { check, eventsBefore } from '../../history/check.ts'
@@ -16,18 +16,21 @@ import { eventually, sleep } from '../../kit/time.ts'
 import type { Fault } from './faults.ts'
 import { Stage, stories } from './stories.ts'
 
-/** Of clients whose servers forget: leases are short, because servers count only after the longest. */
+/**
+ * The lease of clients whose servers forget, in ms. It is short: a restarted server counts only after the longest
+ * lease.
+ */
 export const FORGETFUL_LEASE = 2_000
 const LEASE = 30_000
-/** By a third of it, messages that were lost are made up for. */
+/** A waiter looks every third of this, in ms, and so makes up for lost messages. */
 const WAITER_TTL = 3_000
-/** After a third of it without an answer a connection is made anew: that is shorter than a fault. */
+/** After a third of this, in ms, without an answer, a client connects again: sooner than a fault ends. */
 const OUTAGE = 3_000
 
-/** So many ms before the fault begins or behind it, a step is taken. */
-const AROUND = { before: 15, behind: 30 }
+/** How long before or after the beginning of the fault a step is taken at most, in ms. */
+const AROUND = { before: 15, after: 30 }
 
-/** Runs it with a seed; a failure says how to repeat it. */
+/** Calls `run` with a seed; a failure names it. */
 export async function seeded(what: string, run: (seed: number) => Promise<void>): Promise<void> {
   const seed = Number(process.env['BATON_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
   try {
@@ -37,7 +40,7 @@ export async function seeded(what: string, run: (seed: number) => Promise<void>)
   }
 }
 
-/** Fails unless the checker finds nothing in the history. */
+/** Fails if the checker finds a violation in the history. */
 export function verdictOn({ events }: Memory): void {
   const { violations } = check(events)
   const [first] = violations
@@ -46,7 +49,7 @@ export function verdictOn({ events }: Memory): void {
   throw new Error([...said, ...eventsBefore(first, events).map(event => JSON.stringify(event))].join('\n'))
 }
 
-/** Resolves when the servers have been up for long enough to count, whatever they have forgotten. */
+/** Resolves when all servers have been up for long enough to count, even after a restart without data. */
 export async function allCount(scene: QuorumScene, lease = FORGETFUL_LEASE): Promise<void> {
   for (let i = 0; i < scene.size; i++) {
     await eventually(async () => (await scene.uptime(i)) >= Math.ceil((lease * 1.02) / 1_000), 2 * lease + 2_000)
@@ -69,7 +72,7 @@ async function play(scene: QuorumScene, fault: Fault, random: Random, seed: numb
   const places = chosen.map((story, i) => ({
     story,
     stage: new Stage(scene, clients, freshKey(`${i}`), new Random(seed, i + 1)),
-    at: random.between(-AROUND.before, AROUND.behind),
+    at: random.between(-AROUND.before, AROUND.after),
   }))
   const struck = random.shuffled(Array.from({ length: scene.size }, (_, i) => i)).slice(0, scene.minority.length)
 
@@ -89,7 +92,7 @@ async function play(scene: QuorumScene, fault: Fault, random: Random, seed: numb
   for (const server of struck) await fault.end(scene, server)
   if (failures.length > 0) throw failures[0]
 
-  // What the servers have missed, or learn late, changes nothing.
+  // Requests that the servers have missed, or receive late, make no difference.
   await Promise.all(
     places.map(async ({ stage, story }) => {
       const fair = random.chance(0.5)
@@ -105,7 +108,7 @@ async function play(scene: QuorumScene, fault: Fault, random: Random, seed: numb
   verdictOn(memory)
 }
 
-/** Fails unless what is left on any server is soon taken back. */
+/** Fails if anything of the lock stays on a server. */
 async function nothingLeft(scene: QuorumScene, key: string, what: string): Promise<void> {
   await scene.nothingLeft(key).catch(async () => {
     const states = await Promise.all(Array.from({ length: scene.size }, (_, i) => scene.at(i).inspect(key)))
