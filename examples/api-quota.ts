@@ -1,14 +1,15 @@
 /**
- * An API that allows its customer five calls at a time, and processes that share this allowance.
+ * An API allows its customer five calls at a time, and several processes share this allowance.
  *
- * A semaphore of five permits: an ordinary call takes one, a report two, because the API counts it twice. Calls are fair, so
- * a report, which needs two at once, is not passed by ordinary calls for ever.
+ * The allowance is a semaphore of five permits. An ordinary call takes one permit. A report takes two, because the API
+ * counts it twice. Calls are fair, so a report, which needs two permits at once, is not overtaken by ordinary calls for
+ * ever.
  *
  *     NAME=a npx tsx examples/api-quota.ts
  *     NAME=b npx tsx examples/api-quota.ts
  *
- * Kill one of them (`kill -9`): what it has taken is free at the end of its lease, and until then the others share the rest.
- * SIGTERM: it ends its calls, and gives back what they had.
+ * Kill one of them (`kill -9`): its permits are free when its lease ends, and until then the others share the rest. On
+ * SIGTERM, it completes its calls and releases their permits.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -22,7 +23,7 @@ const {
   CALLS = '4',
 } = process.env
 
-/** What the API has seen, a line for the begin and the end of each call. */
+/** What the API has seen: a line for the beginning and the end of each call. */
 const seen = 'example:api'
 
 const redis = new Redis(REDIS_URL)
@@ -32,14 +33,14 @@ const allowance = locks.semaphore('example:api-quota', 5)
 const stopping = new AbortController()
 process.once('SIGTERM', () => stopping.abort())
 
-/** What stands for the API. */
+/** Stands for the API. */
 async function call(id: string, weight: number): Promise<void> {
   await redis.rpush(seen, `${NAME} begin ${id} ${weight}`)
   await sleep(Number(CALL_MS))
   await redis.rpush(seen, `${NAME} end ${id} ${weight}`)
 }
 
-/** One of as many as this process would like to have at a time. */
+/** One of the calls that this process would like to make at the same time. */
 async function worker(number: number): Promise<void> {
   // Worker 0 makes reports.
   const permits = number === 0 ? 2 : 1

@@ -1,16 +1,17 @@
 /**
- * A coordinator that shares out shards. Work is cut into shards, each is worked on by one process at a time, and every
- * process has its share. Start it in three terminals, then end one, or kill it: the others take over.
+ * A coordinator that divides shards among processes. Each shard is worked on by one process at a time, and every
+ * process has its share. Start it in three terminals, then end or kill one: the others take over.
  *
- * There is no leader, and no list of who has what. There are locks only:
- *   - Each worker sits on a seat, which is a lock. So the seats that are taken say how many workers live; that of a dead
- *     one gets free with its lease. The shards divided by the workers, rounded up, is everybody's share.
- *   - A worker with less than its share asks for the locks of all other shards, and parks. It is granted those that are
- *     free or get free, and stops asking for the rest as soon as it has enough.
- *   - Nobody keeps a shard for longer than a term. `maxHold` sees to it where a job hangs, and `fairAfter` to it that
- *     somebody who waits is next, and not the one that has just let go.
+ * There is no leader, and no list of who has what. There are only locks:
+ * - Each worker has a seat, which is a lock. So the number of taken seats is the number of live workers; a dead
+ *   worker's seat becomes free when its lease ends. Each worker's share is the number of shards divided by the number
+ *   of workers, rounded up.
+ * - A worker with less than its share asks for the locks of all other shards, and parks. It is granted those that are
+ *   free or become free, and stops asking for the rest as soon as it has enough.
+ * - No worker keeps a shard for longer than a term. `maxHold` enforces this for a job that hangs. `fairAfter` makes
+ *   sure that a waiting worker is next, and not the one that has just released.
  *
- * A job is done under its shard's lease: it stops when the lease is lost, and its effect carries the fencing token.
+ * A job runs under its shard's lease: it stops when the lease is lost, and its write carries the fencing token.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -25,18 +26,18 @@ const locks = new LockClient(redis, { lease: Number(LEASE_MS), label: NAME })
 const shards = Array.from({ length: Number(SHARDS) }, (_, i) => i)
 const stopping = new AbortController()
 
-/** How many shards this worker shall have. */
+/** How many shards this worker should have. */
 let share = 0
-/** Those that it has. Aborted: it lets go after the job that is under way. */
+/** The shards that it has. Aborting one releases it after the current job. */
 const mine = new Map<number, AbortController>()
-/** Those that it asks for or has. Aborted: it does not ask any more. */
+/** The shards that it asks for or has. Aborting one stops the request. */
 const asked = new Map<number, AbortController>()
 
 function keyOf(shard: number): string {
   return `example:shard:{${shard}}`
 }
 
-/** Brings what it has and what it asks for into line with its share. */
+/** Adjusts what the worker has and asks for to its share. */
 function settle(): void {
   for (const term of [...mine.values()].slice(share)) term.abort()
   for (const shard of shards) {
@@ -50,13 +51,13 @@ async function ask(shard: number): Promise<void> {
   const asking = new AbortController()
   asked.set(shard, asking)
   try {
-    // Not `using`: what is asked for below, out of here, is to be new claims, not re-entries of this one.
+    // Not `using`, because the requests made from inside must be new ones, not re-entries of this one.
     const options = { fairAfter: 100, maxHold: 2 * Number(TERM_MS), signal: asking.signal }
     await using lease = await locks.lock(keyOf(shard), options)
-    if (mine.size >= share) return // granted at the very moment at which there was enough: it goes to the next
+    if (mine.size >= share) return // granted just when there were enough: the next waiter gets it
     await serve(shard, lease)
   } catch (error) {
-    // Lost, or Redis is out of reach: asked for again at the next count, not at once.
+    // Lost, or Redis is out of reach: the worker asks again at its next count, not at once.
     if (error !== asking.signal.reason) console.log(`${NAME}: shard ${shard}: ${(error as Error).message}`)
     return
   } finally {
@@ -75,7 +76,7 @@ async function serve(shard: number, lease: Lease): Promise<void> {
   while (!term.signal.aborted && performance.now() < end) await job(shard, lease)
 }
 
-/** The shards are in Redis here, as a row of jobs to be done one by one. It refuses a late holder, and a job out of turn. */
+/** Here, a shard is a sequence of jobs in Redis, done one by one. It refuses a late holder, and a job out of order. */
 const DONE = `
   -- KEYS[1] the shard, KEYS[2] its log; ARGV[1] fencing token, ARGV[2] job, ARGV[3] worker
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -85,7 +86,7 @@ const DONE = `
   return 1
 `
 
-/** The next job of the shard. If the lock is lost it stops, and says why. */
+/** The next job of the shard. If the lock is lost it stops, and throws the reason. */
 async function job(shard: number, { fencingToken, signal }: Lease): Promise<void> {
   const key = keyOf(shard)
   const next = Number((await redis.hget(key, 'done')) ?? 0) + 1
@@ -94,7 +95,7 @@ async function job(shard: number, { fencingToken, signal }: Lease): Promise<void
     throw new Error(`job ${next} was refused`)
 }
 
-/** The first free seat; null: there are as many workers as shards, and this one stands by. */
+/** The first free seat. Null if there are as many workers as shards; then this one stands by. */
 async function takeSeat(): Promise<Lease | null> {
   for (const seat of shards) {
     const lease = await locks.tryLock(`example:seat:${seat}`, { signal: stopping.signal })
@@ -117,7 +118,7 @@ while (!stopping.signal.aborted) {
     if (!seat?.held) seat = await takeSeat()
     share = seat ? Math.ceil(shards.length / (await count())) : 0
   } catch (error) {
-    // What it has, it may have for as long as its leases last.
+    // The worker keeps its shards as long as their leases last.
     if (!stopping.signal.aborted) console.log(`${NAME}: ${(error as Error).message}`)
   }
   settle()
@@ -126,7 +127,7 @@ while (!stopping.signal.aborted) {
 
 share = 0
 settle()
-while (mine.size > 0) await sleep(10) // until the jobs that are under way are done
+while (mine.size > 0) await sleep(10) // until the current jobs are done
 await locks.close()
 redis.disconnect()
 console.log(`${NAME}: stopped`)

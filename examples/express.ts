@@ -1,14 +1,15 @@
 /**
- * A web server, with Express, of which several run side by side. Whatever changes an account runs under the account's
- * lock: fair, so that people are served in the order in which they came, on whichever server.
+ * A web server with Express, several of which run side by side. Whatever changes an account runs under the account's
+ * lock. The lock is fair, so customers are served in the order in which they came, on whichever server.
  *
  *     POST /accounts/42/withdrawals   {"amount": 5}   →   200 {"balance": 95}
  *
- * What to take over from it:
- *   - A request does not wait for ever: it is answered by 503 and Retry-After, and its client decides.
- *   - Who goes away while waiting leaves the queue at once. Nobody's turn is spent on a person who is gone.
- *   - The work gets the lease's signal, and stops when the lock is lost. The write carries the fencing token.
- *   - SIGTERM: who waits is sent to another server, who is being served is served, but not for ever: `close` with `drain`.
+ * What to copy:
+ * - A request does not wait for ever: it is answered with 503 and Retry-After, and its client decides.
+ * - A client that disconnects while waiting leaves the queue at once, so no turn is spent on it.
+ * - The work gets the lease's signal, and stops when the lock is lost. The write carries the fencing token.
+ * - SIGTERM: waiting requests are sent to another server, and those being served are completed, within the time limit
+ *   of `close` with `drain`.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -18,7 +19,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import { Redis } from 'ioredis'
 import { LockClient, LockClosedError, LockConnectionError, LockLostError, LockTimeoutError } from 'redis-baton'
 
-/** What ends a hold before its work is done, or hides how it ended. */
+/** Errors that end a hold before its work is done, or hide how it ended. */
 const uncertain = [LockLostError, LockConnectionError, LockClosedError]
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', MAX_WAIT_MS = '2000', PAYMENT_MS = '50' } = process.env
@@ -28,7 +29,7 @@ redis.on('error', error => console.error(`Redis: ${error.message}`))
 const locks = new LockClient(redis, { fair: true, timeout: Number(MAX_WAIT_MS) })
 const stopping = new AbortController()
 
-/** Why a request was not carried out: an answer, and no fault of ours. */
+/** Why a request was not carried out: an answer, and not a fault of the server. */
 class Refusal extends Error {
   readonly status: number
 
@@ -38,7 +39,10 @@ class Refusal extends Error {
   }
 }
 
-/** The accounts are in Redis here. As any good database, it refuses who held the lock before the last to write. */
+/**
+ * Here, the accounts are in Redis. Like any good database, it refuses the write of a holder if a later one has already
+ * written.
+ */
 const STORE = `
   -- KEYS[1] the account; ARGV[1] fencing token, ARGV[2] balance
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -46,13 +50,14 @@ const STORE = `
   return 1
 `
 
-/** Stands for the payment provider. It is asked to stop when the lock is lost, and says why it did. */
+/** Stands for the payment provider. It is told to stop when the lock is lost, and throws the reason. */
 async function pay(_amount: number, signal: AbortSignal): Promise<void> {
   await work(Number(PAYMENT_MS), undefined, { signal }).catch(() => signal.throwIfAborted())
 }
 
 function withdraw(account: string, amount: number, signal: AbortSignal): Promise<number> {
-  // `signal` ends the wait. Once the lock is ours, the work is done to its end, whether or not its client is still there.
+  // `signal` ends the wait. Once the lock is granted, the work is completed, whether or not its client is still
+  // connected.
   return locks.using(account, { signal }, async lease => {
     const balance = Number((await redis.hget(account, 'balance')) ?? 100) - amount
     if (balance < 0) throw new Refusal(409, 'the account has less than that')
@@ -63,7 +68,7 @@ function withdraw(account: string, amount: number, signal: AbortSignal): Promise
   })
 }
 
-/** Aborts when nobody waits for this answer any more, or when this server is about to stop. */
+/** Aborts when the client no longer waits for this answer, or when this server is about to stop. */
 function noLongerWanted(response: Response): AbortSignal {
   const gone = new AbortController()
   response.once('close', () => gone.abort(new Refusal(499, 'the client has gone')))
@@ -101,10 +106,10 @@ console.log(`listening on http://127.0.0.1:${(server.address() as AddressInfo).p
 
 process.once('SIGTERM', async () => {
   stopping.abort(new Refusal(503, 'this server is about to stop'))
-  server.close() // no new requests; those that have the lock are carried out
-  // Connections that are kept alive end when their last answer is out.
+  server.close() // no new requests; those that have the lock are completed
+  // Kept-alive connections end after their last answer.
   const idle = setInterval(() => server.closeIdleConnections(), 50)
-  // A payment that takes longer is told by its signal that it does not have the lock any more.
+  // The signal of a payment that takes longer tells it that the lock is lost.
   await Promise.all([once(server, 'close'), locks.close({ drain: 10_000 })])
   clearInterval(idle)
   redis.disconnect()

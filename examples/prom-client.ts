@@ -1,8 +1,8 @@
 /**
- * Metrics of a worker's locks by prom-client, without OpenTelemetry.
+ * Metrics of a worker's locks with prom-client, without OpenTelemetry.
  *
- * What `stats()` has is read when Prometheus asks: it costs nothing in between. Its quantiles are of one process, and cannot be
- * added up over several; so times are counted into buckets as they come, by events.
+ * Figures from `stats()` are read when Prometheus asks, and cost nothing in between. Its quantiles are of one process,
+ * and cannot be combined over several. So times are counted into buckets as they occur, by events.
  */
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import { type ClientStats, LockClient, LockTimeoutError } from 'redis-baton'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', METRICS_PORT = '9464' } = process.env
 
-/** Call it once for each client, as soon as it is made: what has happened before is in no bucket. */
+/** Call it once for each client, as soon as the client is made: earlier events are in no bucket. */
 function collectLockMetrics(locks: LockClient, register: Registry): void {
   const registers = [register]
 
@@ -62,7 +62,7 @@ function collectLockMetrics(locks: LockClient, register: Registry): void {
     buckets,
     registers,
   })
-  // No label has the key: each would be a time series of its own.
+  // The key is not a label: each key would be a time series of its own.
   locks.on('acquired', ({ waited }) => waits.observe(waited / 1_000))
   locks.on('released', ({ held }) => holds.observe(held / 1_000))
 }

@@ -1,17 +1,18 @@
 /**
- * Transfers between accounts, made by four processes at the same time. Each transfer takes both of its accounts, or neither.
+ * Transfers between accounts, made by four processes at the same time. Each transfer locks both of its accounts, or
+ * neither.
  *
- * A transfer reads both balances and writes both, and no transaction makes one step of it: the accounts stand for two
- * systems that know nothing of each other. When two transfers meet at an account, one writes over what the other has
- * written, and money is made or lost: `--no-lock` shows it.
+ * A transfer reads both balances and writes both, without a transaction around these steps: the accounts stand for two
+ * systems that know nothing of each other. If two transfers use the same account at the same time, one overwrites what
+ * the other has written, and money is made or lost: `--no-lock` shows it.
  *
- * A lock for each account mends that. Taken one after the other, as each transfer names its accounts, the locks would soon
- * stand still: one process has A and waits for B, another has B and waits for A. `locks.all` takes them in one order,
- * whichever they are named in.
+ * A lock for each account prevents that. If each transfer took its locks in the order in which it names its accounts,
+ * the processes would soon deadlock: one has A and waits for B, another has B and waits for A. `locks.all` takes them
+ * in one fixed order, however they are named.
  *
- *     npx tsx examples/transfer.ts 2500     that many by each process
+ *     npx tsx examples/transfer.ts 2500     this many per process
  *
- * A process that is paused for longer than its lease may still write late. What refuses that are the fencing tokens:
+ * A process that is paused for longer than its lease may still write late. Fencing tokens prevent that:
  * `lease.fencingTokens` has one for each account, and fenced-write.ts shows how a database compares them.
  */
 import { fork } from 'node:child_process'
@@ -37,16 +38,16 @@ const book = 'example:transfers'
 const redis = new Redis(REDIS_URL)
 redis.on('error', error => console.error(`Redis: ${error.message}`))
 
-/** Plain reads, then plain writes: right only as long as nobody else is at these two accounts. */
+/** Plain reads, then plain writes: correct only while nobody else uses these two accounts. */
 async function move(from: string, to: string, amount: number, signal?: AbortSignal): Promise<void> {
   const [has, receives] = (await redis.hmget(accounts, from, to)).map(Number) as [number, number]
-  const moved = Math.min(amount, has) // nobody is overdrawn
-  signal?.throwIfAborted() // one of the locks was lost: what was read may be old
+  const moved = Math.min(amount, has) // no account is overdrawn
+  signal?.throwIfAborted() // one of the locks was lost, so the balances may be out of date
   await redis.hset(accounts, from, has - moved, to, receives + moved)
   await redis.rpush(book, `${from} ${to} ${moved}`)
 }
 
-/** One of the four. */
+/** One of the four processes. */
 async function teller(): Promise<void> {
   await using locks = new LockClient(redis)
   let left = Number(count)
@@ -58,7 +59,7 @@ async function teller(): Promise<void> {
     const amount = randomInt(1, 500)
     if (values['no-lock']) return move(from, to, amount)
     const both = locks.all([`example:account:${from}`, `example:account:${to}`])
-    // If two ever waited for each other, the time-out would end it, and the program would fail.
+    // If two transfers ever waited for each other, the timeout would end it, and the program would fail.
     await both.using({ timeout: 30_000 }, ({ signal }) => move(from, to, amount, signal))
   }
 
@@ -73,7 +74,7 @@ async function total(): Promise<number> {
   return balances.reduce((sum, balance) => sum + Number(balance), 0)
 }
 
-/** Opens the accounts, and starts the four. */
+/** Opens the accounts, and starts the four processes. */
 async function bank(): Promise<void> {
   await redis.del(book)
   await redis.hset(accounts, Object.fromEntries(names.map(name => [name, 1_000])))

@@ -1,6 +1,6 @@
-// Reads the JSON reports of the test runs and prints what failed, with its reason, and the verdict of the whole check as its
-// last line: whoever sees only the end of a long log has to find there which test it was.
-// A skipped test counts as a failure: here every server that a test needs can be had.
+// Reads the JSON reports of the test runs, and prints the failed tests with their reasons. The last line is the verdict of
+// the whole check, so that a reader who sees only the end of a long log finds out which test failed.
+// A skipped test counts as a failure, because every server that a test needs is available here.
 import { existsSync, readFileSync } from 'node:fs'
 
 const [otherFailures, ...files] = process.argv.slice(2)
