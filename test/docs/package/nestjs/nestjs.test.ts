@@ -85,13 +85,16 @@ describe.each(versions)('with Nest $major', nest => {
     ['Fastify', () => fastify],
   ] as const
 
-  test.each(adapters)('%s: a lock that was not granted in time is a 423 without details of the lock', async (_, url) => {
-    const id = freshKey()
-    await using _held = await client().lock(`nest:${id}`)
-    const message = 'Another request is working on this resource'
-    const answer = { status: 423, retryAfter: '1', body: { statusCode: 423, message, error: 'Locked' } }
-    expect(await post(`${url()}/orders/${id}/impatient`)).toEqual(answer)
-  })
+  test.each(adapters)(
+    '%s: a lock that was not granted in time is a 423 without details of the lock',
+    async (_, url) => {
+      const id = freshKey()
+      await using _held = await client().lock(`nest:${id}`)
+      const message = 'Another request is working on this resource'
+      const answer = { status: 423, retryAfter: '1', body: { statusCode: 423, message, error: 'Locked' } }
+      expect(await post(`${url()}/orders/${id}/impatient`)).toEqual(answer)
+    },
+  )
 
   test.each(adapters)('%s: a Redis that is out of reach is a 503', async (_, url) => {
     const message = 'The lock service cannot be reached'
@@ -99,14 +102,11 @@ describe.each(versions)('with Nest $major', nest => {
     expect(await post(`${url()}/orders/1/away`)).toEqual({ status: 503, retryAfter: '5', body })
   })
 
-  test.each(adapters)(
-    '%s: a lost lock is left to Nest, since the handler may have had effects',
-    async (_, url) => {
-      const id = freshKey()
-      const lost = post(`${url()}/orders/${id}/overlong`)
-      expect(await lost).toMatchObject({ status: 500, retryAfter: null })
-    },
-  )
+  test.each(adapters)('%s: a lost lock is left to Nest, since the handler may have had effects', async (_, url) => {
+    const id = freshKey()
+    const lost = post(`${url()}/orders/${id}/overlong`)
+    expect(await lost).toMatchObject({ status: 500, retryAfter: null })
+  })
 
   test('without the filter, Nest answers', async () => {
     const id = freshKey()
