@@ -168,7 +168,7 @@ describe('close', () => {
     expect(errors).toMatchObject([{ error: { code: 'ERR_LOCK_CONNECTION', key: lease.key } }])
   })
 
-  test.each(['by who is told of it', 'right after it'])(
+  test.each(['by a listener of "lost"', 'right after it'])(
     'I7: at a lapse, %s: ends a hold that other holds of its owner would keep alive',
     async when => {
       const { source, proxy } = await place().proxied()

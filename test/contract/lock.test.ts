@@ -168,7 +168,7 @@ describe.each(kindsHere)('tryLock ($kind)', ({ client, clients }) => {
   })
 })
 
-describe('via tells how the grant came about', () => {
+describe('via says how the grant came about', () => {
   test('immediate: the lock was free; also after a lease had lapsed', async () => {
     const [one, two] = clients(2)
     const key = freshKey()

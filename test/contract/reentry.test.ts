@@ -222,7 +222,7 @@ describe('runAs', () => {
     ).toThrow('mine')
   })
 
-  test('every lock taken inside belongs to the owner, who re-enters from anywhere', async () => {
+  test('every lock taken inside belongs to the owner, which can re-enter from anywhere', async () => {
     const [one, two] = clients(2)
     const [a, b] = [freshKey('a'), freshKey('b')]
     await one!.runAs('me', async () => {
