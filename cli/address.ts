@@ -71,14 +71,15 @@ const forms = [
 ] as const
 
 export const addressHelp = `
-Redis is named by --url, or by $REDIS_URL, where other users of the machine do not see a password:
+The address of Redis is --url, or else $REDIS_URL. Other users of the machine can see the arguments of a program, but not its
+environment, so put a password in $REDIS_URL.
   redis://user:password@host:port/database                      one server
   redis+cluster://user:password@host:port,host:port             a cluster, by some of its nodes
-  redis+sentinel://user:password@host:port,host:port/name/0     the master of that name, by sentinels that watch it, and its database
-A quorum of independent servers, each of them a single one, is named by --url three, five or seven times.
-With rediss instead of redis the connections are by TLS; NODE_EXTRA_CA_CERTS can name a file with the certificates to trust.
-The sentinels' own password, if they ask for one, stands at the end: ?sentinel_username=user&sentinel_password=password
-What in a password is one of / ? # @ % : , & is written as %2F and so on. All but hosts and the name of a master can be left out.`
+  redis+sentinel://user:password@host:port,host:port/name/0     the master called "name", by its sentinels, and the database
+For a quorum, give --url three, five or seven times: one independent server each.
+For TLS, write rediss instead of redis; NODE_EXTRA_CA_CERTS can name a file with the certificates to trust.
+If the sentinels need a password of their own, append it: ?sentinel_username=user&sentinel_password=password
+In a password, write / ? # @ % : , & as %2F and so on. Everything but the hosts and the name of the master is optional.`
 
 /** Returns undefined if the text is no address. */
 export function parseAddress(text: string): Address | undefined {
@@ -118,7 +119,7 @@ export function checkedAddress(text: string, source: string): Address {
   if (address) return address
   const [server, cluster, sentinel] = forms
   throw new Failure(
-    `${source} is no address of Redis; it is ${server}, ${cluster} or ${sentinel}, with rediss for TLS; / ? # @ and % in a password are written as %2F and so on`,
+    `${source} is not an address of Redis; expected ${server}, ${cluster} or ${sentinel}, with rediss for TLS; write / ? # @ and % in a password as %2F and so on`,
     exitCodes.usage,
   )
 }
@@ -126,17 +127,20 @@ export function checkedAddress(text: string, source: string): Address {
 /** The servers that several `--url` options name together. Throws Failure if they cannot form a quorum. */
 export function checkedQuorum(urls: readonly string[]): readonly ServerAddress[] {
   const refuse = (why: string): never => {
-    throw new Failure(`${why}; once it names one Redis, and 3, 5 or 7 times the servers of a quorum`, exitCodes.usage)
+    throw new Failure(
+      `${why}; give it once for one Redis, or 3, 5 or 7 times for the servers of a quorum`,
+      exitCodes.usage,
+    )
   }
   if (!quorumSizes.includes(urls.length)) refuse(`--url is given ${urls.length} times`)
   const servers = urls.map(url => {
     const address = checkedAddress(url, '--url')
     if (address.kind === 'server') return address
-    return refuse(`--url is given ${urls.length} times, and names ${whatIs(address)}, which is no single server`)
+    return refuse(`--url is given ${urls.length} times, and one of them names ${whatIs(address)}, not a single server`)
   })
   // A server that is named twice would count as a majority of three on its own.
   const twice = servers.find(({ place }, i) => servers.slice(0, i).some(other => other.place === place))
-  if (twice) refuse(`--url names ${twice.place} twice`)
+  if (twice) refuse(`--url names the server ${twice.place} twice`)
   return servers
 }
 
@@ -151,10 +155,10 @@ export function namedServer(urls: readonly string[] | undefined, command: string
   const address = checkedAddress(text ?? '', source)
   const several = urls !== undefined && urls.length > 1
   if (address.kind === 'server' && !several) return address
-  const what = several ? `${urls.length} of them` : whatIs(address)
+  const what = several ? `${urls.length} servers` : whatIs(address)
   const otherwise = urls ? 'leave --url out' : 'unset REDIS_URL'
   throw new Failure(
-    `${command} works with one server, and ${source} names ${what}; name a server by --url redis://host:port, or ${otherwise} to have one started`,
+    `${command} works with one server, but ${source} names ${what}; give --url redis://host:port, or ${otherwise} to have a server started`,
     exitCodes.usage,
   )
 }

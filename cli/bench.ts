@@ -24,17 +24,22 @@ interface Options {
 }
 
 export function addBench(program: Command): void {
-  const competing = new Option('--rival <names>', 'those to compare').argParser(collect).default([], 'all')
+  const competing = new Option('--rival <names>', 'the locks to compare').argParser(collect).default([], 'all')
   const command = program
     .command('bench')
-    .description('locks under contention, side by side: latency, throughput, cost, fairness')
+    .description('measures locks under contention, side by side: latency, throughput, cost, fairness')
     .addOption(new Option('--scenario <names>', namesOf(scenarios)).argParser(collect).default([], 'all'))
     .addOption(competing)
-    .option('--rounds <n>', 'times each rival has its turn; of fewer than 3 the range says little', atLeast(1, true), 3)
-    .option('--seconds <s>', 'measured part of a loop', atLeast(0.1), 2)
-    .option('--rtt <ms>', 'network delay between clients and server, there and back', atLeast(0), 0)
-    .option('--no-warm-cores', 'let idle cores sleep, which costs 50 to 100 µs at each wake-up')
-    .addOption(urlOption('one server, not a cluster (default: $REDIS_URL, else a server that is started for this)'))
+    .option(
+      '--rounds <n>',
+      'how often each lock is measured; with fewer than 3 rounds the range means little',
+      atLeast(1, true),
+      3,
+    )
+    .option('--seconds <s>', 'how long a loop is measured, in seconds', atLeast(0.1), 2)
+    .option('--rtt <ms>', 'round-trip delay to add between clients and server, in ms', atLeast(0), 0)
+    .option('--no-warm-cores', 'let idle cores sleep; each wake-up then takes 50 to 100 µs longer')
+    .addOption(urlOption('one server, not a cluster (default: $REDIS_URL, else a server started for the benchmark)'))
     .option('--json <file>', 'write the raw results')
     .option('--html <file>', 'write a page with plots')
     .addHelpText(
@@ -45,12 +50,12 @@ Examples:
   baton bench --rival baton-fair,redlock --scenario 2x8 --rounds 1
   baton bench --rtt 1 --json results.json --html results.html
 
-A lock of somebody else is measured if its package is installed in the current folder: what is missing is told at the end.
-Scenarios on several servers (quorum-…) are for a run without --url, which starts them.
-A server that you name keeps its data; what a trial has left in it is removed by the name of the trial.
-A lock that fails in a scenario, or leaves calls that never return, is not tried there again in further rounds.
-Interrupted once (Ctrl-C), it shows and writes what it has measured until then; twice, it ends at once.
-Where stdout is no terminal, how far it is stands on stderr.`,
+Locks of other packages are measured if the package is installed in the current folder; those missing are listed at the end.
+Scenarios on several servers (quorum-…) start their own servers, so they run only without --url.
+A server that you name keeps its data: only the keys of the trials are removed.
+If a lock fails in a scenario, or a call never returns, that lock is not measured there in later rounds.
+Ctrl-C ends the run, and shows and writes the results so far; a second Ctrl-C ends it at once, without them.
+If stdout is not a terminal, progress is printed to stderr.`,
     )
     .action(async (options: Options) => {
       process.exitCode = await bench(options)
@@ -72,9 +77,11 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   const chosen = await choose('scenario', scenario, scenarios)
   const competing = await choose('rival', rival, rivals)
   const idle = competing.find(one => !chosen.some(each => takesPart(one, each)))
-  if (rival.length > 0 && idle) throw new Failure(`${idle.name} has no lock of the kind to measure`, exitCodes.usage)
+  if (rival.length > 0 && idle)
+    throw new Failure(`${idle.name} has no lock for any of these scenarios`, exitCodes.usage)
   const address = namedServer(given, 'baton bench')
-  if (address?.tls && options.rtt > 0) throw new Failure('--rtt does not work with TLS', exitCodes.usage)
+  if (address?.tls && options.rtt > 0)
+    throw new Failure('--rtt cannot add a delay to a TLS connection', exitCodes.usage)
   // A server that cannot be used is reported here, within seconds and with the reason.
   if (address) (await reachServer(address)).disconnect()
 

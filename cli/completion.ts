@@ -25,17 +25,17 @@ const shells = ['bash', 'zsh', 'fish']
 export function addCompletion(program: Command): void {
   program
     .command('completion')
-    .description('prints what makes a shell complete commands, options and the names of locks')
+    .description('prints a script with which a shell completes commands, options and the names of locks')
     .addArgument(new Argument('<shell>', 'the shell').choices(shells))
     .addHelpText(
       'after',
       `
 Examples:
   source <(baton completion bash)                                  # in ~/.bashrc
-  source <(baton completion zsh)                                   # in ~/.zshrc, behind compinit
+  source <(baton completion zsh)                                   # in ~/.zshrc, after compinit
   baton completion fish > ~/.config/fish/completions/baton.fish
 
-The names of locks are those of the Redis that the line names by --url and --prefix, or else $REDIS_URL.`,
+The names of locks come from the Redis of --url and --prefix on the command line, or else of $REDIS_URL.`,
     )
     .action(async (shell: string) => {
       process.stdout.write(await readFile(new URL(`data/completion/baton.${shell}`, packageRoot), 'utf8'))
@@ -43,7 +43,7 @@ The names of locks are those of the Redis that the line names by --url and --pre
 
   program
     .command('__complete', { hidden: true })
-    .argument('[words...]', 'behind the name of the program, up to the one that is being written')
+    .argument('[words...]', 'the words after the name of the program, up to the one being completed')
     .action(async (words: string[]) => {
       const next = nextOf(program, words)
       const candidates = next.kind === 'keys' ? await keysFor(next) : next.kind === 'words' ? next.words : []

@@ -33,7 +33,7 @@ const A_MOMENT = 1_000
 
 export function withConnection(command: Command): Command {
   return command
-    .addOption(urlOption(`Redis to use; its forms: baton --help (default: $REDIS_URL, else ${local})`))
+    .addOption(urlOption(`address of Redis, in a form that baton --help lists (default: $REDIS_URL, else ${local})`))
     .option('--prefix <text>', 'first part of every key in Redis', 'lock')
 }
 
@@ -115,7 +115,7 @@ async function reachOne(address: Address): Promise<Awaited<ReturnType<typeof rea
 /** Proves that more than half of the servers of a quorum can be used. */
 async function reachQuorum(servers: readonly ServerAddress[], warnings: Warnings): Promise<string[]> {
   await reachMost(servers, failure =>
-    warnings.add(`${failure.message}; the other servers of the quorum go on without it`),
+    warnings.add(`${failure.message}; continuing with the other servers of the quorum`),
   )
   return servers.map(({ url }) => url)
 }

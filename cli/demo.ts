@@ -5,9 +5,11 @@ import { urlOption } from './connection.ts'
 export function addDemo(program: Command): void {
   program
     .command('demo')
-    .description('a flash sale: 400 orders for 50 coupons, 4 workers, one killed and one frozen, one fair lock')
-    .option('--no-lock', 'the same without the lock, to see what goes wrong')
-    .addOption(urlOption('one server, not a cluster (default: $REDIS_URL, else a server that is started for the demo)'))
+    .description(
+      'plays a flash sale under one fair lock: 400 orders for 50 coupons, 4 workers; one is killed, one frozen',
+    )
+    .option('--no-lock', 'run it without the lock, to see what goes wrong')
+    .addOption(urlOption('one server, not a cluster (default: $REDIS_URL, else a server started for the demo)'))
     .addHelpText(
       'after',
       `

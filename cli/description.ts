@@ -30,9 +30,9 @@ export const recordHelp = `
   { key, kind, locked, owner, label, holds, fencingToken, ttl, heldFor, permits, taken,
     holders: [{ id, owner, label, mode, permits, fencingToken, heldFor, ttl }],
     waiters: [{ id, owner, label, mode, permits, position, waited, expiresIn }] }
-with times in ms. kind is mutex, readWrite or semaphore; permits and taken are a semaphore's, and mode, which is read or write, a
-read-write lock's. owner, label, fencingToken, ttl and heldFor are those of the first holder, and are not there where nobody
-holds it. These names stay as they are.`
+Times are in ms. kind is mutex, readWrite or semaphore. Only a semaphore has permits and taken; only a read-write lock has mode,
+which is read or write. At the top, owner, label, fencingToken, ttl and heldFor are those of the first holder, and are absent if
+nobody holds the lock. These names will not change.`
 
 /** The kinds of locks, in words. */
 export const kindNames: Readonly<Record<LockState['kind'], string>> = {
@@ -121,7 +121,7 @@ export function holderOf(state: LockState): string {
  */
 export function reasonOf({ holder, position, cause }: Reason): string {
   const who = holder ? `, held by ${holder.label} for ${showTime(holder.heldFor)}` : ''
-  const place = position ? `, ${position} in the queue` : ''
+  const place = position ? `, at position ${position} of the queue` : ''
   return who + place + (cause ? `; Redis is out of reach: ${messageOf(cause)}` : '')
 }
 

@@ -15,10 +15,10 @@ interface InspectOptions extends ConnectionOptions {
 
 export function addInspect(program: Command): void {
   withConnection(program.command('inspect'))
-    .description('who holds a lock, and who waits for it in its queue')
+    .description('shows who holds a lock, and who waits in its queue')
     .argument('<key>', 'name of the lock')
-    .addOption(kindOption('only the lock of this kind (default: every one of this key that is held or waited for)'))
-    .option('--json', 'print it for a script')
+    .addOption(kindOption('only the lock of this kind (default: all locks of this key that are held or have a queue)'))
+    .option('--json', 'print JSON, for scripts')
     .addHelpText(
       'after',
       `
@@ -27,9 +27,9 @@ Examples:
   baton inspect nightly-report --json | jq -r .label
   baton inspect api-quota --kind semaphore --json | jq '.permits - .taken'
 
-A mutex, a read-write lock and a semaphore of the same key are three different locks: each that is held or waited for is shown.
-Unfair waiters are known to their own processes only: the queue has those that were asked for with --fair.
-With --json it prints an object a line for each of these locks, or else that of the mutex, which is free:${recordHelp}`,
+A mutex, a read-write lock and a semaphore of the same key are three different locks. Each one that is held or has a queue is
+shown. Only fair waiters (--fair, or after --fair-after) are in the queue; Redis does not know of unfair ones.
+--json prints one object per line for each of these locks, or the object of the free mutex if there are none:${recordHelp}`,
     )
     .action((key: string, { kind, json, ...options }: InspectOptions) =>
       connected(options, oneLook, async at => {

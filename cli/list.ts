@@ -9,9 +9,9 @@ import { showTime } from './times.ts'
 
 export function addList(program: Command): void {
   withConnection(program.command('list'))
-    .description('all locks that are held, or have somebody in their queue')
-    .argument('[pattern]', 'only keys like this: *, ?, [abc], \\ to escape', '*')
-    .option('--json', 'print an array for a script')
+    .description('lists all locks that are held or have a queue')
+    .argument('[pattern]', 'only keys that match this glob pattern: *, ?, [abc]; \\ escapes', '*')
+    .option('--json', 'print a JSON array, for scripts')
     .addHelpText(
       'after',
       `
@@ -21,7 +21,7 @@ Examples:
   baton list --json | jq -r '.[].key'
   baton list --json | jq -r '.[] | select(.heldFor > 600000) | .key + " " + .label'    # held for more than ten minutes
 
-With --json it prints an array, sorted by key; one lock is${recordHelp}`,
+--json prints an array, sorted by key. Each lock in it is an object:${recordHelp}`,
     )
     .action((pattern: string, options: ConnectionOptions & { json?: boolean }) =>
       connected(options, oneLook, async ({ locks }) => {

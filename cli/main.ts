@@ -35,7 +35,7 @@ const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot)
 for (const stream of [process.stdout, process.stderr]) stream.on('error', unheard)
 const words = process.argv.slice(2)
 const program = withConnection(new Command('baton'))
-  .description('A blocking lock for Redis, from the command line.')
+  .description('Blocking locks for Redis, from the command line.')
   .version(version)
   // The program's options are only those before the command.
   .enablePositionalOptions()
@@ -83,7 +83,7 @@ function complaint(text: string): string {
   const missing = run && missingDashes(words, run, unknown)
   if (missing) return printable(`${line.replace(/ \(Did you mean .*\)$/, '')}; ${missing}`)
   const help = /unknown (command|option)/.test(line) && !line.includes('Did you mean')
-  return printable(help ? `${line}; baton --help says what there is` : line)
+  return printable(help ? `${line}; baton --help lists what there is` : line)
 }
 
 /** Prints the error, and returns its exit code. */

@@ -87,7 +87,7 @@ export async function reachMost(servers: readonly ServerAddress[], away: (why: F
 
 function tooFew(all: number, most: number, failures: readonly Failure[]): Failure {
   const reasons = failures.map(({ message }) => message).join('; ')
-  return new Failure(`a quorum of ${all} servers needs ${most} of them: ${reasons}`, exitCodes.unavailable)
+  return new Failure(`a quorum of ${all} servers needs ${most} that can be used: ${reasons}`, exitCodes.unavailable)
 }
 
 async function reachCluster({ hosts, credentials, tls }: ClusterAddress): Promise<Cluster> {
@@ -207,9 +207,10 @@ async function greet(redis: Redis): Promise<void> {
   // Every user may send HELLO. Its `mode` is the kind of server: standalone, sentinel or cluster.
   const traits = (await redis.call('HELLO').catch(() => [])) as unknown[]
   const mode = traits[traits.indexOf('mode') + 1]
-  if (mode === 'cluster') throw new Error('it is a node of a cluster, whose address begins with redis+cluster://')
+  if (mode === 'cluster')
+    throw new Error('it is a node of a cluster; the address of a cluster begins with redis+cluster://')
   if (mode === 'sentinel') {
-    throw new Error('it is a sentinel; what it watches has the address redis+sentinel://host:port/<master name>')
+    throw new Error('it is a sentinel; use the address redis+sentinel://host:port/<master name>')
   }
 }
 
@@ -223,25 +224,25 @@ async function hasSlots(node: Redis): Promise<void> {
   await node.connect()
   const slots = (await node.cluster('SLOTS').catch((error: Error) => {
     if (/cluster support disabled|unknown command/i.test(error.message)) {
-      throw new Error('it is no node of a cluster; the address of a single server begins with redis://')
+      throw new Error('it is not a node of a cluster; the address of a single server begins with redis://')
     }
     throw error
   })) as unknown[]
-  if (slots.length === 0) throw new Error('it is a node of a cluster without any slots')
+  if (slots.length === 0) throw new Error('it is a node of a cluster that has no slots assigned yet')
 }
 
 /** A sentinel's complaint about a user or a password does not concern the master's. */
 function saidBySentinel(error: Error): never {
   if (!/^(NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message)) throw error
-  const where = 'its own user and password stand at the end of the address: ?sentinel_username=…&sentinel_password=…'
-  throw new Error(`a sentinel says ${error.message}; ${where}`)
+  const where = 'append the user and password of the sentinels to the address: ?sentinel_username=…&sentinel_password=…'
+  throw new Error(`a sentinel refused: ${error.message}; ${where}`)
 }
 
 async function masterAt(sentinel: Redis, name: string): Promise<void> {
   await sentinel.connect()
   const master = await sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name).catch((error: Error) => {
     if (/^ERR unknown command/i.test(error.message)) {
-      throw new Error('it is no sentinel; the address of a server begins with redis://')
+      throw new Error('it is not a sentinel; the address of a server begins with redis://')
     }
     throw error
   })
@@ -266,13 +267,13 @@ function causeOf(error: unknown, { kind, tls }: Address): string {
       return `${message}; NODE_EXTRA_CA_CERTS can name a file with the certificates to trust`
     }
     if (/SSL|EPROTO|ETIMEDOUT|no answer|closed|ECONNRESET/i.test(message)) {
-      return `no TLS connection came about (${message}); without TLS ${scheme('redis')}`
+      return `the TLS handshake failed (${message}); if the server does not use TLS, ${scheme('redis')}`
     }
   } else if (/Connection is closed|ECONNRESET/.test(message)) {
-    return `it closed the connection without an answer; if it expects TLS, ${scheme('rediss')}`
+    return `it closed the connection without answering; if it expects TLS, ${scheme('rediss')}`
   }
   if (/NOAUTH\b/.test(message) && !message.includes('sentinel_password')) {
-    return `${message}; the address with a password has user:password@ before the host`
+    return `${message}; put user:password@ before the host in the address`
   }
   return message
 }

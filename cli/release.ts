@@ -8,7 +8,9 @@ import { type Kind, kindOption, lockOf, statesOf } from './kinds.ts'
 import { printable } from './printable.ts'
 import { showTime } from './times.ts'
 
-const holder = new Option('--holder <id>', 'only from this holder, by the id that inspect shows').argParser(parseId)
+const holder = new Option('--holder <id>', 'take it only from the holder with this id, which inspect shows').argParser(
+  parseId,
+)
 
 interface ReleaseOptions extends ConnectionOptions {
   readonly force?: boolean
@@ -19,12 +21,12 @@ interface ReleaseOptions extends ConnectionOptions {
 
 export function addRelease(program: Command): void {
   withConnection(program.command('release'))
-    .description('takes a lock from its holders, and wakes the next')
+    .description('takes a lock away from its holders, and wakes the next waiter')
     .argument('<key>', 'name of the lock')
-    .option('--force', 'required: that it is somebody else’s lock is understood')
-    .addOption(kindOption('the lock of this kind (default: mutex)'))
+    .option('--force', 'required, to confirm that the lock may belong to someone else')
+    .addOption(kindOption('the kind of the lock (default: mutex)'))
     .addOption(holder)
-    .option('--yes', 'do not ask')
+    .option('--yes', 'do not ask for confirmation')
     .addHelpText(
       'after',
       `
@@ -34,14 +36,17 @@ Examples:
   baton release --force api-quota --kind semaphore          # from all its holders
   baton release --force api-quota --holder k2VfQ0hTnP8wJb6LxYcR4gAzM1sE
 
-A mutex, a read-write lock and a semaphore of the same key are three different locks: baton inspect shows which are held. A
-holder is told, and a command under "baton run" is ended by SIGTERM. What a holder has under way it may still finish: only a
-fencing token stops that.`,
+A mutex, a read-write lock and a semaphore of the same key are three different locks; baton inspect shows which are held.
+Each holder is notified: "baton run" ends its command with SIGTERM. A holder may still finish what it has started; only a
+fencing token, checked where it writes, prevents that.`,
     )
     .action(async (key: string, options: ReleaseOptions) => {
       // Checked here and not by commander, which would ask for --force before it reports a misspelled option.
       if (!options.force) {
-        throw new Failure("required option '--force' not specified: it is somebody else's lock", exitCodes.usage)
+        throw new Failure(
+          "required option '--force' not specified; it confirms that the lock may belong to someone else",
+          exitCodes.usage,
+        )
       }
       await connected(options, oneLook, async at => {
         const release = options.holder === undefined ? releaseAll : releaseOne
@@ -57,10 +62,10 @@ async function releaseAll(at: Connected, key: string, { kind, yes = false }: Rel
   const [state] = states as [LockState, ...LockState[]]
   if (!state.locked) {
     const other = states.find(({ locked }) => locked)
-    return `${key} is free already${other ? `; its ${kindNames[other.kind]} is not: --kind ${other.kind}` : ''}`
+    return `${key} is free already${other ? `, but the ${kindNames[other.kind]} of this key is held: --kind ${other.kind}` : ''}`
   }
   const who = `${key} is held by ${holderOf(state)}`
-  if (!yes) await agree(who, state.holders.length > 1 ? 'Take it from all of them?' : 'Take it?')
+  if (!yes) await agree(who, state.holders.length > 1 ? 'Take the lock from all of them?' : 'Take the lock?')
   return (await locks.forceRelease(lockOf(locks, key, state.kind))) ? `${key} is released` : `${key} is free already`
 }
 
@@ -76,15 +81,16 @@ async function releaseOne(
     const holder = state.holders.find(each => each.id === id)
     if (!holder) continue
     const who = `${nameOf(holder)}, for ${showTime(holder.heldFor)}`
-    if (!yes) await agree(`${key} is held by ${who}`, 'Take it?')
+    if (!yes) await agree(`${key} is held by ${who}`, 'Take the lock?')
     if (await locks.forceRelease(lockOf(locks, key, state.kind), id)) return `${key} is taken from ${nameOf(holder)}`
   }
-  return `${key} is not held by that holder`
+  return `${key} is not held by the holder with that id`
 }
 
 async function agree(what: string, question: string): Promise<void> {
   const said = printable(what)
-  if (!process.stdin.isTTY) throw new Failure(`${said}; give --yes to take it without being asked`, exitCodes.usage)
+  if (!process.stdin.isTTY)
+    throw new Failure(`${said}; stdin is not a terminal to ask on: give --yes to take the lock anyway`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
   // Ctrl-C counts as no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(

@@ -32,7 +32,7 @@ interface RunOptions extends ConnectionOptions, Asked {
   readonly verbose?: boolean
 }
 
-const grace = new Option('--grace <time>', 'from SIGTERM to SIGKILL, if the lock is lost')
+const grace = new Option('--grace <time>', 'if the lock is lost, time between SIGTERM and SIGKILL')
   .argParser(parseTime)
   .default(parseTime('10s'), '10s')
 
@@ -41,15 +41,15 @@ export function addRun(program: Command): void {
     .description('runs a command while holding a lock')
     .usage('[options] <key> -- <command> [args...]')
     .argument('<key>', 'name of the lock')
-    .argument('<command...>', 'what to run; behind --, so that its options are its own')
-    .option('--fair', 'stand in the queue: first come, first served')
-    .option('--fair-after <time>', 'stand in the queue after so long', parseTime)
-    .option('--timeout <time>', 'how long to wait for the lock (default: as long as it takes)', parseTime)
-    .option('--lease <time>', 'how long others wait if this program dies (default: 30s)', parseTime)
-    .option('--max-hold <time>', 'how long the lock is held at most; then it is lost', parseTime)
-    .option('--label <text>', 'what others see of who holds or waits (default: host:pid)')
+    .argument('<command...>', 'what to run; goes after --, so that its options are not read as options of baton')
+    .option('--fair', 'wait in the fair queue: first come, first served')
+    .option('--fair-after <time>', 'join the fair queue after waiting this long', parseTime)
+    .option('--timeout <time>', 'longest wait for the lock (default: no limit)', parseTime)
+    .option('--lease <time>', 'how long the lock stays taken if baton dies (default: 30s)', parseTime)
+    .option('--max-hold <time>', 'longest time to hold the lock; after that it is lost', parseTime)
+    .option('--label <text>', 'name that others see for this holder or waiter (default: host:pid)')
     .addOption(grace)
-    .option('--verbose', 'say on stderr for whom it waits, and for how long it has, where that is no terminal, too')
+    .option('--verbose', 'log to stderr who holds the lock and how long it waited, even if stderr is not a terminal')
     .addHelpText(
       'after',
       `
@@ -57,23 +57,26 @@ Examples:
   baton run nightly-report -- ./report.sh
   baton run deploy --fair --timeout 5m -- make deploy
   baton run sync --fair-after 10s --max-hold 1h -- ./sync.sh
-  baton run import --timeout 0s -- ./import || echo "somebody else is at it"
-  baton run api-quota --permits 5 -- ./import.sh      # a semaphore: five of these at a time
-  baton run prices --write -- ./import.sh             # a read-write lock, whose readers say --read
-  baton run warehouse --and till -- ./book.sh         # both or none
-  baton run backup --url redis://a --url redis://b --url redis://c -- ./backup.sh    # a quorum: one of them may be away
+  baton run import --timeout 0s -- ./import || echo "another process holds it"
+  baton run api-quota --permits 5 -- ./import.sh      # a semaphore: at most five at a time
+  baton run prices --write -- ./import.sh             # a read-write lock; readers use --read
+  baton run warehouse --and till -- ./book.sh         # takes both locks, or none
+  baton run backup --url redis://a --url redis://b --url redis://c -- ./backup.sh    # a quorum: one server may be down
   baton run ledger -- sh -c 'exec psql -v token=$BATON_FENCING_TOKEN -f post.sql'
   0 3 * * *  baton run backup --label "$(hostname) cron" --timeout 1h --verbose -- ./backup.sh >>backup.log 2>&1
 
-The command has BATON_KEY and BATON_FENCING_TOKEN in its environment, with --and those of the first key, and BATON_FENCING_TOKENS, the
-tokens of all its keys as JSON. On a terminal, one line shows who holds the lock while it is waited for.
-Exit codes: the command's own; 128+n if signal n ended it; 75 the lock was lost, and the command was ended for it; 124 it was not
-granted in time; 126, 127 the command cannot be started; 64 unusable arguments; 69 Redis cannot be used, or has been away for 15 s
-while it waits.
-A signal goes on to the command and to what it has started; so does the SIGTERM of a lost lock, and after --grace the SIGKILL. With a
-terminal as stdin they go to the command only, and what it has started it has to end itself (a shell that has nothing else to
-do hands over by exec). baton ends, and the lock is free, when the command itself ends, whatever it leaves running. SIGKILL
-cannot go on: it leaves the command running without the lock.`,
+The environment of the command has BATON_KEY, BATON_FENCING_TOKEN and BATON_FENCING_TOKENS. With --and, the first two are those of
+the first key; BATON_FENCING_TOKENS always has the tokens of all keys, as JSON. While baton waits on a terminal, one line shows who
+holds the lock.
+
+Exit codes: that of the command; 128+n if signal n ended it; 75 if the lock was lost, so that the command was ended; 124 if the lock
+was not granted in time; 126 or 127 if the command could not be started; 64 for unusable arguments; 69 if Redis cannot be used, or
+was unreachable for 15 s while baton waited.
+
+Signals are forwarded to the command and its child processes. If the lock is lost, they get SIGTERM, and SIGKILL after --grace. If
+stdin is a terminal, only the command gets signals, and has to end its child processes itself (a shell with nothing left to do
+becomes its last command by exec). When the command ends, baton releases the lock and ends, even if child processes still run.
+SIGKILL cannot be forwarded: if baton gets it, the command keeps running without the lock.`,
     )
     .action(async (key: string, command: [string, ...string[]], options: RunOptions, self: Command) => {
       checkCommand(command, self)
@@ -91,9 +94,9 @@ function checkCommand(command: readonly string[], run: Command): void {
   const dashes = words.indexOf('--')
   if (dashes === -1 || words.length - dashes - 1 !== command.length) {
     const missing = missingDashes(words, run)
-    throw new Failure(missing ?? 'there is no key; it is: baton run <key> -- <command> [args...]', exitCodes.usage)
+    throw new Failure(missing ?? 'the key is missing; usage: baton run <key> -- <command> [args...]', exitCodes.usage)
   }
-  if (command[0] === '') throw new Failure('the command behind -- is empty', exitCodes.usage)
+  if (command[0] === '') throw new Failure('the command after -- is empty', exitCodes.usage)
 }
 
 async function run(
@@ -143,10 +146,10 @@ async function take(
 /** The caller of this program should not have to wait for a Redis that went away in the meantime. */
 async function release(hold: Hold): Promise<void> {
   const { default: within } = await import('p-timeout')
-  const message = `Redis has not heard of the release within ${showTime(LAST_WORD)}`
+  const message = `Redis did not confirm the release within ${showTime(LAST_WORD)}`
   try {
     await within(hold.release(), { milliseconds: LAST_WORD, message })
   } catch (error) {
-    warn(`${messageOf(error)}; the lock ends with its lease`)
+    warn(`${messageOf(error)}; the lock becomes free when its lease ends`)
   }
 }

@@ -18,12 +18,14 @@ const orders = { lock: 'key', held: 'heldFor', left: 'timeLeft', queue: 'waiters
 
 export function addTop(program: Command): void {
   withConnection(program.command('top'))
-    .description('all locks, their holders and their queues, live')
-    .argument('[pattern]', 'only keys like this: *, ?, [abc], \\ to escape', '*')
-    .option('--interval <time>', 'from one look at Redis to the next (default: 1s)', parseInterval)
-    .addOption(new Option('--sort <column>', 'what to begin with').choices(Object.keys(orders)).default('queue'))
-    .option('--once', 'print one snapshot, as text for a pipe')
-    .addOption(new Option('--json', 'print one snapshot for a script').implies({ once: true }))
+    .description('shows all locks, their holders and their queues, live')
+    .argument('[pattern]', 'only keys that match this glob pattern: *, ?, [abc]; \\ escapes', '*')
+    .option('--interval <time>', 'how often to read from Redis (default: 1s)', parseInterval)
+    .addOption(
+      new Option('--sort <column>', 'column to sort by at the start').choices(Object.keys(orders)).default('queue'),
+    )
+    .option('--once', 'print one snapshot as plain text')
+    .addOption(new Option('--json', 'print one snapshot as JSON, for scripts').implies({ once: true }))
     .addHelpText(
       'after',
       `
@@ -34,10 +36,10 @@ Examples:
   baton top --json | jq '.waiters'
 
 Keys: arrows move, enter opens a lock with its queue, / filters, s sorts, space pauses, ? shows the others, q quits.
-A look that takes long, because there are many keys or Redis is busy, is followed by a rest of four times its length.
+If reading takes long, because there are many keys or Redis is busy, top then pauses for four times as long.
 
-With --json it prints { held, queued, waiters, longestWait, locks }; one of the locks has a longestWait and a timeLeft,
-which is that of the lease that ends first, and is otherwise${recordHelp}`,
+--json prints { held, queued, waiters, longestWait, locks }. Each of the locks has longestWait, timeLeft (until its first lease
+ends) and the following:${recordHelp}`,
     )
     .action(async (pattern: string, options: TopOptions) => {
       process.exitCode = await connected(options, options.once ? oneLook : {}, at => top(at, pattern, options))
@@ -54,7 +56,7 @@ async function top(at: Connected, pattern: string, options: TopOptions): Promise
   }
   const { stdin, stdout } = process
   if (!stdin.isTTY || !stdout.isTTY || process.env['TERM'] === 'dumb') {
-    throw new Failure('top needs a terminal; --once prints one snapshot without it', exitCodes.usage)
+    throw new Failure('top needs a terminal; use --once to print one snapshot without one', exitCodes.usage)
   }
   const { showLive } = await import('./top/session.ts')
   const signal = await showLive(at, { pattern, interval, order }, stdin, stdout)

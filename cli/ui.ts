@@ -4,21 +4,21 @@ import { type ConnectionOptions, connected, withConnection } from './connection.
 import { parseInterval } from './times.ts'
 import type { Showing } from './ui/show.ts'
 
-const port = new Option('--port <n>', 'of 127.0.0.1, the only address it serves')
+const port = new Option('--port <n>', 'port to serve the page on; the address is always 127.0.0.1')
   .argParser(parsePort)
-  .default(0, 'one that is free')
+  .default(0, 'any free port')
 
-const interval = new Option('--interval <time>', 'from one look at Redis to the next')
+const interval = new Option('--interval <time>', 'how often to read from Redis')
   .argParser(parseInterval)
   .default(1_000, '1s')
 
 export function addUi(program: Command): void {
   withConnection(program.command('ui'))
-    .description('all locks, their holders and their queues, live in the browser')
-    .argument('[pattern]', 'only keys like this: *, ?, [abc], \\ to escape', '*')
+    .description('shows all locks, their holders and their queues, live in the browser')
+    .argument('[pattern]', 'only keys that match this glob pattern: *, ?, [abc]; \\ escapes', '*')
     .addOption(port)
     .addOption(interval)
-    .option('--allow-release', 'let the page take locks from their holders; it asks first')
+    .option('--allow-release', 'let the page take locks away from their holders, after a confirmation')
     .addHelpText(
       'after',
       `
@@ -28,8 +28,8 @@ Examples:
   baton ui --allow-release --port 8080
   ssh -L 8080:127.0.0.1:8080 bastion baton ui --port 8080    # for the browser of another machine
 
-It prints an address that is new each time, and serves it until Ctrl-C. Who has the whole address and can reach this machine's
-loopback sees what it shows, so do not pass it on. While no page is open, Redis is not asked.`,
+It prints an address with a new secret each time, and serves the page there until Ctrl-C. Anyone who has the whole address and
+can reach the loopback of this machine can see the page, so do not pass it on. It does not read from Redis while no page is open.`,
     )
     .action(async (pattern: string, options: ConnectionOptions & Omit<Showing, 'pattern'>) => {
       const { show } = await import('./ui/show.ts')
@@ -40,5 +40,5 @@ loopback sees what it shows, so do not pass it on. While no page is open, Redis 
 function parsePort(text: string): number {
   const port = Number(text)
   if (/^\d+$/.test(text) && port <= 65_535) return port
-  throw new InvalidArgumentError('It must be a port, 1 to 65535, or 0 for one that is free.')
+  throw new InvalidArgumentError('It must be a port, 1 to 65535, or 0 for any free port.')
 }

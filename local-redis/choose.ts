@@ -33,9 +33,9 @@ export class NoRedisError extends Error {
     const tried = refusals.map(({ option, reason }) => `  ${option}: ${reason.replaceAll('\n', '\n    ')}`)
     super(
       [
-        'There is no Redis server to use.',
+        'No Redis server could be found or started.',
         ...tried,
-        'Any one of these helps:',
+        'Do one of the following:',
         '  install redis-server or valkey-server so that it is on the PATH',
         '    (Debian, Ubuntu: apt install redis-server; Fedora: dnf install valkey; macOS: brew install redis)',
         '  start a container engine such as Docker or Podman, with testcontainers installed (npm i -D testcontainers)',

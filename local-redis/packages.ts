@@ -85,7 +85,7 @@ async function rebuild<T>(wanted: Wanted<T>, folder: string, tree: string): Prom
       await rm(workshop, { recursive: true, force: true })
     }
     const ours = await wanted.find(tree)
-    if (ours === undefined) throw new Error(`what is in ${tree} runs no longer`)
+    if (ours === undefined) throw new Error(`the server in ${tree} no longer runs`)
     return ours
   })
 }

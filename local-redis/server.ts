@@ -138,8 +138,8 @@ async function launchUntilReady(
   wantedPort: number | undefined,
   options: LaunchOptions,
 ): Promise<{ life: Life; port: number }> {
-  if (wantedPort === reservedPort) throw new Error(`port ${reservedPort} is left to a server of your own`)
-  if (options.args.includes('--port')) throw new Error('the port is given as `port`, not among the arguments')
+  if (wantedPort === reservedPort) throw new Error(`port ${reservedPort} is reserved for a server of your own`)
+  if (options.args.includes('--port')) throw new Error('give the port as the option `port`, not in `args`')
 
   for (let attempt = 1; ; attempt++) {
     const port = wantedPort ?? (await freePort())

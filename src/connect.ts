@@ -25,7 +25,7 @@ export function connect(
     throw new LockArgumentError(
       'replicas',
       settings.replicas,
-      'no replicas with a quorum, whose servers are independent',
+      'no replicas option with a quorum, whose servers are independent of each other',
     )
   }
   return new Quorum(redis, settings, clock, told)

@@ -142,7 +142,7 @@ export class LockConnectionError extends LockError {
    */
   constructor(what: string, cause?: unknown, key?: string) {
     const reason = cause instanceof Error ? `: ${cause.message}` : ''
-    super('ERR_LOCK_CONNECTION', `${what}${reason}`, key, cause)
+    super('ERR_LOCK_CONNECTION', `${prefixOf(key)}${what}${reason}`, key, cause)
     this.#what = what
   }
 
@@ -168,7 +168,7 @@ export class LockClosedError extends LockError {
    * @since 0.1.0
    */
   constructor(key?: string) {
-    super('ERR_LOCK_CLOSED', 'the lock client is closed', key)
+    super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key)
   }
 
   /** A copy of this error for the caller of a lock. @internal */
@@ -196,10 +196,16 @@ export class LockDeadlockError extends LockError {
    * @since 0.2.0
    */
   constructor(key: string) {
+    const why = 'its owner already holds the read lock, so the write lock would wait for itself'
     const todo = 'release the read lock first, or take the write lock from the start'
-    super('ERR_LOCK_DEADLOCK', `lock "${key}" is held to read by the owner that asks to write; ${todo}`, key)
+    super('ERR_LOCK_DEADLOCK', `lock "${key}": ${why}; ${todo}`, key)
     this.keys = [key]
   }
+}
+
+/** Begins a message with the lock that the error is about, if it is known. */
+function prefixOf(key: string | undefined): string {
+  return key === undefined ? '' : `lock "${key}": `
 }
 
 /**
@@ -253,7 +259,7 @@ export class LockArgumentError extends LockError {
    * @since 0.1.0
    */
   constructor(option: string, value: unknown, accepted: string) {
-    super('ERR_LOCK_ARGUMENT', `${option} is ${shown(value)}; accepted: ${accepted}`)
+    super('ERR_LOCK_ARGUMENT', `${option} is ${shown(value)}; expected ${accepted}`)
     this.option = option
     this.value = value
     this.accepted = accepted

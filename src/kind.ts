@@ -20,7 +20,7 @@ export type Via = 'immediate' | 'handoff' | 'wakeup' | 'expiry' | 'reentry'
 /** 'unlock': tells unfair waiters of a key that it is free. 'inbox': brings a client its grants. */
 export type Channel = 'unlock' | 'inbox'
 
-/** The channels of a key that waiting needs. Each `hear` is matched by one `drop`. */
+/** A client's subscriptions to the channels of a key. Each `hear` is matched by one `drop`. */
 export interface Channels {
   /** Subscribes. Undefined: the channel is heard already. A promise: it resolves when the channel is heard. */
   hear(key: string, channel: Channel): Promise<void> | undefined
@@ -35,7 +35,7 @@ export interface Claim {
   /** Unguessable. Identifies the waiter, and later its hold. */
   readonly id: string
   readonly owner: string
-  /** How other clients see the waiter or holder. */
+  /** The label under which other clients see the waiter or holder. */
   readonly label: string
   /** In ms. */
   readonly lease: number

@@ -42,12 +42,12 @@ export function locked<
   return (method, context) => {
     // For callers without type checking.
     if (typeof context !== 'object') {
-      const accepted = 'that of a standard decorator; compile without experimentalDecorators'
+      const accepted = 'the context object of a standard decorator; compile without experimentalDecorators'
       throw new LockArgumentError('the context of @locked', context, accepted)
     }
     const { kind, name }: { kind: string; name: string | symbol } = context
     if (kind !== 'method') {
-      throw new LockArgumentError(`the kind of ${String(name)}`, kind, '"method": nothing else can be @locked')
+      throw new LockArgumentError(`the kind of ${String(name)}`, kind, '"method", because only methods can be @locked')
     }
     return lockedMethod(locks, lock, method, options) as Method
   }

@@ -75,7 +75,8 @@ export interface LockOptions {
    */
   owner?: string | undefined
   /**
-   * How other clients see this call, as holder or waiter, in `inspect` and in timeout errors. At most 1024 UTF-8 bytes.
+   * A label for other clients: they see it in `inspect` and in timeout errors while this call waits or holds. At most
+   * 1024 UTF-8 bytes.
    * @defaultValue the client's `label`
    * @since 0.2.0
    */
@@ -165,8 +166,8 @@ export interface ClientOptions {
    */
   outageTimeout?: number | undefined
   /**
-   * How other clients see the calls of this client that have no `label` of their own, as holders or waiters. At most
-   * 1024 UTF-8 bytes.
+   * The label of calls that have none of their own. Other clients see it in `inspect` and in timeout errors while a
+   * call waits or holds. At most 1024 UTF-8 bytes.
    * @defaultValue `host:pid`
    * @since 0.1.0
    */
@@ -236,7 +237,7 @@ type Check = (name: string, value: unknown) => void
 function duration(least: number): Check {
   return (name, value) => {
     if (typeof value !== 'number' || !(value >= least && value <= LONGEST)) {
-      throw new LockArgumentError(name, value, `a number of ms from ${least} to ${LONGEST}`)
+      throw new LockArgumentError(name, value, `a number of milliseconds from ${least} to ${LONGEST}`)
     }
   }
 }
@@ -244,7 +245,7 @@ function duration(least: number): Check {
 const durationOrNever: Check = (name, value) => {
   if (value === Number.POSITIVE_INFINITY) return
   if (typeof value !== 'number' || !(value >= 0 && value <= LONGEST)) {
-    throw new LockArgumentError(name, value, `a number of ms from 0 to ${LONGEST}, or Infinity`)
+    throw new LockArgumentError(name, value, `a number of milliseconds from 0 to ${LONGEST}, or Infinity`)
   }
 }
 
@@ -266,7 +267,7 @@ const abortSignal: Check = (name, value) => {
 
 const atLeastOne: Check = (name, value) => {
   if (!Number.isInteger(value) || !((value as number) >= 1)) {
-    throw new LockArgumentError(name, value, 'a whole number from 1')
+    throw new LockArgumentError(name, value, 'a whole number, at least 1')
   }
 }
 
@@ -304,7 +305,11 @@ const closeChecks: Record<keyof CloseOptions, Check> = { drain: duration(0) }
 function permitsOf(most: number): Check {
   return (name, value) => {
     if (!Number.isInteger(value) || !((value as number) >= 1 && (value as number) <= most)) {
-      throw new LockArgumentError(name, value, `a whole number from 1 to ${most}, which the semaphore has`)
+      throw new LockArgumentError(
+        name,
+        value,
+        `a whole number from 1 to ${most}, the number of permits of the semaphore`,
+      )
     }
   }
 }
@@ -317,7 +322,7 @@ function check(what: string, options: unknown, checks: Readonly<Record<string, C
   for (const name of Object.keys(options)) {
     const value: unknown = options[name as keyof typeof options]
     const known = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (!known) throw new LockArgumentError(name, value, `no such option; known are ${Object.keys(checks).join(', ')}`)
+    if (!known) throw new LockArgumentError(name, value, `one of the options ${Object.keys(checks).join(', ')}`)
     if (value !== undefined) known(name, value)
   }
 }
@@ -336,7 +341,7 @@ export function checkOwner(owner: unknown): asserts owner is string {
  */
 export function checkId(id: unknown): void {
   if (typeof id !== 'string' || !/^[\w-]{28}$/.test(id)) {
-    throw new LockArgumentError('id', id, 'the id of a holder, as inspect shows it')
+    throw new LockArgumentError('id', id, 'the id of a holder, as `inspect` returns it')
   }
 }
 
@@ -378,10 +383,15 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   for (const [name, value] of Object.entries({ min, timeout })) {
     if (value === undefined) throw new LockArgumentError(`replicas.${name}`, value, 'a number')
   }
-  // A connection is torn down when it has been silent for a third of `outageTimeout`, 5 s at most.
+  // The replicas must answer before the connection counts as dead, which is after a third of `outageTimeout`, 5 s at
+  // most.
   const most = Math.min(outageTimeout, 15_000) / 4
   if (timeout > most)
-    throw new LockArgumentError('replicas.timeout', timeout, `at most a quarter of outageTimeout, ${most}`)
+    throw new LockArgumentError(
+      'replicas.timeout',
+      timeout,
+      `at most ${most}: a quarter of outageTimeout, and no more than 3750`,
+    )
   return Object.freeze({ min, timeout: Math.ceil(timeout), fsync })
 }
 
@@ -395,7 +405,7 @@ export function callTermsOf(options: SemaphoreOptions, settings: Settings, permi
   const after = options.fairAfter ?? settings.fairAfter
   const fairAfter = fair || after === Number.POSITIVE_INFINITY ? undefined : after
   if (options.headStart !== undefined && !fair && fairAfter === undefined) {
-    const accepted = 'only with fair: true or a finite fairAfter, because only the queue has an order'
+    const accepted = 'no headStart without fair: true or a finite fairAfter, because only the queue has an order'
     throw new LockArgumentError('headStart', options.headStart, accepted)
   }
   return {

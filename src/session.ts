@@ -67,8 +67,8 @@ export class Session {
         }
       },
       unlocked: (lock, by) => {
-        // The reply to a release of our own informs the side that released. Only the other side of the lock needs this
-        // message.
+        // The reply to our own release already informs the side of the lock that released. Only the lock's other side
+        // (reader or writer) needs this message.
         const own = by === ways.ids.client
         if (own && !this.#sides) return
         this.#about(lock, ({ acquirer, keys }, key) => {

@@ -76,7 +76,7 @@ function operand(command: Command, index: number, last: string, given: Given): N
   const argument = all[index] ?? all.findLast(({ variadic }) => variadic)
   if (argument?.name() === 'key') return keysWith(last, given)
   // After the key of `run` comes `--`.
-  if (argument?.name() === 'command') return beginningWith(last, [{ value: '--', description: 'then the command' }])
+  if (argument?.name() === 'command') return beginningWith(last, [{ value: '--', description: 'the command follows' }])
   return beginningWith(
     last,
     (argument?.argChoices ?? []).map(value => ({ value, description: '' })),

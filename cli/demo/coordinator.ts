@@ -155,7 +155,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     line.unshift(...returned)
     const heir = start(victim.place)
     await until(() => heir.state !== 'starting')
-    say('plain', `${heir.label} started again as process ${heir.pid}; its ${returned.length} orders are dealt anew`)
+    say('plain', `${heir.label} started again as process ${heir.pid}; its ${returned.length} orders are dealt again`)
     const next = () => timeToNext([...ledger.sections.values()], at)
     await until(() => next() !== null)
     if (locked) say('good', `lock passed on ${seconds(next()!)} after the kill, when the lease had run out`)
@@ -264,7 +264,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
 function theCoupon(orders: readonly Order[]): string {
   const coupons = new Set(orders.map(order => order.coupon))
   const [coupon] = coupons
-  if (coupon === undefined || coupons.size > 1) throw new Error(`The sale is of one coupon, not of ${coupons.size}`)
+  if (coupon === undefined || coupons.size > 1)
+    throw new Error(`the orders must be for one coupon, but are for ${coupons.size}`)
   return coupon
 }
 

@@ -90,7 +90,7 @@ export function openLedger(stock: number) {
 
   function conclude(id: string, how: Section['how'], end: number): void {
     const section = sections.get(id)
-    if (!section) throw new Error(`Section ${id} has ended but had never begun`)
+    if (!section) throw new Error(`critical section ${id} ended, but never began`)
     section.how = how
     section.end = end
   }

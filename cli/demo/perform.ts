@@ -25,7 +25,7 @@ interface Options {
 /** Resolves to the exit code: 0 if nothing went wrong in the sale. Rejects with Failure. */
 export async function perform({ lock, url }: Options): Promise<number> {
   if (process.platform === 'win32') {
-    throw new Failure('the demo freezes a process with SIGSTOP, which Windows has not', exitCodes.unavailable)
+    throw new Failure('the demo freezes a process with SIGSTOP, which Windows does not have', exitCodes.unavailable)
   }
   const address = namedServer(url, 'baton demo')
   const display = openDisplay(process.stdout, process.env)

@@ -28,11 +28,11 @@ export interface AskedLock {
 }
 
 export function withAsked(command: Command): Command {
-  const permits = new Option('--permits <n>', 'take a semaphore that has so many permits').argParser(parseCount)
-  const take = new Option('--take <n>', 'how many of its permits to take (default: 1)').argParser(parseCount)
-  const read = new Option('--read', 'take a read-write lock for reading: beside others that read')
-  const write = new Option('--write', 'take a read-write lock for writing: alone')
-  const and = new Option('--and <key>', 'take this mutex, too, and so on: all of them or none').argParser(collect)
+  const permits = new Option('--permits <n>', 'take a semaphore that has this many permits').argParser(parseCount)
+  const take = new Option('--take <n>', 'how many permits to take (default: 1)').argParser(parseCount)
+  const read = new Option('--read', 'take a read-write lock to read, together with other readers')
+  const write = new Option('--write', 'take a read-write lock to write, alone')
+  const and = new Option('--and <key>', 'take this mutex as well; repeatable; all are taken or none').argParser(collect)
   return command
     .addOption(permits.conflicts(['read', 'write', 'and']))
     .addOption(take)
@@ -45,12 +45,13 @@ export function withAsked(command: Command): Command {
 export function checkAsked({ permits, take, read, write }: Asked, urls: readonly string[] = []): void {
   if (urls.length > 1 && (permits !== undefined || read || write)) {
     throw new Failure(
-      'a quorum, several times --url, has mutexes only: no --permits, --read or --write',
+      'a quorum (several --url) has only mutexes: --permits, --read and --write do not work with it',
       exitCodes.usage,
     )
   }
   if (take === undefined) return
-  if (permits === undefined) throw new Failure('--take needs --permits: how many there are', exitCodes.usage)
+  if (permits === undefined)
+    throw new Failure('--take needs --permits, the number of permits of the semaphore', exitCodes.usage)
   if (take > permits) throw new Failure(`--take ${take} is more than --permits ${permits}`, exitCodes.usage)
 }
 
@@ -95,7 +96,7 @@ function environmentOf(key: string, leases: readonly Lease[]): Readonly<Record<s
 function parseCount(text: string): number {
   const number = Number(text)
   if (/^\d+$/.test(text) && number >= 1 && Number.isSafeInteger(number)) return number
-  throw new InvalidArgumentError('It must be a whole number from 1.')
+  throw new InvalidArgumentError('It must be a whole number, at least 1.')
 }
 
 function collect(key: string, before: readonly string[] = []): readonly string[] {

@@ -46,7 +46,7 @@ export class Command {
       this.#send(signal)
     } catch (error) {
       // For instance EPERM, if the command runs as another user, by sudo.
-      warn(`${signal} does not reach the command: ${(error as Error).message}`)
+      warn(`${signal} could not be sent to the command: ${(error as Error).message}`)
     }
   }
 
@@ -81,7 +81,9 @@ export class Command {
 function notStarted(file: string, { code, message }: NodeJS.ErrnoException): Failure {
   const missing = code === 'ENOENT'
   const why =
-    missing && file.includes('/') && existsSync(file) ? 'the program that its first line names is not there' : ''
-  const what = why || (missing ? 'there is no such command' : message)
+    missing && file.includes('/') && existsSync(file)
+      ? 'the interpreter named in its first line (#!) does not exist'
+      : ''
+  const what = why || (missing ? 'command not found' : message)
   return new Failure(`${printable(file)}: ${what}`, missing ? exitCodes.notFound : exitCodes.notStarted)
 }

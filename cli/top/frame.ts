@@ -58,7 +58,7 @@ export function frame({ view, watch, paused, interval, where }: Seen, size: Size
     return queue(view.opened, lockNamed(picture, view.opened), view.place, page, width, colours)
   }
   const [tone, belief] = status(watch, paused, interval)
-  const part = view.filter && picture ? `  ${ofAll(shown, picture)} have “${view.filter}”` : ''
+  const part = view.filter && picture ? `  ${ofAll(shown, picture)} match “${view.filter}”` : ''
   const head = [
     colours.bold(line(picture ? `${where}  ${summary(picture, time)}` : where)),
     colours[tone](line(belief + part)),
@@ -71,17 +71,17 @@ export function frame({ view, watch, paused, interval, where }: Seen, size: Size
 /** How fresh the picture is, and what is wrong if it is not. */
 function status(watch: Watch, paused: boolean, interval: number): ['red' | 'yellow' | 'dim', string] {
   const { picture, age, took, trouble, surveying = 0 } = watch
-  const asOf = picture ? `as of ${time(age)} ago` : 'nothing seen yet'
+  const asOf = picture ? `as of ${time(age)} ago` : 'no data yet'
   if (trouble) return ['red', `${asOf}: ${messageOf(trouble)}`]
   if (surveying > Math.max(LATE, 3 * took)) return ['yellow', `${asOf}: no answer for ${time(surveying)}`]
   if (paused) return ['yellow', `paused, ${asOf}`]
-  if (!picture) return ['dim', 'looking …']
-  const pace = watch.pace > interval ? `${time(watch.pace)}, because a look takes ${time(took)}` : time(interval)
+  if (!picture) return ['dim', 'reading …']
+  const pace = watch.pace > interval ? `${time(watch.pace)}, because reading takes ${time(took)}` : time(interval)
   return ['dim', `every ${pace}`]
 }
 
 function nothing({ filter }: View, { locks }: Picture): string {
-  return locks.length === 0 ? 'no lock is held' : `no lock has “${filter}”; esc shows all ${count(locks.length)}`
+  return locks.length === 0 ? 'no lock is held' : `no lock matches “${filter}”; esc shows all ${count(locks.length)}`
 }
 
 function ofAll({ rows }: Visible, { locks }: Picture): string {
@@ -106,13 +106,13 @@ const help = `
                     of their holder or of a waiter; enter keeps it, esc drops it
   s                 sort by the next column; r turns the order around
   1 2 3 4 5         sort by name, time held, waiters, longest wait, time left
-  space, p          pause, and go on
-  ctrl-l            draw the screen anew
+  space, p          pause and resume
+  ctrl-l            redraw the screen
   q, ctrl-c         quit
 
-  LEFT is what is left of the lease; most holders renew it after a third.
-  EXPIRES is when a waiter is passed over, unless its process is heard of.
-  HOLDER of a semaphore is 4/5, the permits taken of how many, its first
-  holder and how many others; of a read-write lock it begins by read or write.
-  QUEUE has those who wait in the fair queue: who waits unfair is known to
-  its own process only.`.split('\n')
+  LEFT is the rest of the lease; most holders renew it after a third.
+  EXPIRES is when a waiter leaves the queue, unless its process renews it.
+  HOLDER of a semaphore begins with the permits taken, such as 4/5; that of
+  a read-write lock with read or write. +2 means that it has 2 more holders.
+  QUEUE counts the waiters of the fair queue; Redis does not know of unfair
+  ones.`.split('\n')

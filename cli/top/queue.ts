@@ -46,7 +46,7 @@ export function queue(
   const first = Math.min(place, Math.max(0, rowsOf(lock) - page))
   const lines = rowsFrom(lock, first, first + page).map(cells => row(laid, cells))
   const titles = columns.map(({ title }) => title)
-  const table = lines.length > 0 ? [colours.bold(row(laid, titles)), ...lines] : ['  nobody is in its queue']
+  const table = lines.length > 0 ? [colours.bold(row(laid, titles)), ...lines] : ['  its queue is empty']
   return [
     colours.bold(cut(key, width, 'middle')),
     ...factsOf(name, lock).map(line => cut(line, width, kind === 'mutex' ? 'middle' : 'end')),

@@ -25,7 +25,7 @@ export function documentOf(place: string, prefix: string, mayRelease: boolean): 
 <main id="main">
 <section id="overview" aria-label="All locks together">
 <dl><div><dt>held</dt><dd id="held">–</dd></div><div><dt>with a queue</dt><dd id="queued">–</dd></div><div><dt>waiting</dt><dd id="waiters">–</dd></div></dl>
-${trend('all', 'Waits in all queues')}
+${trend('all', 'Wait times in all queues')}
 </section>
 <section id="list" aria-label="Locks">
 <div class="tools"><label for="filter">Filter</label><input id="filter" type="search" aria-label="Filter" placeholder="lock, holder or waiter" autocomplete="off" spellcheck="false" maxlength="200"><p id="count" role="status"></p></div>
@@ -53,7 +53,7 @@ ${trend('all', 'Waits in all queues')}
 <div><dt>fencing token</dt><dd id="token"></dd></div>
 </dl>
 <table role="table" id="holders" hidden>
-<caption>Holders, the first grant first</caption>
+<caption>Holders, the earliest grant first</caption>
 <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">holds</th><th role="columnheader" scope="col" class="figure part part-title"></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">ends in</th>${
     mayRelease && markup`<th role="columnheader" scope="col" class="take"></th>`
   }</tr></thead>
@@ -61,13 +61,13 @@ ${trend('all', 'Waits in all queues')}
 </table>
 <button type="button" id="others" hidden></button>
 ${mayRelease && markup`<p class="release"><button type="button" id="release">Release…</button> <span id="outcome" role="status"></span></p>`}
-${trend('one', 'Waits in this queue')}
+${trend('one', 'Wait times in this queue')}
 <table role="table" id="queue">
-<caption>Queue, in the order of grants</caption>
+<caption>Queue, in the order in which waiters get the lock</caption>
 <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col" class="figure"><abbr title="position">#</abbr></th><th role="columnheader" scope="col">waits</th><th role="columnheader" scope="col" class="figure part part-title"></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">expires in</th></tr></thead>
 <tbody role="rowgroup" id="waiting"></tbody>
 </table>
-<p id="nobody" hidden>Nobody is in its queue. Unfair waiters are known to their own processes only.</p>
+<p id="nobody" hidden>The queue is empty. Redis does not know of unfair waiters.</p>
 <button type="button" id="further" hidden></button>
 </section>
 </main>
@@ -101,6 +101,6 @@ const confirmation = markup`<dialog id="confirm" aria-labelledby="question">
 <h2 id="question">Take this lock from its holder?</h2>
 <p class="key" id="taken"></p>
 <p id="from"></p>
-<p>Its holder is told, and the next in the queue gets it. What the holder has under way it may still finish: only a fencing token stops that.</p>
+<p>The holder is notified, and the next waiter in the queue gets the lock. The holder may still finish what it has started; only a fencing token prevents that.</p>
 <form method="dialog"><button type="submit" value="no" autofocus>Leave it</button> <button type="submit" value="yes" class="danger">Release it</button></form>
 </dialog>`

@@ -7,7 +7,7 @@ import { printable } from '../printable.ts'
 import { showTime } from '../times.ts'
 import type { ReleaseAnswer, ReleaseRequest } from './page/messages.ts'
 
-const gone = 'Nothing was released: that holder no longer has it.'
+const gone = 'Nothing was released: that holder no longer holds the lock.'
 
 /**
  * Takes the lock from the holder that the page has shown, and from no other. `log` tells the operator of this program
@@ -21,15 +21,15 @@ export async function releaseShown(
   try {
     const lock = lockOf(locks, key, kind ?? 'mutex')
     const state = await lock.inspect()
-    if (!state.locked) return { released: false, said: 'It was free already.' }
+    if (!state.locked) return { released: false, said: 'The lock was already free.' }
     const holder = state.holders.find(each => each.id === id)
-    if (!holder) return { released: false, said: `${gone} It is held by ${printable(holderOf(state))}.` }
+    if (!holder) return { released: false, said: `${gone} It is now held by ${printable(holderOf(state))}.` }
     if (!(await locks.forceRelease(lock, id))) return { released: false, said: gone }
     const who = printable(`${nameOf(holder)}, for ${showTime(holder.heldFor)}`)
     log(`${printable(key)} is released; it was held by ${who}`)
-    return { released: true, said: `Released. It was held by ${who}.` }
+    return { released: true, said: `Released. The lock was held by ${who}.` }
   } catch (error) {
     if (!(error instanceof LockConnectionError || error instanceof LockArgumentError)) throw error
-    return { released: false, said: `That failed: ${printable(error.message)}` }
+    return { released: false, said: `The release failed: ${printable(error.message)}` }
   }
 }

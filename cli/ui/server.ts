@@ -88,7 +88,7 @@ export function application({ secret, assets, audience, release }: Site): Hono {
     neverKept,
     nameOfThisMachine,
   )
-  app.notFound(c => c.text('Nothing is here. Open the address that "baton ui" has printed, the whole of it.\n', 404))
+  app.notFound(c => c.text('There is no page here. Open the whole address that "baton ui" printed.\n', 404))
   app.onError((error, c) => c.text(`${error.message}\n`, 500))
 
   for (const [name, { type, text }] of assets) {
@@ -98,7 +98,9 @@ export function application({ secret, assets, audience, release }: Site): Hono {
   if (release) {
     app.post(`/${secret}/release`, sameOrigin, ofBoundedSize, async c => {
       const request = requestIn(await c.req.text())
-      return request ? c.json(await release(request)) : c.text('It takes a key, and the id of its holder.\n', 400)
+      return request
+        ? c.json(await release(request))
+        : c.text('The request needs a key, and the id of its holder.\n', 400)
     })
   }
   return app
@@ -112,17 +114,19 @@ const neverKept: MiddlewareHandler = async (c, next) => {
 /** Accepts any port: a forwarded one, by ssh for instance, may have another number at the other end. */
 const nameOfThisMachine: MiddlewareHandler = async (c, next) => {
   if (/^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/i.test(c.req.header('host') ?? '')) return next()
-  return c.text('This page is served under the names of this machine only.\n', 421)
+  return c.text('This page is served only under a local name, such as 127.0.0.1 or localhost.\n', 421)
 }
 
 /** Every browser sends the origin of a POST. Other clients have to send it too. */
 const sameOrigin: MiddlewareHandler = async (c, next) => {
-  if (c.req.header('origin') !== `http://${c.req.header('host')}`) return c.text('That is for the page itself.\n', 403)
-  if (!/^application\/json\b/.test(c.req.header('content-type') ?? '')) return c.text('It takes JSON.\n', 415)
+  if (c.req.header('origin') !== `http://${c.req.header('host')}`)
+    return c.text('Only the page itself may send this request.\n', 403)
+  if (!/^application\/json\b/.test(c.req.header('content-type') ?? ''))
+    return c.text('The request must be JSON.\n', 415)
   return next()
 }
 
-const ofBoundedSize = bodyLimit({ maxSize: REQUEST_BYTES, onError: c => c.text('That is too long for a key.\n', 413) })
+const ofBoundedSize = bodyLimit({ maxSize: REQUEST_BYTES, onError: c => c.text('The request is too long.\n', 413) })
 
 /** One stream of frames, until the reader leaves. */
 function follow(c: Context, audience: Audience): Response {

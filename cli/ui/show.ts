@@ -51,7 +51,7 @@ async function begin(site: Site, port: number): Promise<RunningSite> {
     return await serve(site, port)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    const why = code === 'EADDRINUSE' ? 'another program has it; leave --port out for one that is free' : message
+    const why = code === 'EADDRINUSE' ? 'another program uses it; leave --port out to get a free one' : message
     throw new Failure(`port ${port} cannot be used: ${why}`, exitCodes.unavailable)
   }
 }

@@ -8,14 +8,14 @@
 -- If the lock's key is new or was lost (clock 0), its queue may still exist. Then the script checks the queue's key
 -- itself.
 -- HSET is the first write of a plain grant, so a server at maxmemory refuses the grant as a whole.
--- Only its own client knows an owner without a name, and that client may have passed the lock to another waiter since
--- (lua/mutex/pass.lua). So only that client can re-enter such a hold.
+-- If the holder has no name, only its own client knows its owner, and may have passed the lock to another waiter since
+-- (lua/mutex/pass.lua). So only calls of that client re-enter such a hold.
 -- A re-entry has a lease of its own, and the lock is held until the latest of its holder's leases ends. A re-entry may
 -- come from the client of the first hold and ask for a longer lease. Then the first hold is prolonged to the same end,
 -- because the section around the re-entry has to last as long (src/lease/renewal.ts).
 --
--- Several independent servers may keep one lock, where a majority decides. Then a grant by one server is a vote, and
--- all votes of a majority must bear the same token. So the client sends a floor. A server that issues a new token or
+-- Several independent servers may keep one lock, and a majority of them decides. Then a grant by one server is a vote,
+-- and all votes of a majority must bear the same token. So the client sends a floor. A server that issues a new token or
 -- ticket issues the floor, unless its own clock is already past it. If the tokens still differ, the client takes the
 -- largest and asks the other servers to raise theirs ('raise'). A server that missed the grant because it was down
 -- joins the hold later with the majority's token ('same'). Then the hold survives the loss of another server (I8). Only

@@ -12,7 +12,7 @@
 -- Replies
 --   left        it was queued
 --   returned    it was a holder
---   unfinished  one of both; lua/permits/sweep.lua admits the remaining waiters
+--   unfinished  it was queued or a holder, and is removed; lua/permits/sweep.lua admits the remaining waiters
 --   absent      it was neither queued nor a holder
 -- Invariants: I4 I5 I7
 -- include: permits

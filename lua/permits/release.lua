@@ -10,7 +10,7 @@
 -- Replies
 --   released    how many subscribers received the message that permits are free. Absent: none did, or the permits went to waiters of the fair queue
 --   passed      id, token, ttl ms for each waiter of the same client, in the same queue, that is now a holder
---   unfinished  the same, for any number of such waiters; lua/permits/sweep.lua admits the others, because one call may admit only so many
+--   unfinished  as `passed`, possibly without any waiter; lua/permits/sweep.lua admits the others, because one call may admit only so many
 --   ended       the hold did not exist
 -- Invariants: I2 I3 I4 I5 I7
 -- include: permits

@@ -1,4 +1,4 @@
--- told: whether a waiter needs no message, because this script's reply tells its client. That applies to the waiters of
+-- told: whether a waiter needs no message, because this script's reply has its grant. That applies to the waiters of
 -- the calling client in one queue: the queue of the request's own claim.
 --
 -- Takes

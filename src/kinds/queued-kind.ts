@@ -108,7 +108,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
         const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
         return block > 0 ? { ...grant, block } : grant
       }
-      // A server's clock that was set back reports too much time left, so the grant counts for no longer than its lease.
+      // A server's clock that was set back reports too much time left, so the grant counts for no longer than its
+      // lease.
       return { ...grantedUntil(token, surelyUntil(sent, Math.min(Number(ttl), claim.lease)), via), around }
     })
   }

@@ -100,7 +100,7 @@ export class Holds {
     return hold
   }
 
-  /** How many ms the hold is surely ours; 0: it is not. */
+  /** How many ms the hold is certainly ours; 0: it is not. */
   remaining(hold: Hold): number {
     return hold.remaining(this.#clock.now())
   }
@@ -148,8 +148,8 @@ export class Holds {
   }
 
   /**
-   * A caller is about to name this owner to Redis, which must know by then who has the lock. Resolves when Redis knows
-   * it. Undefined: Redis knows it already.
+   * A caller is about to send Redis a request with this owner's name. By then Redis must know who has the lock.
+   * Resolves when it knows. Undefined: it knows already.
    */
   record(key: string, owner: string): Promise<void> | undefined {
     const run = this.#locks.get(key)?.tenancy.naming(owner)
@@ -187,7 +187,7 @@ export class Holds {
     }
     for (const hold of this.#lapsed.keys()) this.#endLapsed(hold)
     // The holds that remain are being released by their callers. A listener of such a release may have called this
-    // function: it goes on only after that release.
+    // function, so the code below runs only after that listener has returned.
     await new Promise<void>(resolve => {
       if (this.#locks.holding > 0) this.#allEnded = resolve
       else resolve()
@@ -240,7 +240,11 @@ export class Holds {
 
   #notReleased(key: string, error: unknown): void {
     const closed = error instanceof LockClosedError
-    this.#listener.failed(closed ? new LockConnectionError('it could not be released', error, key) : named(key, error))
+    this.#listener.failed(
+      closed
+        ? new LockConnectionError('it could not be released, and ends with its lease', error, key)
+        : named(key, error),
+    )
   }
 
   #heldFor(hold: Hold): number {
@@ -248,10 +252,9 @@ export class Holds {
   }
 
   /**
-   * A hold that ran out here lives a moment longer in Redis. Suppose that its owner re-enters in that moment and later
-   * releases the new hold. Nobody will release the old hold, so it would keep the lock even then. So it is released in
-   * the background. That happens a little later, because the lease should be seen to expire first: that is what
-   * happened to the hold.
+   * A hold that ran out here lives a moment longer in Redis. If its owner re-enters in that moment, nobody releases the
+   * old hold, so it would keep the lock even after the new hold is released. So it is released in the background. That
+   * happens a little later, so that the lease is seen to expire first, which is what happened to the hold.
    */
   #endLater(hold: Hold): void {
     const timer = this.#clock.after(AFTER_LAPSE + hold.length / 1000, () => this.#endLapsed(hold))

@@ -44,8 +44,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Whether the hold is surely still ours; false once the lease may have ended. Computed locally and at once, and with
-   * a margin: it turns false before anyone else can own the lock.
+   * Whether the hold is certainly still ours; false once the lease may have ended. Computed locally and at once, and
+   * with a margin: it turns false before anyone else can own the lock.
    * @since 0.1.0
    */
   get held(): boolean {
@@ -53,7 +53,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * How long the hold is surely still ours.
+   * How long the hold is certainly still ours.
    * @returns ms; 0 when it is not held
    * @since 0.1.0
    */
@@ -72,7 +72,7 @@ export class Lease implements AsyncDisposable {
 
   /**
    * Prolongs the hold.
-   * @param ms how long the hold lasts from now; default: the length of its lease. If the hold has more time left than
+   * @param ms how many ms the hold lasts from now; default: the length of its lease. If the hold has more time left than
    * that, nothing changes.
    * @throws LockLostError when it is no longer held; if it was lost, `cause` is the reason of `signal`
    * @throws LockConnectionError when Redis could not be asked in time

@@ -1,9 +1,9 @@
 /**
  * In a cluster, each lock has its own inbox. A holder that does not listen to that inbox learns that its lock was taken
  * away only at its next renewal, or never if its lease is not renewed (I8). So a hold that lasts subscribes to its
- * lock's inbox automatically. A short hold ends before that, and costs nothing. A hold that is renewed without end and
- * often does not subscribe, because it would gain nothing. If the lock was taken away before the subscription was
- * active, Redis says so: it is asked once.
+ * lock's inbox automatically. A short hold ends before that, and costs nothing. A hold that is renewed often and
+ * without end would gain nothing, so it does not subscribe. A loss from before the subscription is found by asking
+ * Redis once.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Hold } from '../local/hold.ts'
@@ -70,8 +70,8 @@ export class LossNews {
 
   #listen(hold: Hold): void {
     this.#listening.push(hold)
-    // If the subscription fails, now or because a right is missing, only renewals notice a loss. If this client listens
-    // to the inbox already, nobody knows since when, so Redis is asked in that case too.
+    // If the subscription fails, for now or because a right is missing, only renewals notice a loss. If this client
+    // listens to the inbox already, it is unknown since when, so Redis is asked in that case too.
     const hearing = this.#inboxes.hear(hold.key, 'inbox') ?? Promise.resolve()
     hearing.then(
       () => this.#doubt(hold.name.id),

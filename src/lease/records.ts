@@ -1,8 +1,8 @@
 /**
- * Tells Redis who has a lock that was handed on within this client. `inspect` needs that, and the new lease gets its
- * full length by it.
+ * Records in Redis the holder of a lock that was handed on within this client. `inspect` shows that holder, and its
+ * lease gets its full length.
  *
- * Redis is told late and seldom. A run of hand-offs is over in a few milliseconds, so only a holder that still holds
+ * A record is made late and seldom. A run of hand-offs is over in a few milliseconds, so only a holder that still holds
  * after that is recorded, and most never are. A record that arrives late or twice changes nothing, because it is about
  * the same hold, and an older token never replaces a newer one.
  */
@@ -78,8 +78,8 @@ export class Records {
       if (!holder) return
       if (!passed) return this.#listener.doubt(holder)
       run.queued ||= passed.queued
-      // If replicas have to confirm, this deadline does not count, because they may not know it. The next renewal waits
-      // for them, so its deadline does.
+      // If replicas have to confirm, this deadline does not count, because they may not have the record. The next
+      // renewal waits for them, so its deadline counts.
       if (!confirmation) holder.prolong(passed.deadline)
     } catch (error) {
       if (run.recorded === token) run.recorded = recorded

@@ -2,10 +2,11 @@
  * Renews the holds of a client that are renewed automatically, and notices the end of every hold. One timer serves all.
  *
  * A hold needs attention at the earlier of two times:
- *   due       when Redis is to be asked again: a third of the lease after the request that last proved the hold. Renewals
- *             that are due at about the same time go out together, many in one script call (in a cluster, per slot).
- *   deadline  when the hold is no longer surely ours. Then it is lost, at once and for good: its signal aborts before the
- *             server can grant the lock to another owner (I1, I8).
+ *   due       when Redis is to be asked again: a third of the lease after the request that last proved the hold.
+ *             Renewals that are due at about the same time go out together, many in one script call (in a cluster,
+ *             per slot).
+ *   deadline  when the hold is no longer certainly ours. Then it is lost, at once and for good: its signal aborts before
+ *             the server can grant the lock to another owner (I1, I8).
  *
  * A renewal has three outcomes: a new deadline; "gone", which is final; or no answer, which proves nothing and is tried
  * again until the deadline. Redis is no longer asked about a hold that is being released, and the answer to a renewal
@@ -49,7 +50,7 @@ const MOST_FRESH = 100
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
-  /** Holds are added to these locks, and removed, only here. */
+  /** Only this class adds holds to these locks and removes them. */
   readonly #locks: LocalLocks
   readonly #kind: Kind
   readonly #clock: Clock
@@ -71,7 +72,7 @@ export class Renewal {
     this.#listener = listener
   }
 
-  /** Starts to watch a hold. `around` is the grant's. */
+  /** Starts to watch a hold. `around` is that of its `Granted`. */
   add(hold: Hold, around?: string): void {
     this.#locks.addHold(hold)
     if (hold.via === 'reentry') this.#raiseFirst(hold, around)
@@ -108,7 +109,7 @@ export class Renewal {
       release(hold).then(
         answer => {
           const live = wasLive(answer, hold)
-          if (!live) this.#lose(hold, 'Redis did not know this hold any more when it was released')
+          if (!live) this.#lose(hold, 'Redis no longer knew this hold when it was released')
           this.#end(hold)
           resolve(live)
         },
@@ -122,8 +123,8 @@ export class Renewal {
   }
 
   /**
-   * The grant of this hold may be gone: asks Redis now about all holds of the grant. If that is said of thousands of
-   * its holds, one after another, the first time is enough.
+   * The grant of this hold may be gone: asks Redis now about all holds of the grant. Messages may name thousands of
+   * these holds one by one; the first name is enough.
    */
   doubt(hold: Hold): void {
     if (!hold.isNext(this.#clock.now())) this.doubtAll(this.#locks.get(hold.key)?.tenancy.ofGrant(hold) ?? [])
@@ -146,7 +147,7 @@ export class Renewal {
     this.expire(hold)
     const { state } = hold
     if (state.is !== 'held') {
-      throw new LockLostError(hold.key, 'it is not held any more', state.is === 'lost' ? state.loss : undefined)
+      throw new LockLostError(hold.key, 'it is no longer held', state.is === 'lost' ? state.loss : undefined)
     }
     const question = hold.renew(ms)
     const asked = this.#kind.renew([question]).finally(() => hold.renewed())
@@ -158,7 +159,7 @@ export class Renewal {
     })
     this.#learn(hold, question, renewed)
     if (hold.remaining(this.#clock.now()) === 0) {
-      throw new LockLostError(hold.key, 'it ended while it was being prolonged')
+      throw new LockLostError(hold.key, 'its lease ended while it was being renewed')
     }
   }
 
@@ -209,7 +210,7 @@ export class Renewal {
   }
 
   #wake(): void {
-    // No new hold needs attention before now, so this does not set the timer.
+    // The timer has just fired, and no new hold needs attention before now, so this does not set the timer.
     this.#planFresh()
     this.#wakeAt = NEVER
     const now = this.#clock.now()
@@ -255,16 +256,18 @@ export class Renewal {
   /** Applies what Redis said about a hold, unless the hold has ended in the meantime. */
   #learn(hold: Hold, question: Question, renewed: Renewed): void {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
-    if (renewed === undefined) return this.#lose(hold, 'Redis does not know this hold any more')
-    if (renewed === 'anew') return this.#leaveBehind(hold, 'Redis has granted the lock anew')
+    if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')
+    if (renewed === 'anew')
+      return this.#leaveBehind(hold, 'this grant was taken away, and Redis has granted the lock again since')
     hold.confirmed(question, renewed, this.#clock.now())
     if (question.ms > 0) this.#listener.renewed(hold)
   }
 
   /**
-   * If a re-entry has a longer lease, its owner's first hold lasts as long. The scripts do the same in Redis. If
-   * several may hold, the oldest hold here may be another owner's, or it may have been admitted from the queue beside
-   * the first. Then Redis names the first hold in `around`, and it is prolonged if this client has it.
+   * If a re-entry has a longer lease, its owner's first hold lasts as long, or as long as `Kind.raised` says. The scripts
+   * do the same in Redis. If several may hold, the oldest hold here may be another owner's, or it may have been admitted
+   * from the queue beside the first. Then Redis names the first hold in `around`, and it is prolonged if this client has
+   * it.
    */
   #raiseFirst(hold: Hold, around: string | undefined): void {
     const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest

@@ -17,7 +17,7 @@ export type Attempt =
   /** The waiter's owner holds the lock, here or elsewhere: the waiter asks to re-enter. */
   | 'to-re-enter'
 
-/** The lock that asks, as those see it that bring the answers. */
+/** The lock that asks. Whoever brings an answer calls these methods. */
 export interface Asker {
   readonly key: string
   readonly line: Line
@@ -34,9 +34,9 @@ export interface Asker {
   unconfirmed(waiter: Waiter, begun: number, error: Error): void
   /** A grant that replicas did not confirm has been taken back. */
   undone(waiter: Waiter): void
-  /** A request of a waiter whose wait is over may have queued it, or granted it the lock. */
+  /** A request of a waiter whose wait is over may have queued it, or granted it the lock: takes that back. */
   takeBack(waiter: Waiter): void
-  /** It is time to read the lock's state again. */
+  /** It is time to read the lock's state from Redis again. */
   look(): void
   /** Ends the wait without a grant. */
   end(waiter: Waiter, error: Error | undefined): void
@@ -48,8 +48,8 @@ export interface Sending {
   now(): number
   /**
    * Sends an attempt, and calls `answered` with the answer. If the attempt fails, the waiter is ended; if it was the
-   * head, `Line.failed` lets the next one try. `join`: it is queued if refused. `reserve`: with tokens for hand-offs
-   * within this client.
+   * head, `Line.failed` then lets the next waiter try. `join`: the waiter is queued if refused. `reserve`: the attempt
+   * reserves tokens for hand-offs within this client.
    */
   ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void
   /** Sends a heartbeat of these waiters, and calls `Queue.tended` with the answer. */
@@ -66,7 +66,10 @@ export interface Sending {
 export interface Looking {
   /** Reads the lock's state now, and plans the next check. */
   look(lock: Asker): void
-  /** The holder's lease ends in `ttl` ms: plans a check for then, unless an earlier one is planned. */
+  /**
+   * The holder's lease ends in `ttl` ms: plans a check for then, or earlier. If an earlier check is planned, that one
+   * stays.
+   */
   lookWithin(lock: Asker, ttl: number): void
 }
 

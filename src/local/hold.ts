@@ -5,7 +5,7 @@
  * releases it, and its lock hands it on. Each reports the outcome by the methods below. Users see the record as a
  * `Lease`.
  *
- * Whether a hold is surely ours is computed from the clock at each read. So it is right even if timers cannot run (a
+ * Whether a hold is certainly ours is computed from the clock at each read. So it is right even if timers cannot run (a
  * blocked event loop, a stopped process). Losing the hold is a separate step, because the loss has to be reported.
  */
 import { surelyUntil } from '../clock.ts'
@@ -35,9 +35,9 @@ export interface Question extends Prolonging {
 }
 
 /**
- * A grant that came by message is proven only from an earlier request. If less than this fraction of the lease is left
- * from there, and the lease is not renewed, a confirmation fetches the rest this many ms later, if the hold is still
- * held.
+ * A grant that came by message is proven only from an earlier request, so part of its lease may be over already. If
+ * less than this fraction is left, and the lease is not renewed, the rest is fetched by a confirmation. It is sent
+ * `CONFIRM_AFTER` ms after the grant, if the hold is still held.
  */
 const PROVEN = 0.8
 const CONFIRM_AFTER = 25
@@ -61,13 +61,13 @@ export class Hold {
   readonly number: number
   #state: HoldState = HELD
   #deadline: number
-  /** The latest moment, in monotonic ms, until which the lock was asked for. */
+  /** The latest time until which the lock was asked for, monotonic ms. */
   #askedUntil: number
   /** When Redis is to be asked next, monotonic ms. */
   #due: number
   /** Whether the scheduler has asked Redis and got no answer yet. */
   #asking = false
-  /** How many renewals that the user called are unanswered. */
+  /** How many renewals called by the user are unanswered. */
   #renewing = 0
   /** How often something said that the hold may be gone. */
   #doubts = 0
@@ -88,8 +88,8 @@ export class Hold {
     this.number = number
     this.#deadline = deadline
     const proven = deadline - now >= claim.lease * PROVEN
-    // If a grant is barely proven, the start of its lease is unknown. The moment when this client heard of it is an
-    // upper bound.
+    // If a grant is barely proven, it is unknown when its lease started. It started no later than the moment when this
+    // client heard of the grant.
     this.#askedUntil = proven ? deadline : surelyUntil(now, claim.lease)
     if (this.renewUntil > now) this.#due = deadline - (claim.lease * 2) / 3
     else this.#due = proven ? NEVER : now + CONFIRM_AFTER
@@ -112,12 +112,12 @@ export class Hold {
     return this.#state
   }
 
-  /** Until when it is surely ours, monotonic ms, unless it ends before. */
+  /** Until when it is certainly ours, monotonic ms, unless it ends before. */
   get deadline(): number {
     return this.#deadline
   }
 
-  /** How many ms it is surely ours; 0: it is not. */
+  /** How many ms it is certainly ours; 0: it is not. */
   remaining(now: number): number {
     return this.#state.is === 'held' ? Math.max(0, this.#deadline - now) : 0
   }
@@ -180,7 +180,7 @@ export class Hold {
     this.#doubts += 1
   }
 
-  /** The scheduler asks Redis to prolong it by the whole lease, or, by 0 ms, only whether it is still there. */
+  /** The scheduler asks Redis: to prolong it by the whole lease, or only whether it still exists (0 ms). */
   ask(now: number): Question {
     this.#asking = true
     return this.#question(this.renewUntil > now ? this.length : 0)

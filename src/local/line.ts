@@ -14,7 +14,7 @@
  * trips, however many they are, and no more waiters are refused than were granted (I9).
  *
  * While a hold of this client may still hand the lock on to the head, nobody has to ask or listen, because this client
- * is the first to know when that hold ends. That takes a few ms at most; then the slow timer makes the head ask.
+ * is the first to know when that hold ends. That lasts a few ms (run.ts); then the slow timer makes the head ask.
  *
  * The heads of different clients take turns (wait/turns.ts), so a head may leave the lock to others for a moment before
  * it tries. Meanwhile it stands in the line like any other waiter, its client listens to the unlock channel, and a
@@ -76,7 +76,10 @@ export interface LineOwner {
   entered(owner: string): void
   /** The newest report on who holds the lock. */
   learn(holder: Holder | undefined): void
-  /** The refusal to give while a hold of this client may hand the lock on; undefined: no hold may. */
+  /**
+   * The refusal that a waiter gets without asking Redis, while a hold of this client may hand the lock on. Undefined:
+   * no hold may.
+   */
   ours(): Refused | undefined
   /** The refusal, with the newest known holder. */
   upToDate(refusal: Refused): Refused

@@ -21,7 +21,7 @@ import { announced, atPlace, holding, inState, over, type Place, type State, sta
 import { goesOn, Tenancy } from './tenancy.ts'
 import type { WaiterRecord } from './waiter.ts'
 
-const tooLate = new Error('its lease ended before enough replicas had it')
+const tooLate = new Error('its lease ended before enough replicas confirmed it')
 
 export class LocalLock implements Asker, LineOwner, QueueOwner {
   readonly key: string
@@ -102,8 +102,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Replicas were asked at `begun` about this grant, and have it until `deadline`, by the server's clock. If `deadline`
-   * is not a number, the grant is gone.
+   * Replicas were asked at `begun` about this grant, and have it until `deadline`, which is counted by the
+   * server's clock. If `deadline` is not a number, the grant is gone.
    */
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return
@@ -169,7 +169,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     else this.#prove(waiter)
   }
 
-  /** A grant was taken away while its reply is still under way, so the waiter may not know of it yet. */
+  /** The grant with this token was taken away before its reply arrived, so the waiter must not believe that reply. */
   lost(waiter: WaiterRecord, token: number): void {
     waiter.lost = token
   }
@@ -343,7 +343,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return this.waiting === 0 && goesOn(hold, this.now())
   }
 
-  /** The refusal to give while a hold of this client may hand the lock on; undefined: no hold may. */
+  /**
+   * The refusal that a waiter gets without asking Redis, while a hold of this client may hand the lock on. Undefined:
+   * no hold may.
+   */
   ours(): Refused | undefined {
     return this.tenancy.refusal(this.now())
   }

@@ -7,7 +7,7 @@
  * 2012): those that are close to each other pass the lock on among themselves, within bounds, before it goes back to
  * everybody.
  *
- *   Exclusion (I1)  a lease is handed on only while it surely lasts, and for no longer than it lasts.
+ *   Exclusion (I1)  a lease is handed on only while it certainly lasts, and for no longer than it lasts.
  *   Fencing (I2)    each grant has its own token, from a block after the first grant's token. Redis gives that block to
  *                   nobody else meanwhile. The release says which token was the last, so that the lock's clock does not
  *                   run ahead of the time of day.

@@ -51,7 +51,7 @@ export type State =
   | { readonly is: 'over' }
 
 /**
- * What an event means to a waiter, by its place. The place counts also while replicas confirm a grant of the waiter.
+ * What an event means to a waiter, by its place. While replicas confirm a grant, the place that the waiter had counts.
  */
 export const atPlace = {
   /**

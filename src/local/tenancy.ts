@@ -2,10 +2,10 @@
  * A client's holds of one lock, and the run of hand-offs that they continue. There is no I/O and no timer here.
  *
  * The lock is handed on within the client, without a round trip, only if all of this is true:
- * - The hold is still held, and no question to Redis about it is under way.
- * - At least half of its lease surely lasts, and not more than all of it. If the lease was prolonged further, the heir
- * would get time that it never asked for.
- * - It is the only hold of its owner, nobody else can name that owner, and the owner has not begun to re-enter.
+ *   - The hold is held, and no question to Redis about it is under way.
+ *   - At least half of its lease certainly lasts, and not more than all of it. If the lease was prolonged further, the
+ *     heir would get time that it never asked for.
+ *   - It is the only hold of its owner, nobody else can name that owner, and the owner has not begun to re-enter.
  *
  * run.ts says why that is safe.
  */
@@ -14,7 +14,7 @@ import { Hold } from './hold.ts'
 import { type Inherited, Run } from './run.ts'
 
 export class Tenancy {
-  /** Oldest first. Nearly every lock has only one hold, which then stands here without a set. */
+  /** Oldest first. Nearly every lock has only one hold, which is then stored without a set. */
   #holds: Hold | Set<Hold> | undefined
   #run: Run | undefined
 
@@ -50,7 +50,7 @@ export class Tenancy {
     else if (holds.delete(hold) && holds.size === 1) for (const last of holds) this.#holds = last
   }
 
-  /** Ends a hold whose lock is handed on. False: it must not be handed on. */
+  /** Ends a hold in order to hand its lock on. False: that is not possible. */
   end(hold: Hold, now: number): boolean {
     return goesOn(hold, now) && this.#holds === hold && !hold.inQuestion && hold.end()
   }
@@ -72,7 +72,10 @@ export class Tenancy {
     return this.#run
   }
 
-  /** The refusal to give while a hold may hand the lock on, with the time for which it may. Undefined: no hold may. */
+  /**
+   * The refusal that a waiter gets without asking Redis, while a hold may hand the lock on; its `ttl` says for how long
+   * that may be. Undefined: no hold may.
+   */
   refusal(now: number): Refused | undefined {
     const hold = this.oldest
     const ttl = hold?.run?.left(now) ?? 0
@@ -82,8 +85,8 @@ export class Tenancy {
   }
 
   /**
-   * A caller is about to name this owner to Redis, which must know by then who has the lock. Returns the run that Redis
-   * may not know of.
+   * A caller is about to send Redis a request with this owner's name. By then Redis must know who has the lock. Returns
+   * the run that Redis may not know of.
    */
   naming(owner: string): Run | undefined {
     // If this owner holds the lock, it may release before its re-entry is answered. An heir would then hold the lock
@@ -99,7 +102,7 @@ export class Tenancy {
   }
 }
 
-/** Whether the run may go on, and the rest of the lease is right for an heir. */
+/** Whether the run may go on, and the time left of the lease suits an heir: at least half of it, and at most all. */
 export function goesOn({ run, deadline, length }: Hold, now: number): boolean {
   const left = deadline - now
   return run !== undefined && run.left(now) > 0 && left >= length / 2 && left <= length

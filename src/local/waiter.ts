@@ -26,7 +26,7 @@ export interface Wish {
  */
 export type Settle = (end: Granted | Error | undefined, waiter: Waiter) => void
 
-/** A waiter, as only the `LocalLock` of its key may write it. */
+/** A waiter. Only the `LocalLock` of its key may change it. */
 export class WaiterRecord {
   readonly wish: Wish
   /** When the call was made, monotonic ms. */
@@ -46,11 +46,11 @@ export class WaiterRecord {
    * there.
    */
   seen: number | undefined
-  /** Whether a reply has brought a grant whose lease was over by then. */
+  /** Whether a reply has already brought a grant whose lease was over by then. */
   late = false
-  /** The token of a grant that was taken away before the waiter heard of the grant. */
+  /** The token of a grant that was taken away before the waiter heard of the grant; 0: none. */
   lost = 0
-  /** The largest token of the grants that replicas had to confirm. */
+  /** The largest token among its grants that replicas had to confirm; 0: none. */
   latest = 0
   /** When replicas were first asked about a grant that they did not confirm. */
   unconfirmedSince: number | undefined
@@ -106,10 +106,10 @@ export class WaiterRecord {
   }
 
   /**
-   * The grant that a message tells of, if at least half of its lease is surely left. A message that was long under way
-   * may tell of a grant that has expired, after which the waiter joined the queue again. The token of such a grant is
-   * not larger than the lock's clock in the last answer. So the grant counts only if its token is larger: then it was
-   * made after that answer's request was sent, and its lease can be counted from there.
+   * The grant that a message tells of, if at least half of its lease is certainly left. A message that was long under
+   * way may tell of a grant that has expired, after which the waiter joined the queue again. The token of such a grant
+   * is not larger than the lock's clock in the last answer. So the grant counts only if its token is larger: then it
+   * was made after that answer's request was sent, and its lease can be counted from there.
    */
   proven(token: number, via: Via, now: number): Granted | undefined {
     const { lease } = this.claim
@@ -136,5 +136,5 @@ export class WaiterRecord {
   }
 }
 
-/** A waiter, as everything but its `LocalLock` may read it. */
+/** A waiter, as all others may read it. */
 export type Waiter = Readonly<WaiterRecord>

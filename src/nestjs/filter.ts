@@ -23,7 +23,7 @@ function answerTo(error: LockError): Answer | undefined {
     return { ...unavailable, message: 'The lock service cannot be reached', retryAfter: 5 }
   }
   if (error instanceof LockTimeoutError) {
-    return { status: LOCKED, error: 'Locked', message: 'Another request is at work on this resource', retryAfter: 1 }
+    return { status: LOCKED, error: 'Locked', message: 'Another request is working on this resource', retryAfter: 1 }
   }
   // No retry time: the request may already have done a part of its work.
   if (error instanceof LockClosedError) return { ...unavailable, message: 'This server is about to stop' }

@@ -81,14 +81,15 @@ export function Locked<This extends object, Args extends unknown[], L extends st
 /** For callers without type checking, or with the other kind of decorators. */
 function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): AnyMethod {
   if (typeof name === 'object') {
-    const accepted = 'experimentalDecorators in tsconfig.json, or the standard `locked` of redis-baton'
-    throw new LockArgumentError('the decorators of @Locked', 'standard', accepted)
+    const accepted =
+      '"legacy": set experimentalDecorators in tsconfig.json, or use the standard `locked` of redis-baton'
+    throw new LockArgumentError('the kind of decorators around @Locked', 'standard', accepted)
   }
   if (typeof target === 'function') {
     throw new LockArgumentError(
       `@Locked static ${String(name)}`,
       target,
-      'a method of objects, into which Nest injects',
+      'a method of instances, because Nest injects the client into those',
     )
   }
   if (typeof descriptor?.value !== 'function') {
@@ -122,6 +123,6 @@ function injectedInto(self: object, property: symbol): LockClient {
   throw new LockArgumentError(
     `${property.description}`,
     client,
-    `one that Nest injects into the ${self.constructor.name}`,
+    `a client that Nest has injected; let Nest create the ${self.constructor.name}`,
   )
 }

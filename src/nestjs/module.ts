@@ -170,7 +170,8 @@ class Tenure {
     drainOf({ drain })
     if (redis instanceof LockClient) {
       const [option] = Object.entries(options)
-      if (option) throw new LockArgumentError(...option, 'nothing: the LockClient that was given has its options')
+      if (option)
+        throw new LockArgumentError(...option, 'no other option beside a LockClient, which already has its own')
       this.client = redis
       this.end = async () => {}
     } else {

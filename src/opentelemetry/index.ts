@@ -117,7 +117,7 @@ const instrumented = shared[key]
 export function instrument(locks: LockClient, options: InstrumentOptions = {}): Instrumentation {
   for (const [name, value] of Object.entries(options)) {
     if (!known.includes(name)) {
-      throw new LockArgumentError(name, value, `no such option; known are ${known.join(', ')}`)
+      throw new LockArgumentError(name, value, `one of the options ${known.join(', ')}`)
     }
   }
   instrumented.get(locks)?.disable()
@@ -170,7 +170,7 @@ function tallies(meters: Meters, keyGroup: InstrumentOptions['keyGroup']): (key:
       return tally
     } catch (error) {
       // An error of the caller's function must not break the lock.
-      diag.error('redis-baton: keyGroup has thrown', error)
+      diag.error('redis-baton: keyGroup threw an error', error)
       return common
     }
   }

@@ -20,19 +20,19 @@ function instruments(meter: Meter) {
   const gauge = (name: string, unit: string, description: string) =>
     meter.createUpDownCounter(name, { description, unit })
   return {
-    wait: histogram('redis_baton.wait.duration', 'From the call to its end, with or without the lock.', BOUNDS),
-    hold: histogram('redis_baton.hold.duration', 'From the grant to the end of the hold.', BOUNDS),
+    wait: histogram('redis_baton.wait.duration', 'Time from a call until it ends, with or without the lock.', BOUNDS),
+    hold: histogram('redis_baton.hold.duration', 'Time from a grant until the end of the hold.', BOUNDS),
     handoff: histogram(
       'redis_baton.handoff.duration',
-      'From the call of a release to the next grant of the lock, where that was waiting in the same client.',
+      'Time from a release to the next grant of the lock, if its waiter was in the same client.',
       HANDOFF_BOUNDS,
     ),
-    waiters: gauge('redis_baton.waiters', '{waiter}', 'Calls that have no answer yet.'),
-    leases: gauge('redis_baton.leases', '{lease}', 'Leases held.'),
+    waiters: gauge('redis_baton.waiters', '{waiter}', 'Calls that are waiting now.'),
+    leases: gauge('redis_baton.leases', '{lease}', 'Leases held now.'),
     grants: counter('redis_baton.grants', '{grant}', 'Grants, by how they came about.'),
-    timeouts: counter('redis_baton.timeouts', '{call}', 'Calls that ran out of time.'),
-    losses: counter('redis_baton.losses', '{lease}', 'Holds that ended without their release.'),
-    renewals: counter('redis_baton.renewals', '{renewal}', 'Leases prolonged.'),
+    timeouts: counter('redis_baton.timeouts', '{call}', 'Calls that timed out.'),
+    losses: counter('redis_baton.losses', '{lease}', 'Holds that ended without being released.'),
+    renewals: counter('redis_baton.renewals', '{renewal}', 'Leases renewed.'),
     disconnections: counter('redis_baton.disconnections', '{disconnection}', 'Connections to Redis that were lost.'),
   }
 }

@@ -55,7 +55,7 @@ export class Trail {
       const link = linkTo(await pTimeout(asked, { milliseconds: PATIENCE }), token)
       if (link) found(link)
     } catch (error) {
-      if (!this.#complained) diag.warn('redis-baton: the trace of a lock could not be left in Redis', error)
+      if (!this.#complained) diag.warn('redis-baton: the trace context of a lock could not be stored in Redis', error)
       this.#complained = true
     }
   }

@@ -149,7 +149,8 @@ function fromUrl(url: string): Redis {
     )
   }
   const own = new URL(url)
-  // In ioredis, the parameters of a URL override the options that are passed with it.
+  // In ioredis, the parameters of a URL override the options that are passed with it. So the URL must not set these
+  // options.
   for (const name of Object.keys(manners)) if (name !== 'keyPrefix') own.searchParams.delete(name)
   return new (installed().Redis)(own.href, manners)
 }
@@ -160,7 +161,7 @@ function installed(): ReturnType<typeof load> {
   } catch (error) {
     throw new LockError(
       'ERR_LOCK_IOREDIS',
-      'cannot load ioredis, which connects: npm install ioredis',
+      'cannot load ioredis, which makes the connections; install it: npm install ioredis',
       undefined,
       error,
     )

@@ -153,7 +153,7 @@ export class Connection {
     // ioredis limits the time for the TCP connection, but not the time for the answer to its greeting.
     const limit = Math.max(SHORTEST_GREETING, this.#answerLimit)
     this.#greeting = this.#awake.after(limit, () => {
-      this.reset(new Error(`Redis did not answer the greeting for ${Math.round(limit)} ms`))
+      this.reset(new Error(`Redis did not complete the handshake of the connection within ${Math.round(limit)} ms`))
     })
     // Failures arrive as the events 'error' and 'end'; the promise adds nothing.
     this.redis.connect().catch(() => {})
@@ -283,7 +283,8 @@ export class Connection {
     if (!this.#up) return
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return
-      // A new error, because `wentDown` takes a server's reply as a lasting refusal and gives up.
+      // A new error, not the server's reply: `#wentDown` would take a reply as a lasting refusal, and reject every
+      // call.
       if (isDemoted(error)) this.reset(new Error(error.message))
       else this.#send(call)
     })
@@ -354,8 +355,8 @@ export class Connection {
     const now = this.#awake.now()
     for (const call of this.#calls) {
       if (now - call.begun < this.#outageTimeout) break
-      const error = (this.#up ? call.error : (this.#lastError ?? call.error)) ?? new Error('it was left unanswered')
-      const did = isReply(error) ? 'put it off' : 'did not answer'
+      const error = (this.#up ? call.error : (this.#lastError ?? call.error)) ?? new Error('the command got no reply')
+      const did = isReply(error) ? 'kept putting the command off' : 'did not answer'
       this.#fail(call, new LockConnectionError(`Redis ${did} for ${this.#outageTimeout} ms`, error))
     }
     if (this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit) {

@@ -37,8 +37,8 @@ export function singleServer(keyOf: (name: string) => string): Destination {
 }
 
 /**
- * For a server whose address came from a cluster or from sentinels. It must only accept our password: ioredis 5 reports
- * a connection as ready before the server has done so.
+ * For a server whose address came from a cluster or from sentinels. Only the password is checked, because ioredis 5
+ * reports a connection as ready before the server has accepted it.
  */
 export const namedServer: Destination = {
   async check(redis) {
@@ -53,7 +53,7 @@ function clusterNode(redis: Redis | Cluster): WrongServer {
 
 function sentinel(redis: Redis | Cluster): WrongServer {
   return new WrongServer(
-    `${nameOf(redis)} is a sentinel, which has no locks; pass { sentinels: [{ host, port }], name: '<name of the master>' }`,
+    `${nameOf(redis)} is a sentinel, which stores no locks; pass { sentinels: [{ host, port }], name: '<name of the master>' }`,
   )
 }
 

@@ -104,7 +104,7 @@ export class Link {
       new Sentinels(
         clients.sentinels,
         () => this.#moved(),
-        error => this.#warn(new LockConnectionError('a sentinel does not tell of failovers', error)),
+        error => this.#warn(new LockConnectionError('a sentinel does not report failovers to this client', error)),
       )
     const destination = this.#destination(clients)
     const connection = (told: ConnectionListener) => {
@@ -296,7 +296,7 @@ export class Link {
     awake(this.#clock).after(UNREAD, () => {
       if (this.#beat.heard >= sent) return
       this.#beat.heard = sent
-      this.#single?.connection.reset(new Error('messages do not arrive any more'))
+      this.#single?.connection.reset(new Error('messages no longer arrive'))
     })
   }
 
@@ -308,7 +308,7 @@ export class Link {
   #counted(listeners: number): void {
     if (listeners !== 0 || !this.#whole) return
     this.#beat.heard = this.#beat.sent
-    this.#single?.connection.reset(new Error('messages come from another server than answers'))
+    this.#single?.connection.reset(new Error('messages come from a different server than replies'))
   }
 
   #warn(error: LockError): void {
@@ -319,7 +319,7 @@ export class Link {
 
   /** Another server is the master now, so every current connection leads to the wrong server. */
   #moved(): void {
-    const reason = new Error('the sentinels have made another server the master')
+    const reason = new Error('the sentinels have made a different server the master')
     for (const connection of this.#connections) connection.reset(reason)
   }
 

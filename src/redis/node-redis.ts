@@ -96,7 +96,11 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
   }
   const { nodeClientOptions = {}, sentinelClientOptions = {} } = options
   if (sentinelClientOptions.credentialsProvider) {
-    throw new LockArgumentError('redis', 'a credentialsProvider for sentinels', 'their username and password')
+    throw new LockArgumentError(
+      'redis',
+      'a client with a credentialsProvider for its sentinels',
+      'their username and password',
+    )
   }
   const { host, port, ...each } = reach(nodeClientOptions)
   const { username, password, tls } = reach(sentinelClientOptions)
@@ -127,13 +131,14 @@ function optionsOf(client: NodeRedisInstance): Options {
       found = options
     },
   }
-  // Clients of version 4 have only `duplicate`, and sentinels of version 5 only `destroy`. Neither can be read.
+  // Only clients with both methods can be read: clients of version 4 lack `destroy`, and sentinels of version 5 lack
+  // `duplicate`.
   if ('duplicate' in client && 'destroy' in client) {
     client.duplicate.call(Object.create(Object.create(client, { constructor: reader })))
   }
   if (found) return found
   const accepted =
-    'createClient or createCluster of node-redis 5 or 6, createSentinel of 6; or ioredis options, { sentinels: [{ host, port }], name }'
+    'a client made by createClient or createCluster of node-redis 5 or 6, or createSentinel of 6; or the ioredis options { sentinels: [{ host, port }], name }'
   throw new LockArgumentError('redis', `an instance of ${client.constructor.name}`, accepted)
 }
 

@@ -4,7 +4,7 @@ import type { LockConnectionError } from '../errors.ts'
 
 export interface Answer<T> {
   readonly reply: T
-  /** When the request that was answered was sent, on the client's monotonic clock. */
+  /** When the answered request was sent, on the client's monotonic clock. */
   readonly sent: number
   /** Whether the same call was sent before with an unknown outcome. If so, its effect may be older than `sent`. */
   readonly repeated: boolean

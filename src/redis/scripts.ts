@@ -152,8 +152,8 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   rephrase(refusal: Error): boolean {
     if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false
     const script = this.#script
-    // Only one call needs to send the text. Other calls that were refused meanwhile repeat EVALSHA, which arrives after
-    // the text.
+    // Only one call needs to send the text. Calls that were refused in the meantime repeat EVALSHA, which reaches the
+    // server after the text.
     const sent = script.texts > this.#texts
     if (!sent) {
       this.#known = false
@@ -185,7 +185,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
     const found = await Promise.all(names.map(name => server.run(redis => redis.type(name)))).catch(() => [])
     const at = found.findIndex((type, i) => type !== 'none' && type !== (i === 0 ? 'hash' : 'zset'))
     if (at < 0) throw error
-    const what = `"${names[at]}" is a ${found[at]} and no lock's: remove it, or give the locks a prefix of their own`
+    const what = `the key "${names[at]}" is a ${found[at]} that no lock has written: remove it, or use a different prefix for the locks`
     throw new LockConnectionError(what, error.cause)
   }
 }
@@ -208,5 +208,8 @@ function withRights(error: LockConnectionError, commands: readonly string[], pat
   if (!(error.cause instanceof Error)) return error
   if (!/NOPERM|user executing the script/i.test(error.cause.message)) return error
   const rights = ['EVALSHA', 'EVAL', ...commands].map(command => `+${command.toLowerCase()}`).join(' ')
-  return new LockConnectionError(`Redis refused, its user needs ~${pattern} &${pattern} ${rights}`, error.cause)
+  return new LockConnectionError(
+    `Redis refused, because its user lacks a right; it needs ~${pattern} &${pattern} ${rights}`,
+    error.cause,
+  )
 }

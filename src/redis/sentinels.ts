@@ -74,7 +74,7 @@ export class Sentinels {
       error.cause ??= this.#trouble
       const why = `no master named "${this.#name}"`
       if (strange > 0 && failed === 0) error.cause = new WrongServer(`the sentinels know ${why}`)
-      else if (strange > 0) error.message += ` The others know ${why}.`
+      else if (strange > 0) error.message += ` The other sentinels know ${why}.`
       strange = failed = 0
     })
   }

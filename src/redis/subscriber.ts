@@ -20,7 +20,7 @@ const LINGER = 1_000
 
 interface Subscription {
   users: number
-  /** Set while subscribing, on the current connection. */
+  /** The SUBSCRIBE that is under way on the current connection, if any. */
   pending: Promise<void> | undefined
   confirmed: boolean
   idleSince: number

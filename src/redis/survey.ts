@@ -84,13 +84,13 @@ function refused(error: Error, at: string): LockError | undefined {
 }
 
 function lacks(rights: string, at: string, cause?: Error): LockError {
-  return new LockConnectionError(`the user of Redis${at} lacks ${rights}`, cause)
+  return new LockConnectionError(`the Redis user${at} lacks the rights ${rights}`, cause)
 }
 
 function evicting([, , maxmemory, policy]: RightsAnswer, at: string): LockError | undefined {
   if (!policy || policy === 'noeviction' || Number(maxmemory) === 0) return undefined
   return new LockError(
     'ERR_LOCK_EVICTION',
-    `Redis${at} may evict locks: its maxmemory is ${maxmemory}, its maxmemory-policy ${policy}; locks need noeviction`,
+    `Redis${at} may evict locks: maxmemory is ${maxmemory} and maxmemory-policy is ${policy}; set maxmemory-policy to noeviction`,
   )
 }

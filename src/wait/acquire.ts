@@ -47,11 +47,11 @@ export interface Patience {
   readonly outage: number
 }
 
-/** What waiting needs to know about the rest of its client, and what it reports to it. */
+/** What waiting asks of the rest of its client, and what it reports to it. */
 export interface WaitListener {
   /** The waiter keeps waiting: it was refused, or it is in line behind a waiter that was refused. */
   waiting(waiter: Waiter): void
-  /** The hold of this id may be gone: Redis is to be asked, unless the hold's token is at least `token`. */
+  /** The hold of this id may be gone. If its token is smaller than `token`, Redis is to be asked. */
   doubt(id: string, token: number): void
   /** Why Redis does not answer although a connection is up; undefined: no reason is known. */
   trouble(): Error | undefined
@@ -59,7 +59,7 @@ export interface WaitListener {
   failed(error: unknown): void
 }
 
-/** If the inbox is heard within this many ms, the waiter's patience still counts as unused. */
+/** If the subscription to the inbox takes less than this many ms, the waiter's patience counts as unused. */
 const AT_ONCE = 50
 
 export class Acquirer {
@@ -113,9 +113,9 @@ export class Acquirer {
   }
 
   /**
-   * For a wait that ended without a grant: the error to report if Redis has not answered. Undefined if it has, which
-   * means that somebody else has the lock. An answer is one to this waiter's own call, or an earlier one to a waiter
-   * ahead of it with no outage since.
+   * For a wait that ended without a grant: the error to report if Redis has not answered. Undefined if it has, because
+   * then somebody else has the lock. It has answered if this waiter's own call was answered, or if a waiter ahead of it
+   * was refused earlier and there is no outage now.
    */
   unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
@@ -160,15 +160,15 @@ export class Acquirer {
     return true
   }
 
-  /** A grant was taken away while its reply is still under way, so the waiter may not know of it yet. */
+  /** The grant with this token was taken away before its reply arrived, so the waiter must not believe that reply. */
   lost(id: string, token: number): void {
     const waiter = this.#locks.waiter(id)
     if (waiter) this.#locks.of(waiter.claim.key).lost(waiter, token)
   }
 
   /**
-   * Redis is out of reach; `error` is the latest reason. Every lock is checked as soon as there is a connection, and
-   * waiters whose patience ends before that give up.
+   * Redis is out of reach; `error` is the latest reason. Every lock is checked as soon as there is a connection again.
+   * Waiters whose patience ends before that give up.
    */
   disconnected(error: Error): void {
     if (!this.#locks.closed && this.#outage.begin(error, true)) this.lookAgain()
@@ -176,7 +176,7 @@ export class Acquirer {
 
   /** The first connection has not been made yet. That uses up patience, but it is not a failure. */
   unconnected(): void {
-    this.#outage.begin(new Error('there is no connection yet'), false)
+    this.#outage.begin(new Error('not connected yet'), false)
   }
 
   reconnected(): void {
@@ -202,14 +202,14 @@ export class Acquirer {
     for (const waiter of this.#locks.waiters) this.#end(waiter, closed)
   }
 
-  /** Like `refuse`; resolves when all waiters have left, as far as Redis answers. */
+  /** Like `refuse`. Resolves when everything is taken back, or when Redis has failed to answer. */
   async close(): Promise<void> {
     this.refuse()
     await this.#cleanup.close()
   }
 
   #end(waiter: Waiter, error: Error | undefined): void {
-    // Once a waiter has ended, its lock may be forgotten already, and `of` would create it again.
+    // If the waiter's wait is over, its lock may be forgotten already, and `of` would create it again.
     if (waiter.waits) this.#locks.of(waiter.claim.key).end(waiter, error)
   }
 
@@ -247,7 +247,7 @@ export class Acquirer {
     else this.#joinLater(lock, waiter, [inbox, unlock]).catch(error => this.#end(waiter, error))
   }
 
-  /** Joins once the channels are heard and Redis knows what `wish.after` waits for. */
+  /** Joins once the subscriptions are active and `wish.after` has resolved. */
   async #joinLater(lock: LocalLock, waiter: Waiter, hearings: readonly (Promise<void> | undefined)[]): Promise<void> {
     const begun = this.#awake.now()
     await Promise.all(hearings)
@@ -322,7 +322,7 @@ export class Acquirer {
 
   #unreached(limit: number): LockConnectionError {
     return outOfReach(
-      this.outage ?? new Error('it was left unanswered'),
+      this.outage ?? new Error('the request got no reply'),
       `Redis did not answer for ${Math.round(limit)} ms`,
     )
   }

@@ -1,12 +1,12 @@
 /**
- * The channels that a client listens to for the waiters of each lock. It subscribes for the first waiter that needs a
- * channel, and drops the channel after the lock's last waiter.
+ * The channels that a client listens to for the waiters of each lock. It subscribes when the first waiter needs a
+ * channel, and unsubscribes when the lock has no waiters any more.
  */
 import type { Clock } from '../clock.ts'
 import { isRefusal } from '../errors.ts'
 import type { Channel, Channels } from '../kind.ts'
 
-/** A promise resolves when the channel is first heard. `true`: it is heard. */
+/** A promise resolves when the subscription is active for the first time. `true`: it has been. */
 type Heard = { [C in Channel]?: Promise<void> | true | undefined }
 
 export class Ears {
@@ -19,14 +19,14 @@ export class Ears {
     this.#clock = clock
   }
 
-  /** Whether the channel has been heard since waiters of this lock asked for it. */
+  /** Whether the subscription of this lock's waiters to the channel has become active. */
   hears(key: string, channel: Channel): boolean {
     return this.#heard.get(key)?.[channel] === true
   }
 
   /**
-   * Resolves when the channel is heard; undefined: it is heard already. After a failure, the next waiter subscribes
-   * again.
+   * Subscribes for the waiters of this lock. Resolves when the subscription is active; undefined: it is already. If it
+   * fails, the next waiter subscribes again.
    */
   hear(key: string, channel: Channel): Promise<void> | undefined {
     const heard = this.#heard.get(key) ?? {}
@@ -69,7 +69,7 @@ export class Ears {
     })
   }
 
-  /** The lock has no waiters any more. */
+  /** The lock has no waiters any more: gives up its subscriptions. */
   drop(key: string): void {
     const heard = this.#heard.get(key)
     if (!heard || !this.#heard.delete(key)) return

@@ -8,7 +8,7 @@
 import type { Clock, Timer } from '../clock.ts'
 import type { Asker, Looking } from '../local/effects.ts'
 
-/** How many ms after its end an expired lease is checked: the server counts whole ms. */
+/** An expired lease is checked this many ms after its end, because the server counts whole ms. */
 const AFTER_LAPSE = 2
 /**
  * The longest pause between heartbeats, in ms, however long `waiterTtl` is: the heartbeats keep the queue's keys alive.
@@ -33,7 +33,10 @@ export class Heartbeat implements Looking {
     lock.look()
   }
 
-  /** The holder's lease ends in `ttl` ms: plans a check for then, unless an earlier one is planned. */
+  /**
+   * The holder's lease ends in `ttl` ms: plans a check for then, but at most `pause` ms from now. If an earlier check
+   * is planned, that one stays.
+   */
   lookWithin(lock: Asker, ttl: number): void {
     if (lock.waiting === 0) return
     const now = this.#clock.now()

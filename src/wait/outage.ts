@@ -23,7 +23,7 @@ export class Outage {
   /** Locks whose lines have asked and got no answer. */
   readonly #silent = new Map<Asker, Silence>()
   #now: Silence | undefined
-  /** Whether the connection has failed. False if it has only not been made yet. */
+  /** Whether the connection has failed. False also if it has only not been made yet. */
   #known = false
   #timer: Timer | undefined
   #wakeAt = NEVER
@@ -38,7 +38,7 @@ export class Outage {
     return this.#now?.error
   }
 
-  /** Why the connection failed; undefined: it has not. */
+  /** Why the connection failed; undefined if it has not. */
   get known(): Error | undefined {
     return this.#known ? this.#now?.error : undefined
   }
@@ -63,7 +63,7 @@ export class Outage {
 
   /**
    * An attempt of the line, begun at `since`, has failed with this error. If that took all of `patience`, the line has
-   * gone unanswered, and the waiters behind the head have used up their patience too.
+   * gone unanswered since then, and this counts against the patience of the waiters behind the head too.
    */
   failed(lock: Asker, since: number, error: Error): void {
     if (lock.line.size === 0 || this.#clock.now() - since < this.#patience) return

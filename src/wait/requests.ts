@@ -25,7 +25,10 @@ export class Requests implements Sending {
   readonly #single: SingleAttempts
   readonly #cleanup: Cleanup
   readonly #freed: (key: string) => void
-  /** Fair waiters whose inbox took long to be heard, each with the timer that ends the rest of its patience. */
+  /**
+   * Timers for fair waiters whose inbox subscription took long: each fires when the rest of the waiter's patience is
+   * over.
+   */
   readonly #joining = new Map<Waiter, Timer>()
 
   /**

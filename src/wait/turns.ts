@@ -22,8 +22,8 @@ import { TURN, type TurnTaking } from '../local/line.ts'
 /** A client that has missed this many turns in a row no longer takes turns. */
 const MISSED = 3
 /**
- * The share of all time that may be lost by waiting for clients that miss their turns. `CREDIT` ms may be lost beyond
- * that.
+ * The share of all time that may be lost by waiting for clients that miss their turns. On top of that, up to `CREDIT` ms
+ * may be lost.
  */
 const SHARE = 0.2
 const CREDIT = 5 * TURN

@@ -103,7 +103,7 @@ describe('the client and the key', () => {
   test('a call without a client is rejected with the reason', async () => {
     const Account = classes.accounts({ locked, key: freshKey() })
     const error = await rejection(new Account(undefined, 7).deposit('EUR', 5), LockArgumentError)
-    expect(error.message).toBe('locks is undefined; accepted: a LockClient')
+    expect(error.message).toBe('locks is undefined; expected a LockClient')
   })
 
   test('the key function of `wrap` has the `this` of the call, too', async () => {
@@ -138,13 +138,13 @@ describe('the class', () => {
   test.each(['getter', 'setter', 'field', 'accessor', 'class'])('is refused if a %s is @locked', kind => {
     const define = () => classes.misplaced[kind]!({ locked, locks: client(), key: freshKey() })
     expect(define).toThrow(LockArgumentError)
-    expect(define).toThrow(`the kind of wrong is "${kind}"; accepted: "method": nothing else can be @locked`)
+    expect(define).toThrow(`the kind of wrong is "${kind}"; expected "method", because only methods can be @locked`)
   })
 
   test.each([
     [{ key: '' }, 'key is ""'],
     [{ options: { timeout: -1 } }, 'timeout is -1'],
-    [{ locks: {} as never }, 'locks is an object; accepted: a LockClient'],
+    [{ locks: {} as never }, 'locks is an object; expected a LockClient'],
   ])('is refused if a method is @locked by %j', (wrong, message) => {
     const define = () => classes.obedient({ locked, locks: client(), key: freshKey(), ...wrong })
     expect(define).toThrow(LockArgumentError)
@@ -154,7 +154,7 @@ describe('the class', () => {
   test('is refused if its compiler knows only the older decorators', () => {
     const older = locked(client(), freshKey()) as unknown as (prototype: object, name: string) => unknown
     expect(() => older({}, 'method')).toThrow(
-      'the context of @locked is "method"; accepted: that of a standard decorator; compile without experimentalDecorators',
+      'the context of @locked is "method"; expected the context object of a standard decorator; compile without experimentalDecorators',
     )
   })
 })

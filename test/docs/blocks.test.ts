@@ -1,6 +1,6 @@
 /**
- * Every block of code in the documentation is type-checked and run, as docs/testing.md tells. Errors are told with the lines
- * of the page.
+ * Every code block in the documentation is type-checked and run, as docs/testing.md describes. Errors are reported with
+ * the lines of the page.
  */
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { pageNames, parsePage, readPage, root } from './page.ts'
 import { matches } from './printed.ts'
 import { commandOf, programsOf } from './program.ts'
 
-/** Blocks with mistakes, which have to be found. */
+/** A page with mistakes, all of which have to be found. */
 const wrong = parsePage('test/docs/wrong.md', readFileSync(new URL('wrong.md', import.meta.url), 'utf8'))
 const pages = pageNames().map(readPage)
 const programs = new Map([...pages, wrong].map(page => [page, programsOf(page)]))
@@ -28,7 +28,7 @@ describe.each(pages.filter(page => programs.get(page)!.length > 0))('$name', pag
   })
 
   const shown = page.blocks.filter(({ prints }) => prints)
-  test.each(shown)('line $line is what is printed', block => {
+  test.each(shown)('line $line shows what is printed', block => {
     const before = page.blocks[page.blocks.indexOf(block) - 1]
     const program = own.find(({ blocks }) => before !== undefined && blocks.includes(before))
     const { output } = results.of.get(program!)!
@@ -36,14 +36,14 @@ describe.each(pages.filter(page => programs.get(page)!.length > 0))('$name', pag
   })
 })
 
-test('what every block is given has its types', () => {
+test('the globals of every block have their types', () => {
   expect(results.aboutScene).toEqual([])
 })
 
-describe('what is not run', () => {
+describe('blocks that are not run', () => {
   const texts = (name: string) => pages.find(page => page.name === name)?.blocks.map(({ text }) => text) ?? []
 
-  test.each([...typesOnly, ...notRun])('there still is $begins', ({ page, begins }) => {
+  test.each([...typesOnly, ...notRun])('the block that begins with $begins still exists', ({ page, begins }) => {
     expect(texts(page).filter(text => text.startsWith(begins))).toHaveLength(1)
   })
 
@@ -54,7 +54,7 @@ describe('what is not run', () => {
     for (const text of wanted) expect(other).toContain(text)
   })
 
-  test('text is only shown: no page has code in a block of text', () => {
+  test('no page has code in a block of text, which is only shown', () => {
     for (const { name, blocks } of pages) {
       for (const { text, language, line } of blocks) {
         if (language === 'text') expect(text, `${name}:${line}`).not.toMatch(/^(import|const|await|SELECT|baton) /m)
@@ -87,13 +87,13 @@ describe('mistakes are found', () => {
     expect(programs.get(wrong)).toHaveLength(found.length)
   })
 
-  test('a hidden comment that means nothing, or stands nowhere', () => {
+  test('a hidden comment that has no meaning, or no block', () => {
     expect(() => parsePage('page', '<!-- chekc: 1 -->')).toThrow('page:1: no such comment here: chekc')
     expect(() => parsePage('page', '<!-- check: 1 -->')).toThrow('page:1: no such comment here: check')
     expect(() => parsePage('page', '<!-- with: 1 -->')).toThrow('page: no block follows')
   })
 
-  test('what is printed otherwise than the page shows', () => {
+  test('output that differs from what the page shows', () => {
     const printed = 'k is held by web-1:4711\n  held for       1m 12.5s\n\n1  web-2:12  3s\nend'
     expect(matches('k is held by web-7:1\n  held for 3ms', printed)).toBe(true)
     expect(matches('k is held by …\n…\n1 web-2:3 1h 2m', printed)).toBe(true)

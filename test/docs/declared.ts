@@ -1,16 +1,16 @@
 /**
- * The blocks that are not run, each with the reason. Whatever does not stand here is run. An entry that matches no block
- * any more fails the test, so this list does not outlive what it was for.
+ * The blocks that are not run, each with the reason. All other blocks are run. An entry that no longer matches a block
+ * fails the test, so this list stays up to date.
  */
 
 interface Declared {
   readonly page: string
-  /** How the block begins. */
+  /** The beginning of the block. */
   readonly begins: string
   readonly reason: string
 }
 
-/** Their types are checked, but they are not executed. */
+/** Blocks whose types are checked, but which are not executed. */
 export const typesOnly: readonly Declared[] = [
   {
     page: 'docs/cluster.md',
@@ -29,7 +29,7 @@ export const typesOnly: readonly Declared[] = [
   },
 ]
 
-/** Nothing is done with them here. */
+/** Blocks that are neither checked nor executed. */
 export const notRun: readonly Declared[] = [
   ...[
     "import { Injectable, Module } from '@nestjs/common'\nimport { LockClient }",
@@ -47,15 +47,15 @@ export const notRun: readonly Declared[] = [
 ]
 
 interface Elsewhere {
-  /** Without a comment behind it. */
+  /** The command without its trailing comment. */
   readonly command: string
   readonly reason: string
-  /** A file that has these texts: what runs the command, or what it runs. */
+  /** A file that contains these texts: it either runs the command, or is run by it. */
   readonly file: string
   readonly texts: readonly string[]
 }
 
-/** Lines of shell blocks that are not run here. They are left out; the rest of their block is run. */
+/** Lines of shell blocks that are not run here. They are left out; the rest of their blocks is run. */
 export const elsewhere: readonly Elsewhere[] = [
   ...[
     { command: 'npm ci && npm test', texts: ['(npm ci && npm test)'] },

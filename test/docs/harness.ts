@@ -1,4 +1,4 @@
-/** Checks the types of all programs by one run of the compiler, and runs them, in a few processes side by side. */
+/** Checks the types of all programs in one run of the compiler, and runs them in a few processes side by side. */
 import { execFile, fork } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
@@ -11,7 +11,7 @@ import type { Program } from './program.ts'
 import { declarations } from './scene.ts'
 
 export interface Result {
-  /** What is wrong with it, in words. */
+  /** What is wrong with the program, in words. */
   readonly problems: readonly string[]
   /** What it printed. */
   readonly output: string
@@ -19,27 +19,33 @@ export interface Result {
 
 export interface Results {
   readonly of: ReadonlyMap<Program, Result>
-  /** What the compiler says of what every module is given. Where that is wrong, their types may go unchecked. */
+  /**
+   * The compiler's errors about the globals that every module gets. If there are any, the programs' types may be
+   * unchecked.
+   */
   readonly aboutScene: readonly string[]
 }
 
-/** Processes that run programs, each with a server. */
+/** Number of processes that run programs, each with servers of its own. */
 const LANES = 2
-/** A lane that takes this long, in ms, is stuck where its own patience does not help. */
+/** In ms: a lane that takes this long is stuck in a way that its own timeout does not handle. */
 const LIMIT = 240_000
 
-/** The servers of a lane: what `127.0.0.1:6379` stands for, and where a page has a quorum, `redis-a:6379` to `redis-e:6379`. */
+/**
+ * The servers of a lane: `127.0.0.1:6379` stands for `one`, and on pages about quorums `redis-a:6379` to `redis-e:6379`
+ * stand for `quorum`.
+ */
 interface Servers {
   readonly one: RunningServer
   readonly quorum: readonly RunningServer[]
 }
 
 const quorumHosts = /\bredis-([a-e]):6379\b/g
-/** A server that says so counts for a quorum as soon as it is up. */
+/** A server with these settings counts for a quorum as soon as it is up. */
 const keepsEachWrite = ['--appendonly', 'yes', '--appendfsync', 'always']
 
 export async function runAll(programs: readonly Program[]): Promise<Results> {
-  // Inside the project, so that modules find its packages; and not where another run puts its own.
+  // Inside the project, so that modules find its packages; separate from those of other runs.
   const folder = fileURLToPath(new URL(`.cache/docs/${process.pid}/`, root))
   mkdirSync(folder, { recursive: true })
   const source = await findServerSource()
@@ -84,7 +90,7 @@ function usesQuorum(source: string): boolean {
   return source.search(quorumHosts) >= 0
 }
 
-/** The lane of each program: the next page goes where there is least to do. */
+/** The lane of each program: each page goes to the lane with the least work. */
 function shareOut(programs: readonly Program[]): (program: Program) => number {
   const lanes = new Map<string, number>()
   const loads = Array.from({ length: LANES }, () => 0)
@@ -115,7 +121,7 @@ function jobOf({ page, blocks, work }: Program, id: number, folder: string, { on
   return { id, name, module, others }
 }
 
-/** As strict as for the rest, but for what is only tidiness. The package's names lead to its sources. */
+/** As strict as for the rest of the project, except rules of tidiness. The package's names lead to its sources. */
 function writeSettings(folder: string): string {
   const paths = Object.fromEntries(entries.map(({ name, source }) => [name, [`../../../${source}`]]))
   const tidiness = { noUnusedLocals: false, noUnusedParameters: false, noPropertyAccessFromIndexSignature: false }
@@ -126,7 +132,7 @@ function writeSettings(folder: string): string {
   return settings
 }
 
-/** What the compiler says, one line for each error. */
+/** The compiler's output, one line for each error. */
 function compile(settings: string): Promise<string[]> {
   const tsc = fileURLToPath(new URL('node_modules/typescript/bin/tsc', root))
   return new Promise((resolve, reject) => {
@@ -166,7 +172,7 @@ function resultOf(program: Program, { module }: Job, types: string[], outcome: O
   return { problems, output: outcome?.output ?? '' }
 }
 
-/** The error with the page in place of the module that was made of it, as far down as it concerns the page. */
+/** The error with the page's name instead of the generated module's, without the lines that do not concern the page. */
 function asOnPage(error: string, { page }: Program, module: string | undefined): string {
   const lines = (module ? error.replaceAll(pathToFileURL(module).href, page).replaceAll(module, page) : error).split(
     '\n',

@@ -1,6 +1,7 @@
 /**
- * Runs programs one after another, in a process of its own, with a server of its own: what one of them does to its process
- * or to Redis cannot reach the tests, and a program that hangs can be killed. Tells the outcome of each as it comes.
+ * Runs programs one after another, in a process of its own, with a server of its own. So whatever a program does to its
+ * process or to Redis cannot affect the tests, and a program that hangs can be killed. Reports each outcome as it
+ * comes.
  */
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -11,9 +12,9 @@ export interface Job {
   readonly id: number
   readonly module?: string
   readonly script?: string
-  /** Servers besides the usual one that it uses. */
+  /** Further servers that it uses. */
   readonly others?: readonly string[]
-  /** What errors of the shell call the script. */
+  /** The name of the script in the shell's errors. */
   readonly name: string
 }
 
@@ -23,11 +24,11 @@ export interface Outcome {
   readonly error?: string
 }
 
-/** A block that takes this long, in ms, does not end. */
+/** A block that takes this long, in ms, hangs. */
 const PATIENCE = 60_000
 
 let interrupt: (error: unknown) => void = () => {}
-// Without the tests there is nobody to tell.
+// Without the tests nobody receives the results.
 process.on('disconnect', () => process.exit(1))
 process.on('unhandledRejection', error => interrupt(error))
 process.on('uncaughtException', error => interrupt(error))
@@ -72,7 +73,7 @@ async function emptied(url: string): Promise<void> {
   redis.disconnect()
 }
 
-/** The way to the error, where it leads through the page. */
+/** The stack of the error, if it leads through the page. */
 function told(error: unknown, { module }: Job): string {
   if (!(error instanceof Error)) return String(error)
   return module === undefined ? error.message : (error.stack ?? error.message)

@@ -1,4 +1,6 @@
-/** Every link of the documentation that stays in this project leads somewhere: the file is there, and so is the heading. */
+/**
+ * Every link of the documentation that stays in this project has a target: the file exists, and so does the heading.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { expect, test } from 'vitest'
@@ -7,7 +9,7 @@ import { type Page, pageNames, parsePage, readPage, root } from './page.ts'
 const pages = new Map(pageNames().map(name => [name, readPage(name)]))
 
 const { homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { homepage: string }
-/** How a page that is published names one that is not. */
+/** The address by which a published page links to an unpublished one. */
 const repository = `${homepage.replace('#readme', '')}/blob/main/`
 
 /** What is wrong with the links of a page. */
@@ -30,14 +32,14 @@ test.each([...pages.keys()])('%s', name => {
   expect(brokenLinks(pages.get(name)!)).toEqual([])
 })
 
-test('the README, which is published, leads to pages that are not by their address in the repository', () => {
+test('the README, which is published, links to unpublished pages by their addresses in the repository', () => {
   const published = ['CHANGELOG.md', 'LICENSE']
   const elsewhere = readPage('README.md').links.map(({ text: url }) => url)
   expect(elsewhere.filter(url => url.startsWith(repository)).length).toBeGreaterThan(20)
   expect(elsewhere.filter(url => !/^(https:|#)/.test(url) && !published.includes(url))).toEqual([])
 })
 
-test('broken ones are found', () => {
+test('broken links are found', () => {
   const page = parsePage(
     'docs/made-up.md',
     [

@@ -1,6 +1,6 @@
 /**
- * A page of the documentation as its tests see it: the code blocks, with what is hidden around them, the links, and the
- * anchors that links may lead to. docs/testing.md says how a page is written.
+ * A page of the documentation as its tests see it: the code blocks, their hidden comments, the links, and the anchors
+ * that links may lead to. docs/testing.md describes how to write a page.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import GithubSlugger from 'github-slugger'
@@ -20,29 +20,29 @@ export interface Piece {
 }
 
 export interface Block extends Piece {
-  /** What stands behind the three backticks. */
+  /** The word after the three backticks. */
   readonly language: string | undefined
-  /** Hidden: what has to be there before. */
+  /** Hidden: code to run before the block. */
   readonly before: readonly Piece[]
-  /** Hidden: what is checked afterwards. */
+  /** Hidden: checks to run after the block. */
   readonly after: readonly Piece[]
-  /** It continues the block before it. */
+  /** The block continues the one before it. */
   readonly goesOn: boolean
-  /** It shows what the block before it prints. */
+  /** The block shows what the one before it prints. */
   readonly prints: boolean
 }
 
 export interface Page {
-  /** Its path from the root of the project. */
+  /** The page's path from the root of the project. */
   readonly name: string
-  /** Hidden: what is put before each of its blocks of TypeScript. */
+  /** Hidden: code to put before each TypeScript block of the page. */
   readonly setUp: readonly Piece[]
   readonly blocks: readonly Block[]
   readonly links: readonly Piece[]
   readonly anchors: ReadonlySet<string>
 }
 
-/** Names of all pages: those of the root, and those of these folders. */
+/** Names of all pages: those in the root, and those in these folders. */
 export function pageNames(): string[] {
   const folders = ['docs', 'lua', 'examples', 'benchmarks']
   const inside = folders.flatMap(folder =>
@@ -66,7 +66,7 @@ interface Draft extends Block {
   readonly after: Piece[]
 }
 
-/** Goes through a page from its top to its end. */
+/** Reads a page from top to bottom. */
 class Reader {
   readonly #page: string
   readonly #setUp: Piece[] = []
@@ -74,7 +74,7 @@ class Reader {
   readonly #links: Piece[] = []
   readonly #anchors = new Set<string>()
   readonly #slugger = new GithubSlugger()
-  /** What was said about the next block. */
+  /** What hidden comments have said about the next block. */
   #before: Piece[] = []
   #goesOn = false
   #prints = false
@@ -104,7 +104,7 @@ class Reader {
   }
 
   #block({ value, lang, position }: Code, line: number): void {
-    // One that is only indented has no fence above its first line.
+    // A block that is only indented has no fence above its first line.
     const fences = position ? position.end.line - line - value.split('\n').length : 1
     this.#blocks.push({
       text: value,
@@ -137,7 +137,7 @@ class Reader {
     else if (said === 'prints') this.#prints = true
     const [head, word] = /^\s*(\w+):/.exec(comment) ?? []
     if (head === undefined) return
-    // The rest of the first line stays on its line, so that errors are told with the lines of the page.
+    // The rest of the first line keeps its line number, so that errors are reported with the lines of the page.
     const piece = { text: comment.slice(head.length), line: line + head.split('\n').length - 1 }
     if (word === 'page') this.#setUp.push(piece)
     else if (word === 'with') this.#before.push(piece)

@@ -1,8 +1,8 @@
-/** Compares what a page shows as printed with what was printed, but for what differs from run to run. */
+/** Compares the output that a page shows with the real output, ignoring what differs from run to run. */
 
 /**
- * Whether `shown` is a part of `printed`, in whole lines. A number or a time is as good as any other, and so is a run of
- * blanks; `…` stands for anything on its line, and alone on a line for any lines.
+ * Whether `shown` is a part of `printed`, in whole lines. Any number or time matches any other, and so does any run of
+ * blanks. `…` matches anything on its line; alone on a line, it matches any lines.
  */
 export function matches(shown: string, printed: string): boolean {
   const lines = shown.trimEnd().split('\n')

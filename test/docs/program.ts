@@ -1,7 +1,7 @@
 /**
- * What is made of the blocks of a page: modules of TypeScript, scripts for the shell. Each has its text on the lines on
- * which the page has it, and nothing on the others: so the line numbers of the compiler, of Node and of the shell are the
- * page's own.
+ * Turns the blocks of a page into programs: TypeScript modules, and scripts for the shell. Each program has its text on
+ * the same lines as the page, and nothing on the others. So the line numbers in errors of the compiler, of Node and of
+ * the shell are those of the page.
  */
 import { parseAllDocuments } from 'yaml'
 import { elsewhere, notRun, typesOnly } from './declared.ts'
@@ -19,12 +19,12 @@ export interface Program {
 export type Work =
   | { readonly kind: 'module'; readonly source: string; readonly typesOnly: boolean }
   | { readonly kind: 'script'; readonly source: string }
-  /** To be read, which has been done. */
+  /** Data that only has to be parsed, which has been done. */
   | { readonly kind: 'data' }
-  /** Nothing can be done with it, and it is not declared. */
+  /** A block that cannot be checked, and is not declared. */
   | { readonly kind: 'unusable'; readonly why: string }
 
-/** The programs of a page. Drawings, and what is declared not to be run, are not among them. */
+/** The programs of a page, without drawings and without blocks that are declared not to be run. */
 export function programsOf(page: Page): Program[] {
   const groups: [Block, ...Block[]][] = []
   for (const block of page.blocks) {
@@ -75,7 +75,7 @@ function whyUnusable(block: Block): string | undefined {
     : `nothing runs what begins at line ${line}: docs/testing.md says what a block needs`
 }
 
-/** What is not TypeScript itself is there for its check, as a text. `var`, because another block may follow. */
+/** A block in another language becomes a string, for the hidden check. `var`, because another block may follow. */
 function asTypeScript({ language, text, line }: Block): Piece {
   return language === 'ts' ? { text, line } : { text: `var code = ${JSON.stringify(text)}`, line }
 }
@@ -90,12 +90,12 @@ function mistakeIn(language: 'json' | 'yaml', text: string): string | undefined 
   }
 }
 
-/** A line of the shell without the comment behind it. */
+/** A shell line without its trailing comment. */
 export function commandOf(line: string): string {
   return line.replace(/(^|\s)#.*$/, '').trim()
 }
 
-/** The block without the lines that something else runs. */
+/** The block without the lines that run elsewhere. */
 function withoutOthers({ text, line }: Piece): Piece {
   const run = (line: string) => !elsewhere.some(({ command }) => command === commandOf(line))
   return {
@@ -116,7 +116,7 @@ function onTheirLines(pieces: readonly Piece[]): string {
   for (const { text, line } of pieces) {
     for (const [index, each] of text.split('\n').entries()) {
       const at = line - 1 + index
-      // Two comments on one line of the page, or the page's own line of code under the end of a comment.
+      // Two comments may be on one line of the page, or the end of a comment on a line of code.
       lines[at] = lines[at]?.trim() ? `${lines[at]}; ${each}` : each
     }
   }

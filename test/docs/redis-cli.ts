@@ -4,13 +4,13 @@
  *     $ redis-cli hget 'lock:{order}' clock
  *     "1795262851234567"
  *
- * Each command is run, and what comes of it is compared with what stands below it, by the rules of printed.ts. The shell
- * runs it, but for redis-cli: not everybody who has a Redis has that, so its part is played here. Replies are written as it
- * writes them on a terminal.
- *   --eval name.lua keys… , args…   runs a script of lua/, as scripts/lua-texts.ts writes it
- *   --scan --pattern <pattern>      names of keys
- *   subscribe <channel> &           its messages appear under the commands that follow
- * Tokens and tickets are others each time: where a command repeats one that is shown above it, that which came is meant.
+ * Each command is run, and its output is compared with the lines below it, by the rules of printed.ts. The shell runs
+ * all commands except redis-cli, which not every machine with a Redis has; this module stands in for it. Replies are
+ * formatted as redis-cli does on a terminal.
+ *  --eval name.lua keys… , args…   runs a script of lua/, as scripts/lua-texts.ts writes it
+ *  --scan --pattern <pattern>      names of keys
+ *  subscribe <channel> &           its messages appear under the commands that follow
+ * Tokens and tickets differ from run to run. If a command repeats one that is shown above it, the real one is used.
  */
 import assert from 'node:assert/strict'
 import type { Redis } from 'ioredis'
@@ -20,7 +20,7 @@ import type { Scene } from './scene.ts'
 
 /** A token or a ticket. */
 const STAMP = /\b\d{16}\b/g
-/** How long a message may be under way, in ms. */
+/** How long a message may take to arrive, in ms. */
 const MESSAGE_WITHIN = 2_000
 
 export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: string): Promise<void> {
@@ -34,11 +34,11 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
       const answered: string[] = []
       if (program !== 'redis-cli') {
         const { output, errors } = await sh(command)
-        // What is complained of comes first, for a line that says what becomes of it.
+        // Errors come first, so that a line of output can comment on them.
         answered.push(`${errors}${output}`)
       } else if (words.at(-1) === '&') listening.push(await listen(redis, words.slice(1, -1), messages))
       else answered.push(await answer(redis, words))
-      // A message may be quicker than the answer, or slower.
+      // A message may arrive before or after the answer.
       const printed = () => [...answered, ...messages].join('\n')
       const until = Date.now() + (listening.length > 0 ? MESSAGE_WITHIN : 0)
       while (!matches(shown, printed()) && Date.now() < until) await new Promise(resolve => setTimeout(resolve, 10))
@@ -52,7 +52,7 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
   }
 }
 
-/** Commands, and the lines below them. What begins with # is for the reader. */
+/** Commands, with the lines below them. Lines that begin with # are for the reader. */
 function stepsOf(text: string): { command: string; shown: string }[] {
   const steps: { command: string; shown: string[] }[] = []
   const lines = text

@@ -1,4 +1,7 @@
-/** What a block finds when it is run. They are globals, so that a block may have its own `locks`, or import its own `assert`. */
+/**
+ * What a block can use when it runs. These are globals, so that a block may have its own `locks`, or import its own
+ * `assert`.
+ */
 import assert from 'node:assert/strict'
 import { format } from 'node:util'
 import { Redis } from 'ioredis'
@@ -17,7 +20,7 @@ export class Scene {
     this.#shell = new Shell(url)
   }
 
-  /** A client of its own for each block, made when it is asked for. */
+  /** A client for each block, made on first use. */
   get locks(): LockClient {
     this.#locks ??= new LockClient(this.#url)
     return this.#locks
@@ -31,14 +34,14 @@ export class Scene {
   /** What the block has printed so far. */
   readonly printed = (): string => this.#printed.join('\n')
 
-  /** Runs a script of the shell as blocks of the shell are run. */
+  /** Runs a shell script as blocks of the shell are run. */
   readonly sh = (script: string, name?: string): Promise<Ended> => this.#shell.run(script, name)
 
   readonly print = (...values: unknown[]): void => {
     this.#printed.push(format(...values))
   }
 
-  /** Puts everything where a module finds it. */
+  /** Defines the globals. */
   open(): void {
     const get = { locks: () => this.locks, redis: () => this.redis, assert: () => assert }
     for (const [name, read] of Object.entries(get)) {
@@ -54,7 +57,7 @@ export class Scene {
   }
 }
 
-/** The same for the compiler. As a file of this folder it would make the names known to all tests. */
+/** The same for the compiler. It is a text, because a file in this folder would define the names for all tests. */
 export const declarations = `import type { Scene } from '../../../test/docs/scene.ts'
 declare global {
   var locks: Scene['locks']

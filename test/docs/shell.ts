@@ -1,4 +1,4 @@
-/** Runs the shell blocks of pages: with the real program, and stand-ins for what a reader would run with it. */
+/** Runs the shell blocks of pages: with the real program, and with stand-ins for what a reader would run with it. */
 import { spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { printedBy } from '../kit/printed.ts'
 
 export interface Ended {
-  /** Exit code; null: it was killed. */
+  /** Exit code; null if it was killed. */
   readonly code: number | null
   readonly output: string
   readonly errors: string
@@ -16,8 +16,8 @@ export interface Ended {
 const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
 /**
- * What blocks call. `top` and `ui` last until their user ends them: so does this, when they have shown something, by `q` on
- * a terminal of its own and by Ctrl-C.
+ * The programs that blocks call. `top` and `ui` run until their user ends them. These stand-ins end them once they have
+ * shown something: `top` by `q` on a terminal of its own, `ui` by Ctrl-C.
  */
 const programs: Record<string, string> = {
   npx: 'exec "$@"',
@@ -43,7 +43,7 @@ fi
 rm "$shown"
 [ $code = 130 ] || exit $code`,
 }
-/** What blocks run under a lock: scripts in the folder in which they are run. */
+/** The scripts that blocks run under a lock, in the folder of the block. */
 const scripts = ['report.sh', 'import.sh', 'deploy.sh', 'backup.sh']
 
 export class Shell {
@@ -53,19 +53,22 @@ export class Shell {
     this.#url = url
   }
 
-  /** Each in a folder of its own. What it has started and not ended is ended; nothing of it is left. */
+  /**
+   * Runs each script in a folder of its own. Afterwards the processes that it has started are ended, and the folder is
+   * removed.
+   */
   run(script: string, name = 'script'): Promise<Ended> {
     const folder = mkdtempSync(join(tmpdir(), 'redis-baton-docs-'))
     const [work, bin] = [join(folder, 'work'), join(folder, 'bin')]
     for (const each of [work, bin]) mkdirSync(each)
     for (const [file, text] of Object.entries(programs)) executable(join(bin, file), text)
     for (const file of scripts) executable(join(work, file), `\necho "${file} is done"`)
-    // The shell tells errors with the name of its file and the line.
+    // The shell's errors contain the name of the file and the line.
     writeFileSync(join(folder, name), script)
 
     const child = spawn('sh', ['-eu', join('..', name)], {
       cwd: work,
-      // A process group of its own, which is what is ended.
+      // A process group of its own, so that it can be ended as a whole.
       detached: true,
       env: { ...process.env, REDIS_URL: this.#url, PATH: `${bin}${delimiter}${process.env['PATH']}`, NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -76,7 +79,7 @@ export class Shell {
         process.kill(-child.pid!, signal)
       } catch {} // all have ended
     }
-    // The command of a `baton run` that is still there has a group of its own: SIGTERM goes on to it.
+    // The command of a `baton run` that still runs has a group of its own; `baton run` forwards SIGTERM to it.
     const endGroup = () => {
       toGroup('SIGTERM')
       const last = setTimeout(() => toGroup('SIGKILL'), 10_000)

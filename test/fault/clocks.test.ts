@@ -77,7 +77,7 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `return` in src/lease/renewal.ts: the
+  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `return` in src/lease/renewal.ts: the
   // holder is not told before its own deadline. The limit of I1: the lease ends early on the server, and the holder
   // learns of that only by its next renewal.
   test.each(kindsAndWays)(

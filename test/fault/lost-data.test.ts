@@ -46,7 +46,7 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
   // that is larger than the token before it.)
   // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter checks
   // before the lease would have ended.
-  // I8. Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to
+  // I8. Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to
   // `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is
   // never told.
   // The deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in lua/shared/lapse.lua:
@@ -103,7 +103,7 @@ test.each(kinds)(
   },
 )
 
-// Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() + question.ms`
+// Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
 // in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
 test.each(kinds)(
   'a restart without data: I2 I4 I8, processes are told, and continue ($kind)',
@@ -163,7 +163,7 @@ describe.each(['', ':queue', ':deadlines'])('a key of the wrong type is in the p
   )
 })
 
-// Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() + question.ms`
+// Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
 // in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
 test.each(kinds)(
   'a key expires by an operator’s PEXPIRE: I4 I8, as if it were deleted ($kind)',

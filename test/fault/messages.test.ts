@@ -41,7 +41,7 @@ describe('messages are lost', () => {
     },
   )
 
-  // Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to `renewed = this.#clock.now() +
+  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() +
   // question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
   test.each(kinds)(
     'that of a forced release: I8, the holder learns of it by its next renewal ($kind)',
@@ -307,7 +307,7 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `return this.#lose(hold, 'Redis does not know this hold any more')` to
+  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to
   // `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: it counts as a renewal, and the hold stays. A
   // limit: `inspect` shows the ids of waiters, so a user who may read the queue *and* publish can make a waiter believe
   // in a grant.

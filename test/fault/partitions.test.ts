@@ -140,7 +140,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   )
 
   if (direction === 'down')
-    // Break: `this.#single?.connection.reset(new Error('messages do not arrive any more'))` away in src/redis/link.ts: the
+    // Break: `this.#single?.connection.reset(new Error('messages no longer arrive'))` away in src/redis/link.ts: the
     // client stays deaf.
     test.each([
       ...ways.map(fair => ({ which: 'that for messages', fair, terms: options, limit: options.waiterTtl / 3 + 500 })),

@@ -101,7 +101,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
 
   // Both sides report that the lease has ended: the client on its own, and Redis once it is asked.
   // Break: `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and
-  // `this.#lose(hold, 'Redis does not know this hold any more')` away in src/lease/renewal.ts: nobody reports it.
+  // `this.#lose(hold, 'Redis no longer knows this hold')` away in src/lease/renewal.ts: nobody reports it.
   test('I1 I4 I6 I8: for longer than a lease, the holder is told, and the next is granted when it is over', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()
     const history = new Memory()

@@ -106,7 +106,7 @@ describe('with a replica that does not receive writes', () => {
     await loseWrites()
     const { error } = await outcomeOf(locks.tryLock(key, { fair }))
     expect(error).toBeInstanceOf(LockConnectionError)
-    expect(wordsOf(error)).toBe('0 of 1 replicas have it after 100 ms')
+    expect(wordsOf(error)).toBe('0 of 1 replicas confirmed it within 100 ms')
     const free = await within(3_000, other.lock(key))
     expect(free.held).toBe(true)
   })
@@ -211,7 +211,7 @@ describe('with a replica that does not receive writes', () => {
 test('without any replica a call reports how many it found', async () => {
   const { url } = await ownServer()
   const { error } = await outcomeOf(client({ replicas: { min: 2, timeout: 50 } }, url).tryLock(freshKey()))
-  expect(wordsOf(error)).toBe('0 of 2 replicas have it after 50 ms')
+  expect(wordsOf(error)).toBe('0 of 2 replicas confirmed it within 50 ms')
 })
 
 // Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule lacks it.
@@ -228,7 +228,7 @@ test('the right to WAIT is in the rule, and is named if it is missing', async ()
     locks.on('error', ({ error }) => errors.push(error as Error))
     return { errors, reason: wordsOf((await outcomeOf(locks.tryLock(freshKey()))).error) }
   }
-  expect(await come('all', rule)).toEqual({ errors: [], reason: '0 of 1 replicas have it after 100 ms' })
+  expect(await come('all', rule)).toEqual({ errors: [], reason: '0 of 1 replicas confirmed it within 100 ms' })
   const { errors, reason } = await come(
     'most',
     rule.filter(right => right !== '+wait'),
@@ -236,7 +236,7 @@ test('the right to WAIT is in the rule, and is named if it is missing', async ()
   expect(reason).toMatch(/NOPERM.*'wait'/)
   // The client asks for its rights in parallel with the call, and may get that answer later.
   await eventually(() => errors.length > 0)
-  expect(errors.map(({ message }) => message)).toEqual(['the user of Redis lacks +wait'])
+  expect(errors.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +wait'])
 })
 
 // Break: `waiter.wish.mode === 'once' || ` away in src/local/local-lock.ts: the attempt joins the waiters, and waits
@@ -253,7 +253,7 @@ test('a grant that lapses during its confirmation: I6, a single attempt ends wit
   const held = await other.lock(key)
   const { error } = await within(4_000, attempt)
   expect(error).toBeInstanceOf(LockConnectionError)
-  expect(wordsOf(error)).toBe('its lease ended before enough replicas had it')
+  expect(wordsOf(error)).toBe('its lease ended before enough replicas confirmed it')
   expect(await held.release()).toBe(true)
 })
 

@@ -173,7 +173,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
   })
 
   // Break: `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and
-  // `if (renewed === undefined) return this.#lose(hold, 'Redis does not know this hold any more')` to
+  // `if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')` to
   // `if (renewed === undefined) return` in src/lease/renewal.ts: nobody reports that the lease has ended. With only the
   // first change, Redis reports it once it has read its data, which may be in time for this test.
   test('I1 I4 I8: a lease that runs out meanwhile is lost, and the next is granted when it is over', async () => {

@@ -1,10 +1,12 @@
 /**
- * I3: a caller that does not queue is granted nothing while a live waiter is queued. So a small request does not pass a larger one that
- * is first and waits for more permits, and no reader or writer passes those that are queued. Mutexes are left out: their clients hand
- * them on within themselves, and the rest of such a run may pass a waiter.
+ * I3: while a live waiter is queued, a caller that does not queue is granted nothing. So a small request does not
+ * overtake a larger one that is at the head and waits for more permits, and no unqueued reader or writer overtakes
+ * queued ones. Mutexes are not checked: their clients hand the lock on locally, and the rest of such a run may overtake
+ * a waiter.
  *
- * If such a caller asked after a sight of the queue, all waiters of that sight are granted before it. Of several such callers the one with
- * the smallest token is compared: it was granted first, which leaves the least time for an excuse.
+ * If such a caller asked after a snapshot of the queue, all waiters in the snapshot must be granted before it. Of
+ * several such callers only the one with the smallest token is compared: it was granted first, which leaves the least
+ * time for an excuse.
  */
 import type { History, Hold, Violation } from './history.ts'
 import { Newcomers } from './newcomers.ts'
@@ -36,7 +38,7 @@ export function checkBarging(history: History): Judged {
   return { violations, decided: decided.size }
 }
 
-/** Whether it takes what is free, and never queues. */
+/** Whether the call takes what is free, and never queues. */
 function takes({ wants, request, grant }: Hold): boolean {
   const queues = request?.mode === 'fair' || request?.mode === 'fairAfter'
   return wants !== undefined && !queues && grant.via !== 'reentry'

@@ -1,4 +1,4 @@
-/** Pieces of hand-made histories: one key, one server whose time of day is WALL at monotonic 0. */
+/** Builds hand-made histories: one key, and one server whose time of day is WALL at monotonic 0. */
 import { check } from './check.ts'
 import type { Entry, Fields, HistoryEvent, Kind, Mode } from './events.ts'
 import type { Wants } from './wants.ts'
@@ -14,17 +14,17 @@ export const run: readonly HistoryEvent[] = [
   at(0, 'clock', { wall: WALL }),
 ]
 
-/** What is violated. */
+/** The invariants that the history violates. */
 export function found(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
   return check([...run, ...list.flat()]).violations.map(({ invariant }) => invariant)
 }
 
-/** The same of a history whose locks are over five servers. */
+/** The same for a history whose locks are over five servers. */
 export function foundOverFive(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
   return check([...overFive(run), ...list.flat()]).violations.map(({ invariant }) => invariant)
 }
 
-/** As if the locks were over five servers, all of which have the time of day of the one. */
+/** Turns the history into one of locks over five servers. All five have the clock of the one. */
 export function overFive(events: readonly HistoryEvent[]): HistoryEvent[] {
   return events.flatMap((event): HistoryEvent | HistoryEvent[] => {
     if (event.kind === 'run') return { ...event, servers: 5 }
@@ -32,7 +32,7 @@ export function overFive(events: readonly HistoryEvent[]): HistoryEvent[] {
   })
 }
 
-/** A request that was granted: `issued` by the server, heard of a moment later. */
+/** A request that was granted: `issued` by the server, and received by the client a moment later. */
 export function granted(
   id: string,
   issued: number,
@@ -86,7 +86,7 @@ export function queue(t: number, ...ids: string[]): HistoryEvent {
   return at(t, 'queue', { key: 'k', from: t - 1, entries: entriesOf(ids) })
 }
 
-/** Of a read-write lock. */
+/** A snapshot of both queues of a read-write lock. */
 export function queues(
   t: number,
   { writers = [], readers = [] }: { writers?: string[]; readers?: string[] },

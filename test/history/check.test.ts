@@ -1,25 +1,25 @@
-/** Hand-made histories: what counts as a violation, what is excused, and how far the excuse goes. */
+/** Hand-made histories: what counts as a violation, what is excused, and how far each excuse reaches. */
 import { describe, expect, test } from 'vitest'
 import { at, found, granted, lost, queue, released, run, WALL } from './by-hand.ts'
 import { check, eventsBefore } from './check.ts'
 
 describe('I1', () => {
-  test('one after the other', () => {
+  test('one hold after the other', () => {
     expect(found(granted('a', 10), released('a', 20), granted('b', 25), released('b', 30))).toEqual([])
   })
 
-  test('the dead hold until the deadline they knew, and no longer', () => {
+  test('a dead process holds until the last deadline it knew, and no longer', () => {
     const dead = [...granted('a', 10, { lease: 500 }), at(20, 'died', { worker: 'w-a' })]
     expect(found(dead, granted('b', 400), released('b', 410))).toEqual(['I1'])
     expect(found(dead, granted('b', 510), released('b', 520))).toEqual([])
   })
 
-  test('a process that was stopped holds until its deadline only', () => {
+  test('a stopped process holds only until its deadline', () => {
     const stopped = [...granted('a', 10, { lease: 500 }), lost('a', 2_000), ...released('a', 2_001, false)]
     expect(found(stopped, granted('b', 600), released('b', 700))).toEqual([])
   })
 
-  test('an overlap with the last but one is seen through the last', () => {
+  test('an overlap with the last hold but one is found', () => {
     const long = [...granted('a', 10, { lease: 5_000 }), ...released('a', 300)]
     expect(
       found(long, granted('a2', 20, { owner: 'a' }), released('a2', 30), granted('c', 100), released('c', 110)),
@@ -31,7 +31,7 @@ describe('I1', () => {
     expect(found(granted('a', 10), again, released('a2', 30), released('a', 40))).toEqual([])
   })
 
-  test('a taking cuts what had been granted before it, and nothing else', () => {
+  test('a taking cuts holds granted before it, and nothing else', () => {
     const taken = at(200, 'taken', { key: 'k', from: 190, how: 'DEL' })
     const old = [...granted('a', 10, { lease: 393 }), lost('a', 400), ...released('a', 401, false)]
     expect(found(old, taken, granted('b', 300), released('b', 310))).toEqual([])
@@ -44,7 +44,7 @@ describe('I1', () => {
 })
 
 describe('I2', () => {
-  test('a token that falls below one that was known at the request', () => {
+  test('a token smaller than one known at the time of the request', () => {
     const late = granted('b', 50).map(event =>
       event.kind === 'grant' ? { ...event, token: (WALL + 5) * 1000 } : event,
     )
@@ -52,7 +52,7 @@ describe('I2', () => {
   })
 })
 
-test('I1 a hold is believed in for no longer than any lease lasts, whoever its owner is', () => {
+test('I1 no hold is believed in for longer than the longest lease, whoever its owner is', () => {
   const believed = (ms: number, owner = 'a') => [...granted('a', 10, { owner, lease: ms }), ...released('a', 20)]
   const renewed = at(15, 'renewed', { worker: 'w-a', id: 'a', deadline: 15 + 60_000 })
   expect(found(believed(3_000))).toEqual([])
@@ -70,14 +70,14 @@ describe('I3', () => {
     expect(found(queue(100, 'b', 'a'), early)).toEqual([])
   })
 
-  test('also one that was still waiting and was never granted', () => {
+  test('also a waiter that was still waiting and was never granted', () => {
     const waiting = at(10, 'request', { worker: 'w-a', attempt: 'a', key: 'k', mode: 'fair', owner: 'a' })
     const end = (t: number) => at(t, 'end', { worker: 'w-a', attempt: 'a', how: 'timeout' })
     expect(found(waiting, queue(100, 'a', 'b'), granted('b', 110), released('b', 120), end(115))).toEqual(['I3'])
     expect(found(waiting, queue(100, 'a', 'b'), granted('b', 110), released('b', 120), end(105))).toEqual([])
   })
 
-  test('one whose patience is over has left, however late its process says so', () => {
+  test('a waiter whose patience is over has left, however late its process reports that', () => {
     const waiting = (terms: { patience?: number; abort?: number }) =>
       at(10, 'request', { worker: 'w-a', attempt: 'a', key: 'k', mode: 'fair', owner: 'a', ...terms })
     const next = [...granted('b', 110), ...released('b', 120)]
@@ -91,7 +91,7 @@ describe('I3', () => {
     expect(judged({ patience: 103, abort: 98 }, 'aborted')).toEqual([])
   })
 
-  test('a fault that reaches the overtaken is an excuse, for as long as its heartbeats may need', () => {
+  test('a fault that reaches the overtaken waiter is an excuse, for as long as its heartbeats may need', () => {
     const fault = (t: number, worker: string, reach: 'worker' | 'nothing' = 'worker') => [
       at(t, 'fault', { fault: 1, name: 'cut', phase: 'begin', reach, worker }),
       at(t + 10, 'fault', { fault: 1, name: 'cut', phase: 'end', reach, worker }),
@@ -108,14 +108,14 @@ describe('I4', () => {
   const waiting = at(10, 'request', { worker: 'w-a', attempt: 'a', key: 'k', mode: 'fair' })
   const end = at(9_000, 'end', { worker: 'w-a', attempt: 'a', how: 'timeout' })
 
-  test('a calm in which somebody waits and nobody holds', () => {
+  test('a calm in which a caller waits while nobody holds', () => {
     expect(found(waiting, end, at(100, 'calm', {}))).toEqual(['I4'])
     expect(found(waiting, end, at(100, 'calm', {}), at(5_000, 'storm', {}))).toEqual([])
     expect(found(waiting, end, at(100, 'calm', {}), granted('b', 4_000), released('b', 4_100))).toEqual([])
     expect(found(waiting, end, at(100, 'calm', {}), at(200, 'died', { worker: 'w-a' }))).toEqual([])
   })
 
-  test('a promise that is open when everything else is over', () => {
+  test('a promise that is still open after the end of the run', () => {
     expect(found(waiting, at(100, 'healed', { bound: 50 }))).toEqual(['I4', 'I6'])
     expect(found(waiting, at(100, 'healed', { bound: 50 }), at(90, 'died', { worker: 'w-a' }))).toEqual([])
   })
@@ -124,7 +124,7 @@ describe('I4', () => {
 describe('I5', () => {
   const early = [...granted('a', 10), lost('a', 400), ...released('a', 401, false)]
 
-  test('a hold that is lost before its time, with nothing that took it away', () => {
+  test('a hold that is lost before its time without a taking', () => {
     expect(found(early)).toEqual(['I5'])
     expect(found(granted('a', 10, { lease: 393 }), early.slice(2))).toEqual([])
     expect(found(early, at(200, 'taken', { key: 'k', from: 190, how: 'DEL' }))).toEqual([])
@@ -147,7 +147,7 @@ describe('I6 and I8', () => {
     expect(found(waiting, end, at(4_900, 'stall', { worker: 'w', from: 100 }))).toEqual([])
   })
 
-  test.each(['freeze', 'block'])('a process that is killed after a %s need not say that it stood still', name => {
+  test.each(['freeze', 'block'])('a process that is killed after a %s need not report that it stood still', name => {
     const fault = (t: number, phase: 'begin' | 'end', worker: string) =>
       at(t, 'fault', { fault: 1, name, phase, reach: 'worker', worker })
     const killed = at(5_001, 'died', { worker: 'w' })
@@ -155,13 +155,13 @@ describe('I6 and I8', () => {
     expect(found(waiting, fault(100, 'begin', 'v'), fault(4_990, 'end', 'v'), end, killed)).toEqual(['I6'])
   })
 
-  test('a call that fails while nothing is the matter', () => {
+  test('a call that fails without any trouble', () => {
     const failed = at(20, 'end', { worker: 'w', attempt: 'a', how: 'failed', error: 'Redis refused' })
     expect(found(waiting, failed)).toEqual(['I6'])
     expect(found(waiting, failed, at(15, 'taken', { from: 14, how: 'FLUSHALL' }))).toEqual([])
   })
 
-  test('a hold that is never ended, and one whose end was not signalled', () => {
+  test('a hold that never ends, and one whose end was not signalled', () => {
     expect(found(granted('a', 10))).toEqual(['I8'])
     expect(found(granted('a', 10), released('a', 20, false))).toEqual(['I8'])
     expect(found(granted('a', 10, { lease: 8 }), lost('a', 15), released('a', 20, false))).toEqual([])
@@ -182,7 +182,7 @@ describe('I6 and I8', () => {
 describe('the witnesses', () => {
   const two = [...granted('a', 10), ...released('a', 20), ...granted('b', 30), ...released('b', 40)]
 
-  test('count even where the history is silent', () => {
+  test('count even if the history shows nothing', () => {
     const { violations } = check([...run, ...two, at(32, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] })])
     expect(violations.map(({ text }) => text)).toEqual([
       'by the files: a was inside when b came, which the history does not show',
@@ -190,7 +190,7 @@ describe('the witnesses', () => {
     expect(found(two, at(35, 'fenced', { worker: 'w-a', key: 'k', id: 'a', token: 1, newer: 2 }))).toEqual(['I2'])
   })
 
-  test('are heard with the same excuse', () => {
+  test('are excused as the history is', () => {
     const taken = at(26, 'taken', { from: 24, how: 'FLUSHALL' })
     expect(found(two, taken, at(32, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] }))).toEqual([])
   })
@@ -218,7 +218,7 @@ test('a violation is shown with the events of its key and the faults before it',
   expect(shown.filter(({ kind }) => kind === 'grant')).toHaveLength(2)
 })
 
-test('a million events are checked in seconds of the processor', { timeout: 120_000 }, () => {
+test('a million events are checked in seconds of CPU time', { timeout: 120_000 }, () => {
   const many = Array.from({ length: 200_000 }, (_, i) => [
     ...granted(`h${i}`, 10 + i * 10, { lease: 1_000 }),
     ...released(`h${i}`, 15 + i * 10),

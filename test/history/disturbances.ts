@@ -1,14 +1,14 @@
 /**
- * When waiters of a process, of a lock, or all of them may have lost their place in a queue through no fault of the lock:
- * the times of faults that reach waiters, of stalled event loops and of lost connections.
+ * The times in which waiters of a process, of a lock, or all waiters may have lost their places in a queue without a
+ * fault of the lock: times of faults that reach waiters, of stalled event loops, and of lost connections.
  *
- * Each lasts a little longer than the fault itself. What was missed is made up for by the next heartbeats: after
- * `waiterTtl` each live waiter has had three of them, so a place in the queue that is seen later than that stands by
- * itself again. A disconnected client says when it is back, and asks at once; a heartbeat is enough for that.
+ * Each disturbance lasts a little longer than the fault itself. The next heartbeats repair what was missed: within
+ * `waiterTtl` each live waiter sends three of them, so a place in a queue that is seen after that counts again. A
+ * disconnected client reports when it is back, and asks at once; one heartbeat is enough then.
  *
- * Where the locks are a quorum, a fault of some of its servers disturbs nobody by itself. A process is disturbed at the times at which so
- * many servers are under a fault of their own, or under one of its way to them, that no majority is left to it. What its client says of
- * its connections is no excuse there.
+ * For locks over a quorum, a fault of some of its servers disturbs nobody. A process is disturbed while so many
+ * servers, or its ways to them, are under faults that no majority is left for it. Lost connections that its client
+ * reports are no excuse there.
  */
 import type { EventOf, HistoryEvent } from './events.ts'
 import { atLeast, covered, merged, overlaps, type Span } from './spans.ts'
@@ -17,7 +17,7 @@ export class Disturbances {
   #ofAll: Span[] = []
   readonly #ofWorker = new Map<string, Span[]>()
   readonly #ofKey = new Map<string, Span[]>()
-  /** Of a process; of the orchestrator under undefined. */
+  /** By process; undefined stands for the orchestrator. */
   readonly #stalls = new Map<string | undefined, Span[]>()
   readonly #quorum: QuorumFaults
 
@@ -33,7 +33,7 @@ export class Disturbances {
         else {
           const from = faults.get(event.fault)?.t ?? 0
           this.#add(event, from, event.t + waiterTtl)
-          // A process that is killed as soon as it runs again cannot say that it stood still.
+          // A process that is killed as soon as it runs again cannot report that it stood still.
           if (event.name === 'freeze' || event.name === 'block') this.#stood(event.worker, { from, to: event.t })
           faults.delete(event.fault)
         }
@@ -41,7 +41,7 @@ export class Disturbances {
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
         this.#stood(event.worker, { from: event.from, to: event.t })
       } else if (event.kind === 'taken' && event.key === undefined) {
-        // The queues are lost too; where one lock is taken away, its queue stays.
+        // A fault that takes everything takes the queues too. If only one lock is taken away, its queue stays.
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
       } else if (event.kind === 'died') this.#addTo(event.worker, event.t, never)
       else if (event.kind === 'link' && servers === undefined) {
@@ -59,13 +59,13 @@ export class Disturbances {
     for (const [worker, list] of this.#stalls) this.#stalls.set(worker, merged(list))
   }
 
-  /** Whether anything may have reached the waiters of this process for this lock in this time. */
+  /** Whether anything may have reached this process's waiters for this lock in this time. */
   touch(worker: string, key: string, from: number, to: number): boolean {
     const lists = [this.#ofAll, this.#ofWorker.get(worker), this.#ofKey.get(key), this.#quorum.withoutMajority(worker)]
     return lists.some(spans => spans && overlaps(spans, from, to))
   }
 
-  /** ms of this time in which the process, or the way from it to the server, surely stood still. */
+  /** ms of this time in which the process, or its way to the server, certainly stood still. */
   stalled(worker: string, from: number, to: number): number {
     return covered(this.#stalls.get(undefined) ?? [], from, to) + covered(this.#stalls.get(worker) ?? [], from, to)
   }
@@ -89,7 +89,7 @@ export class Disturbances {
   }
 }
 
-/** Faults of single servers of a quorum, each for all processes or on the way of one. */
+/** Faults of single servers of a quorum. Each affects all processes, or one process's way to the server. */
 class QuorumFaults {
   readonly #servers: number
   readonly #faults: { readonly server: number; readonly worker: string | undefined; readonly span: Span }[] = []
@@ -103,7 +103,7 @@ class QuorumFaults {
     for (const server of servers) this.#faults.push({ server, worker, span })
   }
 
-  /** When fewer than a majority of the servers were in reach of the process, and in order. */
+  /** When the process could reach fewer than a majority of working servers. */
   withoutMajority(worker: string): readonly Span[] {
     const found = this.#found.get(worker)
     if (found) return found

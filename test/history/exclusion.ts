@@ -1,11 +1,12 @@
 /**
- * I1: what the holds of a key have taken at any instant is never more than the asker of the newest of them has allowed for, each
- * hold counted until its own process stopped believing in it. Of a mutex, and of a writer, that is nothing beside it.
+ * I1: at any instant, the holds of a key together take no more than the newest of them allows (the number of permits
+ * that its caller gave). Each hold counts until its own process stops believing in it. A mutex or a writer allows
+ * nothing beside it.
  *
- * One sweep over the holds by the time of their grant, with those that are believed in by then. Redis granted them in the order of
- * their tokens, and each while those before it were live: so each has to fit, by its own number, with those before it. An owner
- * that re-enters is not in its own way.
- * No tolerance: one clock, and every reading errs towards a shorter hold (history.ts, events.ts).
+ * The check sweeps once over the holds by the time of their grants, with those still believed in at that time. Redis
+ * granted them in the order of their tokens, each while the earlier ones were live. So each has to fit, by its own
+ * number, with the earlier ones. An owner that re-enters does not conflict with itself. There is no tolerance: all
+ * processes share one clock, and every reading of it errs towards a shorter hold (history.ts, events.ts).
  */
 import type { History, Hold, Violation } from './history.ts'
 import { reenters, weightOf } from './wants.ts'
@@ -20,9 +21,9 @@ export function checkExclusion(history: History): Violation[] {
 }
 
 /**
- * A process believes in a hold for no longer than the longest lease that anybody asks for, whatever the server's clock says.
- * This stands also where a taking excuses an overlap. Nobody else prolongs it: neither an heir's predecessor, nor the other holds of its
- * owner.
+ * No process believes in a hold for longer than the longest lease that any caller requests, whatever the server's clock
+ * says. This holds even if a taking excuses an overlap. Nothing else may extend it: not the predecessor in a local
+ * hand-off, nor other holds of the same owner.
  */
 export function checkBelief(history: History): Violation[] {
   const { longestLease } = history.terms
@@ -35,7 +36,7 @@ export function checkBelief(history: History): Violation[] {
   })
 }
 
-/** How many overlaps there are that only takings excuse: what I1 would say if data were never lost. */
+/** The number of overlaps that only takings excuse: what I1 would report if data could not be lost. */
 export function excusedOverlaps(history: History): number {
   return overlaps(history, ({ end }) => end).length - checkExclusion(history).length
 }
@@ -57,7 +58,10 @@ function overlaps(history: History, endOf: (hold: Hold) => number): Violation[] 
   return violations
 }
 
-/** Holds that cannot all have been granted, the newest last, and the one that has just been heard of among them. */
+/**
+ * A set of holds that cannot all have been granted, the newest last. The hold whose grant has just arrived is among
+ * them.
+ */
 function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
   for (const newest of live) {
     const { grant, wants } = newest.hold

@@ -7,7 +7,7 @@ import type { HistoryEvent } from './events.ts'
 const taken = (t: number, fields: { key?: string; worker?: string; how?: string } = {}) =>
   at(t, 'taken', { from: t - 2, how: 'a fault', ...fields })
 const clock = (t: number, off: number) => at(t, 'clock', { wall: WALL + t + off })
-/** Believes until 400, is told then. */
+/** A holder that believes until 400, and is told then. */
 const old = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
   ...granted('a', issued, { lease: 403 - issued, ...fields }),
   lost('a', 400),
@@ -21,7 +21,7 @@ const next = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
 describe('a failover that lost the last writes', () => {
   const failover = (...workers: string[]) => workers.map(worker => taken(200, { worker, how: 'failover' }))
 
-  test('excuses what the old master had granted, to the processes that were on their way to the new one', () => {
+  test('excuses grants of the old master, to the processes that had not reached the new one yet', () => {
     expect(found(old(10), failover('w-a', 'w-b'), next(300))).toEqual([])
     expect(found(old(10), failover('w-b'), next(300))).toEqual(['I1'])
   })
@@ -31,14 +31,14 @@ describe('a failover that lost the last writes', () => {
     expect(found(old(260), failover('w-a', 'w-b'), next(300))).toEqual(['I1'])
   })
 
-  test('who is led to the new master later has had its grants from the old one until then', () => {
+  test('a process that reaches the new master later is granted by the old one until then', () => {
     const late = at(500, 'taken', { worker: 'w-a', from: 198, how: 'failover' })
     expect(found(old(300), late, taken(200, { worker: 'w-b' }), next(350))).toEqual([])
     expect(found(old(300), taken(200, { worker: 'w-a' }), taken(200, { worker: 'w-b' }), next(350))).toEqual(['I1'])
   })
 
-  test('of two masters that both grant, either may have the newer token in the register', () => {
-    // The new master grants to b at 300; the old one to a at 350, for a is led to the new one at 500 only.
+  test('if two masters both grant, the register may see either newer token first', () => {
+    // The new master grants to b at 300. The old one grants to a at 350, because a reaches the new one only at 500.
     const holds = [...old(350), ...granted('b', 300), lost('b', 1_300), ...released('b', 1_301, false)]
     const fenced = at(370, 'fenced', { worker: 'w-b', key: 'k', id: 'b', token: tokenOf(300), newer: tokenOf(350) })
     const led = (worker: string, t: number) => at(t, 'taken', { worker, from: 198, how: 'failover' })
@@ -46,7 +46,7 @@ describe('a failover that lost the last writes', () => {
     expect(found(holds, fenced, led('w-b', 200), led('w-a', 200))).toEqual(['I1', 'I2'])
   })
 
-  test('excuses no token: of two masters neither may repeat one nor fall behind', () => {
+  test('excuses no token: two masters may neither repeat a token nor fall behind', () => {
     expect(found(old(10), failover('w-a', 'w-b'), next(300, { off: -295 }))).toContain('I2')
     expect(found(old(10), failover('w-a', 'w-b'), next(300, { off: -290 }))).toContain('I2')
     const behind = at(310, 'register', {
@@ -59,7 +59,7 @@ describe('a failover that lost the last writes', () => {
     expect(found(old(10), failover('w-a', 'w-b'), next(300), behind)).toEqual(['I2'])
   })
 
-  test('excuses no loss that nobody was told of', () => {
+  test('excuses no loss that was not signalled', () => {
     const silent = [...granted('a', 10), ...released('a', 401, false)]
     expect(found(silent, failover('w-a', 'w-b'), next(300))).toEqual(['I8'])
   })
@@ -68,30 +68,31 @@ describe('a failover that lost the last writes', () => {
 describe("the server's clock steps", () => {
   const forward = [clock(199, 0), clock(200, 60_000), taken(200, { how: 'clock' })]
 
-  test('forward: excuses what had been granted before, and nothing else', () => {
+  test('forward: excuses earlier grants, and nothing else', () => {
     expect(found(old(10), forward, next(300, { off: 60_000 }))).toEqual([])
     expect(found(old(10), forward, next(100))).toEqual(['I1'])
     expect(found(old(260, { off: 60_000 }), forward, next(300, { off: 60_000 }))).toEqual(['I1'])
   })
 
-  test('forward: when a grant was made is read from the clock as it was then, however late it was heard of', () => {
+  test('forward: the time of a grant follows from the clock at that time, however late the grant was received', () => {
     expect(found(old(150, { heard: 290 }), forward, next(285, { off: 60_000 }))).toEqual([])
     expect(found(old(260, { off: 60_000, heard: 284 }), forward, next(285, { off: 60_000 }))).toEqual(['I1'])
-    // A taking long before is no excuse, though the clock of that time would say so with the step in between.
+    // A much earlier taking is no excuse, although its time by the clock would match if the later step were applied to
+    // it.
     const before = [taken(100), clock(5_099, 0), clock(5_100, 5_000)]
     const first = granted('a', 5_120, { off: 5_000, lease: 183 })
     const both = [...first, lost('a', 5_300), ...released('a', 5_301, false), ...next(5_200, { off: 5_000 })]
     expect(found(before, both)).toEqual(['I1'])
   })
 
-  test('back: excuses nothing; tokens run ahead of the clock, and go on increasing', () => {
+  test('back: excuses nothing; tokens run ahead of the clock, and keep increasing', () => {
     const back = [clock(199, 0), clock(200, -60_000)]
     expect(found(granted('a', 190), released('a', 250), back, next(300, { off: -100 }))).toEqual([])
     expect(found(granted('a', 190), released('a', 250), back, next(300, { off: -60_000 }))).toContain('I2')
     expect(found(old(190), back, next(300, { off: -100 }))).toEqual(['I1'])
   })
 
-  test('back, and forward again: what was granted in between is known by its request', () => {
+  test('back, and forward again: the time of a grant in between follows from its request', () => {
     const excursion = [clock(199, 0), clock(200, -60_000), clock(599, -60_000), clock(600, 0), taken(600)]
     const ahead = (issued: number) => ({ off: 199.001 - issued, heard: 700, lease: 803 - issued })
     const late = [...granted('a', 500, ahead(500)), lost('a', 800), ...released('a', 801, false)]
@@ -101,8 +102,8 @@ describe("the server's clock steps", () => {
   })
 })
 
-describe('data that is lost otherwise', () => {
-  test.each(['evict', 'restart', 'FLUSHALL'])('%s excuses what had been granted before', how => {
+describe('other losses of data', () => {
+  test.each(['evict', 'restart', 'FLUSHALL'])('%s excuses earlier grants', how => {
     expect(found(old(10), taken(200, { how }), next(300))).toEqual([])
     expect(found(old(10), taken(200, { how }), next(100))).toEqual(['I1'])
     expect(found(old(260), taken(200, { how }), next(300))).toEqual(['I1'])
@@ -133,8 +134,8 @@ describe('data that is lost otherwise', () => {
   })
 })
 
-describe('a forged grant that names a waiter', () => {
-  /** `a` holds from 10 to 400; `f` waits, and is told at 200 that it holds. */
+describe('a forged grant with a waiter’s id', () => {
+  /** `a` holds from 10 to 400. `f` waits, and receives a forged grant at 200. */
   const holder = [...granted('a', 10), ...released('a', 400)]
   const believer = (told: HistoryEvent[] = [lost('f', 230)]) => [
     ...granted('f', 200, { asked: 5, lease: 33 }),
@@ -155,12 +156,12 @@ describe('a forged grant that names a waiter', () => {
     expect(found(holder, believer(), forged(), granted('b', 410, { off: -405 }), released('b', 420))).toContain('I2')
   })
 
-  test('has to be found out, and its holder told', () => {
+  test('has to be noticed, and its holder told', () => {
     expect(found(holder, believer([]), forged())).toEqual(['I8'])
     expect(found(holder, granted('f', 200, { asked: 5, lease: 33 }), forged())).toEqual(['I8'])
   })
 
-  test('is no progress, and its place in the queue says nothing of the order of others', () => {
+  test('is no progress, and its place in the queue is no evidence about the order of others', () => {
     expect(found(queue(100, 'b', 'f'), holder, believer(), forged(), next(410, { asked: 7 }))).toEqual([])
     const calm = at(1_000, 'calm', {})
     const waiting = [
@@ -185,7 +186,7 @@ describe('a forged grant that names a waiter', () => {
   })
 })
 
-test('what was excused is counted', () => {
+test('excused violations are counted', () => {
   const met = at(305, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] })
   const believer = [...granted('f', 200, { asked: 5, lease: 33 }), lost('f', 230), ...released('f', 260, false)]
   const forged = at(199, 'forged', { key: 'k', id: 'f', token: tokenOf(200) })
@@ -193,19 +194,19 @@ test('what was excused is counted', () => {
   expect(check(events)).toMatchObject({ violations: [], excused: { overlaps: 1, forged: 1, witnesses: 1 } })
 })
 
-test('a forced release of the key may have met a waiter that was granted and had not heard of it: it waits anew', () => {
+test('after a forced release, a waiter that was granted without knowing it may have to wait again', () => {
   const overtaken = [...next(110, { asked: 10 }), ...granted('a', 130, { asked: 10 }), ...released('a', 140)]
   expect(found(queue(100, 'a', 'b'), overtaken, taken(107, { key: 'k' }))).toEqual([])
   expect(found(queue(100, 'a', 'b'), overtaken, taken(90, { key: 'k' }))).toEqual(['I3'])
   expect(found(queue(100, 'a', 'b'), overtaken, taken(107, { key: 'other' }))).toEqual(['I3'])
 })
 
-test('a lease that was over before its process heard of the grant: the waiter waits anew', () => {
+test('after a lease that ended before its grant arrived, the waiter waits again', () => {
   const waiter = (lease: number) =>
     granted('a', 130, { asked: 10 }).map(event => (event.kind === 'request' ? { ...event, lease } : event))
   const overtaken = (lease: number) => [...next(110, { asked: 10 }), ...waiter(lease), ...released('a', 140)]
   expect(found(queue(100, 'a', 'b'), overtaken(11))).toEqual([])
   expect(found(queue(100, 'a', 'b'), overtaken(13))).toEqual(['I3'])
-  // A newer sight leaves less time.
+  // A newer snapshot leaves less time for the excuse.
   expect(found(queue(90, 'a', 'b'), queue(108, 'a', 'b'), overtaken(11))).toEqual(['I3'])
 })

@@ -1,12 +1,13 @@
 /**
- * I2: the tokens of a key strictly increase from grant to grant; holds of one owner that re-entered share one.
+ * I2: the tokens of a key strictly increase from grant to grant. Holds of one owner that re-entered share a token.
  *
- *   repeated     two owners have the same token, or one has it twice without re-entry, and was not let in to read while it held
- *   went back    a grant that was requested after another had returned has a smaller token, and is no second read of an owner
- *                that holds with that token
- *   out of step  a grant that was believed has a smaller token than one believed before it, and cannot have overlapped that
- *   ahead        a token is ahead of all that the clocks of the servers have ever shown, by more than a run of local hand-offs needs:
- *                then a loss of data would issue the same tokens again
+ *  repeated     two owners have the same token; or one owner has it twice without a re-entry, and was not admitted to read
+ *               beside its own hold
+ *  went back    a grant that was requested after another had returned has a smaller token, and is not another read of an
+ *               owner that already holds with that token
+ *  out of step  a believed grant has a smaller token than one believed before it, and the two cannot have overlapped
+ *  ahead        a token is ahead of all times that the servers' clocks have ever shown, by more than a run of local
+ *               hand-offs needs: then a loss of data would issue the same tokens again
  */
 import type { EventOf } from './events.ts'
 import { countedUntil } from './exclusion.ts'
@@ -14,7 +15,7 @@ import type { History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
 import { exclude, reenters, type Wants } from './wants.ts'
 
-/** A block of reserved tokens is 1 ms; the rest is for the time between two readings of the clocks. ms. */
+/** In ms. A block of reserved tokens is 1 ms; the rest allows for the time between two readings of the clocks. */
 const LEAD = 50
 
 export function checkFencing(history: History): Violation[] {
@@ -61,13 +62,16 @@ function repeated(holds: readonly Hold[], report: Report): void {
   }
 }
 
-/** Of one owner, several that wait to read are let in together, or beside one that holds: they have one token. */
+/** Whether several waiting reads of one owner were admitted together, or beside its hold. They then have one token. */
 function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
   const asked = hold.request?.t ?? hold.grant.t
   return hold.wants === 'read' && group.some(other => other !== hold && other.end > asked && other.grant.t < hold.end)
 }
 
-/** For each request the largest token that was known when it was made. A re-entry may repeat it, nothing may fall below. */
+/**
+ * For each request, the largest token that was known when it was made. A re-entry may repeat that token; no token may
+ * be smaller.
+ */
 function wentBack(holds: readonly Hold[], report: Report): void {
   const byRequest = holds.filter(hold => hold.request).sort((a, b) => a.request!.t - b.request!.t)
   let known: Hold | undefined
@@ -82,7 +86,10 @@ function wentBack(holds: readonly Hold[], report: Report): void {
   }
 }
 
-/** An owner that reads may read again while others read: it gets the token of its first hold, and theirs may be larger. */
+/**
+ * An owner that reads may read again while others read. It gets the token of its first hold, and the others' tokens may
+ * be larger.
+ */
 function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): boolean {
   if (wants !== 'read' || grant.via !== 'reentry') return false
   const { owner, token } = grant
@@ -93,9 +100,10 @@ function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): bo
 }
 
 /**
- * A process that believes in a grant believes before the server's lease ends, so before the server grants anything that this hold keeps
- * out: grants that were believed, and that exclude each other, come to be heard of in the order of their tokens. Those cut at their very
- * beginning were not believed. The newest grant is compared for each thing that is wanted of the lock, and these are few.
+ * A process stops believing in a grant before the server's lease ends, and so before the server grants anything that
+ * this hold excludes. Therefore believed grants that exclude each other arrive in the order of their tokens. A grant
+ * that is cut at its very beginning was not believed. The check compares the newest grant for each kind of want, of
+ * which there are few.
  */
 function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
   const newest = new Map<string, Hold>()

@@ -1,6 +1,6 @@
 /**
- * The events of a run, sorted into what the checks ask about: attempts with their grant and their end, holds with the
- * time for which their process believed in them, and what was taken away from outside.
+ * The events of a run, arranged for the checks: attempts with their grants and ends, holds with the time in which their
+ * processes believed in them, and what was taken away from outside.
  */
 import { Disturbances } from './disturbances.ts'
 import type { EventOf, HistoryEvent, Kind } from './events.ts'
@@ -11,16 +11,16 @@ import type { Wants } from './wants.ts'
 export interface Hold {
   readonly grant: EventOf<'grant'>
   readonly request: EventOf<'request'> | undefined
-  /** Undefined: all of a mutex. */
+  /** Undefined for a mutex. */
   readonly wants: Wants | undefined
-  /** Until when its process surely believed to hold. */
+  /** Until when its process certainly believed that it held. */
   readonly end: number
   /** Its last deadline, as far as its process recorded it. */
   readonly deadline: number
   readonly release: EventOf<'release'> | undefined
   readonly released: EventOf<'released'> | undefined
   readonly lost: EventOf<'lost'> | undefined
-  /** Its process was told of it by a forged message that named its own waiter, and this token. */
+  /** Its process learned of it from a forged message with its waiter's own id and this token. */
   readonly forged: boolean
 }
 
@@ -28,11 +28,11 @@ export interface Attempt {
   readonly request: EventOf<'request'>
   readonly hold: Hold | undefined
   readonly end: EventOf<'end'> | undefined
-  /** When its promise settled; infinite: never, or its process was killed before. */
+  /** When its promise settled. Infinite: never, or not before its process was killed. */
   readonly settled: number
 }
 
-/** Who was seen in a queue. */
+/** A waiter that was seen in a queue. */
 export interface Waiter {
   readonly hold: Hold | undefined
   readonly attempt: Attempt | undefined
@@ -48,14 +48,14 @@ export interface Violation {
 export class History {
   readonly events: readonly HistoryEvent[]
   readonly attempts: readonly Attempt[]
-  /** Of each key, by the time of the grant; but for forged ones, which Redis has not granted. */
+  /** By key, in the order of the grants. Forged grants are left out, because Redis has not made them. */
   readonly holds: ReadonlyMap<string, readonly Hold[]>
   readonly holdById: ReadonlyMap<string, Hold>
-  /** Tokens of forged grants, as "<token> <key>", whether or not anybody believed in them. */
+  /** Tokens of forged grants, as "<token> <key>", whether or not they were believed. */
   readonly forgedTokens: ReadonlySet<string>
   readonly takings: Takings
   readonly disturbances: Disturbances
-  /** Killed processes, and when. */
+  /** When each killed process was killed. */
   readonly deaths: ReadonlyMap<string, number>
   readonly terms: EventOf<'run'>
   readonly #byOwner = new Map<string, Attempt>()
@@ -77,7 +77,7 @@ export class History {
     for (const attempt of this.attempts) if (attempt.request.owner) this.#byOwner.set(attempt.request.owner, attempt)
   }
 
-  /** Owners of fair waiters are names of their own in a history whose waiters have no explicit owner in common. */
+  /** Works only for waiters without an explicit shared owner: then the owner names the waiter. */
   waiter(id: string, owner: string): Waiter {
     return { hold: this.holdById.get(id), attempt: this.#byOwner.get(owner) }
   }
@@ -126,9 +126,9 @@ export class History {
 }
 
 /**
- * A hold lasts until its release is called, its loss is noticed, or its deadline as its process knew it. A lease that
- * said `held` at the call of its release was held until then, even if the renewal behind that is not in the history.
- * The death of the process does not end it: what it held stays closed to others until the deadline it knew.
+ * A hold lasts until its release is called, its loss is noticed, or its last known deadline. If the lease was `held`
+ * when its release was called, it was held until then, even if the renewal that made it so is not in the history. The
+ * death of its process does not end a hold: others are kept out until the last deadline that the process knew.
  */
 function endOf(
   grant: EventOf<'grant'>,

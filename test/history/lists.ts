@@ -1,4 +1,4 @@
-/** The first index whose value is at least `least`; the length if there is none. The list is sorted by the value. */
+/** The first index whose value is at least `least`, or the length if there is none. The list is sorted by the value. */
 export function lowerBound<T>(list: readonly T[], least: number, by: (item: T) => number): number {
   let low = 0
   let high = list.length
@@ -10,7 +10,7 @@ export function lowerBound<T>(list: readonly T[], least: number, by: (item: T) =
   return low
 }
 
-/** The items by their key; in each group they stay in order. */
+/** The items by their key. Each group keeps their order. */
 export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>()
   for (const item of items) {

@@ -1,11 +1,11 @@
-/** What a broken quorum of five servers would have made of a good history, as mutations.ts has it for any lock. */
+/** Mutations that a broken quorum of five servers would make in a good history; mutations.ts has those for any lock. */
 import type { EventOf, HistoryEvent } from './events.ts'
 import { type Mutation, overlap } from './mutations.ts'
 
 /** ms for which a minority is away, before the next one is. */
 const AWAY = 4_000
 
-/** Good in itself: some servers are away all the time, each for long enough to be over it when the next one is. */
+/** Not a violation: some servers are always away, each long enough that its fault is over when the next one begins. */
 export function withMinoritiesAway(events: readonly HistoryEvent[]): HistoryEvent[] {
   const [run] = events
   const end = events.at(-1)!.t + AWAY
@@ -22,7 +22,7 @@ function grants(events: readonly HistoryEvent[]): EventOf<'grant'>[] {
   return events.filter(event => event.kind === 'grant')
 }
 
-/** Every server comes back empty while each lock is held: the rule that such a server does not count is broken. */
+/** Every server comes back empty while each lock is held. This breaks the rule that such a server does not count. */
 export const overlapWhereEmptied: Mutation = events => {
   const overlapping = overlap(events)
   return (
@@ -33,7 +33,7 @@ export const overlapWhereEmptied: Mutation = events => {
   )
 }
 
-/** One server's clock is a second ahead of the others, and the token another second ahead of that. */
+/** One server's clock is a second ahead of the others, and the token is another second ahead of that. */
 export const aheadOfAll: Mutation = events => {
   const last = grants(events).at(-1)
   const clock = events.find(event => event.kind === 'clock')
@@ -44,7 +44,7 @@ export const aheadOfAll: Mutation = events => {
   ]
 }
 
-/** Told well before its deadline that it has lost its hold. */
+/** A holder is told well before its deadline that it has lost its hold. */
 export const lostEarly: Mutation = events => {
   const last = grants(events).findLast(({ t, deadline }) => deadline - t > 10)
   if (!last) return undefined

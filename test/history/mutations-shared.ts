@@ -1,4 +1,6 @@
-/** What a broken lock of several holders would have made of a good history, as mutations.ts has it for any lock. */
+/**
+ * Mutations that a broken lock of several holders would make in a good history; mutations.ts has those for any lock.
+ */
 import type { EventOf, HistoryEvent } from './events.ts'
 import type { Mutation } from './mutations.ts'
 import { WALL } from './simulated.ts'
@@ -25,19 +27,22 @@ function weight({ request }: Held): number {
   return weightOf(request.wants).permits
 }
 
-/** Those that the server had granted before, and that were still believed in when the later one was heard of. */
+/** Holds that the server had granted before, and that were still believed in when the later grant arrived. */
 function beside(held: readonly Held[], { grant }: Held): Held[] {
   return held.filter(other => other.grant.key === grant.key && other.grant.token < grant.token && other.end > grant.t)
 }
 
-/** The hold is believed in until after the time. */
+/** Prolongs the hold, so that its process believes in it until after `t`. */
 function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: number): HistoryEvent[] {
   return events
     .filter(event => !(event.kind === 'lost' && event.id === grant.id))
     .map(event => (event === release ? { ...event, t: t + 0.01, held: true } : event))
 }
 
-/** One that had ended holds on when another has been let in, for whom there is too little beside it: of these wants, if any are given. */
+/**
+ * A hold that had ended continues after another has been granted, and there is not enough for both. Limited to these
+ * wants, if given.
+ */
 const tooMany =
   (first?: Wants, second?: Wants): Mutation =>
   events => {
@@ -62,7 +67,7 @@ export const permitsExceeded = tooMany()
 export const readWhileWritten = tooMany('write', 'read')
 export const writtenWhileRead = tooMany('read', 'write')
 
-/** The newest asker had a smaller number than what is taken with its own; the others had a larger one. */
+/** The newest caller gave a smaller number than is now taken in total; the others gave a larger one. */
 export const ownNumberIgnored: Mutation = events => {
   const held = heldIn(events)
   for (const last of held) {
@@ -75,7 +80,7 @@ export const ownNumberIgnored: Mutation = events => {
   return undefined
 }
 
-/** A holder of a semaphore is let in again, as if it had re-entered. */
+/** A holder of a semaphore is admitted again, as if it had re-entered. */
 export const permitsReentered: Mutation = events => {
   const [first] = heldIn(events)
   return (
@@ -86,7 +91,7 @@ export const permitsReentered: Mutation = events => {
   )
 }
 
-/** The places of a waiter in a queue, with the sight, and its hold, which was granted well after. */
+/** Each snapshot that shows a waiter in the given queue, with the waiter's hold, which was granted well after. */
 function* seen(events: readonly HistoryEvent[], queue: 'entries' | 'readers'): Generator<[EventOf<'queue'>, Held]> {
   const held = new Map(heldIn(events).map(each => [each.grant.id, each]))
   for (const sight of events) {
@@ -98,7 +103,7 @@ function* seen(events: readonly HistoryEvent[], queue: 'entries' | 'readers'): G
   }
 }
 
-/** Whoever does not queue is let in, though somebody is queued. */
+/** A caller that does not queue is admitted although another is queued. */
 const barged =
   (wants: Wants): Mutation =>
   events => {
@@ -112,7 +117,7 @@ export const smallBarged = barged([1, 1_000])
 export const readerBarged = barged('read')
 export const writerBarged = barged('write')
 
-/** A reader that comes while others read is let in, though a writer is queued. */
+/** A newly arrived reader is admitted beside readers although a writer is queued. */
 export const writerStarved: Mutation = events => {
   const readers = heldIn(events).filter(({ request }) => request.wants === 'read')
   for (const [sight, writer] of seen(events, 'entries')) {
@@ -122,7 +127,7 @@ export const writerStarved: Mutation = events => {
   return undefined
 }
 
-/** A reader is let in only after a second writer's turn. */
+/** A reader is admitted only after a second writer's turn. */
 export const readerStarved: Mutation = events => {
   const writers = heldIn(events).filter(({ request }) => request.wants === 'write')
   for (const [sight, reader] of seen(events, 'readers')) {
@@ -142,7 +147,7 @@ export const readerStarved: Mutation = events => {
   return undefined
 }
 
-/** An owner that reads is let in to write, or told something else than that it would wait for itself. */
+/** An owner that reads is admitted to write, or is refused with another reason than a deadlock. */
 const upgraded =
   (how: 'granted' | 'refused'): Mutation =>
   events => {
@@ -161,7 +166,7 @@ const upgraded =
 export const letInToWrite = upgraded('granted')
 export const refusedToWrite = upgraded('refused')
 
-/** Somebody who does not read is told that it would wait for itself. */
+/** A caller that does not read is refused with a deadlock. */
 export const noDeadlock: Mutation = events => {
   const request = events.findLast(event => event.kind === 'request')
   if (!request) return undefined
@@ -177,7 +182,7 @@ interface Entering {
   readonly via: 'immediate' | 'reentry'
 }
 
-/** A second, short hold of the owner inside the one that is given. */
+/** A second, short hold of the owner inside the given one. */
 function entered({ worker, key, owner, t, deadline }: EventOf<'grant'>, { wants, ...grant }: Entering): HistoryEvent[] {
   const attempt = grant.id
   return [
@@ -187,7 +192,7 @@ function entered({ worker, key, owner, t, deadline }: EventOf<'grant'>, { wants,
   ]
 }
 
-/** Asks right after the sight, and is granted right then. */
+/** A newcomer that asks right after the snapshot, and is granted at once. */
 function newcomer({ t, key }: EventOf<'queue'>, wants: Wants, mode: 'once' | 'fair'): HistoryEvent[] {
   const [worker, attempt] = ['newcomer', 'new']
   const grant = { worker, attempt, key, id: 'new', owner: 'new', token: micros(t + 0.02), via: 'immediate' } as const

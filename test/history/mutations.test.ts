@@ -10,7 +10,7 @@ import { calls, type LockKind, Simulated } from './simulated.ts'
 
 type Row = [string, mutations.Mutation, string]
 
-/** What each mutation has to be found as, whatever the kind of lock. */
+/** The invariant under which each mutation must be found, for every kind of lock. */
 const always: Row[] = [
   ['a hold that was renewed for longer than anybody asks for', mutations.foreignLease, 'I1'],
   ['a token that is ahead of the time of day', mutations.aheadOfTime, 'I2'],
@@ -23,7 +23,7 @@ const always: Row[] = [
   ['a write without a grant', mutations.foreignWrite, 'I2'],
 ]
 
-/** Of those whose holds come one after another, or who have turns. */
+/** The same for locks whose holds come one after another, or which have phases. */
 const found: Record<LockKind, Row[]> = {
   mutex: [
     ['an overlap', mutations.overlap, 'I1'],
@@ -79,7 +79,7 @@ describe.each(Object.entries(found) as [LockKind, Row[]][])('%s', (kind, own) =>
   })
 })
 
-/** Servers are harmed all the time, and never more than a minority at a time: none of it is an excuse. */
+/** Servers fail all the time, but never more than a minority at once, so none of it is an excuse. */
 describe('a mutex over a quorum', () => {
   const overQuorum = (list: Parameters<typeof Simulated.of>[0]) =>
     quorum.withMinoritiesAway(overFive(Simulated.of(list, 'mutex').events))
@@ -118,7 +118,7 @@ describe('a mutex over a quorum', () => {
   })
 })
 
-test('a lost waiter is also a promise that never settles', () => {
+test('a lost waiter is also found as a promise that never settles', () => {
   const call = { key: 0, worker: 0, after: 1, fair: true, lease: 100, hold: 5, patience: undefined }
   const { events } = Simulated.of([{ ...call, permits: [1, 1], reads: false }])
   const violations = check(mutations.lostWaiter(events)!).violations

@@ -1,4 +1,6 @@
-/** What a broken lock would have made of a good history. Each returns undefined where the history has nothing to break. */
+/**
+ * What a broken lock would make of a good history. Each mutation returns undefined if the history has nothing to break.
+ */
 import type { Entry, EventOf, HistoryEvent, Kind } from './events.ts'
 import { stillness } from './progress.ts'
 
@@ -12,7 +14,7 @@ function change(events: readonly HistoryEvent[], of: HistoryEvent, to: Partial<H
   return events.map(event => (event === of ? ({ ...event, ...to } as HistoryEvent) : event))
 }
 
-/** Two grants of a key, one after the other. */
+/** Two consecutive grants of a key. */
 function neighbours(events: readonly HistoryEvent[]): [EventOf<'grant'>, EventOf<'grant'>] | undefined {
   const last = new Map<string, EventOf<'grant'>>()
   for (const grant of all(events, 'grant')) {
@@ -23,7 +25,7 @@ function neighbours(events: readonly HistoryEvent[]): [EventOf<'grant'>, EventOf
   return undefined
 }
 
-/** The first holder goes on believing until after the second one was granted. */
+/** The first holder keeps believing until after the second one was granted. */
 export const overlap: Mutation = events => {
   const pair = neighbours(events)
   if (!pair) return undefined
@@ -36,7 +38,7 @@ export const overlap: Mutation = events => {
   )
 }
 
-/** The same, of a holder that does not release but has renewed. */
+/** The same, for a holder that has renewed instead of releasing. */
 export const renewedTooLong: Mutation = events => {
   const pair = neighbours(events)
   if (!pair) return undefined
@@ -61,20 +63,23 @@ export const tokensSwapped: Mutation = events => {
   return pair && change(change(events, pair[0], { token: pair[1].token }), pair[1], { token: pair[0].token })
 }
 
-/** A hold lasts for longer than anybody may ask for: its predecessor, or another hold of its owner, has left it that. */
+/**
+ * A hold lasts longer than any caller may request, because its predecessor or another hold of its owner has passed on
+ * the time.
+ */
 export const foreignLease: Mutation = events => {
   const grant = all(events, 'grant').at(-1)
   const [run] = all(events, 'run')
   return grant && run && change(events, grant, { deadline: grant.t + run.longestLease + 1 })
 }
 
-/** The clock of a lock has run away from the time of day: the last token is a second ahead of it. */
+/** A lock's token clock has run ahead of the time of day: the last token is a second ahead. */
 export const aheadOfTime: Mutation = events => {
   const grant = all(events, 'grant').at(-1)
   return grant && change(events, grant, { token: grant.token + 1_000_000 })
 }
 
-/** The second of a queue was granted before the first: told by exchanging their places in all sights. */
+/** The second waiter of a queue was granted before the first. Made by exchanging their places in all snapshots. */
 export const orderSwapped: Mutation = events => {
   const sight = all(events, 'queue').find(
     ({ entries: [one, two] }) => one && two && granted(events, one[0]) && granted(events, two[0]),
@@ -95,7 +100,7 @@ function granted(events: readonly HistoryEvent[], id: string): boolean {
   return events.some(event => event.kind === 'grant' && event.id === id)
 }
 
-/** A ticket that moves. */
+/** A ticket that changes. */
 export const ticketChanged: Mutation = events => {
   const sight = all(events, 'queue').at(0)
   if (!sight) return undefined
@@ -105,7 +110,7 @@ export const ticketChanged: Mutation = events => {
   return [...events, { ...sight, t: sight.t + 0.001, entries: entries.map(later), ...both }]
 }
 
-/** A waiter that nobody ever answers. */
+/** A waiter that is never answered. */
 export const lostWaiter: Mutation = events => {
   const end = all(events, 'end').at(-1)
   if (end) return events.filter(event => event !== end)
@@ -118,8 +123,8 @@ export const lostWaiter: Mutation = events => {
 }
 
 /**
- * A hold that nobody has any more keeps others out: of a dead process, prolonged by others of its owner, or too large to be
- * removed. Whatever comes after its end comes later by more than its lease.
+ * A hold without a holder keeps others out: the hold of a dead process, prolonged by others of its owner, or too large
+ * to be removed. Everything after its end comes later by more than its lease.
  */
 export const outlivedHold: Mutation = events => {
   const [run] = all(events, 'run')
@@ -150,7 +155,7 @@ export const lateWaiter: Mutation = events => {
   return [...others, patient, { t, kind: 'end', worker: request.worker, attempt: request.attempt, how: 'aborted' }]
 }
 
-/** One process had the lock again and again while another one waited. */
+/** One process got the lock again and again while another one waited. */
 export const turnsTaken: Mutation = events => {
   const waiting = all(events, 'request').find(({ mode }) => mode === 'unfair')
   const clock = all(events, 'clock')[0]

@@ -1,10 +1,10 @@
-/** Grants of one key by the time of their request. */
+/** Grants of one key, by the time of their requests. */
 import type { Hold } from './history.ts'
 import { lowerBound } from './lists.ts'
 
 export class Newcomers {
   readonly #requested: readonly number[]
-  /** At each place the one that Redis granted first of those from there on. */
+  /** At each index, the hold that Redis granted first among those from this index on. */
   readonly #first: readonly Hold[]
 
   constructor(holds: readonly Hold[]) {
@@ -16,7 +16,7 @@ export class Newcomers {
     this.#first = list
   }
 
-  /** The one that Redis granted first of those that were asked for after this time. */
+  /** The hold that Redis granted first among those requested after this time. */
   firstAfter(t: number): Hold | undefined {
     return this.#first[lowerBound(this.#requested, t, requested => requested)]
   }

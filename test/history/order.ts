@@ -1,29 +1,33 @@
 /**
- * I3: grants follow the tickets of live fair waiters. A ticket is the server's: the queue itself, as it was seen.
+ * I3: grants follow the tickets of live fair waiters. The server assigns the tickets; they are read from snapshots of
+ * the queue.
  *
- * In each sight of a queue, from its end to its front, the check keeps the waiter that was granted first among those
- * behind. A waiter whose own grant is later than that one's (or that was still waiting then) has been overtaken, and that is
- * a violation unless something may have cost it its place between the sight and the overtaking: its process was killed, cut
- * off or stalled, or the server refused everybody or lost its data (disturbances.ts), or the lock was taken away, or the lease that it asked
- * for is so short that it may have been over before its process heard of the grant. The earliest overtaking is the one
- * with the least time for such an excuse, so one comparison a waiter is enough: linear in the size of the sights.
+ * In each snapshot, from its end to its head, the check remembers which waiter among those behind was granted first. If
+ * a waiter was granted later than that one (or was still waiting), it has been overtaken. That is a violation unless
+ * the waiter may have lost its place between the snapshot and the overtaking:
+ * - its process was killed, cut off or stalled, or the server refused everything or lost its data (disturbances.ts);
+ * - the lock was taken away;
+ * - the lease that it requested is so short that it may have been over before the grant arrived.
  *
- * Also: a waiter keeps its ticket, whatever happens to the queue. It gets another one only if it has never heard of its
+ * The earliest overtaking leaves the least time for such an excuse, so one comparison per waiter is enough. The check
+ * is linear in the size of the snapshots.
+ *
+ * Also, a waiter keeps its ticket, whatever happens to the queue. It gets another one only if it never learned of its
  * first, because the reply was lost.
  */
 import type { Entry, EventOf } from './events.ts'
 import type { History, Hold, Violation, Waiter } from './history.ts'
 
-/** A rule's findings, and how many waiters it judged that nothing could have excused. */
+/** A rule's violations, and the number of waiters that it judged without any possible excuse. */
 export interface Judged {
   readonly violations: Violation[]
   readonly decided: number
 }
 
 export interface OrderReport extends Judged {
-  /** Waiters that were compared with one behind them that was granted. */
+  /** Waiters that were compared with a granted one behind them. */
   readonly compared: number
-  /** Those that were overtaken with an excuse. */
+  /** Waiters that were overtaken with an excuse. */
   readonly excused: number
 }
 
@@ -69,14 +73,14 @@ export function checkOrder(history: History): OrderReport {
 }
 
 /**
- * Whether the waiter's own turn was still to come. What was granted before it was seen has come back as a ghost, and is given back
- * when its turn comes. A forged grant says nothing of the turn.
+ * Whether the waiter's own turn was still to come. If it was granted before the snapshot, its request has come back as
+ * a ghost, and the grant for that will be given back. A forged grant says nothing about the turn.
  */
 export function hasTurn({ hold }: Waiter, { t }: EventOf<'queue'>): boolean {
   return !hold || (hold.grant.t >= t && hold.grant.via !== 'reentry' && !hold.forged)
 }
 
-/** Whether something may have cost a waiter its place, or its turn, between the sight and that grant. */
+/** Whether the waiter may have lost its place, or its turn, between the snapshot and that grant. */
 export function excuseOf(
   history: History,
   { key, from }: EventOf<'queue'>,
@@ -85,23 +89,23 @@ export function excuseOf(
 ): boolean {
   const { hold, attempt } = history.waiter(id, owner)
   const { lease = Number.POSITIVE_INFINITY } = hold?.request ?? attempt?.request ?? {}
-  // It may have had its turn, and lost it again before it heard of that: then it waits anew, and the next one has had its own.
+  // The waiter may have been granted, and lost that grant before it learned of it. It then waits again, and has had its
+  // turn.
   const hadItsTurn = lease < grant.t - from || history.takings.of(key, from, grant.t)
   return hadItsTurn || history.disturbances.touch(worker, key, from, grant.t)
 }
 
-/** Whether a waiter that was seen in a queue surely waited there for longer than until that grant. */
+/** Whether a waiter that was seen in a queue certainly waited there longer than until that grant. */
 export function waitedUntil(waiter: Waiter, { grant }: Hold): boolean {
   return waiter.hold ? waiter.hold.grant.token > grant.token : surelyUntil(waiter) > grant.t
 }
 
-/** A timer may fire so many ms early. */
+/** A timer may fire this many ms early. */
 const EARLY = 1
 
 /**
- * Until when an attempt that was not granted surely waited. Its end is recorded when it is known, which on a busy machine is
- * later than its process gave up: that it may have done as soon as its patience was over. A part of several locks may have been granted
- * and given back.
+ * Until when an attempt without a grant certainly waited. Its recorded end may be late on a busy machine: its process
+ * may have given up as soon as its patience was over. A part of several locks may have been granted and given back.
  */
 function surelyUntil({ attempt }: Waiter): number {
   if (!attempt?.end || attempt.request.part) return Number.NEGATIVE_INFINITY
@@ -124,7 +128,7 @@ function overtaking(
   }
 }
 
-/** How long before it is first seen a waiter may have asked, where the history does not say when it did, in ms. */
+/** In ms: how long before its first snapshot a waiter may have asked, if the history does not say when it did. */
 const LONGEST_JOIN = 5_000
 
 function changedTickets(history: History): Violation[] {

@@ -1,4 +1,4 @@
-/** Hand-made histories of semaphores: what several may have at a time, and who comes first. */
+/** Hand-made histories of semaphores: how many may hold at a time, and who comes first. */
 import { describe, expect, test } from 'vitest'
 import { at, found, granted, lost, queue, released, run, tokenOf } from './by-hand.ts'
 import { check } from './check.ts'
@@ -20,28 +20,28 @@ describe('I1', () => {
     expect(found(hold('a', 10, 25, [1, 2]), hold('b', 20, 80, [1, 2]), hold('c', 30, 70, [1, 2]))).toEqual([])
   })
 
-  test('permits are told', () => {
+  test('reports how many permits were taken', () => {
     const events = [...run, ...hold('a', 10, 90, [2, 3]), ...hold('b', 20, 80, [2, 3])]
     expect(check(events).violations.map(({ text }) => text)).toEqual([
       'a and b held 4 of 3 permits for 59.000 ms from 21.000',
     ])
   })
 
-  test('each asker is judged by its own number, in the order of the grants', () => {
+  test('each caller is judged by its own number, in the order of the grants', () => {
     expect(found(hold('a', 10, 90, [3, 3]), hold('b', 20, 80, [1, 4]))).toEqual([])
     expect(found(hold('a', 10, 90, [1, 4]), hold('b', 20, 80, [3, 3]))).toEqual(['I1'])
-    // The one that was granted first is heard of last.
+    // The first grant arrives last.
     expect(found(hold('b', 20, 80, [1, 4]), hold('a', 10, 90, [3, 3], { heard: 30 }))).toEqual([])
     expect(found(hold('b', 20, 80, [3, 3]), hold('a', 10, 90, [1, 4], { heard: 30 }))).toEqual(['I1', 'I2'])
   })
 
-  test('an owner is in its own way', () => {
+  test('an owner conflicts with itself', () => {
     const both = (wants: Wants) => found(hold('a', 10, 90, wants), hold('a2', 20, 80, wants, { owner: 'a' }))
     expect(both([1, 2])).toEqual([])
     expect(both([2, 3])).toEqual(['I1'])
   })
 
-  test('a taking gives back what had been granted before it, and nothing else', () => {
+  test('a taking frees what was granted before it, and nothing else', () => {
     const old = [...granted('a', 10, { wants: [2, 3], lease: 393 }), lost('a', 400), ...released('a', 401, false)]
     expect(found(old, taken(200), hold('b', 300, 310, [3, 3]))).toEqual([])
     expect(found(old, hold('b', 100, 110, [3, 3]), taken(200))).toEqual(['I1'])
@@ -50,17 +50,17 @@ describe('I1', () => {
 })
 
 describe('I2', () => {
-  test('those who can hold together hear of it in any order', () => {
+  test('grants that can be held together may arrive in any order', () => {
     expect(found(hold('b', 20, 80, [1, 3]), hold('a', 10, 90, [2, 3], { heard: 30 }))).toEqual([])
   })
 
-  test('a token is repeated, or falls, whoever else holds', () => {
+  test('a repeated or smaller token is a violation, whoever else holds', () => {
     expect(found(hold('a', 10, 90, [1, 3]), hold('b', 20, 80, [1, 3], { off: -10 }))).toEqual(['I2'])
     expect(found(hold('a', 10, 90, [1, 3]), hold('b', 20, 80, [1, 3], { off: -11 }))).toEqual(['I2'])
     expect(found(hold('a', 10, 90, [1, 3]), hold('b', 20, 80, [1, 3], { off: -11, asked: 5 }))).toEqual([])
   })
 
-  test('nobody re-enters', () => {
+  test('no caller re-enters', () => {
     const again = { owner: 'a', via: 'reentry', off: -10 } as const
     expect(found(hold('a', 10, 90, [1, 3]), hold('a2', 20, 80, [1, 3], again))).toContain('I2')
     expect(found(granted('a', 10), granted('a2', 20, again), released('a2', 80), released('a', 90))).toEqual([])
@@ -68,7 +68,7 @@ describe('I2', () => {
 })
 
 describe('I3', () => {
-  test('nobody passes one that is first, however much it wants', () => {
+  test('no queued request overtakes the head, however much that wants', () => {
     const later = [
       hold('small', 110, 120, [1, 3], { asked: 20 }),
       hold('large', 130, 140, [3, 3], { asked: 10 }),
@@ -82,7 +82,7 @@ describe('I3', () => {
     const small = (mode: 'unfair' | 'once' | 'fair', asked = 105) => hold('small', 110, 120, [1, 3], { asked, mode })
     expect(found(queue(100, 'large'), large, small('unfair'))).toEqual(['I3'])
     expect(found(queue(100, 'large'), large, small('once'))).toEqual(['I3'])
-    // It may have been granted before the other queued; or has queued before it, by a head start.
+    // It may have been granted before the other queued, or be queued ahead by a head start.
     expect(found(queue(100, 'large'), large, small('once', 99))).toEqual([])
     expect(found(queue(100, 'large'), large, small('fair'))).toEqual([])
     expect(found(queue(100, 'large'), large, hold('late', 150, 160, [1, 3], { mode: 'once' }))).toEqual([])
@@ -103,11 +103,11 @@ describe('I3', () => {
     const end = (t: number) => at(t, 'end', { worker: 'w-large', attempt: 'large', how: 'timeout' })
     expect(found(queue(100, 'large'), waiting(false), small, end(115))).toEqual(['I3'])
     expect(found(queue(100, 'large'), waiting(false), small, end(108))).toEqual([])
-    // A part of several may have had its turn, and have been given back.
+    // A part of several locks may have had its turn, and have been given back.
     expect(found(queue(100, 'large'), waiting(true), small, end(115))).toEqual([])
   })
 
-  test('with an excuse that reaches the one that was passed', () => {
+  test('with an excuse that reaches the overtaken waiter', () => {
     const passed = [
       ...hold('large', 130, 140, [3, 3], { asked: 10 }),
       ...hold('small', 110, 120, [1, 3], { asked: 105, mode: 'once' }),
@@ -121,7 +121,7 @@ describe('I3', () => {
     expect(found(queue(100, 'large'), passed, taken(107))).toEqual([])
   })
 
-  test('how much was judged is told', () => {
+  test('reports how much was judged', () => {
     const passed = [
       ...hold('large', 110, 120, [3, 3], { asked: 10 }),
       ...hold('small', 130, 140, [1, 3], { asked: 105, mode: 'once' }),
@@ -130,7 +130,7 @@ describe('I3', () => {
   })
 })
 
-test('I6 a part of several locks fails by what is the matter with another one', () => {
+test('I6 a part of several locks may fail because of trouble with another part', () => {
   const part = (attempt: string, key: string, call: string) => [
     at(10, 'request', { worker: 'w', attempt, key, mode: 'fair', part: call }),
     at(30, 'end', { worker: 'w', attempt, how: 'failed', error: 'Redis refused' }),
@@ -144,13 +144,13 @@ test('I6 a part of several locks fails by what is the matter with another one', 
   expect(found(part('a', 'k', 'one'), part('b', 'l', 'two'), fault('l'))).toEqual(['I6'])
 })
 
-test('I4, turns: a part of several locks may be there already, while another one is waited for', () => {
+test('I4, turns: a part of several locks may be held already, while another part is waited for', () => {
   const waiting = (part: boolean) =>
     at(10, 'request', { worker: 'w', attempt: 'x', key: 'k', mode: 'unfair', ...(part && { part: 'several' }) })
   const calm = [at(20, 'calm', {}), at(9_000, 'end', { worker: 'w', attempt: 'x', how: 'timeout' })]
   expect(found(waiting(false), calm)).toEqual(['I4'])
   expect(found(waiting(true), calm)).toEqual([])
-  // It may have the lock that others wait for.
+  // The call may hold the lock that others wait for.
   const other = at(12, 'request', { worker: 'v', attempt: 'y', key: 'k', mode: 'fair' })
   expect(found(other, waiting(true), calm, at(9_001, 'end', { worker: 'v', attempt: 'y', how: 'timeout' }))).toEqual([])
   const turns = Array.from({ length: 30 }, (_, i) => [
@@ -166,12 +166,12 @@ describe('the witnesses', () => {
   const met = (id: string, ...others: string[]) => at(40, 'met', { worker: `w-${id}`, key: 'k', id, others })
   const three = [...hold('a', 10, 90, [1, 2]), ...hold('b', 20, 80, [1, 2]), ...hold('c', 30, 70, [1, 2])]
 
-  test('may meet as many as hold together', () => {
+  test('may meet as many as can hold together', () => {
     expect(found(three, met('c', 'a', 'b'))).toEqual(['I1', 'I1'])
     expect(found(three.slice(0, 8), met('b', 'a'))).toEqual([])
   })
 
-  test('of whom those do not count whose holds had been taken away', () => {
+  test('do not count those whose holds had been taken away', () => {
     const old = [...granted('a', 10, { wants: [1, 2], lease: 393 }), lost('a', 400), ...released('a', 401, false)]
     const others = [...hold('b', 200, 380, [1, 2]), ...hold('c', 210, 370, [1, 2])]
     const event = at(240, 'met', { worker: 'w-c', key: 'k', id: 'c', others: ['a', 'b'] })

@@ -11,7 +11,7 @@ const hold = (wants: 'read' | 'write', id: string, issued: number, until: number
 ]
 const read = (id: string, issued: number, until: number, fields?: Times) => hold('read', id, issued, until, fields)
 const write = (id: string, issued: number, until: number, fields?: Times) => hold('write', id, issued, until, fields)
-/** In the hold of `owner` that was granted at `since`. */
+/** A re-entry inside the hold of `owner` that was granted at `since`. */
 const inside = (owner: string, since: number, issued: number): Times => ({ owner, via: 'reentry', off: since - issued })
 const waiting = (wants: 'read' | 'write', id: string, fields: object = {}) =>
   at(10, 'request', { worker: `w-${id}`, attempt: id, key: 'k', mode: 'fair', owner: id, wants, ...fields })
@@ -29,11 +29,11 @@ describe('I1', () => {
     expect(found(write('w', 10, 15), read('a', 20, 80), write('v', 90, 95))).toEqual([])
   })
 
-  test('one reader of many that is still there', () => {
+  test('finds one of many readers that is still inside', () => {
     expect(found(read('a', 10, 90), read('b', 20, 40), read('c', 30, 45), write('w', 60, 80))).toEqual(['I1'])
   })
 
-  test('who writes may read, and go on reading', () => {
+  test('a writer may read, and keep reading', () => {
     const both = [...write('w', 10, 40), ...read('w2', 20, 90, inside('w', 10, 20))]
     expect(found(both, read('a', 50, 80))).toEqual([])
     expect(found(both, read('a', 30, 80))).toEqual(['I1'])
@@ -42,22 +42,22 @@ describe('I1', () => {
 })
 
 describe('I2', () => {
-  test('a writer that is heard of too late, beside readers that may be', () => {
+  test('a writer’s grant that arrives too late, and readers’ grants that may', () => {
     expect(found(read('b', 20, 80), read('a', 10, 90, { heard: 30 }))).toEqual([])
     expect(found(read('b', 20, 80), write('w', 10, 35, { heard: 30 }))).toEqual(['I1', 'I2'])
     expect(found(write('w', 20, 25), read('a', 10, 40, { heard: 30 }))).toEqual(['I2'])
   })
 
-  test('tokens of readers are their own, but for an owner that reads again', () => {
+  test('readers’ tokens differ, unless an owner reads again', () => {
     expect(found(read('a', 10, 90), read('b', 20, 80, { off: -10 }))).toEqual(['I2'])
     const others = [...read('a', 10, 90), ...read('b', 20, 80)]
     expect(found(others, read('a2', 40, 60, inside('a', 10, 40)))).toEqual([])
-    // The first one had ended by then, or is another's.
+    // The first hold had ended by then, or belongs to another owner.
     expect(found(read('a', 10, 30), read('b', 20, 80), read('a2', 40, 60, inside('a', 10, 40)))).toEqual(['I2'])
     expect(found(others, read('c', 40, 60, { via: 'reentry', off: -35 }))).toEqual(['I2'])
   })
 
-  test('an owner that waits to read in several places has one token for what it is let in to together, or while it holds', () => {
+  test('an owner’s waiting reads that are admitted together, or beside its hold, have one token', () => {
     const other = { owner: 'a', asked: 5, off: -10 }
     expect(found(read('a', 10, 30), read('b', 15, 80), read('a2', 20, 60, other))).toEqual([])
     expect(found(read('a', 10, 18), read('a2', 20, 60, { ...other, asked: 19 }))).toEqual(['I2'])
@@ -76,7 +76,7 @@ describe('I3 a reader waits for one writer’s turn at most', () => {
   const queued = queues(100, { readers: ['r'] })
   const reader = read('r', 200, 210, { asked: 10 })
 
-  test('the one that is on, or the next', () => {
+  test('the current writer’s or the next one’s', () => {
     expect(found(queued, write('v', 50, 120), reader)).toEqual([])
     expect(found(queued, write('v', 110, 120), reader)).toEqual([])
     expect(found(queued, write('v', 50, 120), write('w', 130, 140), reader)).toEqual(['I3'])
@@ -88,7 +88,7 @@ describe('I3 a reader waits for one writer’s turn at most', () => {
     expect(found(queued, write('v', 50, 160), write('v2', 130, 140, inside('v', 50, 130)), reader)).toEqual([])
   })
 
-  test('whether or not it was granted in the end', () => {
+  test('whether or not the reader was granted in the end', () => {
     const turns = [...write('v', 50, 120), ...write('w', 130, 140)]
     expect(found(queued, turns, waiting('read', 'r'), ended('r', 135))).toEqual(['I3'])
     expect(found(queued, turns, waiting('read', 'r'), ended('r', 125))).toEqual([])
@@ -104,7 +104,7 @@ describe('I3 a reader waits for one writer’s turn at most', () => {
   })
 })
 
-describe('I3 no reader comes in while others read and a writer is queued', () => {
+describe('I3 no reader is admitted while others read and a writer is queued', () => {
   const reading = read('a', 50, 120)
   const writer = write('w', 200, 210, { asked: 10 })
   const late = (asked: number, fields?: Times) => read('r', 150, 160, { asked, ...fields })
@@ -112,24 +112,24 @@ describe('I3 no reader comes in while others read and a writer is queued', () =>
   test('whether it came after the writer, or was queued as well', () => {
     expect(found(queues(100, { writers: ['w'] }), reading, writer, late(105))).toEqual(['I3'])
     expect(found(queues(100, { writers: ['w'], readers: ['r'] }), reading, writer, late(20))).toEqual(['I3'])
-    // It may have asked before the writer was there, by what is known.
+    // As far as is known, it may have asked before the writer queued.
     expect(found(queues(100, { writers: ['w'] }), reading, writer, late(95))).toEqual([])
     expect(found(queues(100, { readers: ['r'] }), reading, writer, late(20))).toEqual([])
   })
 
   test('after a writer’s turn the readers have theirs', () => {
     expect(found(queues(100, { writers: ['v', 'w'] }), reading, write('v', 130, 140), writer, late(105))).toEqual([])
-    // Nobody reads at that time, but who may go on after it has written.
+    // Nobody reads at that time, except that a writer may keep reading after it has written.
     const both = [...write('x', 50, 110), ...read('x2', 60, 130, inside('x', 50, 60))]
     expect(found(queues(100, { writers: ['w'] }), both, writer, late(105))).toEqual([])
   })
 
-  test('whoever reads already may read again', () => {
+  test('an owner that reads already may read again', () => {
     const again = read('a2', 110, 115, { ...inside('a', 50, 110), asked: 105 })
     expect(found(queues(100, { writers: ['w'] }), reading, again, writer)).toEqual([])
   })
 
-  test('a turn of a writer that gave up is not known of', () => {
+  test('a turn of a writer that gave up may be unknown', () => {
     const both = queues(100, { writers: ['v', 'w'], readers: ['r'] })
     expect(found(both, reading, waiting('write', 'v'), ended('v', 125), writer, late(20))).toEqual([])
     const ahead = [waiting('write', 'v', { headStart: 50 }), ended('v', 125)]
@@ -145,7 +145,7 @@ describe('I3 no reader comes in while others read and a writer is queued', () =>
   })
 })
 
-test('I3 writers are served by ticket, and nobody who does not queue passes either queue', () => {
+test('I3 writers are served by ticket, and no unqueued caller overtakes either queue', () => {
   const swapped = [...write('w', 110, 120, { asked: 10 }), ...write('v', 130, 140, { asked: 10 })]
   expect(found(queues(100, { writers: ['v', 'w'] }), swapped)).toEqual(['I3'])
   expect(found(queues(100, { writers: ['w', 'v'] }), swapped)).toEqual([])
@@ -163,13 +163,13 @@ test('I3 a reader keeps its ticket', () => {
   expect(found(sight(100, '5'), sight(110, '6'))).toEqual(['I3'])
 })
 
-describe('I6 who would wait for itself', () => {
+describe('I6 a call that would wait for its own caller', () => {
   const upgrade = (how: 'deadlock' | 'refused' | 'timeout', fields: object = {}) => [
     at(30, 'request', { worker: 'w-a', attempt: 'up', key: 'k', mode: 'once', owner: 'a', wants: 'write', ...fields }),
     at(40, 'end', { worker: 'w-a', attempt: 'up', how }),
   ]
 
-  test('is refused as that, and nobody else', () => {
+  test('is refused as a deadlock, and no other call is', () => {
     expect(found(read('a', 10, 90), upgrade('deadlock'))).toEqual([])
     expect(found(read('a', 10, 90), upgrade('refused'))).toEqual(['I6'])
     expect(found(read('a', 10, 90), upgrade('timeout'))).toEqual(['I6'])
@@ -187,7 +187,7 @@ describe('I6 who would wait for itself', () => {
     expect(found(read('a', 10, 90), taken, upgrade('refused'))).toEqual([])
   })
 
-  test('is not let in', () => {
+  test('is not admitted', () => {
     const up = write('a2', 31, 40, { owner: 'a', asked: 30, mode: 'once' })
     expect(found(read('a', 10, 90), up)).toEqual(['I6'])
     expect(found(read('a', 10, 20), up)).toEqual([])
@@ -202,7 +202,7 @@ describe('I6 who would wait for itself', () => {
   })
 })
 
-test('how much was judged is told', () => {
+test('reports how much was judged', () => {
   const events = [
     ...run,
     queues(100, { readers: ['r'] }),

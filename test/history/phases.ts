@@ -1,12 +1,13 @@
 /**
- * I3 of a read-write lock: readers and writers have turns.
+ * I3 for read-write locks: readers and writers take turns.
  *
- *   patience   a reader that is queued waits for one writer's turn at most: the one that is on, or the next
- *   reading    while readers have the lock and a live writer is queued, the next that comes in is a writer
+ *  patience   a queued reader waits for one writer's turn at most: the current one's or the next one's
+ *  reading    while readers hold the lock and a live writer is queued, the next to be admitted is a writer
  *
- * As in order.ts, the rules are applied from a sight of the queues on, and a waiter that a fault may have reached is not judged.
- * Re-entries are no part of it: an owner that holds the lock enters again whoever waits. A writer that gave up may have had a turn that
- * the history does not show, so only the first writer of the queue is judged, and only if no writer with a head start gave up meanwhile.
+ * As in order.ts, the rules apply from a snapshot of the queues on, and a waiter that a fault may have reached is not
+ * judged. Re-entries are exempt: an owner that holds the lock re-enters, whoever waits. A writer that gave up may have
+ * had a turn that the history does not show. So only the first writer of the queue is judged, and only if no writer
+ * with a head start gave up meanwhile.
  */
 import type { Entry, EventOf } from './events.ts'
 import { countedUntil } from './exclusion.ts'
@@ -46,15 +47,15 @@ export function checkPhases(history: History): Judged {
 
 interface Turn {
   readonly hold: Hold
-  /** Until when somebody believed in it, or in one before it in the list. */
+  /** The latest time until which this hold, or any before it in the list, was believed in. */
   readonly latest: number
 }
 
 class Phases {
   readonly #history: History
-  /** One hold for each writer's turn, in their order. */
+  /** One hold for each writer's turn, in order. */
   readonly #writing: readonly Turn[]
-  /** Readers that came in by a grant of their own. */
+  /** Readers that were admitted by a grant of their own. */
   readonly #reading: readonly Turn[]
   readonly #newcomers: Newcomers
   readonly #unknownTurns: readonly Attempt[]
@@ -90,7 +91,7 @@ class Phases {
     if (!writer || !last || last.latest <= sight.t) return []
     const next = this.#nextReader(sight)
     if (!next) return []
-    // After a writer's turn the readers have theirs again.
+    // After a writer's turn the readers have theirs.
     const turn = this.#writing[lowerBound(this.#writing, sight.t, ({ latest }) => latest)]
     if (turn && turn.hold.grant.token < next.grant.token) return []
     const { t } = next.grant
@@ -103,7 +104,7 @@ class Phases {
     )
   }
 
-  /** The reader that Redis let in first of those that were queued then, or came later. */
+  /** The reader that Redis admitted first among those queued then and later arrivals. */
   #nextReader(sight: Sight): Hold | undefined {
     const queued = (sight.readers ?? []).map(([id, , , owner]) => this.#history.waiter(id, owner))
     const came = this.#newcomers.firstAfter(sight.t)
@@ -113,7 +114,10 @@ class Phases {
     return next
   }
 
-  /** Whether a waiter waited for longer than until a grant that had to come after its own; nothing, if there is an excuse. */
+  /**
+   * Returns a finding if the waiter waited longer than until a grant that had to come after its own; nothing if there
+   * is an excuse.
+   */
   #judged(sight: Sight, entry: Entry, next: Hold, text: string): Finding[] {
     const [id, , , owner] = entry
     const waiter = this.#history.waiter(id, owner)

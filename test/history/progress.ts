@@ -1,13 +1,14 @@
 /**
- * I4: where a lock is free and somebody waits for it, somebody is granted within a bounded time. Two looks:
+ * I4: while a lock is free and a caller waits for it, a grant comes within a bounded time. Two checks:
  *
- *   in each calm   no longer than `stillness` without a hold of a key that somebody waits for all that time
- *   at the end     after everything was healed, nobody waits for longer than the run's own bound
+ *  in each calm   no time longer than `stillness` in which nobody holds a key while some caller waits for it all that time
+ *  at the end     after everything was healed, no caller waits longer than the run's own bound
  *
- * What may still be in the way when a calm begins: a hold of a process that has died or never heard of its grant, for the
- * rest of its lease; a client that is between two attempts to connect, for 1.25 s; a message that was lost, until the next
- * heartbeat. They come one after another at worst, and the second below is for a machine with too few processors. Only the history of
- * its client would tell when a part of several locks was granted: so it counts as held for as long as the others are waited for.
+ * Three things may still delay a grant when a calm begins: a hold whose process has died or never learned of its grant,
+ * for the rest of its lease; a client between two attempts to connect, for 1.25 s; and a lost message, until the next
+ * heartbeat. At worst they come one after another. One more second allows for a machine with too few processors. The
+ * history does not show when a part of several locks was granted, so that lock counts as held while the other parts are
+ * waited for.
  */
 import type { EventOf } from './events.ts'
 import type { Attempt, History, Violation } from './history.ts'
@@ -49,8 +50,8 @@ export function checkProgress(history: History): Violation[] {
 }
 
 /**
- * For how long of the gap the attempt was waiting. A killed process has stopped waiting, a stalled one cannot be told; and a part of
- * several locks may be there already, while another one is waited for.
+ * How long the attempt was waiting during the gap. A killed process no longer waits, and a stalled one cannot learn of
+ * its grant. A part of several locks may be held already, while another part is waited for.
  */
 function waitedIn({ deaths, disturbances }: History, { request, settled }: Attempt, gap: Gap): number {
   if (request.part) return 0
@@ -59,7 +60,7 @@ function waitedIn({ deaths, disturbances }: History, { request, settled }: Attem
   return to > from ? to - from - disturbances.stalled(request.worker, from, to) : 0
 }
 
-/** At each place the attempt that waited longest among those up to there. */
+/** At each index, the attempt that waited longest among those up to it. */
 function longestSoFar(attempts: readonly Attempt[]): Attempt[] {
   const longest: Attempt[] = []
   for (const attempt of attempts) {
@@ -84,7 +85,7 @@ function calmsOf(history: History): Gap[] {
   return calms
 }
 
-/** Times in which the lock may be held as a part of several, of which others are still waited for. */
+/** Times in which the lock may be held as a part of several locks while others are still waited for. */
 function kept({ deaths }: History, attempts: readonly Attempt[]): Gap[] {
   return attempts
     .filter(({ request }) => request.part)
@@ -94,7 +95,7 @@ function kept({ deaths }: History, attempts: readonly Attempt[]): Gap[] {
     }))
 }
 
-/** The times in which no process believed to hold. */
+/** The times in which no process believed that it held. */
 function gapsOf(held: readonly Gap[]): Gap[] {
   const gaps: Gap[] = []
   let from = Number.NEGATIVE_INFINITY

@@ -1,4 +1,6 @@
-/** Hand-made histories over five servers: what becomes of a few of them excuses nothing, and what becomes of most of them excuses little. */
+/**
+ * Hand-made histories over five servers: faults of a minority excuse nothing, and faults of a majority excuse little.
+ */
 import { describe, expect, test } from 'vitest'
 import { at, found, foundOverFive, granted, lost, released, WALL } from './by-hand.ts'
 import type { EventOf, HistoryEvent } from './events.ts'
@@ -14,13 +16,13 @@ function fault(
   return [at(from, 'fault', { ...same, phase: 'begin' }), at(to, 'fault', { ...same, phase: 'end' })]
 }
 const clock = (t: number, server: number, off: number) => at(t, 'clock', { wall: WALL + t + off, server })
-/** Believes until 400, and is told then. */
+/** A holder that believes until 400, and is told then. */
 const believer = (issued: number) => [
   ...granted('a', issued, { lease: 403 - issued }),
   lost('a', 400),
   ...released('a', 401, false),
 ]
-/** Is told long before its time. */
+/** A holder that is told long before its time. */
 const toldEarly = (t: number) => [...granted('a', 10), lost('a', t), ...released('a', t + 1, false)]
 const next = (issued: number) => [...granted('b', issued), ...released('b', issued + 10)]
 
@@ -29,20 +31,20 @@ describe('servers that forget', () => {
     at(200, 'taken', { from: 198, how: 'restart', closed: true, ...fields })
   const opened = at(200, 'taken', { from: 198, how: 'clock', key: 'k' })
 
-  test('I1 stands until the lease would have ended: they do not count before', () => {
+  test('I1 holds until the lease would have ended: until then they do not count', () => {
     expect(foundOverFive(believer(10), taken(), next(300))).toEqual(['I1'])
     expect(foundOverFive(believer(10), taken({ key: 'k' }), next(300))).toEqual(['I1'])
     expect(foundOverFive(believer(10), taken(), next(410))).toEqual([])
     expect(foundOverFive(believer(10), opened, next(300))).toEqual([])
   })
 
-  test('I1 stands for the witnesses too', () => {
+  test('I1 holds for the witnesses too', () => {
     const met = at(305, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] })
     expect(foundOverFive(believer(10), taken(), next(300), met)).toEqual(['I1', 'I1'])
     expect(foundOverFive(believer(10), opened, next(300), met)).toEqual([])
   })
 
-  test('the holder may be told before its time, and only where a majority may have forgotten it', () => {
+  test('the holder may be told before its time, but only if a majority may have forgotten it', () => {
     expect(foundOverFive(toldEarly(300))).toEqual(['I5'])
     expect(foundOverFive(toldEarly(300), taken())).toEqual([])
     expect(foundOverFive(toldEarly(300), taken({ key: 'k' }))).toEqual([])
@@ -63,14 +65,14 @@ describe('I6: a call fails', () => {
     at(10_100, 'end', { worker, attempt: 'a', how: 'failed', error: '2 of 5 answered' }),
   ]
 
-  test('only where its process was without a majority', () => {
+  test('only if its process was without a majority', () => {
     expect(foundOverFive(failed(), fault(9_000, 11_000, { servers: [0, 1] }))).toEqual(['I6'])
     expect(foundOverFive(failed(), fault(9_000, 11_000, { servers: [0, 1, 2] }))).toEqual([])
     expect(foundOverFive(failed(), fault(9_000, 11_000))).toEqual([])
     expect(foundOverFive(failed(), fault(9_000, 11_000, { servers: [0, 1, 2], reach: 'nothing' }))).toEqual(['I6'])
   })
 
-  test('faults add up at one time, a server once, and those of its own ways with those of the servers', () => {
+  test('simultaneous faults add up, each server once, whether of the server or of the process’s way to it', () => {
     const minority = fault(9_000, 11_000, { servers: [0, 1] })
     expect(foundOverFive(failed(), minority, fault(9_500, 10_050, { servers: [4] }))).toEqual([])
     expect(foundOverFive(failed(), minority, fault(9_500, 10_050, { servers: [1] }))).toEqual(['I6'])
@@ -79,15 +81,15 @@ describe('I6: a call fails', () => {
     expect(foundOverFive(failed(), minority, fault(10_200, 10_300, { servers: [4] }))).toEqual(['I6'])
   })
 
-  test('for as long as its heartbeats may need after that', () => {
+  test('for as long as its heartbeats may need afterwards', () => {
     expect(foundOverFive(failed(), fault(5_000, 7_100, { servers: [0, 1, 2] }))).toEqual([])
     expect(foundOverFive(failed(), fault(5_000, 6_900, { servers: [0, 1, 2] }))).toEqual(['I6'])
-    // Each of the two is over, one of them for too long.
+    // Both faults are over, one of them for too long.
     const one = fault(5_000, 6_900, { servers: [0, 1] })
     expect(foundOverFive(failed(), one, fault(9_000, 10_000, { servers: [2] }))).toEqual(['I6'])
   })
 
-  test('a connection that is down is no excuse: there are others', () => {
+  test('a lost connection is no excuse: there are other servers', () => {
     const down = at(9_990, 'link', { worker: 'w', up: false })
     expect(foundOverFive(failed(), down)).toEqual(['I6'])
     expect(found(failed(), down)).toEqual([])
@@ -99,12 +101,12 @@ describe('clocks', () => {
     const ahead = [...granted('a', 310, { off: 5_000 }), ...released('a', 320)]
     expect(foundOverFive(ahead)).toEqual(['I2'])
     expect(foundOverFive(ahead, clock(299, 3, 0), clock(300, 3, 5_000))).toEqual([])
-    // It has been, until its clock was set right: tokens go on from there.
+    // The clock was ahead until it was set right, and tokens continue from there.
     expect(foundOverFive(ahead, clock(100, 3, 0), clock(101, 3, 6_000), clock(300, 3, 0))).toEqual([])
     expect(foundOverFive(ahead, clock(330, 3, 5_000))).toEqual(['I2'])
   })
 
-  test('a grant was made when the clock of any server said its token', () => {
+  test('a grant may have been made when the clock of any server showed its token', () => {
     const step = [clock(199, 3, 0), clock(200, 3, 60_000)]
     const taken = at(205, 'taken', { from: 198, how: 'clock', key: 'k' })
     const holder = (off: number, issued: number) => [
@@ -113,14 +115,14 @@ describe('clocks', () => {
       ...released('a', 401, false),
     ]
     const later = (off: number) => [...granted('b', 330, { off }), ...released('b', 340)]
-    // By a server that has not stepped, long after the taking; by the one that has; and before it.
+    // In turn: by a server that has not stepped, long after the taking; by the server that has stepped; and before it.
     expect(foundOverFive(step, taken, holder(0, 270), later(0))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(60_000, 270), later(60_000))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(0, 150), later(0))).toEqual([])
   })
 })
 
-test('processes have turns where a lock has one server', () => {
+test('processes take turns only if a lock has one server', () => {
   const takes = Array.from({ length: 30 }, (_, i) => [
     ...granted(`t${i}`, 10 + i * 100, { worker: 'taker', mode: 'unfair', lease: 200 }),
     at(100 + i * 100, 'release', { worker: 'taker', id: `t${i}`, held: true }),

@@ -1,4 +1,4 @@
-/** The calls of one lock client, recorded as the checker needs them, whoever makes them. */
+/** The calls of one lock client, recorded as the checker needs them. */
 import { type Lease, type Lock, type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { type DecodedClaim, decodeClaim } from '../../src/kinds/claim.ts'
 import { check } from './check.ts'
@@ -6,7 +6,7 @@ import type { Entry, EventOf, Fields, HistoryEvent, Kind } from './events.ts'
 import { now } from './recorder.ts'
 import type { Wants } from './wants.ts'
 
-/** Where events go: into a file that processes share (recorder.ts), or into the memory of one. */
+/** Where events go: into a file that processes share (recorder.ts), or into the memory of one process. */
 export interface Recording {
   record<K extends Kind>(kind: K, fields: Fields<K>, t?: number): void
 }
@@ -23,7 +23,7 @@ export class RecordedClient {
   readonly #worker: string
   readonly #locks: LockClient
   readonly #recording: Recording
-  /** The live leases by key and token: the events of the client name a hold by these. */
+  /** The live leases by key and token, which identify a hold in the client's events. */
   readonly #leases = new Map<string, Set<Lease>>()
   #attempts = 0
 
@@ -45,7 +45,7 @@ export class RecordedClient {
     return `${this.#worker}.${++this.#attempts}`
   }
 
-  /** `other`: which lock of that key, where it is not the mutex, and what of it. */
+  /** `other` is the key's lock and what to take of it, if it is not the mutex. */
   async lock(key: string, options: LockOptions = {}, other?: { lock: Lock; wants: Wants }): Promise<Lease> {
     const attempt = this.attempt()
     const { fair, fairAfter, owner, signal } = options
@@ -63,10 +63,10 @@ export class RecordedClient {
     }
   }
 
-  /** A hold from now on; without an `attempt` its request is not in the history. */
+  /** Records a hold from now on. Without an `attempt`, its request is not in the history. */
   granted(lease: Lease, attempt = this.attempt()): Lease {
     const { key, id, owner, fencingToken: token, via } = lease
-    // The clock first: if the process is stopped in between, the deadline comes out too early, never too late.
+    // Read the clock first: if the process is stopped in between, the deadline comes out too early, never too late.
     const t = now()
     const deadline = t + lease.remaining()
     const worker = this.#worker
@@ -110,7 +110,10 @@ export class RecordedClient {
   }
 }
 
-/** A queue as ZRANGE has it, WITHSCORES. The label of a client has to be its worker's name. `decode`: of the lock's kind. */
+/**
+ * A queue as returned by ZRANGE with WITHSCORES. The client's label has to be its worker's name. `decode` is the
+ * decoder of the lock's kind.
+ */
 export function queueEntries(
   flat: readonly string[],
   decode: (text: string) => DecodedClaim | undefined = decodeClaim,
@@ -123,7 +126,7 @@ export function queueEntries(
   return entries
 }
 
-/** What the checker finds in a history of which nothing is excused but what it says itself. */
+/** What the checker finds in a history, with no excuses except those in the history itself. */
 export function violationsIn(events: Iterable<HistoryEvent>): string[] {
   const terms = { seed: 0, waiterTtl: 10_000, longestLease: 120_000, outageTimeout: 15_000 }
   const run: HistoryEvent = { t: 0, kind: 'run', ...terms }

@@ -19,7 +19,7 @@ async function all(file: string): Promise<HistoryEvent[]> {
   return events
 }
 
-test('what is recorded is read back, with the time of recording or the one given', async () => {
+test('an event is read back with its recording time or the given time', async () => {
   const file = await freshFile()
   const recorder = new Recorder(file)
   const before = now()
@@ -33,13 +33,13 @@ test('what is recorded is read back, with the time of recording or the one given
   expect(second).toEqual({ t: 5, kind: 'died', worker: 'w' })
 })
 
-test('a line that is no event is an error that names it', async () => {
+test('a line that is not an event is an error that names it', async () => {
   const file = await freshFile()
   appendFileSync(file, '{"t":1,"kind":"calm"}\n{"t":2,')
   await expect(all(file)).rejects.toThrow(/line 2 of .* is not an event: \{"t":2,/)
 })
 
-test('processes append to one history, and keep one clock, until they are killed', { timeout: 30_000 }, async () => {
+test('processes append to one history with a common clock until they are killed', { timeout: 30_000 }, async () => {
   const file = await freshFile()
   const writer = fileURLToPath(new URL('writer.ts', import.meta.url))
   const before = now()

@@ -1,8 +1,8 @@
 /**
  * Appends events to a history that several processes write, and reads it back.
  *
- * Each event is one write to a file opened for appending, so lines of different processes never mix, and what a process
- * had recorded before a SIGKILL is there.
+ * Each event is one write to a file opened for appending. So lines of different processes never mix, and everything
+ * that a process recorded before a SIGKILL is there.
  */
 import { closeSync, createReadStream, openSync, writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -20,7 +20,7 @@ export class Recorder {
     this.#file = openSync(path, 'a')
   }
 
-  /** `t`: when it happened, where that is not the present moment. */
+  /** `t` is when it happened; default: now. */
   record<K extends Kind>(kind: K, fields: Fields<K>, t: number = now()): void {
     const line = Buffer.from(`${JSON.stringify({ t, kind, ...fields })}\n`)
     const written = writeSync(this.#file, line)

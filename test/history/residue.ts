@@ -1,4 +1,6 @@
-/** I7: after the end nothing is left, in Redis or in the processes; and nothing happened in them that must never happen. */
+/**
+ * I7: after the end nothing is left, in Redis or in the processes; and no process had an event that must never happen.
+ */
 import type { History, Violation } from './history.ts'
 
 export function checkResidue(history: History): Violation[] {

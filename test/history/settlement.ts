@@ -1,22 +1,24 @@
 /**
- * I6: every promise settles, in time, and none is refused where nothing is the matter; a call that would wait for its own caller is told so. I8: a hold that ended without its
- * release was signalled. I5: none is lost before its time, unless it may have been taken away from outside.
+ * I6: every promise settles in time. No call is refused without trouble, and a call that would wait for its own caller
+ * is refused as a deadlock. I8: a hold that ended without its release was signalled. I5: no hold is lost before its
+ * time, unless it may have been taken away from outside.
  *
- * A call's patience is its time-out, or how long the client rides out an unreachable server; a process whose event loop
- * stood still can only answer after that. The slack is for the machine: six processes and their server on two processors.
+ * A call's patience is its timeout, or how long the client waits out an unreachable server. If the event loop of its
+ * process stood still, the call can settle only after that. The slack is for the machine: six processes and their
+ * server on two processors.
  */
 import { countedUntil } from './exclusion.ts'
 import type { Attempt, History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
 
 const SLACK = 1_500
-/** Between two readings of a process's clock, ms. */
+/** Time between two readings of a process's clock, in ms. */
 const READING = 1
 
 export function checkSettlement(history: History): Violation[] {
   const calls = groupBy(history.attempts, ({ request }) => request.part)
   return history.attempts.flatMap(attempt => {
-    // What goes wrong with one of several locks ends the call for all of them.
+    // Trouble with one of several locks ends the call for all of them.
     const parts = attempt.request.part === undefined ? [attempt] : (calls.get(attempt.request.part) as Attempt[])
     return unsettled(history, attempt, parts) ?? []
   })
@@ -45,8 +47,8 @@ function unsettled(
 }
 
 /**
- * A call would wait for its own caller if it asks to write while its owner reads, and does not write. Such a call is refused as a
- * deadlock, and no other call is.
+ * A call would wait for its own caller if it asks to write while its owner reads, and does not write already. Such a
+ * call is refused as a deadlock, and no other call is.
  */
 export function checkDeadlocks(history: History): Violation[] {
   const writing = history.attempts.filter(({ request }) => request.wants === 'write')
@@ -84,18 +86,21 @@ export function checkDeadlocks(history: History): Violation[] {
   })
 }
 
-/** Whether Redis may have known of the hold at this time: what was not released there ends when Redis says so. */
+/**
+ * Whether Redis may still have known the hold at this time: a hold without a successful release ends when Redis says
+ * so.
+ */
 function mayLast({ released }: Pick<Hold, 'released'>, t: number): boolean {
   return released?.result !== true || released.t >= t
 }
 
 /**
- * A hold whose release was under way when its lease ran out has ended by the one or the other, and nobody has lost it.
- * Any other that was not ended by its release was lost, and its signal must have said so.
+ * If the lease ran out while the release was under way, one of the two ended the hold, and it was not lost. Any other
+ * hold that its release did not end was lost, and its signal must have reported that.
  */
 export function checkNotice(history: History): Violation[] {
   const violations: Violation[] = []
-  // Forged ones too: whoever believed in one has to be told.
+  // Forged ones too: a holder that believed in one has to be told.
   for (const { grant, deadline, release, released, lost } of history.holdById.values()) {
     if (lost || history.deaths.has(grant.worker)) continue
     const events = released ? [grant, released] : [grant]
@@ -111,8 +116,8 @@ export function checkNotice(history: History): Violation[] {
 }
 
 /**
- * A deadline never moves to an earlier time, and is recorded no later than it is. So a process that says before it that
- * the hold is lost was told so by Redis, or counts wrongly.
+ * A deadline never moves to an earlier time, and is recorded no later than it is set. So a process that reports a loss
+ * before the deadline was either told so by Redis, or is wrong.
  */
 export function checkOwnership(history: History): Violation[] {
   const violations: Violation[] = []

@@ -1,6 +1,6 @@
 /**
- * Histories as a lock without any fault would make them, to be checked as they are and after a mutation: one server for
- * each key that serves the fair waiters as the lock's kind demands, or else whoever waits and fits.
+ * Histories as a faultless lock would make them, to be checked unchanged and after a mutation. One server per key
+ * serves fair waiters as the lock's kind demands, and otherwise any waiter that fits.
  */
 import fc from 'fast-check'
 import type { Entry, Fields, HistoryEvent, Kind } from './events.ts'
@@ -11,15 +11,15 @@ export type LockKind = 'mutex' | 'semaphore' | 'readWrite'
 export interface Call {
   readonly key: number
   readonly worker: number
-  /** ms after the call before it. */
+  /** ms after the previous call. */
   readonly after: number
   readonly fair: boolean
   readonly lease: number
   readonly hold: number
   readonly patience: number | undefined
-  /** Of a semaphore: askers may disagree about its number. */
+  /** For a semaphore: callers may disagree about its number. */
   readonly permits: readonly [permits: number, of: number]
-  /** Of a read-write lock. */
+  /** For a read-write lock. */
   readonly reads: boolean
 }
 
@@ -46,13 +46,13 @@ interface Request extends Call {
 
 interface Live {
   readonly request: Request
-  /** When the server may grant to others what it has. */
+  /** When the server may grant the hold's share to others. */
   readonly until: number
 }
 
 /** The time of day at monotonic 0. */
 export const WALL = 1_800_000_000_000
-/** One way between a process and the server, ms. */
+/** Time of one way between a process and the server, in ms. */
 const WAY = 0.1
 
 export class Simulated {
@@ -98,7 +98,7 @@ export class Simulated {
     return this.#kind === 'semaphore' ? permits : reads ? 'read' : 'write'
   }
 
-  /** All that happens to one key. Returns when the last of it was over. */
+  /** Simulates one key. Returns when its last event was over. */
   #serve(requests: readonly Request[]): number {
     for (const request of requests) this.#request(request)
     const coming = [...requests]
@@ -169,7 +169,7 @@ export class Simulated {
     })
   }
 
-  /** Returns when the server may grant again what it has. */
+  /** Returns when the server may grant the hold's share again. */
   #hold({ name, worker: number, key: place, lease, hold, wants }: Request, issued: number, token: number): number {
     const [id, worker, key] = [`id-${name}`, `w${number}`, `k${place}`]
     const heard = issued + WAY
@@ -188,7 +188,7 @@ export class Simulated {
   }
 }
 
-/** Lets in whoever may come in. */
+/** Admits all who may be admitted. */
 function admit(
   waiting: readonly Request[],
   fits: (request: Request) => boolean,
@@ -198,7 +198,7 @@ function admit(
   const queue = waiting.filter(({ fair }) => fair)
   const readers = queue.filter(({ wants }) => wants === 'read')
   const others = queue.filter(({ wants }) => wants !== 'read')
-  // The readers' turn comes after a writer's, and where no writer waits.
+  // Readers have their turn after a writer's, and whenever no writer waits.
   if (readers[0] && fits(readers[0]) && (writersTurn() || others.length === 0)) {
     for (const reader of readers.splice(0)) grant(reader)
   }
@@ -207,7 +207,7 @@ function admit(
   for (const newcomer of waiting) if (!newcomer.fair && fits(newcomer)) grant(newcomer)
 }
 
-/** When the server sees that a request has left: what it grants before is heard of within the patience. */
+/** When the server sees that a request has left. Earlier grants arrive within the request's patience. */
 function leavesAt({ t, patience = Number.POSITIVE_INFINITY }: Request): number {
   return Math.max(t + WAY, t + patience - 3 * WAY)
 }

@@ -1,4 +1,4 @@
-/** Times from one moment to another, and how many of them there are at once. */
+/** Spans of time, and how many of them overlap. */
 import { lowerBound } from './lists.ts'
 
 export interface Span {
@@ -6,7 +6,7 @@ export interface Span {
   readonly to: number
 }
 
-/** In order, and none touches another. */
+/** In order, and without two that touch. */
 export function merged(spans: readonly Span[]): Span[] {
   const list: { from: number; to: number }[] = []
   for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {
@@ -34,7 +34,7 @@ export function covered(spans: readonly Span[], from: number, to: number): numbe
   return sum
 }
 
-/** The times at which at least so many of the lists have a span: each list is merged, and counts once. */
+/** The times at which at least `count` of the lists have a span. Each list is merged, and counts once. */
 export function atLeast(count: number, lists: Iterable<readonly Span[]>): Span[] {
   const turns = [...lists].flatMap(spans =>
     merged(spans).flatMap(({ from, to }) => [
@@ -42,7 +42,7 @@ export function atLeast(count: number, lists: Iterable<readonly Span[]>): Span[]
       { t: to, step: -1 },
     ]),
   )
-  // At one moment beginnings come first: the ends belong to their spans.
+  // At the same moment beginnings come first, because a span includes its end.
   turns.sort((a, b) => a.t - b.t || b.step - a.step)
   const spans: Span[] = []
   let together = 0

@@ -1,23 +1,23 @@
 /**
- * Holds that were taken away from outside: data loss, a deleted key, a forced release, a failover that lost the last
- * writes, a server's clock that stepped forward over their ends. From then on the holder and the next one may both
- * believe for a moment, which is documented; before it, and between all other holds, I1 stands. So each such hold is cut
- * at the taking, and nothing else is excused.
+ * Holds that were taken away from outside: by data loss, a deleted key, a forced release, a failover that lost the last
+ * writes, or a server's clock that stepped forward over their ends. From then on the holder and the next one may both
+ * believe for a moment, which is documented. Before that, and between all other holds, I1 applies. So each such hold is
+ * cut at the taking, and nothing else is excused.
  *
- * Which holds a taking met is told by when Redis issued them, not by when their process heard of it: a token is the
- * server's time in µs at its issue. A server's clock that has been set back issues tokens that are ahead of it; of
- * those it is only known that they were issued after their request.
+ * Which holds a taking affected depends on when Redis issued them, not on when their processes learned of it: a token
+ * is the server's time in µs at its issue. A server whose clock has been set back issues tokens that are ahead of it;
+ * of those it is only known that they were issued after their requests.
  *
- * Servers of a quorum that come back empty are not counted until every hold of before has ended. So a holder may be told before its time,
- * and nobody else may have the lock for that: such a taking is `closed`, and excuses the early loss only.
+ * Servers of a quorum that come back empty do not count until every earlier hold has ended. So a holder may be told
+ * before its time, but no other caller gets the lock early. Such a taking is `closed`, and excuses only the early loss.
  *
- * At a failover the takings are told by process: up to the moment at which its own way led to the new master, a process
- * was granted locks by the old one. What it is granted later has no excuse.
+ * At a failover the takings are recorded per process: until its own way leads to the new master, a process is granted
+ * locks by the old one. Its later grants have no excuse.
  */
 import type { EventOf } from './events.ts'
 import { groupBy, lowerBound } from './lists.ts'
 
-/** The server is on this machine, so its clock is ours; this is for the time between two readings of the clocks, in ms. */
+/** In ms. The server is on this machine and shares its clock; this allows for the time between two readings. */
 const TOLERANCE = 50
 
 interface Cut {
@@ -28,7 +28,7 @@ interface Cut {
 
 type Cuts = ReadonlyMap<string, Cut[]>
 
-/** Takings by whom they are about. */
+/** Takings, by the holds that they concern. */
 class Losses {
   readonly #ofAll: Cut[]
   readonly #ofKey: Cuts
@@ -40,7 +40,7 @@ class Losses {
     this.#ofWorker = cutsOf(taken, ({ worker }) => worker)
   }
 
-  /** The beginning of the earliest taking that may have met a hold that was issued then; infinite: none did. */
+  /** The beginning of the earliest taking that may have affected a hold issued at that time; infinite if none did. */
   of({ key, worker }: EventOf<'grant'>, issued: number): number {
     const next = (list: Cut[] | undefined) => {
       const cut = list?.[lowerBound(list, issued, ({ until }) => until)]
@@ -65,27 +65,30 @@ export class Takings {
   }
 
   /**
-   * From when on somebody else may have the lock, because the hold was taken away, at the earliest; infinite: never. `requested`: when
-   * the hold was asked for.
+   * The earliest time from which another caller may get the lock because the hold was taken away; infinite if it never
+   * was. `requested` is when the hold was requested.
    */
   cut(grant: EventOf<'grant'>, requested = grant.t): number {
     return this.#opening.of(grant, this.#issued(grant, requested) - TOLERANCE)
   }
 
-  /** From when on the holder may be told that the hold was taken away, whether or not somebody else may have the lock by then. */
+  /**
+   * From when on the holder may be told that the hold was taken away, whether or not another caller may get the lock by
+   * then.
+   */
   told(grant: EventOf<'grant'>, requested = grant.t): number {
     return this.#all.of(grant, this.#issued(grant, requested) - TOLERANCE)
   }
 
-  /** Whether the lock of this key was taken away between the two times, from whoever held it then. */
+  /** Whether the lock of this key was taken away from its holder between the two times. */
   of(key: string, from: number, to: number): boolean {
     return this.#taken.some(event => event.key === key && event.t >= from && event.from <= to)
   }
 
   /**
-   * The monotonic time at which Redis issued the token: where its clock said so, between the request and the moment when
-   * the grant was heard of. Where it never did, the token was ahead of the clock, or is that of an earlier hold. Where the clocks of
-   * several servers did, any of them may have issued it: the earliest time counts, which excuses most.
+   * The monotonic time at which Redis issued the token: when its clock showed the token's time, between the request and
+   * the arrival of the grant. If it never did, the token was ahead of the clock, or belongs to an earlier hold. If the
+   * clocks of several servers did, any of them may have issued it. Then the earliest time counts, which excuses most.
    */
   #issued(grant: EventOf<'grant'>, requested: number): number {
     const said = this.#clocks.flatMap(clocks => saidBy(clocks, grant, requested) ?? [])
@@ -93,7 +96,7 @@ export class Takings {
   }
 }
 
-/** When this clock said the time of the token. */
+/** When this clock showed the time of the token. */
 function saidBy(
   clocks: readonly EventOf<'clock'>[],
   { token, t: heard }: EventOf<'grant'>,

@@ -1,22 +1,22 @@
 /**
- * Unfair processes take turns: while one of them waits for a lock, no other one has it again and again. A turn is a grant by
- * Redis to an unfair caller; what a client hands on within itself after that is of the same turn.
+ * Unfair processes take turns: while one of them waits for a lock, no other one gets it again and again. A turn is a
+ * grant by Redis to an unfair caller, with all local hand-offs after it.
  *
- * Two processes are compared as long as one waits all the time and gets nothing. With equal demand they would alternate. A
- * turn is left to others for a few ms only, so a process that is slow at that moment misses it; so the check asks for many
- * turns of the one, and for a long wait of the other, in which nothing has disturbed either. Only a mutex has turns: of other locks
- * several have their part at a time.
+ * Two processes are compared while one waits and gets nothing. With equal demand they would alternate. A turn is left
+ * to the other processes only for a few ms, so a process that is slow at that moment misses it. Therefore the check
+ * requires many turns of the one and a long wait of the other, during which both are undisturbed. Only mutexes have
+ * turns: several callers hold parts of other locks at a time.
  */
 import type { Attempt, History, Hold, Violation } from './history.ts'
 import { groupBy, lowerBound } from './lists.ts'
 
-/** So many turns of one process, and so many ms of the other's wait: both together are too much. */
+/** The number of turns of one process, and the ms of the other's wait. Both together are too much. */
 export const TURNS = 20
 export const WAIT = 1_000
 
 export function checkTurns(history: History): Violation[] {
   const violations: Violation[] = []
-  // Of several servers each lets in somebody else, and whoever gets a majority is left to chance.
+  // In a quorum each server admits callers separately, and it is up to chance who gets a majority.
   if (history.terms.servers !== undefined) return violations
   const waiting = history.attempts.filter(
     ({ request, end }) =>
@@ -32,7 +32,7 @@ export function checkTurns(history: History): Violation[] {
   return violations
 }
 
-/** The last part of its wait in which its process was granted nothing is looked at. */
+/** Examines the last part of its wait in which its process was granted nothing. */
 function passedOver(history: History, { request, settled }: Attempt, holds: readonly Hold[]): Violation | undefined {
   const { worker, key } = request
   const to = Math.min(settled, history.deaths.get(worker) ?? Number.POSITIVE_INFINITY)

@@ -1,13 +1,13 @@
 /**
- * What a call wants of its lock, as arithmetic that is the same for every kind: so much, of so much.
+ * What a call wants of its lock, as arithmetic that is the same for every kind: so much, out of so much.
  *
- *   a mutex         1 of 1
- *   a semaphore     `permits` of the number that this asker gave
- *   a reader        1 of all but one, so that it fits beside readers, and not beside a writer
- *   a writer        all of all
+ *  a mutex         1 of 1
+ *  a semaphore     `permits` of the number that this caller gave
+ *  a reader        1 of all but one, so that it fits beside readers, and not beside a writer
+ *  a writer        all of all
  */
 
-/** Absent in a request: of a mutex. */
+/** Absent in a request for a mutex. */
 export type Wants = 'read' | 'write' | readonly [permits: number, of: number]
 
 export interface Weight {
@@ -28,12 +28,18 @@ export function weightOf(wants: Wants | undefined): Weight {
   return { permits, of }
 }
 
-/** Of a semaphore each call takes its own permits; of any other lock an owner that holds has all that it asks for. */
+/**
+ * For a semaphore each call takes its own permits. For any other lock, an owner that holds already has all that it asks
+ * for.
+ */
 export function reenters(wants: Wants | undefined): boolean {
   return wants === undefined || wants === 'read' || wants === 'write'
 }
 
-/** Whether two holds of a lock cannot have overlapped, unless one owner had both: the second was judged by its own number. */
+/**
+ * Whether two holds of a lock cannot have overlapped unless one owner had both. The second was judged by its own
+ * number.
+ */
 export function exclude(first: Wants | undefined, second: Wants | undefined): boolean {
   const { permits, of } = weightOf(second)
   return weightOf(first).permits + permits > of

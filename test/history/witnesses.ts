@@ -1,13 +1,16 @@
 /**
- * Two witnesses of exclusion that know nothing of the lock, and count only while the lease of the witness says `held`.
+ * Two witnesses of exclusion that are independent of the lock. They count only while the witness's own lease says
+ * `held`.
  *
- * Whoever enters makes a file in the folder of the key, and then looks at the others there; whoever leaves removes it. It says whose
- * it is, what was wanted of the lock, and until when that one surely holds: a file whose time is over was left by a process that was
- * killed, stopped or too slow. So a meeting means: mine says held now, the others' deadlines are still to come, and together they
- * are too much. Of two that enter at one time the later one to make its file sees the other's.
+ * A holder that enters makes a file in the key's folder, and then looks at the other files there. When it leaves, it
+ * removes its file. The file says whose it is, what was wanted of the lock, and until when that holder certainly holds.
+ * A file whose time is over was left by a process that was killed, stopped or too slow. So a meeting means: this lease
+ * says held now, the others' deadlines are still to come, and together they exceed the lock. If two enter at the same
+ * time, the one that makes its file later sees the other's.
  *
- * The register is in a Redis that no fault ever reaches. It refuses a token older than the last it has taken. Readers only ask
- * whether it would; holders of a semaphore write side by side, in any order, so theirs are only noted.
+ * The register is in a Redis that no fault ever reaches. It refuses a token older than the last it has accepted.
+ * Readers only ask whether it would; holders of a semaphore write side by side, in any order, so their tokens are only
+ * recorded.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -45,7 +48,10 @@ export class Witnesses {
     this.#recorder = recorder
   }
 
-  /** Makes the file. Synchronous from the first look at the lease to the last. False: it is too much, or over. `wants`: as in a request. */
+  /**
+   * Makes the file. Synchronous from the first look at the lease to the last. Returns false if the lock is exceeded, or
+   * the lease is over. `wants` is as in a request.
+   */
   enter(lease: Lease, wants?: Wants): boolean {
     const { key, id, owner } = lease
     // Read before `remaining`, so that a stop in between makes the deadline earlier, never later.
@@ -54,7 +60,7 @@ export class Witnesses {
     if (!lease.held) return false
     const folder = join(this.#folder, key)
     const file = join(folder, id)
-    // A hold that is lost before its deadline must not be met by the next.
+    // If the hold is lost before its deadline, the next holder must not meet its file.
     lease.signal.addEventListener('abort', () => rmSync(file, { force: true }), { once: true })
     mkdirSync(folder, { recursive: true })
     writeFileSync(file, JSON.stringify(inside))
@@ -85,14 +91,17 @@ export class Witnesses {
   }
 }
 
-/** Writes to the register, whatever the lease says of itself. Not 0: refused, because of this newer token. */
+/**
+ * Writes to the register, whatever the lease says about itself. Returns 0, or the newer token because of which the
+ * write was refused.
+ */
 export async function writeFenced(redis: Redis, { key, id, fencingToken }: Lease, wants?: Wants): Promise<number> {
   const name = registerName(key)
   const how = wants === 'read' ? 'ask' : reenters(wants) ? 'write' : 'note'
   return (await redis.eval(write, 2, name, `${name}:log`, fencingToken, id, how)) as number
 }
 
-/** What the register took of a key, oldest first. */
+/** The writes to a key that the register accepted, oldest first. */
 export async function readRegister(redis: Redis, key: string): Promise<[token: number, id: string][]> {
   const lines = await redis.lrange(`${registerName(key)}:log`, 0, -1)
   return lines.map(line => {
@@ -105,7 +114,7 @@ function registerName(key: string): string {
   return `register:${key}`
 }
 
-/** Those that surely hold beside this one. An owner that re-enters does not count as another. */
+/** Those that certainly hold beside this one. An owner that re-enters does not count as another. */
 function othersIn(folder: string, mine: Inside): Inside[] {
   return readdirSync(folder).flatMap(name => {
     const file = join(folder, name)
@@ -117,7 +126,7 @@ function othersIn(folder: string, mine: Inside): Inside[] {
   })
 }
 
-/** Undefined: it is gone, or just being written. */
+/** Returns undefined if the file is gone, or is just being written. */
 function read(file: string): Inside | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))

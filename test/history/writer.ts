@@ -1,4 +1,4 @@
-/** A process that records until it is killed, and says when it has recorded a thousand events. */
+/** A process that records events until it is killed. It reports when it has recorded a thousand. */
 import { Recorder } from './recorder.ts'
 
 const [file, worker] = process.argv.slice(2) as [string, string]

@@ -1,10 +1,10 @@
-/** lua/mutex/acquire.lua where there is a queue, or where the caller asks to join it. */
+/** lua/mutex/acquire.lua when there is a queue, or when the caller asks to join it. */
 import { describe, expect, test } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
 
 describe('joining the queue', () => {
-  test('I3: is at its end, with a ticket larger than all that were issued before', async () => {
+  test('I3: is at its end, with a ticket larger than all earlier ones', async () => {
     const lock = await sharedLock()
     const [ben, cyd, dan] = [caller('ben'), caller('cyd'), caller('dan')]
     let last = await lock.grant(caller('ada'))
@@ -19,7 +19,7 @@ describe('joining the queue', () => {
     expect((await lock.hash())['clock']).toBe(String(last))
   })
 
-  test('I5: repeated with the same id keeps the place and the ticket', async () => {
+  test('I5: with the same id again keeps the place and the ticket', async () => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben'), caller('cyd')]
     await lock.grant(caller('ada'))
@@ -30,7 +30,7 @@ describe('joining the queue', () => {
     expect(await lock.order()).toEqual([ben.id, cyd.id])
   })
 
-  test('I3: repeated when its time was over is a sign of life: it is not passed over', async () => {
+  test('I3: again after the expiry has passed is a sign of life: the waiter is not passed over', async () => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben', { joinedAgo: 6_000 }), caller('cyd')]
     await lock.given({ holder: caller('ada'), waiters: [ben, cyd] })
@@ -41,7 +41,7 @@ describe('joining the queue', () => {
     expect(await lock.redis.pttl(lock.names.expiry)).toBeGreaterThan(0)
   })
 
-  test('I4: repeated when its time was over, by the first waiter of a free lock, gets it', async () => {
+  test('I4: again after the expiry has passed gets the lock, if it is free and the waiter is first', async () => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben', { joinedAgo: 6_000 }), caller('cyd')]
     await lock.given({ waiters: [ben, cyd] })
@@ -51,7 +51,7 @@ describe('joining the queue', () => {
     expect(await lock.order()).toEqual([cyd.id])
   })
 
-  test('I4: repeated by a waiter whose client is not heard gets a free lock: who asks lives', async () => {
+  test('I4: again gets a free lock even if the client has no subscriber: a caller is alive', async () => {
     const lock = await sharedLock()
     const gone = caller('gone')
     const [ben, cyd] = [caller('ben', { client: gone.client }), caller('cyd')]
@@ -62,7 +62,7 @@ describe('joining the queue', () => {
     expect(await lock.order()).toEqual([cyd.id])
   })
 
-  test('I3: a head start puts ahead of those who came that much earlier, and of no others', async () => {
+  test('I3: with a head start is ahead of waiters that came less than that time before, and of no others', async () => {
     const lock = await sharedLock()
     const early = caller('early', { joinedAgo: 3_000 })
     const late = caller('late', { joinedAgo: 1_000 })
@@ -76,7 +76,7 @@ describe('joining the queue', () => {
     expect(await lock.order()).toEqual([early.id, urgent.id, late.id])
   })
 
-  test('keeps every byte of the owner and the label for the grant', async () => {
+  test('keeps every byte of the owner and the label until the grant', async () => {
     const lock = await sharedLock()
     const [ada, ben] = [caller('ada'), caller('läbel 2 3\n%s', { owner: 'öwner 1\n4 €' })]
     await lock.grant(ada)
@@ -87,7 +87,7 @@ describe('joining the queue', () => {
     expect(await lock.hash()).toMatchObject({ owner: ben.owner, label: ben.name, hold: ben.id })
   })
 
-  test('is refused by a queue of another type; nothing is written', async () => {
+  test('fails if the key of the queue has another type; nothing is written', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: caller('ada') })
     await lock.redis.set(lock.names.queue, 'not a queue')
@@ -98,7 +98,7 @@ describe('joining the queue', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('is refused when the server is out of memory; nothing is written', async () => {
+  test('fails if the server is out of memory; nothing is written', async () => {
     const lock = await lockOnOwnServer()
     await lock.given({ holder: caller('ada') })
     const before = await lock.snapshot()
@@ -111,7 +111,7 @@ describe('joining the queue', () => {
 })
 
 describe('the life of the queue', () => {
-  test('I7: it expires between one and two waiterTtl after somebody joined, and the lock not before it', async () => {
+  test('I7: ends between one and two waiterTtl after a waiter joined, and the lock lives longer', async () => {
     const lock = await sharedLock()
     await lock.grant(caller('ada', { lease: 100 }))
     await lock.enqueue(caller('ben', { ttl: 200_000 }))
@@ -122,7 +122,7 @@ describe('the life of the queue', () => {
     expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(life)
   })
 
-  test('I3: a waiter with a short expiry that joins ahead of others does not shorten it', async () => {
+  test('I3: is not shortened by a waiter with a short expiry that joins ahead of others', async () => {
     const lock = await sharedLock()
     await lock.grant(caller('ada'))
     await lock.enqueue(caller('ben', { ttl: 60_000 }))
@@ -131,7 +131,7 @@ describe('the life of the queue', () => {
     expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(60_000)
   })
 
-  test('I7: a queue that was emptied by a grant and filled again expires too', async () => {
+  test('I7: is set again when a queue fills after a grant has emptied it', async () => {
     const lock = await sharedLock()
     const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
     await lock.grant(ada)
@@ -143,7 +143,7 @@ describe('the life of the queue', () => {
     expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(0)
   })
 
-  test('I7: a queue that was emptied by leaving and filled again expires too', async () => {
+  test('I7: is set again when a queue fills after its only waiter has left', async () => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben'), caller('cyd')]
     await lock.grant(caller('ada'))
@@ -159,7 +159,7 @@ describe.each([
   { state: 'free', taken: 'granted', reason: 'handoff', holder: {} },
   { state: 'lapsed', taken: 'succeeded', reason: 'expiry', holder: { holder: caller('ada'), endsIn: -1 } },
 ] as const)('an attempt on a $state lock with waiters', ({ taken, reason, holder }) => {
-  test('I3: gives the lock to the first live waiter, tells it, and is refused', async () => {
+  test('I3: gives the lock to the first live waiter, sends it a message, and is refused', async () => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben', { lease: 4_000 }), caller('cyd')]
     await lock.given({ ...holder, waiters: [ben, cyd] })
@@ -173,7 +173,7 @@ describe.each([
     expect(await lock.order()).toEqual([cyd.id])
   })
 
-  test('I3: joins behind them when it asks for the queue', async () => {
+  test('I3: joins after the waiters if it asks for the queue', async () => {
     const lock = await sharedLock()
     const [ben, cyd, eve] = [caller('ben'), caller('cyd'), caller('eve')]
     await lock.given({ ...holder, waiters: [ben, cyd] })
@@ -186,7 +186,7 @@ describe.each([
   test.each([
     { why: 'expired', joinedAgo: 6_000 },
     { why: 'expired by their last heartbeat', joinedAgo: 60_000, deadlineIn: -1_000 },
-  ])('I4: gets it when all of them have $why', async ({ why: _, ...traits }) => {
+  ])('I4: gets the lock if all waiters have $why', async ({ why: _, ...traits }) => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben', traits), caller('cyd', traits)]
     await lock.given({ ...holder, waiters: [ben, cyd] })
@@ -198,7 +198,7 @@ describe.each([
     expect(await lock.hash()).not.toHaveProperty('queued')
   })
 
-  test('I4: gets it when nobody hears the inbox of any of them', async () => {
+  test('I4: gets the lock if no inbox of a waiter has a subscriber', async () => {
     const lock = await sharedLock()
     await lock.given({ ...holder, waiters: [caller('ben'), caller('cyd')] })
 
@@ -206,7 +206,7 @@ describe.each([
     expect(await lock.order()).toEqual([])
   })
 
-  test('I4: passes over those whose inbox nobody hears', async () => {
+  test('I4: passes over waiters whose inbox has no subscriber', async () => {
     const lock = await sharedLock()
     const [ben, cyd, dan] = [caller('ben'), caller('cyd'), caller('dan')]
     await lock.given({ ...holder, waiters: [ben, cyd, dan] })
@@ -216,7 +216,7 @@ describe.each([
     expect(await lock.order()).toEqual([dan.id])
   })
 
-  test('I3: finds alive who joined long ago but has been heard of since', async () => {
+  test('I3: counts a waiter as alive that joined long ago but has sent a heartbeat since', async () => {
     const lock = await sharedLock()
     const ben = caller('ben', { joinedAgo: 60_000, deadlineIn: 4_000 })
     await lock.given({ ...holder, waiters: [ben] })
@@ -237,7 +237,7 @@ describe.each([
   })
 })
 
-test('I5: re-entrant holds of a lapsed holder are gone when a waiter gets the lock', async () => {
+test('I5: a waiter that gets the lock gets none of the re-entrant holds of the lapsed holder', async () => {
   const lock = await sharedLock()
   const [ada, ben] = [caller('ada'), caller('ben')]
   await lock.given({ holder: ada, reentries: [again(ada)], endsIn: -1, waiters: [ben] })
@@ -248,7 +248,7 @@ test('I5: re-entrant holds of a lapsed holder are gone when a waiter gets the lo
   expect(fields).toEqual(['hold'])
 })
 
-describe('a queue that was left behind when its lock was deleted', () => {
+describe('a queue that is left after its lock was deleted', () => {
   test('I3: is found: its first waiter gets the lock', async () => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben'), caller('cyd')]
@@ -260,7 +260,7 @@ describe('a queue that was left behind when its lock was deleted', () => {
     expect(await lock.order()).toEqual([cyd.id])
   })
 
-  test('I3: is found as a whole: its second waiter follows the first', async () => {
+  test('I3: is found as a whole: the second waiter follows the first', async () => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben'), caller('cyd')]
     await lock.given({ waiters: [ben, cyd] })
@@ -272,7 +272,7 @@ describe('a queue that was left behind when its lock was deleted', () => {
     expect(await lock.holder()).toBe(cyd.id)
   })
 
-  test('I2: gives no token below those of its waiters', async () => {
+  test('I2: leads to no token below the tickets of its waiters', async () => {
     const lock = await sharedLock()
     const ben = caller('ben')
     await lock.given({ waiters: [ben] })
@@ -284,7 +284,7 @@ describe('a queue that was left behind when its lock was deleted', () => {
 })
 
 describe('the cost of joining (I9)', () => {
-  test('the first waiter: the usual five, and the life of the queue', async () => {
+  test('the first waiter: the usual five, and PEXPIREAT for the queue', async () => {
     const lock = await lockOnOwnServer()
     await lock.grant(caller('ada', { lease: MEMORY }))
     const calls = await lock.callsInside(() => lock.enqueue(caller('ben')))

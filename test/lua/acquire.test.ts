@@ -4,11 +4,11 @@ import { sleep } from '../kit/time.ts'
 import { again, anonymous, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
 
-/** For times by the server's clock: what has passed since the script ran is surely less. */
+/** ms, an upper bound for the time between the script's run and a check of the server's time. */
 const SLACK = 2_000
 
 describe('a free lock', () => {
-  test('is granted on a new key, which then says everything about its holder', async () => {
+  test('is granted on a new key, which then has all fields of its holder', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const before = await lock.micros()
@@ -23,7 +23,7 @@ describe('a free lock', () => {
     expect(Number(keep)).toBe(await lock.redis.call('PEXPIRETIME', lock.names.lock))
   })
 
-  test('is granted on a known key, over what the last holder left', async () => {
+  test('is granted on a known key, and overwrites the fields that the last holder left', async () => {
     const lock = await sharedLock()
     const [ada, ben] = [caller('ada'), caller('ben', { lease: 3_000 })]
     await lock.grant(ada)
@@ -33,7 +33,7 @@ describe('a free lock', () => {
     expect(await lock.hash()).toMatchObject({ owner: ben.owner, hold: ben.id, label: 'ben' })
   })
 
-  test('lives, once granted, until its lease has ended and then for the memory of its clock (I7)', async () => {
+  test('has a key that lives until the end of the lease, and then as long as the clock is kept (I7)', async () => {
     const lock = await sharedLock()
     await lock.grant(caller('ada'))
 
@@ -42,7 +42,7 @@ describe('a free lock', () => {
     expect(life).toBeLessThanOrEqual(10_000 + 1.25 * MEMORY)
   })
 
-  test('is not granted on a key of another type, which stays as it is', async () => {
+  test('is not granted on a key of another type, which is left unchanged', async () => {
     const lock = await sharedLock()
     await lock.redis.set(lock.names.lock, 'not a lock')
     const before = await lock.snapshot()
@@ -65,7 +65,7 @@ describe('fencing tokens', () => {
     }
   })
 
-  test('I2: the token is larger also after the lock was deleted', async () => {
+  test('I2: the token is larger even after the lock was deleted', async () => {
     const lock = await sharedLock()
     const token = await lock.grant(caller('ada'))
     await lock.redis.del(lock.names.lock)
@@ -73,7 +73,7 @@ describe('fencing tokens', () => {
     expect(await lock.grant(caller('ben'))).toBeGreaterThan(token)
   })
 
-  test("I2: after an excursion of the server's clock tokens go on from where it was", async () => {
+  test("I2: after the server's clock was ahead for a while, tokens continue from its largest value", async () => {
     const lock = await sharedLock()
     const excursion = (await lock.micros()) + 3_600_000_000
     await lock.given({ clock: excursion })
@@ -84,7 +84,7 @@ describe('fencing tokens', () => {
     expect(await lock.grant(ben)).toBe(excursion + 2)
   })
 
-  test('I2: the key outlives the largest token it has issued, however far in the future that is', async () => {
+  test('I2: the key outlives the largest token that it has issued, however far in the future', async () => {
     const lock = await sharedLock()
     await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
     await lock.grant(caller('ada'))
@@ -94,7 +94,7 @@ describe('fencing tokens', () => {
     expect(life).toBeLessThanOrEqual(3_600_000 + 1.25 * MEMORY + 1) // µs are rounded up to ms
   })
 
-  test('I2: a refusal names a clock that every later token is above', async () => {
+  test('I2: the clock in a refusal is below every later token', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const token = await lock.grant(ada)
@@ -107,7 +107,7 @@ describe('fencing tokens', () => {
 })
 
 describe('a held lock', () => {
-  test('I1: is refused to another owner, who learns who holds it and for how long; nothing is written', async () => {
+  test('I1: is refused to another owner; the reply names the holder and its times, and nothing is written', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: caller('ada') })
     await lock.amendHolder({ token: (await lock.micros()) - 3_000_000 })
@@ -122,7 +122,7 @@ describe('a held lock', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I5: a repeat of the request that holds it gets the same grant and changes nothing', async () => {
+  test('I5: gives a repeated request of its holder the same grant, and changes nothing', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const token = await lock.grant(ada)
@@ -134,7 +134,7 @@ describe('a held lock', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I1: once its lease has lapsed it is taken over, with a larger token', async () => {
+  test('I1: is taken over with a larger token once its lease has lapsed', async () => {
     const lock = await sharedLock()
     const [ada, ben] = [caller('ada'), caller('ben')]
     const token = await lock.grant(ada)
@@ -146,7 +146,7 @@ describe('a held lock', () => {
     expect(await lock.hash()).toMatchObject({ owner: ben.owner, hold: ben.id })
   })
 
-  test('I5: re-entrant holds of a lapsed holder are gone when it is taken over', async () => {
+  test('I5: is taken over without the re-entrant holds of the lapsed holder', async () => {
     const lock = await sharedLock()
     const [ada, ben] = [caller('ada'), caller('ben')]
     await lock.given({ holder: ada, reentries: [again(ada), again(ada)], endsIn: -1 })
@@ -170,7 +170,7 @@ describe('re-entry', () => {
     expect(await lock.deadlines()).toEqual({ [ada.id]: expect.any(Number), [inner.id]: Number(until) })
   })
 
-  test('is by the name of the owner, whichever client it comes from', async () => {
+  test('depends on the name of the owner, not on the client', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const token = await lock.grant(ada)
@@ -178,7 +178,7 @@ describe('re-entry', () => {
     expect(await lock.acquire(caller('elsewhere', { owner: ada.owner }))).toMatchObject({ status: 'reentered', token })
   })
 
-  test('with a longer lease raises the end of the lease, and the life of the key', async () => {
+  test('with a longer lease moves the end of the lease, and the expiry of the key', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.grant(ada)
@@ -187,7 +187,7 @@ describe('re-entry', () => {
     expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(100_000 + MEMORY - SLACK)
   })
 
-  test('with a longer lease raises that of the first hold, if that is of the same client, and no other', async () => {
+  test('with a longer lease prolongs the first hold, if it is of the same client, but no other hold', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const [between, longer] = [again(ada, { lease: 1_000 }), again(ada, { lease: 100_000 })]
@@ -203,7 +203,7 @@ describe('re-entry', () => {
     expect(await lock.deadlines()).toMatchObject(now)
   })
 
-  test('with a longer lease does not bring back the first hold, once that has ended', async () => {
+  test('with a longer lease does not bring the first hold back after it has ended', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const inner = again(ada)
@@ -216,7 +216,7 @@ describe('re-entry', () => {
     expect(Object.keys(await lock.deadlines()).sort()).toEqual([inner.id, longer.id].sort())
   })
 
-  test('with a shorter lease never shortens that of the lock, and has its own', async () => {
+  test('with a shorter lease has its own lease, and never shortens that of the lock', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.grant(ada)
@@ -226,7 +226,7 @@ describe('re-entry', () => {
     expect(await lock.hash()).toMatchObject({ until })
   })
 
-  test('I4: a hold that nobody ends ends with its own lease, however often the owner comes back', async () => {
+  test('I4: a hold that is never released ends with its own lease, however often its owner re-enters', async () => {
     const lock = await sharedLock()
     const dead = caller('dead', { lease: 300 })
     await lock.grant(dead)
@@ -244,7 +244,7 @@ describe('re-entry', () => {
     expect(await lock.hash()).not.toHaveProperty('owner')
   })
 
-  test('I7: leaves nothing of holds that have lapsed', async () => {
+  test('I7: removes holds that have lapsed', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.given({ holder: ada, reentries: [again(ada)] })
@@ -270,7 +270,7 @@ describe('re-entry', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('is not into a lease that has lapsed: the owner gets a new grant with a larger token (I2)', async () => {
+  test('is not possible after the lease has lapsed: the owner gets a new grant with a larger token (I2)', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const token = await lock.grant(ada)
@@ -281,7 +281,7 @@ describe('re-entry', () => {
     expect(reply.token).toBeGreaterThan(token)
   })
 
-  test('takes its own request out of the queue, in which it waited before its owner got the lock', async () => {
+  test('removes its own request from the queue, where it waited before its owner got the lock', async () => {
     const lock = await sharedLock()
     const [ada, ben] = [caller('ada'), caller('ben')]
     const waiting = again(ada)
@@ -293,7 +293,7 @@ describe('re-entry', () => {
 })
 
 describe('an owner with a name (I4)', () => {
-  test('is told of on the unlock channel when it gets the lock, so that its other waiters enter, too', async () => {
+  test('is announced on the unlock channel when it gets the lock, so that its other waiters re-enter', async () => {
     const lock = await sharedLock()
     const ada = caller('ada', { owner: 'öwner 1 4 €' })
     const heard = await lock.listenToEverything()
@@ -303,13 +303,13 @@ describe('an owner with a name (I4)', () => {
     expect(await heard()).toEqual([{ to: 'unlock', text: 'entered öwner 1 4 €' }])
   })
 
-  test('is named to whoever is refused', async () => {
+  test('is named in refusals', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: caller('läbel 1', { owner: 'öwner 1 4 €' }) })
     expect(await lock.acquire(caller('ben'))).toMatchObject({ owner: 'öwner 1 4 €', label: 'läbel 1' })
   })
 
-  test('costs a PUBLISH', async () => {
+  test('costs one more PUBLISH', async () => {
     const lock = await lockOnOwnServer()
     const ada = caller('ada')
     await lock.grant(ada)
@@ -319,7 +319,7 @@ describe('an owner with a name (I4)', () => {
 })
 
 describe('the cost of an attempt (I9)', () => {
-  test('a new key: the usual three, a look for a queue left behind, and the life of the key', async () => {
+  test('a new key: the usual three, EXISTS for a queue that was left, and PEXPIREAT', async () => {
     const lock = await lockOnOwnServer()
     const calls = await lock.callsInside(() => lock.grant(anonymous('ada')))
     expect(calls).toEqual(['EXISTS', 'HMGET', 'HSET', 'PEXPIREAT', 'TIME'])

@@ -1,19 +1,19 @@
-/** Owners without a name: who may re-enter, and what is recorded of them once their first hold has ended. */
+/** Owners without a name: which calls re-enter, and what is recorded after their first hold has ended. */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { sharedLock, type TestLock } from './test-lock.ts'
 
 const ada = anonymous('ada')
-/** A caller of another client that has heard of the owner. */
+/** A caller of another client that uses the id of ada's hold as its owner. */
 const foreign = caller('foreign', { owner: ada.owner })
 
-/** The claim of the holder as it stands in Redis. */
+/** The holder's claim in Redis. */
 async function recorded(lock: TestLock): Promise<string> {
   return (await lock.redis.hget(lock.names.lock, 'holder'))!.slice(34)
 }
 
 describe('an owner without a name', () => {
-  test('is recorded as its id, which is not written twice', async () => {
+  test('is recorded as an empty owner, because the id is in the claim already', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
 
@@ -21,14 +21,14 @@ describe('an owner without a name', () => {
     expect(await lock.hash()).toMatchObject({ owner: ada.id, label: 'ada' })
   })
 
-  test('is re-entered by its own client', async () => {
+  test('may re-enter through its own client', async () => {
     const lock = await sharedLock()
     const token = await lock.grant(ada)
 
     expect(await lock.acquire(again(ada))).toMatchObject({ status: 'reentered', token })
   })
 
-  test('I1: is not re-entered by another client, which may not know that the lock was passed on', async () => {
+  test('I1: does not re-enter through another client, which cannot know whether the lock was passed on', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     const before = await lock.snapshot()
@@ -37,14 +37,14 @@ describe('an owner without a name', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I3: of another client joins the queue like everybody else', async () => {
+  test('I3: used by another client joins the queue like any other', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
 
     expect(await lock.acquire(foreign, { queue: true })).toMatchObject({ status: 'refused', position: 1 })
   })
 
-  test('that the lock was passed on to is re-entered by its own client, and the one before by nobody', async () => {
+  test('to which the lock was passed may re-enter through its own client; the previous one may not', async () => {
     const lock = await sharedLock()
     const own = anonymous('own', { client: ada.client })
     const token = (await lock.acquire(ada)).token!
@@ -57,7 +57,7 @@ describe('an owner without a name', () => {
 })
 
 describe('an owner with a name', () => {
-  test('is re-entered from anywhere, also when the lock was passed on to it', async () => {
+  test('may re-enter from any client, even if the lock was passed to it within one', async () => {
     const lock = await sharedLock()
     const named = caller('named', { client: ada.client })
     const token = (await lock.acquire(ada)).token!
@@ -67,7 +67,7 @@ describe('an owner with a name', () => {
     expect(await lock.acquire(elsewhere)).toMatchObject({ status: 'reentered', token: token + 1 })
   })
 
-  test('never re-enters a lock of one without', async () => {
+  test('never re-enters a lock that an owner without a name holds', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
 
@@ -75,11 +75,11 @@ describe('an owner with a name', () => {
   })
 })
 
-describe('once the first hold has ended and others of the same owner live', () => {
+describe('after the first hold has ended, while other holds of its owner live', () => {
   test.each([
     { whose: 'with a name', first: caller('läbel 2 3\n%s', { owner: 'öwner 1\n4 €', headStart: 7 }) },
     { whose: 'without a name', first: ada },
-  ])('an owner $whose is kept, byte by byte, with token and lease', async ({ first }) => {
+  ])('an owner $whose is kept byte by byte, with token and lease', async ({ first }) => {
     const lock = await sharedLock()
     const token = await lock.grant(first)
     await lock.acquire(again(first))
@@ -91,7 +91,7 @@ describe('once the first hold has ended and others of the same owner live', () =
     expect(await lock.hash()).not.toHaveProperty('hold')
   })
 
-  test('I5: the first hold can neither be ended nor prolonged again', async () => {
+  test('I5: the first hold can no longer be ended or prolonged', async () => {
     const lock = await sharedLock()
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })
@@ -107,7 +107,7 @@ describe('once the first hold has ended and others of the same owner live', () =
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('an owner without a name is re-entered under its name by its own client, and by no other', async () => {
+  test('an owner without a name may re-enter through its own client, and through no other', async () => {
     const lock = await sharedLock()
     const inner = again(ada)
     const token = await lock.grant(ada)
@@ -125,7 +125,7 @@ describe('once the first hold has ended and others of the same owner live', () =
     expect(Object.keys(await lock.hash()).sort()).toEqual(['clock', 'keep'])
   })
 
-  test('a named owner is still re-entered from anywhere', async () => {
+  test('an owner with a name may still re-enter from any client', async () => {
     const lock = await sharedLock()
     const cyd = caller('cyd')
     await lock.given({ holder: cyd, reentries: [again(cyd)] })

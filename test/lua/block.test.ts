@@ -1,19 +1,20 @@
 /**
- * Blocks of tokens, for hand-offs within a client: a holder may issue so many after its own, and what follows is above those that
- * it may have issued (lua/shared/unreported.lua), or says it has (lua/mutex/release.lua).
+ * Blocks of tokens for hand-offs within a client. A holder may issue a block of tokens after its own. The next grant is
+ * above the last one used, if a release reports it (lua/mutex/release.lua), else above the block
+ * (lua/shared/unreported.lua).
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** As scripts know it. */
+/** The size of a block, as in the scripts. */
 const BLOCK = 1_000
 
 const ada = anonymous('ada')
 const ben = caller('ben')
 const cyd = caller('cyd')
 
-/** A lock whose clock is far ahead of the time of day, so that each token follows from the one before. */
+/** A lock whose clock is far ahead of the time of day, so that each token is the previous one plus 1. */
 async function lockAhead(): Promise<TestLock> {
   const lock = await sharedLock()
   await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
@@ -21,7 +22,7 @@ async function lockAhead(): Promise<TestLock> {
 }
 
 describe('a grant', () => {
-  test('I2: leaves the clock where it is', async () => {
+  test('I2: sets the clock to its own token, not to the end of the block', async () => {
     const lock = await sharedLock()
     const token = await lock.grant(ada)
 
@@ -31,7 +32,7 @@ describe('a grant', () => {
   test.each([
     { what: 'a refused attempt', who: ben, status: 'refused' },
     { what: 're-entry', who: again(ada), status: 'reentered' },
-  ])('$what moves nothing', async ({ who, status }) => {
+  ])('$what leaves the clock unchanged', async ({ who, status }) => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const { clock } = await lock.hash()
@@ -47,7 +48,7 @@ describe('tokens after a holder (I2)', () => {
     { what: 'it lapsed', next: 'acquire', end: (lock: TestLock) => lock.lapse() },
     { what: 'it was taken away', next: 'acquire', end: (lock: TestLock) => lock.forceRelease() },
     {
-      what: 'it lapsed, and a sweep has found so',
+      what: 'it lapsed, and a sweep has found that',
       next: 'acquire',
       async end(lock: TestLock) {
         await lock.lapse()
@@ -88,7 +89,7 @@ describe('tokens after a holder (I2)', () => {
     expect(Number(next)).toBe(Math.max(ticket, token + BLOCK) + 1)
   })
 
-  test('are above the block of whom a client has recorded last', async () => {
+  test('are above the block after the last recorded hand-off', async () => {
     const lock = await lockAhead()
     const token = await lock.grant(ada)
     await lock.pass(ada, anonymous('eve'), token + 5)
@@ -98,7 +99,7 @@ describe('tokens after a holder (I2)', () => {
   })
 
   test.each([{ issued: 0 }, { issued: 7 }, { issued: BLOCK }])(
-    'go on after the $issued that a release names',
+    'continue after the $issued that a release reports as used',
     async ({ issued }) => {
       const lock = await lockAhead()
       const token = await lock.grant(ada)
@@ -109,7 +110,7 @@ describe('tokens after a holder (I2)', () => {
     },
   )
 
-  test('go on after its own where a release names none', async () => {
+  test('continue after its own if the release reports none', async () => {
     const lock = await lockAhead()
     const token = await lock.grant(ada)
     await lock.release(ada)
@@ -117,7 +118,7 @@ describe('tokens after a holder (I2)', () => {
     expect(await lock.grant(ben)).toBe(token + 1)
   })
 
-  test('are above those that a release names, where it hands on', async () => {
+  test('are above those that a release reports, if it hands the lock to a waiter', async () => {
     const lock = await lockAhead()
     const token = await lock.grant(ada)
     await lock.enqueue(ben)
@@ -127,7 +128,7 @@ describe('tokens after a holder (I2)', () => {
     expect(await lock.hash()).toMatchObject({ hold: ben.id, token: String(token + 8) })
   })
 
-  test('are above those that a release names, where all waiters are dead', async () => {
+  test('are above those that a release reports, if all waiters are dead', async () => {
     const lock = await lockAhead()
     const token = await lock.grant(ada)
     await lock.enqueue(ben)
@@ -136,7 +137,7 @@ describe('tokens after a holder (I2)', () => {
     expect(await lock.grant(cyd)).toBeGreaterThan(token + 7)
   })
 
-  test('do not go back when the clock has moved since', async () => {
+  test('do not go back if the clock is already past what a release reports', async () => {
     const lock = await sharedLock()
     const clock = (await lock.micros()) + 3_600_000_000
     await lock.given({ holder: ada, clock })
@@ -145,7 +146,7 @@ describe('tokens after a holder (I2)', () => {
     expect(await lock.grant(ben)).toBe(clock + 1)
   })
 
-  test('keep time, where a waiter has joined: above what was used, and above the tickets', async () => {
+  test('follow the time of day after a waiter has joined: above the tokens used and the tickets', async () => {
     const lock = await sharedLock()
     const token = await lock.grant(ada)
     const ticket = await lock.enqueue(ben)
@@ -159,7 +160,7 @@ describe('tokens after a holder (I2)', () => {
     expect(clock).toBe(next)
   })
 
-  test('are above the tickets also of a waiter that has left', async () => {
+  test('are above the ticket of a waiter that has left', async () => {
     const lock = await lockAhead()
     const token = await lock.grant(ada)
     const ticket = await lock.enqueue(ben)
@@ -169,7 +170,7 @@ describe('tokens after a holder (I2)', () => {
     expect(await lock.grant(cyd)).toBeGreaterThan(ticket)
   })
 
-  test('are above what a refusal said in between', async () => {
+  test('are above the clock that a refusal reported in between', async () => {
     const lock = await lockAhead()
     const token = await lock.grant(ada)
     const { clock } = await lock.acquire(ben)
@@ -179,7 +180,7 @@ describe('tokens after a holder (I2)', () => {
     expect(await lock.grant(ben)).toBeGreaterThan(clock!)
   })
 
-  test('are not touched by a release that is too late, or repeated (I5)', async () => {
+  test('are not affected by a late or repeated release (I5)', async () => {
     const lock = await lockAhead()
     const token = await lock.grant(ada)
     await lock.release(ada, token + 1)
@@ -192,7 +193,7 @@ describe('tokens after a holder (I2)', () => {
 })
 
 describe('the server', () => {
-  test('I9: does one HSET more for a release that tells of hand-offs', async () => {
+  test('I9: needs one more HSET for a release that reports hand-offs', async () => {
     const lock = await lockOnOwnServer()
     await lock.grant(ada)
     await lock.release(ada)
@@ -207,7 +208,7 @@ describe('the server', () => {
     expect(await lock.callsInside(() => lock.release(ada, token + 1))).toEqual(['HDEL', 'HMGET', 'HSET', 'PUBLISH'])
   })
 
-  test('I4: out of memory, a release tells of hand-offs all the same', async () => {
+  test('I4: out of memory, still accepts a release that reports hand-offs', async () => {
     const lock = await lockOnOwnServer()
     const token = await lock.grant(ada)
     await lock.exhaustMemory()

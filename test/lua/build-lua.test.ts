@@ -1,4 +1,4 @@
-/** scripts/build-lua.ts: the header of a script is its interface, and is checked against the body. */
+/** scripts/build-lua.ts: the header of a script is its interface, and the build checks it against the body. */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,12 +19,12 @@ function topLevelLocals(lua: string): string[] {
   })
 }
 
-/** In lua/: scripts of the mutex go by their names alone. */
+/** The path in lua/. A name without a folder is a script of the mutex. */
 function pathOf(file: string): string {
   return file.includes('/') ? file : `mutex/${file}`
 }
 
-/** What a copy of lua/ is built to, in which these files were changed. */
+/** Builds a copy of lua/ with these changes, and returns the module of the mutex. */
 function builtWith(...changes: readonly [file: string, change: (source: string) => string][]): string {
   const copy = mkdtempSync(join(tmpdir(), 'baton-lua-'))
   onTestFinished(() => rmSync(copy, { recursive: true }))
@@ -42,15 +42,15 @@ function builtWith(...changes: readonly [file: string, change: (source: string) 
 const named = await namedScriptsOf(new URL('../../lua/', import.meta.url))
 
 describe('the generated scripts', () => {
-  test.each(Object.entries(named))('%s: each name of the header stands for one thing', (_, { keys, args, lua }) => {
+  test.each(Object.entries(named))('%s: no name of the header is declared twice', (_, { keys, args, lua }) => {
     const names: string[] = [...keys, ...args]
     expect(new Set(names).size).toBe(names.length)
-    // A second local of that name, in an include, would hide what the caller passed.
+    // A second local of the same name, in an include, would hide what the caller passed.
     const locals = topLevelLocals(lua)
     for (const name of names) expect(locals.filter(local => local === name)).toEqual([name])
   })
 
-  test.each(Object.entries(named))('%s: what an include makes for itself stays in it', (_, { lua }) => {
+  test.each(Object.entries(named))('%s: the locals of an include are not visible outside', (_, { lua }) => {
     const inside = ['fields', 'time', 'needed', 'latest', 'deaf', 'left', 'many', 'far']
     expect(topLevelLocals(lua).filter(name => inside.includes(name))).toEqual([])
   })
@@ -69,7 +69,7 @@ describe('the generated scripts', () => {
   })
 })
 
-/** Replaces what is there once. */
+/** Replaces a text, which must occur exactly once. */
 function put(from: string, to: string): (source: string) => string {
   return source => {
     expect(source.split(from), from).toHaveLength(2)
@@ -78,11 +78,11 @@ function put(from: string, to: string): (source: string) => string {
 }
 
 describe('the build', () => {
-  test('of lua/ as it is gives the module that is in use', () => {
+  test('of the present lua/ gives the present module', () => {
     expect(builtWith()).toBe(readFileSync(join(project, 'src/kinds/mutex/scripts.generated.ts'), 'utf8'))
   })
 
-  test('of another kind gives a module of its own, which may include what is shared', () => {
+  test('of another kind gives a module of its own, which may use shared includes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'baton-lua-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     cpSync(join(project, 'lua'), folder, { recursive: true })
@@ -140,13 +140,13 @@ describe('the build', () => {
       'KEYS and ARGV are read through the names of the header',
     ],
     [
-      'a key that it makes by itself',
+      'a key that it makes itself',
       "redis.call('ZCOUNT', all",
       "redis.call('ZCOUNT', lock .. ':holds'",
       'makes a key that it does not give',
     ],
     [
-      'a local that hides what Redis offers',
+      'a local that hides a name of Redis',
       'local lockState',
       'local error = 1\nlocal lockState',
       '"error" is a name that Redis offers',
@@ -155,87 +155,87 @@ describe('the build', () => {
     expect(() => builtWith(['inspect', put(from, to)])).toThrow(`lua/mutex/inspect.lua: ${problem}`)
   })
 
-  // Each stands for what its body or its includer could do unseen, while an include was but text in its place.
+  // Includes are inserted as text, so without these checks such mistakes would go unnoticed.
   test.each([
     [
-      'reads what its includers have and it does not take',
+      'reads a name of its includers that it does not take',
       'shared/life',
       'if keep < needed',
       'if keep < needed + now',
       'reads "now", which it does not take',
     ],
     [
-      'reads what an include of its own makes for itself',
+      'reads a local of its own include',
       'shared/drop',
       'heard = 0',
       'heard = #deaf',
       'reads "deaf", which it does not take',
     ],
     [
-      'reads for a single server what it makes for a cluster',
+      'reads outside a cluster part what is only set in one',
       'shared/place',
       '--]]',
       '--]]\nredis.call(who)',
       'reads "who", which it does not take',
     ],
     [
-      'writes what it takes',
+      'writes a name that it takes',
       'shared/unreported',
       '\nclock = ',
       '\ntoken = 0\nclock = ',
       'writes "token", which it neither changes nor gives',
     ],
     [
-      'writes what its includers have',
+      'writes a name of its includers',
       'shared/forget',
       'holds = nil',
       'holds, hold = nil',
       'writes "hold", which it neither changes nor gives',
     ],
     [
-      'does not take what its include takes',
+      'does not take a name that its include takes',
       'shared/enqueue',
       '--   clock     µs       the last ticket\n',
       '',
       'its include "life" takes "clock", which is neither made here nor declared',
     ],
     [
-      'does not change what its include changes',
+      'does not declare a change that its include makes',
       'shared/enqueue',
-      "--   keep      ms       the lock's key may live longer\n",
+      "--   keep      ms       grows if the lock's key has to live longer\n",
       '',
       'its include "life" changes "keep", which is neither made here nor declared',
     ],
     [
-      'declares that it takes what it does not read',
+      'takes a name that it does not read',
       'shared/unreported',
       '--   token ',
       '--   spare  ms  nothing\n--   token ',
       'takes "spare" and does not read it',
     ],
     [
-      'declares that it changes what it does not write',
+      'changes a name that it does not write',
       'shared/unreported',
       '-- Changes\n',
       '-- Changes\n--   spare     ms  nothing\n',
       'changes "spare" and does not write it',
     ],
     [
-      'declares that it gives what it does not write',
+      'gives a name that it does not write',
       'shared/live',
       '-- Gives\n',
       '-- Gives\n--   spare  ms  nothing\n',
       'gives "spare" and does not write it',
     ],
     [
-      'makes a local of what it gives',
+      'declares a name that it changes as a local',
       'shared/unreported',
       '\nclock = ',
       '\nlocal clock = ',
       'changes "clock" and does not write it',
     ],
     [
-      'gives what nobody reads',
+      'gives a name that no file reads',
       'shared/live',
       '-- Gives\n',
       '-- Gives\n--   spare  ms  nothing\n',
@@ -243,17 +243,17 @@ describe('the build', () => {
       (source: string) => `${source}spare = 0\n`,
     ],
     [
-      'declares a name and nothing else',
+      'declares a name without a type',
       'shared/clock',
-      'micros  µs      the same\n',
+      "micros  µs      the server's time\n",
       'micros\n',
       'cannot read "micros"',
     ],
     ['says no type', 'shared/clock', 'micros  µs', 'micros  time', '"micros" has no type or unit, but "time"'],
     [
-      'says nothing about a name',
+      'declares a name without a description',
       'shared/clock',
-      'micros  µs      the same\n',
+      "micros  µs      the server's time\n",
       'micros  µs\n',
       '"micros" is not explained',
     ],
@@ -266,56 +266,56 @@ describe('the build', () => {
     ],
     ['includes itself', 'shared/clock', '\nif clock', '\n-- include: clock\nif clock', '"clock" includes itself'],
     [
-      'includes what is not there',
+      'includes a file that does not exist',
       'shared/grant',
       '-- include: life',
       '-- include: watch',
       'there is no include "watch"',
     ],
     [
-      'declares a constant that nobody uses',
+      'declares a constant that no file uses',
       'shared/trim',
       '-- Constants\n',
       '-- Constants\n--   SPARE = 1  nothing\n',
       'nobody uses the constant "SPARE"',
     ],
     [
-      'declares a constant that is one already',
+      'declares a constant that exists already',
       'shared/trim',
       '-- Constants\n',
       '-- Constants\n--   ID_END = 1  nothing\n',
       'the constant "ID_END" has a value already',
     ],
     [
-      'gives a key without asking whether it is there',
+      'gives a key without checking that it is on this node',
       'shared/keys',
       "redis.call('EXISTS', queue, expiry)",
       "redis.call('EXISTS', lock, queue)",
       'does not ask whether the key "expiry" is on this node',
     ],
     [
-      'gives a key for which what it includes does not ask',
+      'gives a key that its include does not check',
       'shared/whole',
       "EXISTS', expiry, unpack(lines)",
       "EXISTS', lock, unpack(lines))\nredis.call('ZCARD', expiry",
       'does not ask whether the key "expiry" is on this node',
     ],
     [
-      'gives a key and does not include what asks for it',
+      'gives a key without the include that checks it',
       'permits/semaphore/queues',
       '-- include: whole',
       '',
       'does not ask whether the key "lines" is on this node',
     ],
     [
-      'says nothing about a constant',
+      'declares a constant without a description',
       'shared/trim',
       '-- Constants\n',
       '-- Constants\n--   SPARE = 1\n',
       'cannot read the constant "SPARE = 1"',
     ],
     [
-      'uses a constant that is none',
+      'uses a constant that is not declared',
       'shared/promote',
       'left = MOST_PASSED_OVER',
       'left = MOST_PASSED + MOST_PASSED_OVER',
@@ -328,70 +328,70 @@ describe('the build', () => {
     },
   )
 
-  test('refuses an include that nobody includes', () => {
+  test('refuses an include that no file includes', () => {
     const spare = '-- spare: nothing.\n--\n-- Takes\n--   now  ms  nothing\nredis.call(now)\n'
     expect(() => builtWith(['shared/spare', () => spare])).toThrow('lua/shared/spare.lua: nobody includes it')
   })
 
   test.each([
     [
-      'has not what its include takes',
+      'lacks a name that its include takes',
       'leave',
       ', used = nil',
       '',
       'its include "drop" takes "used", which is neither made here nor declared',
     ],
     [
-      'has not what its include changes',
+      'lacks a name that its include changes',
       'sweep',
       '-- include: state\n',
       "local holder, queued, clock, holds = '', 0, 0, ''\n",
       'its include "open" changes "keep", which is neither made here nor declared',
     ],
     [
-      'does not include what gives to another',
+      'lacks an include whose result another include takes',
       'pass',
       '-- include: state\n',
       '',
       'its include "holder" takes "holder", which is neither made here nor declared',
     ],
     [
-      'reads what an include makes for itself',
+      'reads a local of an include',
       'leave',
       'return dropped and',
       'return latest and dropped and',
       '"latest" is a global',
     ],
     [
-      'binds what its include does not take',
+      'binds a name that its include does not take',
       'leave',
       'used = nil',
       'used = nil, spare = 1',
       'binds "spare" for its include "drop", which does not take it',
     ],
     [
-      'binds nothing to what its include has to have',
+      'binds nil to a name that its include requires',
       'tend',
       'reason = how',
       'reason = nil',
       'its include "promote" has to have "reason"',
     ],
     [
-      'binds something to no name',
+      'binds a value without a name',
       'release',
       '{ mine = client }',
       '{ client }',
       'an include is given names: { client }',
     ],
     [
-      'binds what its include gives',
+      'binds a name to a value that the include itself gives',
       'release',
       'mine = client',
       'mine = heard',
       'its include "drop" is given "heard", which it gives itself',
     ],
     [
-      'has another type than its include',
+      'declares another type than its include',
       'tend',
       'ttl         ms',
       'ttl         s',

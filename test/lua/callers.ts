@@ -1,12 +1,12 @@
-/** Who asks for a lock in these tests. */
+/** The callers that ask for locks in these tests. */
 import { encodeClaim } from '../../src/kinds/claim.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
 
 export interface Caller {
-  /** Its label too. */
+  /** Also the label. */
   readonly name: string
   readonly owner: string
-  /** The name of its client's inbox. Every caller is a client of its own unless told otherwise. */
+  /** The id of its client, and the name of its inbox. By default, every caller has its own client. */
   readonly client: string
   readonly id: string
   /** ms */
@@ -15,9 +15,9 @@ export interface Caller {
   readonly ttl: number
   /** µs */
   readonly headStart: number
-  /** How long ago it joined a queue that is given, ms. */
+  /** How long ago it joined the queue of a given state, ms. */
   readonly joinedAgo?: number
-  /** In how many ms the deadline ends that its last heartbeat recorded in a queue that is given. */
+  /** The time until the deadline that its last heartbeat recorded, in a given state, ms. */
   readonly deadlineIn?: number
 }
 
@@ -27,7 +27,7 @@ export function caller(name: string, traits: Partial<Caller> = {}): Caller {
   return { name, owner: `owner of ${name}`, client, id, lease: 10_000, ttl: 5_000, headStart: 0, ...traits }
 }
 
-/** One without a name: its owner is its own id. */
+/** A caller without a name: its owner is its id. */
 export function anonymous(name: string, traits: Partial<Caller> = {}): Caller {
   const who = caller(name, traits)
   return { ...who, owner: who.id }
@@ -38,7 +38,7 @@ export function claimOf({ id, lease, ttl, headStart, owner, name: label }: Calle
   return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000 }, ttl)
 }
 
-/** Another hold of the same owner, by the same client. */
+/** Another call of the same owner and client. */
 export function again(first: Caller, traits: Partial<Caller> = {}): Caller {
   return { ...first, id: newHoldId(first.client), ...traits }
 }

@@ -1,4 +1,7 @@
-/** A floor for tokens and tickets, as one server of several is asked: lua/mutex/acquire.lua, and what lua/mutex/tend.lua makes of a ticket. */
+/**
+ * A floor for tokens and tickets, as the client of several servers sends it (lua/mutex/acquire.lua), and tickets that
+ * the client has chosen (lua/mutex/tend.lua).
+ */
 import { describe, expect, test } from 'vitest'
 import { anonymous, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, sharedLock } from './test-lock.ts'
@@ -6,12 +9,12 @@ import { agreed, ahead, HOUR, unchanged } from './votes.ts'
 
 const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
 
-describe.each(['try', 'queue'] as const)('I2: a free lock that is asked for with a floor (%s)', mode => {
+describe.each(['try', 'queue'] as const)('I2: a free lock, acquired with a floor (%s)', mode => {
   test.each([
     { state: 'new', given: undefined },
     { state: 'free', given: {} },
     { state: 'lapsed', given: { holder: cyd, endsIn: -1 } },
-  ])('has the floor as its token and its clock, where both are below it ($state)', async ({ given }) => {
+  ])('gets the floor as its token and clock, if both would be smaller ($state)', async ({ given }) => {
     const lock = await sharedLock()
     if (given) await lock.given(given)
     const floor = await ahead(lock)
@@ -22,7 +25,7 @@ describe.each(['try', 'queue'] as const)('I2: a free lock that is asked for with
     expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(HOUR / 1000)
   })
 
-  test('has the time of the server, where that is larger', async () => {
+  test('gets the time of the server as its token, if that is larger', async () => {
     const lock = await sharedLock()
     await lock.given({})
     const before = await lock.micros()
@@ -32,7 +35,7 @@ describe.each(['try', 'queue'] as const)('I2: a free lock that is asked for with
     expect(token).toBeLessThanOrEqual(await lock.micros())
   })
 
-  test('has a token above its clock, where that is larger', async () => {
+  test('gets a token above its clock, if the clock is larger', async () => {
     const lock = await sharedLock()
     const clock = await ahead(lock)
     await lock.given({ clock })
@@ -42,7 +45,7 @@ describe.each(['try', 'queue'] as const)('I2: a free lock that is asked for with
     expect(await lock.acquire(ben, { mode, floor: clock + 1 })).toMatchObject({ token: clock + 2 })
   })
 
-  test('I5: has the same token when it is asked again, with a larger floor', async () => {
+  test('I5: keeps its token when the request is repeated with a larger floor', async () => {
     const lock = await sharedLock()
     const floor = await ahead(lock)
     await lock.acquire(ada, { mode, floor })
@@ -50,7 +53,7 @@ describe.each(['try', 'queue'] as const)('I2: a free lock that is asked for with
     expect(await unchanged(lock, ada, mode, floor + 1)).toMatchObject({ status: 'granted', token: floor })
   })
 
-  test('gives what is granted next, without a floor, a token above it', async () => {
+  test('gives the next grant, without a floor, a larger token', async () => {
     const lock = await sharedLock()
     const floor = await ahead(lock)
     await lock.acquire(ada, { mode, floor })
@@ -59,7 +62,7 @@ describe.each(['try', 'queue'] as const)('I2: a free lock that is asked for with
     expect(await lock.grant(ben)).toBe(floor + 1)
   })
 
-  test('I3: goes to the first waiter, with a token that is no smaller, also where the lock itself was lost', async () => {
+  test('I3: goes to the first waiter, with a token not below the floor, even if the lock itself was lost', async () => {
     for (const lost of [false, true]) {
       const lock = await sharedLock()
       await lock.given({ waiters: [ben, cyd] })
@@ -74,7 +77,7 @@ describe.each(['try', 'queue'] as const)('I2: a free lock that is asked for with
 })
 
 describe('an attempt with a floor', () => {
-  test('I3: that is refused neither joins the queue nor changes anything', async () => {
+  test('I3: that is refused does not join the queue, and changes nothing', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben] })
 
@@ -82,7 +85,7 @@ describe('an attempt with a floor', () => {
     expect(reply).toMatchObject({ status: 'refused', position: 0, ticket: 0, label: 'ada' })
   })
 
-  test('I9: costs what one without does', async () => {
+  test('I9: costs the same as one without', async () => {
     const lock = await lockOnOwnServer()
     const first = anonymous('first')
     await lock.grant(first)
@@ -95,7 +98,7 @@ describe('an attempt with a floor', () => {
 })
 
 describe('a waiter that joins with a floor', () => {
-  test('I2: has it as its ticket, and the clock is at least that', async () => {
+  test('I2: gets the floor as its ticket, and the clock is at least the floor', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const floor = await ahead(lock)
@@ -107,7 +110,7 @@ describe('a waiter that joins with a floor', () => {
     expect(await lock.grant(cyd)).toBe(floor + 1)
   })
 
-  test('I3: has its head start off that', async () => {
+  test('I3: gets the floor minus its head start as its ticket', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const floor = await ahead(lock)
@@ -116,7 +119,7 @@ describe('a waiter that joins with a floor', () => {
     expect(await lock.acquire(urgent, { mode: 'queue', floor })).toMatchObject({ ticket: floor - 2_000_000 })
   })
 
-  test('I5: keeps the ticket that it has', async () => {
+  test('I5: keeps its ticket if it has one', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const ticket = await lock.enqueue(ben)
@@ -127,7 +130,7 @@ describe('a waiter that joins with a floor', () => {
 })
 
 describe('a heartbeat', () => {
-  test('I3: of a waiter with another ticket than the queue has: it stands where that says, and the clock is at least that', async () => {
+  test('I3: with another ticket than the queue has moves the waiter to it, and the clock is at least the ticket', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben, cyd] })
     const ticket = await ahead(lock)
@@ -141,7 +144,7 @@ describe('a heartbeat', () => {
     expect((await agreed(lock)).clock).toBe(ticket)
   })
 
-  test('I3: of a waiter that was dropped, and joined again by an attempt to re-enter: it has the place that it had', async () => {
+  test('I3: moves a waiter that was passed over, and joined again by acquire, back to its old place', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const ticket = await lock.enqueue(ben)

@@ -1,4 +1,4 @@
-/** lua/mutex/force-release.lua: take the lock from whoever holds it. */
+/** lua/mutex/force-release.lua: take the lock from its holder. */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, type Message, sharedLock, type TestLock } from './test-lock.ts'
@@ -6,13 +6,13 @@ import { lockOnOwnServer, type Message, sharedLock, type TestLock } from './test
 const ada = caller('ada')
 const ben = caller('ben')
 
-/** What a client hears of a hold that was taken. */
+/** The message that a client receives when a hold was taken away. */
 function lostMessage(lock: TestLock, { name, id }: Caller, token: number): Message {
   return { to: name, text: `lost ${id} ${token} ${lock.names.lock}` }
 }
 
 describe('the holder', () => {
-  test('I4, I8: loses the lock and is told; the unfair waiters are woken', async () => {
+  test('I4, I8: loses the lock and gets a message; the unfair waiters are woken', async () => {
     const lock = await sharedLock()
     const token = await lock.grant(ada)
     const heard = await lock.listen(ada)
@@ -21,12 +21,12 @@ describe('the holder', () => {
     const after = await lock.hash()
     expect(after).not.toHaveProperty('owner')
     expect(after).not.toHaveProperty('hold')
-    // What the holder may have issued by itself is below it (I2).
+    // The clock is above every token that the holder may have issued on its own (I2).
     expect(after).toMatchObject({ clock: String(token + 1_000) })
     expect(await heard()).toEqual([{ to: 'unlock', text: 'free' }, lostMessage(lock, ada, token)])
   })
 
-  test('I4: is followed by the first live waiter, which is told', async () => {
+  test('I4: is followed by the first live waiter, which gets a message', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [caller('unheard'), ben, caller('cyd')] })
     const seen = Number((await lock.hash())['token'])
@@ -38,7 +38,7 @@ describe('the holder', () => {
     expect(await heard()).toEqual([lock.grantMessage('handoff', ben, Number(token)), lostMessage(lock, ada, seen)])
   })
 
-  test('I8: loses every hold, and the client of each is told', async () => {
+  test('I8: loses every hold, and the client of each gets a message', async () => {
     const lock = await sharedLock()
     const inner = again(ada)
     const elsewhere = caller('elsewhere', { owner: ada.owner })
@@ -54,7 +54,7 @@ describe('the holder', () => {
     expect(told.sort()).toEqual(expected.sort())
   })
 
-  test('I8: whose first hold had ended loses the one that is left', async () => {
+  test('I8: whose first hold had ended loses the remaining one', async () => {
     const lock = await sharedLock()
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })
@@ -85,8 +85,8 @@ describe('a lock that nobody holds', () => {
   })
 })
 
-describe('a request that is repeated, because its answer was lost', () => {
-  test('I5: says so again, and does not take the lock from the next holder', async () => {
+describe('a request that is repeated after its answer was lost', () => {
+  test('I5: gets the same answer, and does not take the lock from the next holder', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben] })
     await lock.listen(ben)
@@ -98,7 +98,7 @@ describe('a request that is repeated, because its answer was lost', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I5: a later one takes it from the next holder', async () => {
+  test('I5: only a new request takes the lock from the next holder', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben] })
     await lock.listen(ben)
@@ -110,7 +110,7 @@ describe('a request that is repeated, because its answer was lost', () => {
 })
 
 describe('a request about one holder', () => {
-  test('I5: takes the lock from that one, also when it is repeated, and from no other', async () => {
+  test('I5: takes the lock from that holder and from no other, even if repeated', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben] })
     await lock.listen(ben)
@@ -131,7 +131,7 @@ describe('the server', () => {
     expect(calls).toEqual(['HDEL', 'HMGET', 'HMGET', 'HSET', 'PUBLISH', 'PUBLISH', 'TIME'])
   })
 
-  test('I4: out of memory, hands the lock on all the same', async () => {
+  test('I4: out of memory, still hands the lock off', async () => {
     const lock = await lockOnOwnServer()
     await lock.given({ holder: ada, waiters: [ben] })
     await lock.listen(ben)

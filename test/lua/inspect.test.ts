@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** `most`: of the queue so many waiters; those that stand behind `entry`, if it is given. */
+/** Reads at most `most` waiters of the queue; if `entry` is given, those after it. */
 async function inspect(lock: TestLock, most: number | undefined, entry?: { ticket: string; behind: string }) {
   const args = { most, ticket: entry?.ticket, behind: entry?.behind }
   const { status, values } = await lock.scripts.run('inspect', lock.names, args)
@@ -39,7 +39,7 @@ test('without the queue: shows the holder alone', async () => {
   expect(state).toMatchObject({ holds: null, queue: [], deadlines: [] })
 })
 
-test('shows nothing of a lock that nobody knows', async () => {
+test('shows nothing for a lock that does not exist', async () => {
   const state = await inspect(await sharedLock(), 10)
   expect(state).toMatchObject({ status: 'state', holder: null, holds: null, queue: [], deadlines: [] })
 })
@@ -48,7 +48,7 @@ describe('a long queue', () => {
   const dee = caller('dee')
   const entriesOf = (queue: string[]) => queue.filter((_, i) => i % 2 === 0)
 
-  test('is shown page by page, each from behind the last waiter of the one before', async () => {
+  test('is shown page by page; each page begins after the last waiter of the previous one', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben, cyd, dee] })
     const { queue } = await inspect(lock, 2)
@@ -58,7 +58,7 @@ describe('a long queue', () => {
     expect(entriesOf(rest.queue)).toEqual([claimOf(dee)])
   })
 
-  test('whose last waiter of a page has left goes on with those who have its ticket or a later one', async () => {
+  test('continues with the same or later tickets if the last waiter of a page has left', async () => {
     const lock = await sharedLock()
     const twin = caller('twin', { joinedAgo: 1_000 })
     await lock.given({ holder: ada, waiters: [{ ...ben, joinedAgo: 1_000 }, twin, dee] })
@@ -73,7 +73,7 @@ describe('a long queue', () => {
 
 describe.each([10, undefined])('I5: writes nothing (waiters: %s)', most => {
   test.each([
-    { what: 'a lock that nobody knows', given: undefined },
+    { what: 'a lock that does not exist', given: undefined },
     { what: 'a held lock with waiters', given: { holder: ada, waiters: [ben, cyd] } },
     {
       what: 'a lapsed lock with expired waiters',

@@ -1,10 +1,10 @@
-/** lua/mutex/leave.lua: take back whatever became of a request. */
+/** lua/mutex/leave.lua: take a request back, queued or granted. */
 import { describe, expect, test } from 'vitest'
 import { again, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock } from './test-lock.ts'
 
 describe('a waiter that leaves', () => {
-  test('I7: is out of the queue, and its deadline with it; the others keep their order', async () => {
+  test('I7: is removed from the queue with its deadline; the others keep their order', async () => {
     const lock = await sharedLock()
     const [ben, cyd, dan] = [caller('ben'), caller('cyd', { deadlineIn: 4_000 }), caller('dan', { deadlineIn: 4_000 })]
     await lock.given({ holder: caller('ada'), waiters: [ben, cyd, dan] })
@@ -15,7 +15,7 @@ describe('a waiter that leaves', () => {
     expect(await lock.deadline(dan)).toBeDefined()
   })
 
-  test('I7: leaves nothing behind when it was the only one', async () => {
+  test('I7: leaves no key of the queue if it was the only one', async () => {
     const lock = await sharedLock()
     const ben = caller('ben', { deadlineIn: 4_000 })
     await lock.given({ holder: caller('ada'), waiters: [ben] })
@@ -36,7 +36,7 @@ describe('a waiter that leaves', () => {
 })
 
 describe('a waiter that was granted the lock before it left', () => {
-  test('I4: gives it back: the next waiter has it and is told', async () => {
+  test('I4: gives it back: the next waiter gets it and a message', async () => {
     const lock = await sharedLock()
     const [ada, ben] = [caller('ada'), caller('ben')]
     await lock.given({ holder: ada, waiters: [ben] })
@@ -48,7 +48,7 @@ describe('a waiter that was granted the lock before it left', () => {
     expect(await heard()).toEqual([lock.grantMessage('handoff', ben, Number(token))])
   })
 
-  test('I4: passes over waiters whose inbox nobody hears', async () => {
+  test('I4: passes over waiters whose inbox has no subscriber', async () => {
     const lock = await sharedLock()
     const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
     await lock.given({ holder: ada, waiters: [ben, cyd] })
@@ -58,7 +58,7 @@ describe('a waiter that was granted the lock before it left', () => {
     expect(await lock.holder()).toBe(cyd.id)
   })
 
-  test('I4: tells a waiter of its own client too, because the reply does not', async () => {
+  test('I4: sends a message to a waiter of its own client too, because the reply has no grant', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const own = caller('own', { client: ada.client })
@@ -69,7 +69,7 @@ describe('a waiter that was granted the lock before it left', () => {
     expect((await heard()).map(({ to }) => to)).toEqual(['own'])
   })
 
-  test.each([{ queued: true }, { queued: false }])('I4: opens the lock when nobody is queued (%o)', async how => {
+  test.each([{ queued: true }, { queued: false }])('I4: leaves the lock free if nobody is queued (%o)', async how => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.grant(ada)
@@ -80,7 +80,7 @@ describe('a waiter that was granted the lock before it left', () => {
     expect(await heard()).toEqual([{ to: 'unlock', text: 'free' }])
   })
 
-  test('I5: by re-entry gives back its own hold only', async () => {
+  test('I5: by re-entry gives back only its own hold', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const inner = again(ada)
@@ -91,11 +91,11 @@ describe('a waiter that was granted the lock before it left', () => {
   })
 })
 
-describe('a request of which nothing is there', () => {
+describe('a request that neither waits nor holds', () => {
   const [ada, ben] = [caller('ada'), caller('ben', { deadlineIn: 4_000 })]
 
   test.each([
-    { what: 'on a lock nobody knows', given: {} },
+    { what: 'on a lock that does not exist', given: {} },
     { what: 'on a lock that another holds', given: { holder: ada, waiters: [ben] } },
     { what: 'on a lock that is free', given: { waiters: [ben] } },
   ])('I5: $what: nothing changes', async ({ given }) => {
@@ -109,7 +109,7 @@ describe('a request of which nothing is there', () => {
     expect(await heard()).toEqual([])
   })
 
-  test('I5: leaving may be repeated', async () => {
+  test('I5: leaving again changes nothing', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben] })
     await lock.leave(ben)
@@ -134,7 +134,7 @@ describe('the server', () => {
     expect(await lock.callsInside(() => lock.leave(caller('ben'), { queued: false }))).toEqual(['HMGET'])
   })
 
-  test('I4: out of memory, lets a waiter leave and a granted one pass the lock on', async () => {
+  test('I4: out of memory, lets a waiter leave, and a granted one give the lock back', async () => {
     const lock = await lockOnOwnServer()
     const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
     await lock.given({ holder: ada, waiters: [ben, cyd] })

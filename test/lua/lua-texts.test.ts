@@ -1,4 +1,4 @@
-/** `npx tsx scripts/lua-texts.ts <folder>`: what clients in other languages send to Redis. */
+/** `npx tsx scripts/lua-texts.ts <folder>` writes the scripts for clients in other languages. */
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { runNode } from '../kit/program.ts'
 
 const program = ['--import', 'tsx', fileURLToPath(new URL('../../scripts/lua-texts.ts', import.meta.url))]
 
-test('the scripts as this client sends them, with the SHA1 that docs/protocol.md has', async () => {
+test('writes the scripts as this client sends them, with the SHA1s in docs/protocol.md', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'redis-baton-lua-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const { code, output } = await runNode([...program, folder])
@@ -24,7 +24,7 @@ test('the scripts as this client sends them, with the SHA1 that docs/protocol.md
   }
 })
 
-test('without a folder: says how it is used', async () => {
+test('without a folder, prints its usage', async () => {
   const { code, errors } = await runNode(program)
   expect(code).toBe(64)
   expect(errors).toContain('usage: npx tsx scripts/lua-texts.ts <folder>')

@@ -1,4 +1,4 @@
-/** Whether two texts are the same but for the names of their locals. */
+/** Compares two Lua texts without regard to the names of their locals. */
 import luaparse from 'luaparse'
 
 interface Node {
@@ -6,15 +6,16 @@ interface Node {
   readonly loc: { readonly start: { readonly line: number } }
   readonly [part: string]: unknown
 }
-/** What the names of locals stand for. */
+/** From the name of each visible local to the number of its declaration, as text. */
 type Scope = ReadonlyMap<string, string>
 
 const lineOf = ({ loc }: Node) => loc.start.line
 const nodes = (value: unknown) => (Array.isArray(value) ? value : [value]) as Node[]
 
 /**
- * The syntax tree of a text, in which each local is called by the number of its declaration: equal for two texts that
- * differ in the names of their locals and in nothing else. By Lua's own rules of scope, without luaparse's.
+ * The syntax tree of a text, with each local replaced by the number of its declaration. So it is equal for two texts
+ * that differ only in the names of their locals. It follows Lua's rules of scope itself, and does not rely on luaparse
+ * for them.
  */
 export function meaning(text: string): unknown {
   let declared = 0
@@ -30,7 +31,7 @@ export function meaning(text: string): unknown {
         return [statement.type, lineOf(statement), values, expression(variables, scope)]
       }
       if (statement.type === 'FunctionDeclaration' && statement['isLocal']) {
-        // It can call itself.
+        // A local function is visible in its own body.
         scope = withLocals(scope, nodes(statement['identifier']))
       }
       return expression(statement, scope)
@@ -79,7 +80,7 @@ export function meaning(text: string): unknown {
         ]
       }
       case 'RepeatStatement': {
-        // What its body declares can be part of its condition.
+        // Locals of the body are visible in the condition.
         const { code, scope: inside } = block(body, scope)
         return [type, line, code, expression(parts['condition'], inside)]
       }

@@ -1,6 +1,6 @@
 /**
- * docs/protocol.md promises that a client which calls the scripts as they are shares locks with this one. Here is such a
- * client, as short as it can be, with nothing of src/ but the texts of the scripts.
+ * docs/protocol.md promises that a client that calls the unchanged scripts can share locks with this one. Here is such
+ * a client, as short as possible. Of src/ it uses only the texts of the scripts.
  */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { eventually } from '../kit/time.ts'
 
 const inbox = 'lock:inbox:'
 
-/** One that knows the lock `key`, which has no braces. */
+/** A client for one lock, whose key has no braces. */
 class Other {
   readonly messages: string[] = []
   readonly #redis: Redis
@@ -27,7 +27,7 @@ class Other {
     this.#lock = `lock:{${key}}`
   }
 
-  /** Its client's name comes first in an id, and 16 more characters. */
+  /** An id is the client's name, followed by 16 more characters. */
   claim(): { id: string; text: string } {
     const id = `${this.#name}${String(++this.#ids).padStart(16, '0')}`
     return { id, text: `${id} 0 30000 10000 0 ${this.#name}` }
@@ -50,7 +50,7 @@ class Other {
   }
 }
 
-test('it waits for a lock of this client, is handed it, and hands it back, in order', async () => {
+test('it waits for a lock that this client holds, gets it, and hands it back, in queue order', async () => {
   const key = freshKey()
   const [ours, other] = [client(), new Other('ANOTHERLANG1', key)]
   await other.listen()
@@ -75,7 +75,7 @@ test('it waits for a lock of this client, is handed it, and hands it back, in or
   expect(Number(token)).toBeGreaterThan(first.fencingToken)
 })
 
-test('its release wakes an unfair waiter of this client, and its lock is taken away as any other', async () => {
+test('its release wakes an unfair waiter of this client, and its lock can be force-released', async () => {
   const key = freshKey()
   const [ours, other] = [client(), new Other('ANOTHERLANG2', key)]
   await other.listen()

@@ -1,4 +1,4 @@
-/** lua/mutex/pass.lua: a client has passed its lock on to a waiter of its own, and records who holds now. */
+/** lua/mutex/pass.lua: records that a client has passed its lock to another of its own waiters. */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'
@@ -8,13 +8,13 @@ const ada = anonymous('ada')
 const own = anonymous('own', { client: ada.client })
 const ben = caller('ben')
 
-/** The token of a holder that may issue some by itself. */
+/** Grants the lock to ada, whose owner has no name, and returns the token. */
 async function granted(lock: TestLock): Promise<number> {
   return lock.grant(ada)
 }
 
 describe('a record', () => {
-  test('says who holds now: token, owner and label are new, the hold is the same', async () => {
+  test('names the new holder: token, owner and label change, the hold stays', async () => {
     const lock = await sharedLock()
     const token = await granted(lock)
 
@@ -37,7 +37,7 @@ describe('a record', () => {
     expect(await lock.hash()).toMatchObject({ owner: odd.owner, label: odd.name })
   })
 
-  test('counts the new lease from now, and takes the life of the key with it', async () => {
+  test('begins the new lease now, and moves the expiry of the key with it', async () => {
     const lock = await sharedLock()
     const token = await granted(lock)
     const before = Math.floor((await lock.micros()) / 1000)
@@ -62,7 +62,7 @@ describe('a record', () => {
   test.each([
     { waiters: [], queued: false },
     { waiters: [ben], queued: true },
-  ])('says whether somebody is queued: $queued', async ({ waiters, queued }) => {
+  ])('reports whether a waiter is queued: $queued', async ({ waiters, queued }) => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters })
     const token = Number((await lock.hash())['token'])
@@ -71,7 +71,7 @@ describe('a record', () => {
     expect(await lock.order()).toEqual(waiters.map(({ id }) => id))
   })
 
-  test('I1: is what a foreign attempt sees, and excludes it', async () => {
+  test('I1: excludes another owner, which sees the new holder', async () => {
     const lock = await sharedLock()
     const token = await granted(lock)
     await lock.pass(ada, own, token + 1)
@@ -79,7 +79,7 @@ describe('a record', () => {
     expect(await lock.acquire(ben)).toMatchObject({ status: 'refused', label: 'own' })
   })
 
-  test('I5: leaves the hold its id: that id prolongs and ends it, the new holder has none of its own', async () => {
+  test('I5: keeps the id of the hold: only that id ends it, not the id of the new holder', async () => {
     const lock = await sharedLock()
     const token = await granted(lock)
     await lock.pass(ada, own, token + 1)
@@ -102,7 +102,7 @@ describe('fencing (I2)', () => {
   test.each([
     { what: 'is not recorded', recorded: false },
     { what: 'is recorded', recorded: true },
-  ])('a grant to another is above the whole block where the last hand-off $what', async ({ recorded }) => {
+  ])('a grant to another owner is above the whole block if the last hand-off $what', async ({ recorded }) => {
     const lock = await sharedLock()
     await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
     const token = await lock.grant(ada)
@@ -113,7 +113,7 @@ describe('fencing (I2)', () => {
   })
 
   test.each([{ named: 5 }, { named: undefined }])(
-    'a grant to another is above the recorded token when the release names $named',
+    'a grant to another owner is above the recorded token if the release reports $named',
     async ({ named }) => {
       const lock = await sharedLock()
       await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
@@ -148,7 +148,7 @@ describe('late, twice, or out of order (I5)', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('later hand-offs are recorded also where earlier ones never were', async () => {
+  test('a later hand-off is recorded even if earlier ones never were', async () => {
     const lock = await sharedLock()
     const token = await granted(lock)
     await lock.pass(ada, own, token + 2)
@@ -160,10 +160,10 @@ describe('late, twice, or out of order (I5)', () => {
 
 describe('a hold that is gone', () => {
   test.each([
-    { what: 'of a lock nobody knows', given: undefined },
+    { what: 'of a lock that does not exist', given: undefined },
     { what: 'of a lock that is free', given: {} },
     { what: "that is another's", given: { holder: ben } },
-    { what: 'that is a re-entrant one', given: { holder: again(ada), reentries: [ada] } },
+    { what: 'that is a re-entrant hold', given: { holder: again(ada), reentries: [ada] } },
     { what: 'whose lease has lapsed: it is not revived', given: { holder: ada, endsIn: -1 } },
     { what: 'that is a waiter', given: { holder: ben, waiters: [ada] } },
   ])('I1, I5: $what: nothing changes', async ({ given }) => {
@@ -176,7 +176,7 @@ describe('a hold that is gone', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I1, I5: that has ended while a re-entrant one of its owner lives: nothing changes', async () => {
+  test('I1, I5: that has ended while a re-entrant hold of its owner lives: nothing changes', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, reentries: [again(ada)] })
     await lock.release(ada)
@@ -188,7 +188,7 @@ describe('a hold that is gone', () => {
 })
 
 describe('the server', () => {
-  test('I9: does HMGET, TIME, PEXPIREAT, HSET; for a record that comes too late HMGET, TIME', async () => {
+  test('I9: does HMGET, TIME, PEXPIREAT, HSET; for a late record only HMGET, TIME', async () => {
     const lock = await lockOnOwnServer()
     const token = await granted(lock)
     const record = () => lock.pass(ada, own, token + 1)
@@ -197,7 +197,7 @@ describe('the server', () => {
     expect(await lock.callsInside(record)).toEqual(['HMGET', 'TIME'])
   })
 
-  test('I8: out of memory, records all the same', async () => {
+  test('I8: out of memory, still records', async () => {
     const lock = await lockOnOwnServer()
     const token = await granted(lock)
     await lock.exhaustMemory()

@@ -1,4 +1,4 @@
-/** lua/permits/: random calls, and after each of them what Redis has of the lock, which has to agree with itself. */
+/** lua/permits/: makes random calls, and checks after each that the data of the lock in Redis is consistent. */
 import { expect } from 'vitest'
 import { decodePermitsClaim } from '../../src/kinds/claim.ts'
 import type { Random } from '../kit/random.ts'
@@ -11,7 +11,7 @@ export const SEEDS = [1, 2, 3, 4, 5, 6]
 export interface Holder {
   readonly claim: NonNullable<ReturnType<typeof decodePermitsClaim>>
   readonly token: number
-  /** Its time is over, and no call has found that yet. */
+  /** Its lease has lapsed, and no call has found that yet. */
   readonly lapsed: boolean
 }
 
@@ -20,13 +20,13 @@ export interface Waiter {
   readonly ticket: number
 }
 
-/** A lock as Redis has it. */
+/** The data of a lock in Redis. */
 export interface Seen {
-  /** Those of the lock that are no holders. */
+  /** The fields of the lock's hash that are not holders. */
   readonly fields: Readonly<Record<string, string>>
   readonly holders: readonly Holder[]
   readonly queue: readonly Waiter[]
-  /** Of a read-write lock: the other queue. */
+  /** For a read-write lock: the queue of the readers. */
   readonly readers: readonly Waiter[]
 }
 
@@ -34,10 +34,10 @@ export type Answer = Awaited<ReturnType<TestSemaphore['acquire']>>
 
 export abstract class History {
   protected readonly random: Random
-  /** As it was before the call that has just been made. */
+  /** The data before the latest call. */
   protected before: Seen = { fields: {}, holders: [], queue: [], readers: [] }
   readonly #lock: TestSemaphore
-  /** Of three clients; nobody hears the last one. */
+  /** One caller for each of three clients. The inbox of the last one has no subscriber. */
   readonly #clients: readonly Asker[] = ['ada', 'ben', 'deaf'].map(name => asker(caller(name), '1/3'))
   readonly #asked: Asker[] = []
   readonly #tickets = new Map<string, number>()
@@ -48,10 +48,10 @@ export abstract class History {
     this.random = random
   }
 
-  /** A call of this client, with an owner and wants of its own. */
+  /** Gives a new call an owner and what it wants. */
   protected abstract newcomer(call: Asker): Asker
 
-  /** After a call that asked for the lock. */
+  /** Checks the answer to a call that asked for the lock. */
   protected acquired(_who: Asker, _answer: Answer, _told: string): void {}
 
   protected abstract check(now: Seen, told: string): void
@@ -69,7 +69,7 @@ export abstract class History {
     }
   }
 
-  /** One call, told as text. */
+  /** Makes one random call, and returns a description of it. */
   async #step(): Promise<string> {
     const lock = this.#lock
     const random = this.random
@@ -130,7 +130,7 @@ export abstract class History {
     )
   }
 
-  /** Mostly one who holds, or is queued; or a newcomer; or one whose call is over. */
+  /** Mostly a caller that holds or is queued; otherwise a newcomer, or an earlier caller. */
   #somebody(): Asker {
     const { holders, queue, readers } = this.before
     const ids = new Set([...holders, ...queue, ...readers].map(({ claim }) => claim.id))
@@ -143,7 +143,7 @@ export abstract class History {
   }
 }
 
-/** The permits that they have taken together. */
+/** The sum of the permits that these holders have taken. */
 export function sumOf(holders: readonly Holder[]): number {
   return holders.reduce((sum, { claim }) => sum + claim.wants[0], 0)
 }

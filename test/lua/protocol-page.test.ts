@@ -1,4 +1,4 @@
-/** docs/protocol.md says of each script what its header says. */
+/** docs/protocol.md contains the header of each script. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { withReference } from '../../scripts/protocol-page/reference.ts'

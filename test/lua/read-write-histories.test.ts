@@ -1,4 +1,7 @@
-/** lua/permits/ as a read-write lock: whatever is called in whatever order, what Redis has agrees with itself, and phases alternate. */
+/**
+ * lua/permits/ as a read-write lock: after each of many random calls, the data in Redis is consistent and phases
+ * alternate.
+ */
 import { expect, test } from 'vitest'
 import { Random } from '../kit/random.ts'
 import { type Answer, History, type Holder, SEEDS, type Seen, sumOf, type Waiter } from './permits-history.ts'
@@ -10,10 +13,10 @@ const ALL = 1_000_000_000
 const writes = ({ claim }: Holder) => claim.wants[0] === ALL
 
 class ReadWriteHistory extends History {
-  /** How many writers' turns have begun since each reader was queued. */
+  /** For each queued reader, how many writers' turns have begun since it was queued. */
   readonly #turns = new Map<string, number>()
 
-  /** Without a name, or of an owner with one, or inside a hold of its client. */
+  /** The call has no name, or the owner `x`, or is nested in a hold of its client. */
   protected newcomer(call: Asker): Asker {
     const { random } = this
     const outer = this.before.holders.filter(
@@ -30,7 +33,7 @@ class ReadWriteHistory extends History {
   protected override acquired(who: Asker, answer: Answer, told: string): void {
     const { holders, queue, readers } = this.before
     const held = this.#heldBy(who)
-    // One that has just lapsed is another matter.
+    // If a hold of the owner has lapsed, or the call itself holds already, the call is not a re-entry.
     if (!held.live || holders.some(({ claim }) => claim.id === who.id)) return
     const upgrade = who.wants === WRITE && !held.writes
     const queued = [...readers, ...queue].some(({ claim }) => claim.id === who.id)
@@ -45,7 +48,7 @@ class ReadWriteHistory extends History {
     const owners = new Set(holders.map(({ claim }) => claim.owner))
     if (holders.some(writes)) expect(owners.size, `I1 ${told}`).toBe(1)
 
-    // What each owner with a name holds.
+    // The sum of what each owner with a name holds.
     const named = new Map<string, number>()
     for (const holder of holders) {
       const { owner, id } = holder.claim
@@ -63,7 +66,7 @@ class ReadWriteHistory extends History {
     const { before } = this
     const known = new Set(before.holders.map(({ token }) => token))
     const isNew = ({ token }: Holder) => !known.has(token)
-    /** Those of them that were in a queue before. */
+    /** The waiters that were in the queue before and still are. */
     const stayed = (now: readonly Waiter[], then: readonly Waiter[]) =>
       now.filter(({ claim }) => then.some(other => other.claim.id === claim.id))
     const writer = holders.find(holder => writes(holder) && isNew(holder))
@@ -71,12 +74,12 @@ class ReadWriteHistory extends History {
     if (wrote && !holders.some(holder => writes(holder) && !isNew(holder)))
       expect(
         stayed(readers, before.readers),
-        `I3 a writer has ended, and not all readers are admitted: ${told}`,
+        `I3 a writer has ended, and not all waiting readers were admitted: ${told}`,
       ).toEqual([])
     const reading = before.holders.length > 0 && !wrote
     const entered = holders.some(holder => !writes(holder) && isNew(holder))
     if (reading && entered && !holders.every(isNew))
-      expect(stayed(writers, before.queue), `I3 a reader was let in past a writer: ${told}`).toEqual([])
+      expect(stayed(writers, before.queue), `I3 a reader was admitted past a waiting writer: ${told}`).toEqual([])
     if (writer) {
       const ticket = before.queue.find(({ claim }) => claim.id === writer.claim.id)?.ticket
       const earlier = stayed(writers, before.queue).filter(other => other.ticket < ticket!)
@@ -90,7 +93,7 @@ class ReadWriteHistory extends History {
     }
   }
 
-  /** What the owner of this call holds; not live where some of it may have lapsed. */
+  /** What the owner of this call holds. `live` is false if a part of it may have lapsed. */
   #heldBy(who: Asker) {
     const theirs = this.before.holders.filter(({ claim }) => claim.owner === who.owner && who.owner !== who.id)
     const sameClient = theirs.every(({ claim }) => claim.owner !== claim.id || who.id.startsWith(claim.id.slice(0, 12)))

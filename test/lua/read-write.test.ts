@@ -1,17 +1,17 @@
-/** lua/permits/ as a read-write lock: who is let in, who is told, and what is remembered. */
+/** lua/permits/ as a read-write lock: admission, messages, and re-entry. */
 import { describe, expect, test } from 'vitest'
 import { anonymous, caller } from './callers.ts'
 import { type Asker, another, asker, TestSemaphore } from './semaphore.ts'
 
 const reader = (name: string) => asker(anonymous(name), '1/999999999')
 const writer = (name: string) => asker(anonymous(name), '1000000000/1000000000')
-/** Another call of the same client, without a name. */
+/** Another call of the same client, with an owner of its own without a name. */
 function beside(who: Asker, wants = who.wants): Asker {
   const fresh = another(who)
   return { ...fresh, owner: fresh.id, wants }
 }
 
-/** Hears the inboxes of these callers, and what it hears. */
+/** Subscribes to the inboxes of these callers, and returns the messages received. */
 async function heardBy(lock: TestSemaphore, ...callers: readonly Asker[]): Promise<string[]> {
   const ear = lock.redis.duplicate()
   const heard: string[] = []
@@ -29,7 +29,7 @@ async function queued(lock: TestSemaphore, ...callers: readonly Asker[]): Promis
 }
 
 describe('phases', () => {
-  test('I3 I4 a writer that ends lets all readers in that wait, and then the next writer is first', async () => {
+  test('I3 I4 the end of a writer admits all waiting readers, and then the next writer is first', async () => {
     const lock = await TestSemaphore.readWrite()
     const [first, second] = [writer('first'), writer('second')]
     const [ada, ben, late] = [reader('ada'), reader('ben'), reader('late')]
@@ -38,7 +38,7 @@ describe('phases', () => {
     await queued(lock, second, ada, ben)
     await lock.release(first)
     expect(await holders(lock)).toEqual([ada.id, ben.id].sort())
-    // Who comes now does not pass the writer.
+    // A newcomer does not pass the waiting writer.
     expect((await lock.acquire(reader('unfair'))).status).toBe('refused')
     await queued(lock, late)
     await lock.release(ada)
@@ -49,7 +49,7 @@ describe('phases', () => {
     expect(await holders(lock)).toEqual([late.id])
   })
 
-  test('I3 of a writer that goes on reading, the turn is over all the same', async () => {
+  test('I3 the turn of a writer is over when its write ends, even if it goes on reading', async () => {
     const lock = await TestSemaphore.readWrite()
     const first = asker(caller('first'), '1000000000/1000000000')
     const [second, ada, late] = [writer('second'), reader('ada'), reader('late')]
@@ -66,7 +66,7 @@ describe('phases', () => {
     expect(await holders(lock)).toEqual([second.id])
   })
 
-  test('I4 a writer that gives up, or dies, no longer keeps readers out', async () => {
+  test('I4 a waiting writer that gives up or dies no longer keeps readers out', async () => {
     const lock = await TestSemaphore.readWrite()
     const [ada, ben, cleo] = [reader('ada'), reader('ben'), reader('cleo')]
     const gone = writer('gone')
@@ -80,7 +80,7 @@ describe('phases', () => {
     await expect.poll(() => lock.acquire(cleo, 'queue')).toMatchObject({ status: 'granted' })
   })
 
-  test('I3 however many readers wait, none of them is left behind a writer', async () => {
+  test('I3 all waiting readers are admitted before the next writer, however many they are', async () => {
     const lock = await TestSemaphore.readWrite()
     const [first, second, crowd] = [writer('first'), writer('second'), reader('crowd')]
     const heard = await heardBy(lock, crowd, second)
@@ -92,11 +92,11 @@ describe('phases', () => {
     expect((await lock.state()).queue).toEqual([second.id])
     await lock.sweep()
     expect(await holders(lock)).toEqual(many.map(({ id }) => id).sort())
-    // In one message for each call.
+    // Each of the two calls sends one message.
     await expect.poll(() => heard.filter(text => text.startsWith('handoff')).length).toBe(2)
   })
 
-  test('I3 a writer that did not hear of its turn had none: the next one has it, however many are passed over', async () => {
+  test('I3 a writer whose message reaches nobody has no turn; the next live one has it, however many are passed over', async () => {
     const lock = await TestSemaphore.readWrite()
     const [ada, ben, deaf, next] = [reader('ada'), reader('ben'), writer('deaf'), writer('next')]
     await heardBy(lock, ben, next)
@@ -109,8 +109,8 @@ describe('phases', () => {
   })
 })
 
-describe('who is told', () => {
-  test('I4 the reply tells of those in the queue of the one who asks; the others of its client get a message', async () => {
+describe('messages', () => {
+  test('I4 grants in the queue of the call are in the reply; other waiters of its client get a message', async () => {
     const lock = await TestSemaphore.readWrite()
     const ada = reader('ada')
     const mine = beside(ada, writer('').wants)
@@ -126,7 +126,7 @@ describe('who is told', () => {
     await expect.poll(() => heard.slice(1)).toEqual([expect.stringContaining(one.id)])
   })
 
-  test('I4 a release that lets nobody in tells nobody', async () => {
+  test('I4 a release that makes no room sends no message', async () => {
     const lock = await TestSemaphore.readWrite()
     const [ada, ben] = [reader('ada'), reader('ben')]
     const ear = lock.redis.duplicate()
@@ -154,7 +154,7 @@ describe('re-entry', () => {
     const upgrade = { ...another(inner), wants: writer('').wants }
     expect((await lock.acquire(upgrade)).status).toBe('deadlock')
     expect((await lock.acquire(upgrade, 'queue')).status).toBe('deadlock')
-    // As long as one of its holds lasts.
+    // Re-entry is possible as long as one of its holds lasts.
     await lock.release(outer)
     const innermost = { ...another(inner), owner: outer.id }
     expect(await lock.acquire(innermost)).toMatchObject({ status: 'reentered', token })
@@ -163,7 +163,7 @@ describe('re-entry', () => {
     expect((await lock.acquire({ ...another(inner), owner: outer.id })).status).toBe('refused')
   })
 
-  test('I5 repeated, it is said to be one again, and takes nothing more', async () => {
+  test('I5 repeated, it is reported as a re-entry again, and takes no more', async () => {
     const lock = await TestSemaphore.readWrite()
     const named = asker(caller('outer'), '1/999999999')
     for (const outer of [reader('outer'), named]) {
@@ -177,7 +177,7 @@ describe('re-entry', () => {
     }
   })
 
-  test('I2 the holds of an owner have one token, also those that are let in together, or by the queue while it holds', async () => {
+  test('I2 all holds of an owner have one token, even those admitted together, or from the queue while it holds', async () => {
     const lock = await TestSemaphore.readWrite()
     const tokenOf = async ({ id }: Asker) => Number((await lock.redis.hget(lock.names.lock, id))?.slice(0, 16))
     const [first, other, last] = [writer('first'), reader('other'), writer('last')]
@@ -190,17 +190,17 @@ describe('re-entry', () => {
     const token = await tokenOf(one!)
     expect(await tokenOf(other)).toBeGreaterThan(token)
     expect(await tokenOf(two!)).toBe(token)
-    // Nobody heard its inbox, so it was passed over, and comes again by its heartbeat.
+    // `late` was passed over because its inbox has no subscriber, and joins again by its heartbeat.
     await lock.leave(last)
     expect(await lock.tend([late!, 1])).toEqual([[String(token), expect.any(Number), 'handoff']])
     expect(await tokenOf(late!)).toBe(token)
-    // Also when the hold that had it first has ended; and what is granted next is above all that have been.
+    // The token stays after the first hold has ended, and the next grant is above all earlier tokens.
     await lock.release(one!)
     expect(await lock.acquire(another(two!))).toMatchObject({ status: 'reentered', token })
     expect((await lock.acquire(reader('next'))).token).toBeGreaterThan(await tokenOf(other))
   })
 
-  test('I2 who finds the holders lapsed, and lets its own owner in ahead of itself, has its token', async () => {
+  test('I2 a call that finds lapsed holders, and first admits a waiter of its own owner, gets the same token', async () => {
     const lock = await TestSemaphore.readWrite()
     const [first, waiting] = [writer('first'), asker(caller('waiting', { owner: 'y' }), '1/999999999')]
     await heardBy(lock, waiting)
@@ -211,7 +211,7 @@ describe('re-entry', () => {
     expect((await lock.redis.hget(lock.names.lock, waiting.id))?.slice(0, 16)).toBe(String(token))
   })
 
-  test('I1 a hold that has lapsed lets nobody re-enter', async () => {
+  test('I1 a lapsed hold cannot be re-entered', async () => {
     const lock = await TestSemaphore.readWrite()
     const outer = asker(caller('outer'), writer('').wants)
     const { token } = await lock.acquire(outer)
@@ -221,7 +221,7 @@ describe('re-entry', () => {
     expect(again.token).toBeGreaterThan(token!)
   })
 
-  test('a longer re-entry for the same purpose raises the first hold of its client, and no other', async () => {
+  test('a longer re-entry prolongs the first hold of its client, but only for the same mode', async () => {
     const lock = await TestSemaphore.readWrite()
     const outer = { ...writer('outer'), lease: 1_000 }
     await lock.acquire(outer)
@@ -231,7 +231,7 @@ describe('re-entry', () => {
     const reading = await lock.acquire({ ...another(outer), ...inner, wants: reader('').wants })
     expect([reading, await ends()]).toEqual([expect.objectContaining({ around: undefined }), before])
     const again = { ...another(outer), ...inner }
-    // Its client believes in what it is told of, so that is so each time.
+    // The client relies on `around`, so a repeated call must prolong the hold again.
     for (const times of [1, 2]) {
       expect(await lock.acquire(again), `${times}`).toMatchObject({ status: 'reentered', around: outer.id })
       expect(await ends()).toBeGreaterThan(before + 50_000)
@@ -255,7 +255,7 @@ test('positions follow the order of grants', async () => {
   expect(await position(third)).toBe(4)
 })
 
-test('I7 both queues live for as long as somebody is queued in one of them', async () => {
+test('I7 both queues live as long as a waiter is queued in either', async () => {
   const lock = await TestSemaphore.readWrite()
   await lock.acquire(writer('first'))
   await lock.acquire({ ...writer('short'), ttl: 1_000 }, 'queue')

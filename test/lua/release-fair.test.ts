@@ -1,10 +1,10 @@
-/** lua/mutex/release.lua where somebody is queued: the lock is handed on. */
+/** lua/mutex/release.lua with a queue: the lock is handed off. */
 import { describe, expect, test } from 'vitest'
 import { caller } from './callers.ts'
 import { freedBy, sharedLock } from './test-lock.ts'
 
-describe('handing on', () => {
-  test('I3: makes the first waiter the holder, with its own lease and a larger token, and tells it alone', async () => {
+describe('a hand-off', () => {
+  test('I3: makes the first waiter the holder, with its own lease and a larger token; only it gets a message', async () => {
     const lock = await sharedLock()
     const [ada, ben, cyd] = [caller('ada'), caller('ben', { lease: 4_000 }), caller('cyd')]
     await lock.given({ holder: ada, waiters: [ben, cyd] })
@@ -23,7 +23,7 @@ describe('handing on', () => {
     expect(await lock.order()).toEqual([cyd.id])
   })
 
-  test('I3: is in the order of the tickets, whatever the order of joining', async () => {
+  test('I3: follows the order of the tickets, whatever the order of joining', async () => {
     const lock = await sharedLock()
     const waiters = [300, 100, 500, 200, 400].map(joinedAgo => caller(`${joinedAgo}`, { joinedAgo }))
     let holder = caller('ada')
@@ -40,7 +40,7 @@ describe('handing on', () => {
     expect(granted).toEqual(['500', '400', '300', '200', '100'])
   })
 
-  test('I4: passes over the expired and the unheard, and drops them', async () => {
+  test('I4: passes over waiters that have expired or have no subscriber, and removes them', async () => {
     const lock = await sharedLock()
     const expired = caller('expired', { joinedAgo: 6_000 })
     const unheard = caller('unheard', { joinedAgo: 100 })
@@ -54,7 +54,7 @@ describe('handing on', () => {
     expect((await heard()).map(({ to }) => to)).toEqual(['ben'])
   })
 
-  test('I3: reckons the expiry of a waiter from when it asked, not from what a head start made of it', async () => {
+  test('I3: counts the expiry of a waiter from when it joined, not from its ticket with a head start', async () => {
     const lock = await sharedLock()
     const [ada, ben] = [caller('ada'), caller('ben', { headStart: 60_000_000 })]
     await lock.given({ holder: ada, waiters: [ben] })
@@ -64,7 +64,7 @@ describe('handing on', () => {
     expect(await lock.holder()).toBe(ben.id)
   })
 
-  test('I4: opens the lock when no waiter is left alive, and says that nobody is queued', async () => {
+  test('I4: leaves the lock free if no waiter is alive, and records that nobody is queued', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.given({ holder: ada, waiters: [caller('ben'), caller('cyd', { joinedAgo: 6_000 })] })
@@ -76,7 +76,7 @@ describe('handing on', () => {
     expect(await heard()).toEqual([freedBy(ada)])
   })
 
-  test('the release that finds the queue empty says that nobody is queued', async () => {
+  test('if the release finds the queue empty, it records that nobody is queued', async () => {
     const lock = await sharedLock()
     const [ada, ben] = [caller('ada'), caller('ben')]
     await lock.given({ holder: ada, waiters: [ben] })
@@ -88,7 +88,7 @@ describe('handing on', () => {
     expect((await heard()).map(({ to }) => to)).toEqual(['ben', 'unlock'])
   })
 
-  test('to a waiter of the same client is told by the reply, without a message', async () => {
+  test('to a waiter of the same client is in the reply, without a message', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const own = caller('own', { client: ada.client, lease: 4_000 })

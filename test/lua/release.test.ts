@@ -1,4 +1,4 @@
-/** lua/mutex/release.lua: end one hold; with the last, hand the lock on or open it. */
+/** lua/mutex/release.lua: end one hold; with the last one, hand the lock off or leave it free. */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { freedBy, lockOnOwnServer, sharedLock } from './test-lock.ts'
@@ -23,7 +23,7 @@ describe('a release that finds no such hold', () => {
     expect(await heard()).toEqual([])
   })
 
-  test('I5: repeated says so and changes nothing', async () => {
+  test('I5: because it is repeated reports that, and changes nothing', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     await lock.release(ada)
@@ -35,7 +35,7 @@ describe('a release that finds no such hold', () => {
     expect(await heard()).toEqual([])
   })
 
-  test('I5: too late, after another has taken over the lapsed lease, changes nothing', async () => {
+  test('I5: because the lapsed lock was taken over changes nothing', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     await lock.lapse()
@@ -48,7 +48,7 @@ describe('a release that finds no such hold', () => {
 })
 
 describe('the last hold', () => {
-  test('opens the lock: the owner goes, the clock stays, and the unfair waiters are told', async () => {
+  test('leaves the lock free: the holder is removed, the clock stays, and unfair waiters get a message', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const token = await lock.grant(ada)
@@ -62,7 +62,7 @@ describe('the last hold', () => {
     expect(await heard()).toEqual([freedBy(ada)])
   })
 
-  test('I7: leaves the key the life that its clock needs, and no more', async () => {
+  test('I7: leaves the key no longer life than its clock needs', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.grant(ada)
@@ -73,7 +73,7 @@ describe('the last hold', () => {
     expect(lifeAfter).toBe(lifeBefore)
   })
 
-  test('ends also when its lease has lapsed and nobody has taken it', async () => {
+  test('can be released even after its lease has lapsed, if nobody has taken the lock', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.given({ holder: ada, endsIn: -1 })
@@ -91,7 +91,7 @@ describe('the message that the lock is free', () => {
     { which: 'the only hold', given: { holder: ada } },
     { which: 'the last of several', given: { holder: ada, reentries: [again(ada)] } },
     { which: 'a hold whose waiters are all gone', given: { holder: ada, waiters: [caller('unheard')] } },
-  ])('of $which: names the client, and the reply says how many heard it', async ({ given }) => {
+  ])('after $which: names the client, and the reply counts its subscribers', async ({ given }) => {
     for (const ears of [0, 1, 3]) {
       const lock = await sharedLock()
       await lock.given(given)
@@ -141,7 +141,7 @@ describe('re-entrant holds', () => {
     expect(await heard()).toEqual([freedBy(outer)])
   })
 
-  test('I5: one that is released twice ends no other', async () => {
+  test('I5: releasing one twice ends no other', async () => {
     const lock = await sharedLock()
     const outer = caller('ada')
     const inner = again(outer)
@@ -153,7 +153,7 @@ describe('re-entrant holds', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I1: waiters get nothing while one of them is left', async () => {
+  test('I1: waiters get nothing while one of the holds is left', async () => {
     const lock = await sharedLock()
     const [outer, ben] = [caller('ada'), caller('ben')]
     await lock.given({ holder: outer, reentries: [again(outer)], waiters: [ben] })
@@ -189,7 +189,7 @@ describe('the cost of a release (I9)', () => {
     expect(await lock.callsInside(() => lock.release(ada))).toEqual(calls)
   })
 
-  test('past waiters of a crashed process: a pop and a message each', async () => {
+  test('past dead waiters: a pop and a message for each client', async () => {
     const lock = await lockOnOwnServer()
     const ben = anonymous('ben')
     await lock.given({ holder: ada, waiters: [caller('dead'), caller('dead'), ben] })
@@ -205,7 +205,7 @@ describe('out of memory (I4)', () => {
 
   test.each([
     { what: 'a release', given: { holder: ada }, holder: undefined, told: 1 },
-    { what: 'handing on', given: { holder: ada, waiters: [ben] }, holder: ben.id, told: 0 },
+    { what: 'a hand-off', given: { holder: ada, waiters: [ben] }, holder: ben.id, told: 0 },
     { what: 'the release of one of two', given: { holder: ada, reentries: [again(ada)] }, holder: undefined, told: 0 },
   ])('$what works', async ({ given, holder, told }) => {
     const lock = await lockOnOwnServer()
@@ -223,7 +223,7 @@ describe('a server that refuses to publish (ACL)', () => {
 
   test.each([
     { what: 'the next waiter has the lock', waiters: [ben], holder: ben.id },
-    { what: 'the lock is open', waiters: [], holder: undefined },
+    { what: 'the lock is free', waiters: [], holder: undefined },
   ])('I4: does not break a release half-way: $what', async ({ waiters, holder }) => {
     const lock = await lockOnOwnServer()
     await lock.given({ holder: ada, waiters })

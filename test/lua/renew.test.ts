@@ -1,14 +1,14 @@
-/** lua/mutex/renew.lua: prolong holds that still exist, say which are gone. */
+/** lua/mutex/renew.lua: prolong holds that still exist, and report which are gone. */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'
 
 type Asked = readonly [lock: TestLock, hold: Caller, ms: number, token?: number]
 
-/** No grant has a larger token. */
+/** Larger than the token of any grant, so that no hold counts as a later grant. */
 const ANY = 9e15
 
-/** What remains of each hold by then, or null if it is gone. */
+/** The reply: the time left for each hold, or null if it is gone. */
 async function renew(...asked: Asked[]): Promise<unknown[]> {
   const { values } = await asked[0]![0].scripts.run(
     'renew',
@@ -32,8 +32,8 @@ describe('a live hold', () => {
   })
 
   test.each([
-    { ms: 2_000, what: 'asked for less: is never shortened' },
-    { ms: 0, what: 'asked for 0 ms: is only confirmed' },
+    { ms: 2_000, what: 'is never shortened by a shorter lease' },
+    { ms: 0, what: 'is only confirmed by 0 ms' },
   ])('$what', async ({ ms }) => {
     const lock = await sharedLock()
     const ada = caller('ada')
@@ -46,7 +46,7 @@ describe('a live hold', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('may be a re-entrant one, also when the first has ended', async () => {
+  test('may be a re-entrant one, even after the first has ended', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const inner = again(ada)
@@ -57,7 +57,7 @@ describe('a live hold', () => {
     expect(await renew([lock, inner, 30_000])).toEqual([30_000])
   })
 
-  test('I2: takes the life of the key with it', async () => {
+  test('I2: moves the expiry of the key with it', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.grant(ada)
@@ -78,7 +78,7 @@ describe('a live hold', () => {
     expect(await lock.hash()).toMatchObject({ token: String(token), clock: String(token) })
   })
 
-  test('I8: is prolonged also out of memory', async () => {
+  test('I8: is prolonged even if the server is out of memory', async () => {
     const lock = await lockOnOwnServer()
     const ada = caller('ada')
     await lock.given({ holder: ada })
@@ -92,7 +92,7 @@ describe('a hold that is gone', () => {
   const ada = caller('ada')
 
   test.each([
-    { what: 'of a lock nobody knows', given: {}, hold: ada },
+    { what: 'of a lock that does not exist', given: {}, hold: ada },
     { what: 'of a foreign id', given: { holder: caller('ben') }, hold: ada },
     { what: 'of the same owner, but another id', given: { holder: ada }, hold: again(ada) },
     { what: 'whose lease has lapsed: it is not revived', given: { holder: ada, endsIn: -1 }, hold: ada },
@@ -106,7 +106,7 @@ describe('a hold that is gone', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I2: its grant was taken away, and its id granted the lock anew', async () => {
+  test('I2: is told apart from a later grant to the same id', async () => {
     const lock = await sharedLock()
     const first = await lock.grant(ada)
     await lock.release(ada)
@@ -118,14 +118,14 @@ describe('a hold that is gone', () => {
     expect(await renew([lock, ada, 30_000, second])).toEqual([30_000])
   })
 
-  test('is not the one whose hand-off within its client is not recorded yet', async () => {
+  test('does not include a hold whose last hand-off within its client is not recorded yet', async () => {
     const lock = await sharedLock()
     const token = await lock.grant(ada)
 
     expect(await renew([lock, ada, 30_000, token + 1])).toEqual([30_000])
   })
 
-  test('I5: that was released is not revived', async () => {
+  test('I5: because it was released is not revived', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     await lock.release(ada)
@@ -164,7 +164,7 @@ describe('several locks in one call', () => {
     expect(await lock.hash()).toMatchObject({ until: String(one) })
   })
 
-  test('I8: a key of another type takes no lock but its own from the client', async () => {
+  test('I8: a key of another type affects only its own lock', async () => {
     const broken = await sharedLock()
     const sound = broken.another()
     const [ada, ben] = [caller('ada'), caller('ben')]

@@ -1,4 +1,4 @@
-/** lua/permits/: one key of a semaphore is lost (evicted, deleted), and the others are still there. */
+/** lua/permits/: one key of a semaphore is lost (evicted, deleted), and the others still exist. */
 import { expect, test } from 'vitest'
 import { caller } from './callers.ts'
 import { another, asker, TestSemaphore } from './semaphore.ts'
@@ -6,7 +6,7 @@ import { another, asker, TestSemaphore } from './semaphore.ts'
 const ada = asker(caller('ada'), '2/3')
 const one = (wants: string) => ({ ...another(ada), wants })
 
-test('I4 where the deadlines were lost, nothing stays taken that nobody holds, whoever comes next', async () => {
+test('I4 after the deadlines were lost, no permits stay taken without a holder', async () => {
   const semaphore = await TestSemaphore.on()
   await semaphore.acquire(ada)
   await semaphore.redis.del(semaphore.names.deadlines)
@@ -16,7 +16,7 @@ test('I4 where the deadlines were lost, nothing stays taken that nobody holds, w
   expect(await semaphore.acquire(one('2/3'))).toMatchObject({ status: 'granted' })
 })
 
-test('I4 where the deadlines were lost, a heartbeat of a waiter that had been granted permits is answered', async () => {
+test('I4 after the deadlines were lost, a heartbeat of a waiter that had been granted permits still works', async () => {
   const semaphore = await TestSemaphore.on()
   const ear = semaphore.redis.duplicate()
   await ear.subscribe(`lock:inbox:${ada.client}`)
@@ -32,7 +32,7 @@ test('I4 where the deadlines were lost, a heartbeat of a waiter that had been gr
   expect(deadlines).toEqual(holders)
 })
 
-test('I9 where the lock was lost, a waiter is told when a lease ends that somebody holds', async () => {
+test('I9 after the lock was lost, a refusal reports the end of a present lease, not of a lost one', async () => {
   const semaphore = await TestSemaphore.on()
   await semaphore.acquire({ ...one('1/3'), lease: 5_000 })
   await semaphore.redis.del(semaphore.names.lock)
@@ -41,7 +41,7 @@ test('I9 where the lock was lost, a waiter is told when a lease ends that somebo
   expect(ttl).toBeGreaterThan(15_000)
 })
 
-test('a server at maxmemory refuses to grant a semaphore that is new, and nothing is left of it', async () => {
+test('a server at maxmemory refuses to grant a new semaphore, and writes nothing', async () => {
   const semaphore = await TestSemaphore.onOwnServer()
   await semaphore.redis.config('SET', 'maxmemory', '1')
   await expect(semaphore.acquire(ada)).rejects.toMatchObject({ cause: { message: expect.stringMatching(/^OOM/) } })

@@ -1,11 +1,11 @@
-/** lua/permits/: what each script makes of a semaphore. */
+/** lua/permits/: the effect of each script on a semaphore. */
 import { describe, expect, test } from 'vitest'
 import { caller } from './callers.ts'
 import { another, asker, claimOf, TestSemaphore } from './semaphore.ts'
 
 const REQUEST = 'r'.repeat(28)
 
-/** They are heard, as those who wait are. */
+/** Subscribes to the inboxes of these callers, as waiters do; returns the messages received. */
 async function listening(semaphore: TestSemaphore, ...askers: readonly { client: string }[]): Promise<string[]> {
   const ear = semaphore.redis.duplicate()
   const heard: string[] = []
@@ -15,7 +15,7 @@ async function listening(semaphore: TestSemaphore, ...askers: readonly { client:
 }
 
 describe('acquire', () => {
-  test('I5 repeated, it grants the same, and takes nothing more', async () => {
+  test('I5 repeated, it returns the same grant, and takes no more permits', async () => {
     const semaphore = await TestSemaphore.on()
     const ada = asker(caller('ada'), '2/3')
     const { token } = await semaphore.acquire(ada)
@@ -23,7 +23,7 @@ describe('acquire', () => {
     expect(await semaphore.state()).toMatchObject({ taken: 2, holders: [ada.id], deadlines: [ada.id] })
   })
 
-  test('I5 repeated, it keeps the place, also after it was granted without one', async () => {
+  test('I5 repeated, it keeps its place and its ticket', async () => {
     const semaphore = await TestSemaphore.on()
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/1'))
     await semaphore.acquire(ada!)
@@ -33,7 +33,7 @@ describe('acquire', () => {
     expect((await semaphore.state()).queue).toEqual([ben!.id, cyd!.id])
   })
 
-  test('I1, I3 what a lapsed hold leaves goes to the queue first, whoever asks', async () => {
+  test('I1, I3 the permits of a lapsed hold go to the queue first, even if a newcomer asks', async () => {
     const semaphore = await TestSemaphore.on()
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/1'))
     await semaphore.acquire(ada!)
@@ -46,7 +46,7 @@ describe('acquire', () => {
     expect(await semaphore.release(ada!)).toEqual(['ended'])
   })
 
-  test('I8 where the deadlines were lost, nobody holds any more', async () => {
+  test('I8 after the deadlines were lost, nobody holds', async () => {
     const semaphore = await TestSemaphore.on()
     const [ada, ben] = ['ada', 'ben'].map(name => asker(caller(name), '2/2'))
     const { token } = await semaphore.acquire(ada!)
@@ -57,7 +57,7 @@ describe('acquire', () => {
     expect(await semaphore.renew(ada!, token!, 1_000)).toBeNull()
   })
 
-  test('I8 where the deadlines were lost, nobody holds any more, also where there was something left', async () => {
+  test('I8 after the deadlines were lost, nobody holds, even if some permits were free before', async () => {
     const semaphore = await TestSemaphore.on()
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/2'))
     const { token } = await semaphore.acquire(ada!)
@@ -67,7 +67,7 @@ describe('acquire', () => {
     expect(await semaphore.renew(ada!, token!, 1_000)).toBeNull()
   })
 
-  test('I8 where the lock was lost, its deadlines are nobody’s', async () => {
+  test('I8 after the lock was lost, old deadlines do not count', async () => {
     const semaphore = await TestSemaphore.on()
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/1'))
     await semaphore.acquire(ada!)
@@ -78,7 +78,7 @@ describe('acquire', () => {
     expect(ttl).toBeGreaterThan(50_000)
   })
 
-  test('I3 where the lock was lost, its queue is served first', async () => {
+  test('I3 after the lock was lost, its queue is served first', async () => {
     const semaphore = await TestSemaphore.on()
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/1'))
     await semaphore.acquire(ada!)
@@ -90,10 +90,10 @@ describe('acquire', () => {
   })
 })
 
-test('I7 everything expires by itself: the holds, the queue, and at last the clock', async () => {
+test('I7 every key expires on its own: holds, queue and clock', async () => {
   const semaphore = await TestSemaphore.on()
   const ada = asker(caller('ada'), '1/1')
-  // The second time, the life of the lock need not be moved on.
+  // The second acquisition does not have to move the expiry of the lock.
   for (let i = 0; i < 2; i++) {
     await semaphore.acquire(ada)
     for (const key of [semaphore.names.lock, semaphore.names.deadlines]) {
@@ -108,7 +108,7 @@ test('I7 everything expires by itself: the holds, the queue, and at last the clo
   }
 })
 
-test('I4 who asks lives, also where its client is not heard, and is told its place', async () => {
+test('I4 a caller counts as alive even if its client has no subscriber, and gets its place', async () => {
   const semaphore = await TestSemaphore.on()
   const ada = asker(caller('ada'), '1/2')
   const deaf = asker(caller('deaf'), '1/2')
@@ -120,7 +120,7 @@ test('I4 who asks lives, also where its client is not heard, and is told its pla
   expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ada.id], queue: [large.id] })
 })
 
-test('I4 who asks is granted, also where nobody hears of what its client was to have besides', async () => {
+test('I4 a caller is granted, even if the grant to another waiter of its client reaches nobody', async () => {
   const semaphore = await TestSemaphore.on()
   const ada = asker(caller('ada'), '2/2')
   const deaf = asker(caller('deaf'), '1/2')
@@ -135,7 +135,7 @@ test('I4 who asks is granted, also where nobody hears of what its client was to 
 })
 
 describe('a release', () => {
-  test('I4 admits as many as fit, in one message to each client that does not release', async () => {
+  test('I4 admits as many waiters as fit, with one message to each client except the releasing one', async () => {
     const semaphore = await TestSemaphore.on()
     const ada = asker(caller('ada'), '4/4')
     const own = { ...another(ada), wants: '1/4' }
@@ -155,7 +155,7 @@ describe('a release', () => {
     expect(await semaphore.state()).toMatchObject({ taken: 3, queue: [more[1]!.id] })
   })
 
-  test('I4 passes over a client that nobody hears, and serves who comes after it', async () => {
+  test('I4 passes over a client without a subscriber, and serves the next waiter', async () => {
     const semaphore = await TestSemaphore.on()
     const ada = asker(caller('ada'), '2/2')
     const gone = asker(caller('gone'), '1/2')
@@ -167,7 +167,7 @@ describe('a release', () => {
     expect(await semaphore.state()).toMatchObject({ taken: 2, holders: [ben.id], queue: [] })
   })
 
-  test('I4 what a client was to have that nobody hears is free, also where others have been served', async () => {
+  test('I4 leaves the permits for a client without a subscriber free, even if others were served', async () => {
     const semaphore = await TestSemaphore.on()
     const ada = asker(caller('ada'), '2/2')
     const [ben, gone] = ['ben', 'gone'].map(name => asker(caller(name), '1/2'))
@@ -189,7 +189,7 @@ describe('a release', () => {
   })
 })
 
-test('leave: a queued one, a holder, nobody; and those behind a large head are admitted', async () => {
+test('leave: of a waiter, of a holder, of neither; waiters after a large first claim are admitted', async () => {
   const semaphore = await TestSemaphore.on()
   const [ada, ben] = [asker(caller('ada'), '1/2'), asker(caller('ben'), '1/2')]
   const large = asker(caller('large'), '2/2')
@@ -203,7 +203,7 @@ test('leave: a queued one, a holder, nobody; and those behind a large head are a
   expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ada.id] })
 })
 
-test('tend: a missing waiter joins again with its ticket, a missed grant is found, and what has lapsed is given on', async () => {
+test('tend: a missing waiter joins again with its ticket, lapsed permits go to it, and a missed grant is found', async () => {
   const semaphore = await TestSemaphore.on()
   const [ada, ben] = [asker(caller('ada'), '1/1'), asker(caller('ben'), '1/1')]
   await semaphore.acquire(ada)
@@ -218,7 +218,7 @@ test('tend: a missing waiter joins again with its ticket, a missed grant is foun
   expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ben.id], queue: [] })
 })
 
-test('renew: never shorter; a lapsed hold is gone, and one that was granted anew is told apart', async () => {
+test('renew: never shortens a lease; reports a lapsed hold as gone, and a later grant to the same id as such', async () => {
   const semaphore = await TestSemaphore.on()
   const ada = asker(caller('ada'), '1/2')
   const { token } = await semaphore.acquire(ada)
@@ -230,7 +230,7 @@ test('renew: never shorter; a lapsed hold is gone, and one that was granted anew
 })
 
 describe('force-release', () => {
-  test('I5 takes all permits, once, and lets others in', async () => {
+  test('I5 takes all permits, but only once, and admits waiters', async () => {
     const semaphore = await TestSemaphore.on()
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/2'))
     await semaphore.acquire(ada!)
@@ -245,7 +245,7 @@ describe('force-release', () => {
     expect(words).toEqual([`handoff ${cyd!.id}`, `lost ${ada!.id}`, `lost ${ben!.id}`].sort())
   })
 
-  test('takes those of one holder only', async () => {
+  test('takes only the permits of the given holder', async () => {
     const semaphore = await TestSemaphore.on()
     const [ada, ben] = ['ada', 'ben'].map(name => asker(caller(name), '1/2'))
     await semaphore.acquire(ada!)
@@ -255,7 +255,7 @@ describe('force-release', () => {
     expect(await semaphore.forceRelease('q'.repeat(28), ada!.id)).toBe('free')
   })
 
-  test('of a holder whose lease is over, nobody loses anything', async () => {
+  test('takes nothing if the lease of the given holder has lapsed', async () => {
     const semaphore = await TestSemaphore.on()
     const [ada, ben] = ['ada', 'ben'].map(name => asker(caller(name), '1/2'))
     await semaphore.acquire(ada!)
@@ -265,7 +265,7 @@ describe('force-release', () => {
     expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ben!.id] })
   })
 
-  test('of more holders than one call may end goes on until none is left', async () => {
+  test('continues by further calls if there are more holders than one call may end', async () => {
     const semaphore = await TestSemaphore.on()
     const first = asker(caller('ada'), '1/600')
     await Promise.all(Array.from({ length: 600 }, () => semaphore.acquire(another(first))))
@@ -275,7 +275,7 @@ describe('force-release', () => {
   })
 })
 
-test('more lapsed holds than one call may end: who asks goes on', async () => {
+test('further calls continue if there are more lapsed holds than one call may end', async () => {
   const semaphore = await TestSemaphore.on()
   const first = asker(caller('ada'), '1/600')
   const holders = Array.from({ length: 600 }, () => another(first))
@@ -286,7 +286,7 @@ test('more lapsed holds than one call may end: who asks goes on', async () => {
   expect(answers.map(({ status }) => status)).toEqual(['unfinished', 'unfinished', 'succeeded'])
 })
 
-test('the server has the same to do for the first holder and for the ten thousandth', async () => {
+test('the ten-thousandth holder costs the server no more than the second', async () => {
   const semaphore = await TestSemaphore.onOwnServer()
   const first = asker(caller('ada'), '1/20000')
   const calls = async () => {
@@ -305,7 +305,7 @@ test('the server has the same to do for the first holder and for the ten thousan
   expect(await calls()).toEqual(few)
 })
 
-test('a look page by page misses no holder, though one that was read is renewed meanwhile', async () => {
+test('reading page by page misses no holder, even if one already read is renewed in the meantime', async () => {
   const semaphore = await TestSemaphore.on()
   const holders = ['ada', 'ben', 'cleo', 'dan'].map(name => asker(caller(name), '1/4'))
   const tokens: number[] = []

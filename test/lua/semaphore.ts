@@ -1,4 +1,4 @@
-/** A semaphore, or a read-write lock, on the server that all tests share: its scripts by name, and its keys. */
+/** A semaphore or a read-write lock, on the server that all tests share: calls its scripts, and reads its keys. */
 import type { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
@@ -17,7 +17,7 @@ import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import type { Caller } from './callers.ts'
 import { MEMORY } from './test-lock.ts'
 
-/** Who asks, for how many permits, and of how many. */
+/** A caller, and what it wants: `<permits>/<of>`. */
 export interface Asker extends Caller {
   readonly wants: string
 }
@@ -50,7 +50,7 @@ export class TestSemaphore {
     return TestSemaphore.on(redisUrl(), reading)
   }
 
-  /** For what would disturb others. */
+  /** For tests that would disturb others. */
   static async onOwnServer(): Promise<TestSemaphore> {
     return TestSemaphore.on((await ownServer()).url)
   }
@@ -68,7 +68,7 @@ export class TestSemaphore {
     return [status, ...values]
   }
 
-  /** `queued: false`: leaves without an entry, as a caller does that never asked to be queued. */
+  /** `queued: false`: leaves as a caller that never tried to join the queue. */
   async leave(who: Asker, { queued = true } = {}): Promise<string> {
     const entry = queued ? claimOf(who) : undefined
     return (await this.#scripts.run('leave', this.names, { id: who.id, entry })).status
@@ -80,7 +80,7 @@ export class TestSemaphore {
     return values.slice(5)
   }
 
-  /** The ids of a page of so many holders, and where it ends. */
+  /** The ids on a page of at most `most` holders, and where the page ends. */
   async holdersAfter(after: string, most: number): Promise<{ ids: string[]; end: string }> {
     const { values } = await this.#scripts.run('inspect', this.names, {
       most,
@@ -106,7 +106,7 @@ export class TestSemaphore {
     return (await this.#scripts.run('forceRelease', this.names, { request, only })).status
   }
 
-  /** The fields of the lock that are no holders, and the ids of those. */
+  /** The ids of holders and waiters, and how many permits are taken. */
   async state(): Promise<{ taken: number; holders: string[]; deadlines: string[]; queue: string[] }> {
     const { taken, ...fields } = await this.redis.hgetall(this.names.lock)
     const ids = (names: string[]) => names.map(name => name.split(' ', 1)[0]!)
@@ -120,7 +120,7 @@ export class TestSemaphore {
     }
   }
 
-  /** Ends the hold's lease at once, as its time would. */
+  /** Makes the hold's lease lapse at once. */
   async lapse({ id }: Asker): Promise<void> {
     await this.redis.zadd(this.names.deadlines, 1, id)
   }

@@ -1,4 +1,7 @@
-/** scripts/lua/short-names.ts: the texts that Redis is sent do what they would do with the names of lua/. */
+/**
+ * scripts/lua/short-names.ts: with short names for their locals, the texts sent to Redis do the same as with full
+ * names.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +16,7 @@ import { meaning } from './meaning.ts'
 const lua = new URL('../../lua/', import.meta.url)
 const [shortened, named] = [await scriptsOf(modulesOf(lua).get('mutex') as string), await namedScriptsOf(lua)]
 
-/** As a cluster is sent it, where it is. */
+/** The text as it is sent there: for a cluster, with the parts that only a cluster needs. */
 function opened(text: string, where: string): string {
   return where === 'a cluster' ? text.replace(/--\[\[cluster\n([\s\S]*?)--\]\]\n/g, '$1') : text
 }
@@ -83,7 +86,7 @@ note(lock .. half)
 `,
 }
 
-/** By the puzzle, with these arguments. */
+/** The reply of the puzzle to these arguments. */
 function noted(where: string, [first, last]: readonly string[]): string[] {
   return [
     'done',
@@ -126,7 +129,7 @@ test.each(['a single server', 'a cluster'])(
   },
 )
 
-describe('what is called the meaning of a text', () => {
+describe('the meaning of a text', () => {
   test.each([
     ['local a = 1; local b = a', 'local x = 1; local y = x'],
     ['local a do local b = a end', 'local a do local a = a end'],
@@ -148,7 +151,7 @@ describe('what is called the meaning of a text', () => {
     ['local a; repeat local b = 1 until a', 'local a; repeat local a = 1 until a'],
     ['local a; local b = a', 'local a\nlocal b = a'],
     ['local a; local function b(c) return a end', 'local a; local function b(a) return a end'],
-  ])('is another for «%s» and «%s»', (one, other) => {
+  ])('differs for «%s» and «%s»', (one, other) => {
     expect(meaning(one)).not.toEqual(meaning(other))
   })
 })

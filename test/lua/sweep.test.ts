@@ -1,17 +1,20 @@
-/** Many dead waiters ahead of a live one: no call of a script holds up the server for all of them; lua/mutex/sweep.lua goes on. */
+/**
+ * Many dead waiters ahead of a live one: each script call passes over a limited number, and lua/mutex/sweep.lua
+ * continues.
+ */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** More than two calls pass over, and fewer than three. */
+/** More waiters than two calls pass over, but not more than three do. */
 const DEAD = 600
 
 const ada = anonymous('ada')
 const ben = anonymous('ben')
-/** A process that is gone: nobody hears its inbox. */
+/** Waiters of dead processes: their inboxes have no subscriber. */
 const dead = Array.from({ length: DEAD }, () => anonymous('dead', { joinedAgo: 1_000 }))
 
-/** Calls `sweep` until it is done; how often it was called. */
+/** Calls `sweep` until it is done, and returns the number of calls. */
 async function sweep(lock: TestLock): Promise<number> {
   for (let calls = 1; ; calls++) if ((await lock.sweep()) === 'swept') return calls
 }
@@ -21,7 +24,7 @@ describe.each([
   { what: 'a caller that leaves', end: (lock: TestLock) => lock.leave(ada, { queued: false }) },
   { what: 'a forced release', end: (lock: TestLock) => lock.forceRelease() },
 ])('I4: after $what', ({ end }) => {
-  test('the first live waiter gets the lock by the calls that follow', async () => {
+  test('further calls give the lock to the first live waiter', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [...dead, ben] })
     await lock.listen(ben)
@@ -33,7 +36,7 @@ describe.each([
     expect(await lock.order()).toEqual([])
   })
 
-  test('the lock is opened where nobody is left', async () => {
+  test('the lock becomes free if no waiter is alive', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: dead })
     const heard = await lock.listen()
@@ -45,8 +48,8 @@ describe.each([
   })
 })
 
-describe('in between', () => {
-  test('I3: a newcomer is not granted the lock, and goes on with the search instead', async () => {
+describe('between two calls', () => {
+  test('I3: a newcomer is not granted the lock, but continues the search', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [...dead, ben] })
     await lock.listen(ben)
@@ -59,7 +62,7 @@ describe('in between', () => {
     expect(await lock.holder()).toBe(ben.id)
   })
 
-  test('I3: one that joins the queue keeps its place, however often it asks', async () => {
+  test('I3: a waiter that joins the queue keeps its place, however often it asks', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: dead })
     const [cyd, dee] = [anonymous('cyd'), anonymous('dee')]
@@ -71,7 +74,7 @@ describe('in between', () => {
     expect(await lock.acquire(cyd, { queue: true })).toMatchObject({ status: 'granted' })
   })
 
-  test('I4: a heartbeat goes on, too', async () => {
+  test('I4: a heartbeat continues the search, too', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [...dead, ben] })
     const ticket = Number(
@@ -83,7 +86,7 @@ describe('in between', () => {
     expect((await lock.tend([ben, ticket])).places).toEqual([[expect.any(String), ben.lease, 'handoff']])
   })
 
-  test('I5: the release that is repeated finds nothing, and changes nothing', async () => {
+  test('I5: a repeated release finds no hold, and changes nothing', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: dead })
     await lock.release(ada)
@@ -93,7 +96,7 @@ describe('in between', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I4: a lapsed lease is succeeded in the same way', async () => {
+  test('I4: attempts continue the search after a lapsed lease in the same way', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, reentries: [again(ada)], endsIn: -1, waiters: [...dead, ben] })
     await lock.listen(ben)
@@ -122,7 +125,7 @@ describe('nothing to do', () => {
 describe('the work of one call (I9)', () => {
   const pops = (calls: string[]) => calls.filter(call => call === 'ZPOPMIN').length
 
-  test('is at most 250 waiters passed over', async () => {
+  test('passes over 250 waiters at most', async () => {
     const lock = await lockOnOwnServer()
     await lock.given({ holder: ada, waiters: dead })
     expect(pops(await lock.callsInside(() => lock.release(ada)))).toBe(250)
@@ -130,7 +133,7 @@ describe('the work of one call (I9)', () => {
     expect(pops(await lock.callsInside(() => lock.acquire(caller('cyd'))))).toBe(DEAD - 500 + 1)
   })
 
-  test('is at most 500 deadlines that are over, in a heartbeat', async () => {
+  test('removes 500 passed deadlines at most, in a heartbeat', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben] })
     const over = Array.from({ length: 1_200 }, (_, i) => [i + 1, anonymous('over').id]).flat()
@@ -140,19 +143,19 @@ describe('the work of one call (I9)', () => {
     expect(await lock.redis.zcard(lock.names.expiry)).toBe(701)
   })
 
-  test('is at most 1,000 holds that are told of a forced release', async () => {
+  test('sends messages for 1,000 holds at most, in a forced release', async () => {
     const lock = await lockOnOwnServer()
     const many = Array.from({ length: 2_000 }, () => again(ada))
     await lock.given({ holder: ada, reentries: many })
     const calls = await lock.callsInside(() => lock.forceRelease())
 
-    // One more says that the lock is free.
+    // One more message says that the lock is free.
     expect(calls.filter(call => call === 'PUBLISH')).toHaveLength(1_001)
   })
 
-  test('grows with neither the number of re-entrant holds nor that of their clients, and has no limit of theirs', async () => {
+  test('does not depend on the number of re-entrant holds, which has no limit', async () => {
     const lock = await sharedLock()
-    // To write so many holds may take a slow machine longer than a usual waiter is expected to live.
+    // On a slow machine, writing so many holds may take longer than the usual expiry of a waiter.
     const patient = { ...ben, ttl: 60_000 }
     const many = Array.from({ length: 20_000 }, () => again(ada))
     await lock.given({ holder: ada, reentries: many, waiters: [patient] })

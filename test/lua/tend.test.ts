@@ -1,9 +1,9 @@
-/** lua/mutex/tend.lua: the heartbeat of a client's waiters, which repairs whatever was lost. */
+/** lua/mutex/tend.lua: the heartbeat of a client's waiters, which repairs every loss. */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** Some waiters of one client, and the tickets they got when they joined. */
+/** Some waiters of one client, with the tickets that they got when they joined. */
 async function joined(lock: TestLock, waiters: readonly Caller[]): Promise<[Caller, number][]> {
   const pairs: [Caller, number][] = []
   for (const who of waiters) pairs.push([who, await lock.enqueue(who)])
@@ -16,7 +16,7 @@ const ben2 = caller('ben2', { client: ben.client })
 const cyd = caller('cyd')
 
 describe('a heartbeat while the lock is held', () => {
-  test('says where each waiter is, who holds, for how long, and until when', async () => {
+  test('reports the place of each waiter, the holder, and its times', async () => {
     const lock = await sharedLock()
     const token = await lock.grant(ada)
     const [first] = await joined(lock, [ben])
@@ -31,7 +31,7 @@ describe('a heartbeat while the lock is held', () => {
     expect(reply.clock).toBeGreaterThan(token)
   })
 
-  test('I3: moves the deadlines of its waiters on, so that they outlive their first time', async () => {
+  test('I3: moves the deadlines of its waiters, so that they outlive their first expiry', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     const waiters = await joined(lock, [ben, ben2])
@@ -45,7 +45,7 @@ describe('a heartbeat while the lock is held', () => {
     }
   })
 
-  test('I5: does not touch the holder, nor the waiters of others', async () => {
+  test('I5: does not change the holder, or the waiters of other clients', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     const waiters = await joined(lock, [ben])
@@ -74,7 +74,7 @@ describe('a heartbeat while the lock is held', () => {
     }
   })
 
-  test('I3: of waiters with a short expiry does not shorten the life of a queue that others are in', async () => {
+  test('I3: of waiters with a short expiry does not shorten the life of the queue for others', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     await lock.enqueue(caller('patient', { ttl: 60_000 }))
@@ -83,7 +83,7 @@ describe('a heartbeat while the lock is held', () => {
     expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(60_000)
   })
 
-  test('I7: prunes deadlines that have passed, and no others', async () => {
+  test('I7: removes deadlines that have passed, and no others', async () => {
     const lock = await sharedLock()
     const gone = caller('gone', { joinedAgo: 60_000, deadlineIn: -1_000 })
     const alive = caller('alive', { deadlineIn: 3_000 })
@@ -95,8 +95,8 @@ describe('a heartbeat while the lock is held', () => {
   })
 })
 
-describe('a waiter that is missing in the queue', () => {
-  test('I3: joins again with the ticket it had, ahead of those who came later', async () => {
+describe('a waiter that is missing from the queue', () => {
+  test('I3: joins again with its old ticket, ahead of waiters that came later', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     const [first, second] = await joined(lock, [ben, ben2])
@@ -108,7 +108,7 @@ describe('a waiter that is missing in the queue', () => {
     expect(await lock.order()).toEqual(order)
   })
 
-  test('I2: takes the clock to its ticket at least, so that no later token is below it', async () => {
+  test('I2: moves the clock to at least its ticket, so that every later token is larger', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const future = (await lock.micros()) + 3_600_000_000
@@ -119,7 +119,7 @@ describe('a waiter that is missing in the queue', () => {
     expect(await lock.grant(cyd)).toBeGreaterThan(future)
   })
 
-  test('I3, I7: brings a queue back that was lost alone, with a life of its own', async () => {
+  test('I3, I7: restores a queue that was lost, and sets its life', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     const waiters = await joined(lock, [ben, ben2])
@@ -131,7 +131,7 @@ describe('a waiter that is missing in the queue', () => {
     expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(0)
   })
 
-  test('I3: after FLUSHALL the waiters of two clients stand in their old order, whoever tends first', async () => {
+  test('I3: after FLUSHALL, the waiters of two clients get their old order, whichever client tends first', async () => {
     const lock = await lockOnOwnServer()
     await lock.grant(ada)
     const [first] = await joined(lock, [ben])
@@ -140,7 +140,7 @@ describe('a waiter that is missing in the queue', () => {
     const [fourth] = await joined(lock, [caller('cyd2', { client: cyd.client })])
     await lock.redis.flushall()
 
-    // The holder is lost too: the first waiter that is heard of gets the lock, and the others queue by their tickets.
+    // The holder is lost too: the first waiter to be tended gets the lock, and the others queue by their tickets.
     const { places } = await lock.tend(second!, fourth!)
     expect(places).toEqual([[expect.any(String), cyd.lease, 'handoff'], 1])
     expect((await lock.tend(first!, third!)).places).toEqual([1, 2])
@@ -149,7 +149,7 @@ describe('a waiter that is missing in the queue', () => {
 })
 
 describe('a grant', () => {
-  test('I4: whose message was lost is found', async () => {
+  test('I4: is found after its message was lost', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     const waiters = await joined(lock, [ben, ben2])
@@ -173,7 +173,7 @@ describe('a grant', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I1: that lapsed before it was found is none: the waiter has its old place, and gets a new one', async () => {
+  test('I1: that lapsed before it was found does not count: the waiter has its old place, and gets a new grant', async () => {
     const lock = await sharedLock()
     const ticket = await lock.micros()
     await lock.given({ holder: ben, endsIn: -1 })
@@ -189,7 +189,7 @@ describe.each([
   { state: 'free', how: 'handoff', given: {} },
   { state: 'lapsed', how: 'expiry', given: { holder: ada, reentries: [again(ada)], endsIn: -1 } },
 ] as const)('a heartbeat that finds the lock $state', ({ how, given }) => {
-  test('I4: gives it to the first waiter; one of its own is told by the reply, without a message', async () => {
+  test('I4: gives it to the first waiter; if that is of its own client, by the reply instead of a message', async () => {
     const lock = await sharedLock()
     await lock.given(given)
     const heard = await lock.listen(ben)
@@ -202,14 +202,14 @@ describe.each([
     expect(await heard()).toEqual([])
   })
 
-  test('I4: gives it to a waiter of its own also if its inbox is not heard', async () => {
+  test('I4: gives it to a waiter of its own client even if the inbox has no subscriber', async () => {
     const lock = await sharedLock()
     await lock.given(given)
 
     expect((await lock.tend([ben, await lock.micros()])).places).toEqual([[expect.any(String), ben.lease, how]])
   })
 
-  test('I3: gives it to the waiter of another client that is ahead, and tells it', async () => {
+  test('I3: gives it to the waiter of another client that is ahead, with a message', async () => {
     const lock = await sharedLock()
     await lock.given({ ...given, waiters: [cyd] })
     const heard = await lock.listen(ben, cyd)
@@ -220,7 +220,7 @@ describe.each([
     expect(await heard()).toEqual([lock.grantMessage(how, cyd, token)])
   })
 
-  test('I4: passes over waiters ahead that have expired or are not heard', async () => {
+  test('I4: passes over waiters ahead that have expired or have no subscriber', async () => {
     const lock = await sharedLock()
     await lock.given({ ...given, waiters: [caller('expired', { joinedAgo: 6_000 }), caller('unheard')] })
 
@@ -229,7 +229,7 @@ describe.each([
 })
 
 describe('the server', () => {
-  test('serves 500 waiters in one call, each with its own place', async () => {
+  test('reports the places of 500 waiters in one call', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const many = Array.from({ length: 500 }, () => again(ben))
@@ -240,11 +240,11 @@ describe('the server', () => {
     expect(await lock.order()).toEqual(many.map(({ id }) => id))
   })
 
-  test('I9: does the same calls for any number of waiters, and a ZRANK for each', async () => {
+  test('I9: needs one ZRANK for each waiter, and otherwise the same commands for any number', async () => {
     const lock = await lockOnOwnServer()
     await lock.grant(ada)
     const waiters = await joined(lock, [ben, ben2])
-    // The first heartbeat may also have to prolong the life of the lock's key.
+    // The first heartbeat may also have to move the expiry of the lock's key.
     await lock.tend(...waiters)
 
     const calls = await lock.callsInside(() => lock.tend(...waiters))
@@ -252,7 +252,7 @@ describe('the server', () => {
     expect(calls).toEqual([...usual, 'ZREMRANGEBYSCORE'])
   })
 
-  test('I4: out of memory, lets a waiter join again, and promotes', async () => {
+  test('I4: out of memory, lets a waiter join again, and grants the lock', async () => {
     const lock = await lockOnOwnServer()
     const lapsed = lock.another()
     await lock.given({ holder: ada })
@@ -269,7 +269,7 @@ describe('waiters of a holder that has several holds', () => {
   const first = caller('first', { lease: 10_000 })
   const inner = again(first)
 
-  test('I4: one that has re-entered, and not heard so, is told until when', async () => {
+  test('I4: one that has re-entered, but lost the reply, gets the end of its lease', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: first, reentries: [inner] })
     const { places } = await lock.tend([inner, await lock.micros()])
@@ -278,7 +278,7 @@ describe('waiters of a holder that has several holds', () => {
     expect(await lock.order()).toEqual([])
   })
 
-  test('I1: the first, whose own lease has ended, holds nothing, and stands in the queue', async () => {
+  test('I1: the first, whose own lease has lapsed, holds nothing, and is queued', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: first, reentries: [inner] })
     await lock.redis.zadd(lock.names.holds, 1, first.id)
@@ -288,7 +288,7 @@ describe('waiters of a holder that has several holds', () => {
     expect(await lock.order()).toEqual([])
   })
 
-  test('I7: one that asks again, although it has re-entered, leaves no entry in the queue', async () => {
+  test('I7: one that asks to queue after it has re-entered leaves no entry in the queue', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: first, reentries: [inner], waiters: [inner] })
 

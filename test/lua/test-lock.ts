@@ -1,4 +1,6 @@
-/** One lock on a real server: its state before, its scripts by name, its state after, and the messages in between. */
+/**
+ * One lock on a real server: sets its state, calls its scripts, reads its state, and collects the messages in between.
+ */
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
@@ -20,13 +22,13 @@ export const MEMORY = 60_000
 
 export interface Given {
   readonly holder?: Caller
-  /** In how many ms the holder's lease ends; below 0: it has lapsed. */
+  /** The time left of the holder's lease, ms; negative: it has lapsed. */
   readonly endsIn?: number
-  /** Its re-entrant holds, beside the first. */
+  /** The holder's re-entrant holds, without the first hold. */
   readonly reentries?: readonly Caller[]
-  /** In queue order, unless `joinedAgo` says otherwise. */
+  /** In queue order, unless their `joinedAgo` gives another order. */
   readonly waiters?: readonly Caller[]
-  /** The last ticket or token issued, µs; by default it is of this moment. */
+  /** The last ticket or token issued, µs; default: the server's time. */
   readonly clock?: number
 }
 
@@ -42,15 +44,15 @@ export interface Message {
   readonly text: string
 }
 
-/** What a heartbeat says of a waiter: its position, or its grant (token, ttl ms, how it came about). */
+/** A heartbeat's reply for one waiter: its position, or its grant (token, ttl ms, how it came about). */
 type Place = number | [token: string, ttl: number, how: string]
 
-/** What those hear who wait for the lock when a release opens it. */
+/** The message that unfair waiters receive when a release leaves the lock free. */
 export function freedBy({ client }: Caller): Message {
   return { to: 'unlock', text: `free ${client}` }
 }
 
-/** From where a lease of so many ms ends then, µs. */
+/** The `from` of a lease of `lease` ms that ends at `until`, µs. */
 function fromFor(until: number, lease: number): number {
   return (until - lease) * 1_000
 }
@@ -60,7 +62,7 @@ export function sharedLock(): Promise<TestLock> {
   return lockOn(redisUrl())
 }
 
-/** A lock on a server that nobody else uses: for counting commands, for breaking things. */
+/** A lock on a server of its own, for tests that count commands or break the server. */
 export async function lockOnOwnServer(): Promise<TestLock> {
   return lockOn((await ownServer()).url)
 }
@@ -98,7 +100,7 @@ export class TestLock {
     return new TestLock(this.#url, this.redis, this.scripts)
   }
 
-  /** Writes a state as lua/README.md describes it, with lives long enough for any test. */
+  /** Writes a state in the format of lua/README.md, with lives long enough for any test. */
   async given({ holder, endsIn = 10_000, reentries = [], waiters = [], clock }: Given): Promise<void> {
     const micros = await this.micros()
     const now = Math.floor(micros / 1000)
@@ -124,7 +126,7 @@ export class TestLock {
   }
 
   /**
-   * One attempt, or, with `queue`, one that joins the queue when it is refused. `floor`: with a mode, as one server of several is asked.
+   * One attempt; with `queue`, it joins the queue if it is refused. `floor` and `mode`: as for one server of several.
    */
   async acquire(who: Caller, { queue = false, mode, floor }: Asking = {}) {
     const { status, values } = await this.scripts.run('acquire', this.names, {
@@ -139,21 +141,21 @@ export class TestLock {
     return { status, ttl, position, ticket, owner, label, heldFor, clock }
   }
 
-  /** For callers that surely get the lock. */
+  /** For callers that must get the lock. */
   async grant(who: Caller): Promise<number> {
     const { status, token } = await this.acquire(who)
     if (token === undefined) throw new Error(`not granted but ${status}`)
     return token
   }
 
-  /** For callers that surely have to wait. */
+  /** For callers that must be queued. */
   async enqueue(who: Caller): Promise<number> {
     const { status, ticket } = await this.acquire(who, { queue: true })
     if (ticket === undefined) throw new Error(`not queued but ${status}`)
     return ticket
   }
 
-  /** `used`: the last token that was issued of those reserved. */
+  /** `used`: the last token that the client has issued on its own. */
   async release({ id }: Caller, used?: number) {
     const { status, values } = await this.scripts.run('release', this.names, {
       id,
@@ -164,7 +166,7 @@ export class TestLock {
     return { status, id: values[0], token: Number(values[1]), ttl: Number(values[2]) }
   }
 
-  /** `queued: false`: leaves without an entry, as a caller does that never asked to be queued. */
+  /** `queued: false`: leaves as a caller that never tried to join the queue. */
   async leave(who: Caller, { queued = true } = {}): Promise<string> {
     const entry = queued ? claimOf(who) : undefined
     const { status } = await this.scripts.run('leave', this.names, {
@@ -174,7 +176,7 @@ export class TestLock {
     return status
   }
 
-  /** The heartbeat of waiters of one client, each with the ticket it has. */
+  /** The heartbeat of waiters of one client, each with its ticket. */
   async tend(...waiters: readonly (readonly [Caller, number])[]) {
     const ttl = waiters[0]![0].ttl
     const list = waiters.flatMap(([who, ticket]) => [claimOf(who), ticket])
@@ -201,7 +203,7 @@ export class TestLock {
     return (await this.scripts.run('forceRelease', this.names, { request, only })).status
   }
 
-  /** Records that `who` holds now, under the hold of `first`, with this token. */
+  /** Records that the lock was passed to `who`, under the hold of `first`, with this token. */
   async pass(first: Caller, who: Caller, token: number) {
     const claim = claimOf({ ...who, id: first.id })
     const args = { id: first.id, claim, issued: token, lease: who.lease }
@@ -215,17 +217,17 @@ export class TestLock {
     return Number(seconds) * 1_000_000 + Number(micros)
   }
 
-  /** How long each of its holds lasts, in ms by the server's clock, while there is more than one. */
+  /** The deadline of each hold, ms by the server's clock; empty while the holder has only one. */
   async deadlines(): Promise<Record<string, number>> {
     const flat = await this.redis.zrange(this.names.holds, 0, '-1', 'WITHSCORES')
     return Object.fromEntries(flat.flatMap((id, i) => (i % 2 === 0 ? [[id, Number(flat[i + 1])]] : [])))
   }
 
-  /** The lock's fields, and the parts of `holder` in its place; `hold` only while the holder's first hold is there. */
+  /** The lock's fields, with `holder` split into its parts; `hold` only while the holder's first hold exists. */
   async hash(): Promise<Record<string, string>> {
     const { holder, ...fields } = await this.redis.hgetall(this.names.lock)
     if (holder === undefined) return fields
-    // The scripts find the parts at their places.
+    // The scripts rely on these fixed offsets.
     expect(holder).toMatch(/^\d{16} \d{16} \S{28} /)
     const { token, until, claim } = decodeHolder(holder)!
     const left = 'holds' in fields && (await this.redis.zscore(this.names.holds, claim.id)) === null
@@ -258,8 +260,8 @@ export class TestLock {
   }
 
   /**
-   * Every byte of the lock's keys, and when they expire. Not the dump of a hash: the order of its fields may change
-   * though nothing is written, as Redis moves a large one into its new table bit by bit.
+   * Every byte of the lock's keys, and when they expire. Does not use DUMP for a hash: Redis rehashes a large hash
+   * step by step, so the order of its fields in a dump may change although nothing is written.
    */
   async snapshot(): Promise<unknown[]> {
     const keys = Object.values(this.names)
@@ -269,16 +271,15 @@ export class TestLock {
     return Promise.all(keys.flatMap(key => [content(key), life(key)]))
   }
 
-  /** Ends the holder's lease at once, as its time would. */
+  /** Makes the holder's lease lapse at once. */
   async lapse(): Promise<void> {
     await this.amendHolder({ until: Math.floor((await this.micros()) / 1000) - 1 })
   }
 
   /**
-   * Hears what is said to these callers' clients, and that the lock is free; that an owner has entered, only `listenToEverything`
-   * tells.
-   * The function that it returns resolves to all that has been said until then: it sends a message of its own, which is the
-   * last to come.
+   * Collects the messages to these callers' clients, and those that the lock is free; `listenToEverything` also
+   * collects 'entered'. The returned function resolves to all messages sent until it is called: it sends a message of
+   * its own, and waits until that arrives.
    */
   async listen(...callers: readonly Caller[]): Promise<() => Promise<Message[]>> {
     const everything = await this.listenToEverything(...callers)
@@ -311,13 +312,13 @@ export class TestLock {
     return { to: to.name, text: `${reason} ${to.id} ${token} ${this.names.lock}` }
   }
 
-  /** From now on the server is out of memory. Only for a server of the test's own. */
+  /** Makes the server refuse to allocate memory from now on. Only for a server of the test's own. */
   async exhaustMemory(): Promise<void> {
     await this.redis.config('SET', 'maxmemory-policy', 'noeviction')
     await this.redis.config('SET', 'maxmemory', '1')
   }
 
-  /** The commands that Redis runs inside the scripts meanwhile, sorted. Only for a server of the test's own. */
+  /** The commands that scripts call in Redis during `action`, sorted. Only for a server of the test's own. */
   async callsInside(action: () => Promise<unknown>): Promise<string[]> {
     await this.redis.config('RESETSTAT')
     await action()

@@ -1,4 +1,7 @@
-/** The modes 'raise' and 'same' of lua/mutex/acquire.lua: how several servers come to one token, and one that was away to a hold. */
+/**
+ * The modes 'raise' and 'same' of lua/mutex/acquire.lua: they give the votes of several servers one token, and let a
+ * server that was down join a hold.
+ */
 import { describe, expect, test } from 'vitest'
 import { Mutex } from '../../src/kinds/mutex/mutex.ts'
 import { again, type Caller, caller } from './callers.ts'
@@ -8,7 +11,7 @@ import { agreed, ahead, HOUR, unchanged } from './votes.ts'
 const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
 
 describe("'raise'", () => {
-  test('I2: makes the floor the token of a hold, and the clock at least that; its lease stays as it is', async () => {
+  test('I2: makes the floor the token of a hold, and the clock at least that; the lease is unchanged', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const { until, clock: _, keep: __, token: ___, ...before } = await lock.hash()
@@ -22,7 +25,7 @@ describe("'raise'", () => {
     expect(await lock.grant(ben)).toBe(floor + 1)
   })
 
-  test('does not take a clock back that is ahead', async () => {
+  test('does not move a clock back that is ahead', async () => {
     const lock = await sharedLock()
     const clock = await ahead(lock)
     await lock.given({ holder: ada, clock })
@@ -31,7 +34,7 @@ describe("'raise'", () => {
     expect(await agreed(lock)).toEqual({ token: clock - 1, clock })
   })
 
-  test('I5: changes nothing where the token is as large already, nor a second time', async () => {
+  test('I5: changes nothing if the token is as large already, or if repeated', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const token = (await agreed(lock)).token!
@@ -43,7 +46,7 @@ describe("'raise'", () => {
     expect(await unchanged(lock, ada, 'raise', floor)).toMatchObject({ status: 'granted', token: floor })
   })
 
-  test('by a hold that has re-entered raises the token of all', async () => {
+  test('for a re-entrant hold raises the token of all holds', async () => {
     const lock = await sharedLock()
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })
@@ -60,8 +63,8 @@ describe("'raise'", () => {
     { state: 'its owner holds', who: again(ada), given: { holder: ada } },
     { state: 'it is queued, and somebody else holds', who: cyd, given: { holder: ben, waiters: [cyd] } },
     { state: 'it is the first waiter, and nobody holds', who: cyd, given: { waiters: [cyd, ben] } },
-    { state: 'all who are queued are dead', who: ada, given: { waiters: [caller('dead', { joinedAgo: 6_000 })] } },
-  ])('I4: neither takes, enters nor leaves anything where $state', async ({ who, given }) => {
+    { state: 'all queued waiters are dead', who: ada, given: { waiters: [caller('dead', { joinedAgo: 6_000 })] } },
+  ])('I4: does nothing if $state', async ({ who, given }) => {
     const lock = await sharedLock()
     await lock.given(given)
     await lock.listen(ben, cyd)
@@ -70,7 +73,7 @@ describe("'raise'", () => {
   })
 })
 
-test('I5, I9: what is agreed on already costs a look, and writes nothing', async () => {
+test('I5, I9: a floor that is the token already costs one read, and writes nothing', async () => {
   const lock = await lockOnOwnServer()
   await lock.given({ holder: ada })
   const token = (await agreed(lock)).token!
@@ -85,8 +88,8 @@ describe("'same'", () => {
     { state: 'free', given: {} },
     { state: 'lapsed', given: { holder: cyd, endsIn: -1 } },
     { state: 'lapsed, which had several holds', given: { holder: cyd, reentries: [again(cyd)], endsIn: -1 } },
-    { state: 'lapsed, its own', given: { holder: ada, endsIn: -1 } },
-  ])('I8: takes a lock that is $state, with the floor as its token, although the clock is ahead', async ({ given }) => {
+    { state: 'lapsed, and was its own', given: { holder: ada, endsIn: -1 } },
+  ])('I8: takes a lock that is $state, with the floor as its token, even if the clock is ahead', async ({ given }) => {
     const lock = await sharedLock()
     const clock = await ahead(lock)
     await lock.given({ ...given, clock })
@@ -105,7 +108,7 @@ describe("'same'", () => {
     expect(await lock.grant(ben)).toBe(clock + 1)
   })
 
-  test('I2: takes a lock that is new, and the clock goes up to the floor', async () => {
+  test('I2: takes a new lock, and moves the clock to the floor', async () => {
     const lock = await sharedLock()
     const floor = await ahead(lock)
 
@@ -116,7 +119,7 @@ describe("'same'", () => {
     expect(await lock.grant(ben)).toBe(floor + 1)
   })
 
-  test('I2: of a lapsed holder, which may have issued tokens by itself: what comes next is above those', async () => {
+  test('I2: after a lapsed holder, leaves the clock above all tokens that it may have issued on its own', async () => {
     const lock = await sharedLock()
     const clock = await ahead(lock)
     await lock.given({ holder: cyd, endsIn: -1, clock })
@@ -129,7 +132,7 @@ describe("'same'", () => {
   test.each([
     { than: 'larger', by: HOUR },
     { than: 'smaller', by: -1_000_000 },
-  ])('makes a floor that is $than the token of its own hold; the clock goes up alone', async ({ by }) => {
+  ])('makes a $than floor the token of its own hold; the clock never goes back', async ({ by }) => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const { clock } = await agreed(lock)
@@ -145,7 +148,7 @@ describe("'same'", () => {
   test.each([
     { than: 'larger', by: HOUR },
     { than: 'smaller', by: -1_000_000 },
-  ])('enters where its owner holds, and makes a floor that is $than the token of all', async ({ by }) => {
+  ])('re-enters if its owner holds, and makes a $than floor the token of all holds', async ({ by }) => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const { clock } = await agreed(lock)
@@ -165,7 +168,7 @@ describe("'same'", () => {
     { state: 'somebody is queued', given: { waiters: [ben] } },
     { state: 'it is queued itself', given: { waiters: [ada, ben] } },
     { state: 'a lease has lapsed, and somebody is queued', given: { holder: cyd, endsIn: -1, waiters: [ben] } },
-  ])('I3: neither takes nor leaves anything where $state', async ({ given }) => {
+  ])('I3: does nothing if $state', async ({ given }) => {
     const lock = await sharedLock()
     await lock.given(given)
     await lock.listen(ben)
@@ -173,7 +176,7 @@ describe("'same'", () => {
     expect(await unchanged(lock, ada, 'same', await ahead(lock))).toEqual({ status: 'absent' })
   })
 
-  test('I3: nor where a queue was left behind when the lock itself was lost', async () => {
+  test('I3: does nothing if only the queue is left after the lock itself was lost', async () => {
     const lock = await sharedLock()
     await lock.given({ waiters: [ben] })
     await lock.redis.del(lock.names.lock)
@@ -192,7 +195,7 @@ describe('Mutex.vote', () => {
     return { lock, mutex: new Mutex(parts) }
   }
 
-  test('says what became of the request, or that the id holds nothing', async () => {
+  test('returns the result of the request, or undefined if the id holds nothing', async () => {
     const { lock, mutex } = await votes()
     const floor = await ahead(lock)
 

@@ -1,8 +1,10 @@
 /**
- * The invariants of a history, checked while it runs: it is told what the scripts decide and what the clients believe.
+ * Checks the invariants of a history while it runs. It is notified of what the scripts decide and what the clients
+ * believe.
  *
- * I1 is checked in its strongest form: whatever a client believes to hold, the server records as held by it; then no two
- * owners can. Exempt are holds that were taken away on the server (force-release, lost data), until they are granted anew.
+ * I1 is checked in its strongest form: if a client believes that it holds a lock, the server's data must say so too.
+ * Then two owners can never hold at once. Holds that the server took away (force-release, lost data) are exempt until
+ * their id is granted the lock again.
  */
 
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
@@ -21,36 +23,39 @@ interface Open {
   readonly hold: Hold
   readonly client: SimulatedClient
   readonly lock: string
-  /** Its grant was under way for longer than its lease: nobody ever believed in it, and the timer will say so. */
+  /**
+   * Its grant was under way for longer than its lease, so its client never counted it as held; a timer will report it
+   * lost.
+   */
   readonly stillborn: boolean
 }
 
 export class Checks implements Watcher, ClientWatcher {
   readonly #plan: Plan
   readonly #failed: (invariant: string, what: string) => void
-  /** Every hold that there has been. */
+  /** All holds of the history, by their own ids. */
   readonly #holds = new Map<string, Hold>()
-  /** Those that are neither released nor lost. */
+  /** The holds that are neither released nor lost. */
   readonly #open = new Map<string, Open>()
   readonly #taken = new Set<string>()
   readonly #dropped = new Set<string>()
   readonly #lastToken = new Map<string, number>()
-  /** Tokens granted to each id, and tickets it was given. */
+  /** The tokens granted and the tickets issued to each id. */
   readonly #tokens = new Map<string, Set<number>>()
   readonly #tickets = new Map<string, Set<number>>()
   /**
-   * For each lock the waiters that have joined and are not yet served, with the ticket that counts: the first one; of a mutex the one that
-   * a heartbeat has said last, which the waiter was given before.
+   * For each lock, the tickets of the waiters that have joined and are not served yet. The first ticket counts, except
+   * for a mutex: there, the ticket of the latest heartbeat counts, which must be one that the waiter got before.
    */
   readonly #queued = new Map<string, Map<string, number>>()
   readonly #abandoned = new Set<string>()
-  /** Writers that were granted a lock while a reader was queued for it, by the reader's id. */
+  /** For each reader, how many writers were granted the lock while it was queued. */
   readonly #turns = new Map<string, number>()
-  /** Of read-write locks: the ids that write. */
+  /** For read-write locks: the ids of writers. */
   readonly #writing = new Set<string>()
-  /** The largest number that somebody who was granted permits has given, by lock. */
+  /** For each semaphore, the largest number of permits that a granted claim has stated. */
   readonly #largest = new Map<string, number>()
-  /** Since when the server keeps something for nobody, by id. */
+  /** For each id that nobody wants, the time since which the server keeps its hold or its place in the queue. */
   #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
   readonly #runs: Runs
@@ -70,18 +75,18 @@ export class Checks implements Watcher, ClientWatcher {
     return this.#open.size
   }
 
-  /** Leases that had their lock from another one of their client, without asking the server. */
+  /** How many leases were handed off within a client, without asking the server. */
   get handedOn(): number {
     return this.#runs.count
   }
 
-  /** Whether somebody has taken its hold from it on the server; its id may have been granted the lock anew since. */
+  /** Whether the server took its hold away. Its id may have been granted the lock again since. */
   tookAway(lease: Lease): boolean {
     const { id } = this.#holdOf(lease).name
     return this.#taken.has(id) || [...(this.#tokens.get(id) ?? [])].some(token => token > lease.fencingToken)
   }
 
-  /** Ids begin with the name of their client. */
+  /** Makes the client known by its name, with which its ids begin. */
   know(client: SimulatedClient): void {
     this.#clients.set(client.process.name, client)
   }
@@ -113,9 +118,10 @@ export class Checks implements Watcher, ClientWatcher {
     if (writes(answer.claim)) this.#writing.add(answer.claim.id)
   }
 
-  /** Tells the server no more than it needs. */
+  /** The server must not record a token that the client has not issued. */
   passed(lock: string, hold: string, token: number): void {
-    if (token > this.#runs.issued(hold)) this.#failed('I2', `${token} is recorded of ${lock}, and nobody has it`)
+    if (token > this.#runs.issued(hold))
+      this.#failed('I2', `${token} is recorded for ${lock}, but its client has not issued it`)
   }
 
   told(hold: string): void {
@@ -170,21 +176,23 @@ export class Checks implements Watcher, ClientWatcher {
     this.#open.delete(claim.id)
   }
 
-  /** The answer of a release. */
+  /** Checks the result of a release. */
   released(lease: Lease, live: boolean): void {
     const hold = this.#holdOf(lease)
     const { id } = hold.name
     if (live && !this.#runs.handedOn(hold) && !this.#dropped.has(id) && !this.#taken.has(id)) {
-      this.#failed('I5', `the release of ${lease.id} says that it ended it; it did not`)
+      this.#failed('I5', `the release of ${lease.id} reports that it ended the hold, but it did not`)
     }
   }
 
-  /** A release that failed, or whose answer did not matter any more: what the server has ends with its lease. */
+  /** A release failed, or its answer no longer mattered: the hold in the server ends with its lease. */
   abandoned(lease: Lease): void {
     this.#abandoned.add(this.#holdOf(lease).name.id)
   }
 
-  /** After each event: no client believes in a hold that the server does not know, and the reverse not for long. */
+  /**
+   * After each event: the server has every hold that a client believes in, and keeps what no client wants only briefly.
+   */
   look(now: number, server: Server, refusing: boolean): void {
     this.#lookForOrphans(now, server, refusing)
     for (const [id, { hold, client, lock }] of this.#open) {
@@ -194,12 +202,17 @@ export class Checks implements Watcher, ClientWatcher {
         const { name } = hold
         const left = remaining(hold, client)
         if (left === 0 || this.#taken.has(name.id) || isHeld(server.lock(lock).holds, name.id, server.now)) continue
-        this.#failed('I1', `${id} believes to hold for ${left.toFixed(3)} ms, unknown to the server`)
+        this.#failed(
+          'I1',
+          `${id} believes that it holds for another ${left.toFixed(3)} ms, but the server does not know the hold`,
+        )
       }
     }
   }
 
-  /** I7: holds and live places in the queue that nobody wants, of clients that could have taken them back. */
+  /**
+   * I7: finds holds and live places in the queue that nobody wants, although their client could have taken them back.
+   */
   #lookForOrphans(now: number, server: Server, refusing: boolean): void {
     if (now < this.#plan.tidyFrom) return
     if (refusing) this.#orphans.clear()
@@ -212,26 +225,26 @@ export class Checks implements Watcher, ClientWatcher {
         const since = this.#orphans.get(id) ?? now
         found.set(id, since)
         if (now - since > this.#plan.forgotten)
-          this.#failed('I7', `the server keeps ${id} since ${since.toFixed(3)} for nobody`)
+          this.#failed('I7', `the server has kept ${id} since ${since.toFixed(3)}, although nobody wants it`)
       }
     }
     this.#orphans = found
   }
 
-  /** Another owner is granted the lock. */
+  /** Checks a hold when another owner is granted the lock. */
   #mayEnd({ hold, client, stillborn }: Open, id: string): void {
     if (client.process.dead || stillborn || this.#taken.has(hold.name.id)) return
     const left = remaining(hold, client)
     const holder = hold.claim.id
-    if (left > 0) this.#failed('I1', `${id} is granted while ${holder} holds for ${left.toFixed(3)} ms`)
+    if (left > 0) this.#failed('I1', `${id} is granted while ${holder} holds for another ${left.toFixed(3)} ms`)
     if (hold.state.is === 'held' && client.process.settled && !client.closed) {
-      this.#failed('I8', `${id} is granted before the loss of ${holder} was told`)
+      this.#failed('I8', `${id} is granted before the loss of ${holder} was reported`)
     }
   }
 
-  /** What the server records is all that clients believe in (`look`), so this bounds what they hold. */
+  /** Clients only believe in holds that the server has (`look`). So this bounds what the clients hold, too. */
   #fits(lock: string, { claim, state, now }: Grant): void {
-    // One call may let in several, and writes them together.
+    // One call may admit several waiters, whose holds it writes together.
     const largest = Math.max(claim.wants![1], largestOf(state), this.#largest.get(lock) ?? 0)
     this.#largest.set(lock, largest)
     const taken = takenOf(state, now)
@@ -243,7 +256,7 @@ export class Checks implements Watcher, ClientWatcher {
     const { id } = claim
     const queued = this.#queued.get(lock)
     const own = queued?.get(id) ?? Number.POSITIVE_INFINITY
-    // Of readers and writers only writers have an order, and whoever has not queued is behind all of them.
+    // In a read-write lock, only writers have an order. A claim that has not queued must wait for all queued ones.
     const ordered = (waiter: DecodedClaim) =>
       own === Number.POSITIVE_INFINITY || !isReadWrite(lock) || (writes(claim) && writes(waiter))
     if (isReadWrite(lock) && writes(claim)) this.#writersTurn(lock)
@@ -256,20 +269,23 @@ export class Checks implements Watcher, ClientWatcher {
     if (!this.#plan.orderly || isReadWrite(lock)) return
     for (const [other, ticket] of queued ?? []) {
       if (ticket < own && this.#clientOf(other)?.open)
-        this.#failed('I3', `${id} is granted before ${other}, which waits longer`)
+        this.#failed('I3', `${id} is granted before ${other}, which has waited longer`)
     }
   }
 
-  /** A reader that has queued behind a writer is not let in beside those that read, unless a writer's turn ends with that. */
+  /**
+   * A reader must not join present readers past a live writer with a smaller ticket, unless a writer's turn has just
+   * ended.
+   */
   #readersTurn({ claim: { id }, before, state, now }: Grant, own: number): void {
     if ([...before.holders.values()].some(({ claim }) => writes(claim))) return
     const reads = liveHolders(before, now).find(({ claim }) => state.holders.has(claim.id))
     const passed = state.queue.find(({ claim, ticket, liveUntil }) => writes(claim) && ticket < own && liveUntil >= now)
     if (reads && passed)
-      this.#failed('I3', `${id} is let in beside ${reads.claim.id}, past ${passed.claim.id}, which waits to write`)
+      this.#failed('I3', `${id} is admitted beside ${reads.claim.id}, past ${passed.claim.id}, which waits to write`)
   }
 
-  /** A reader that is queued waits for one writer's turn at most. */
+  /** A queued reader must not wait for more than one writer's turn. */
   #writersTurn(lock: string): void {
     if (!this.#plan.orderly) return
     for (const id of this.#queued.get(lock)?.keys() ?? []) {
@@ -277,11 +293,11 @@ export class Checks implements Watcher, ClientWatcher {
       if (!client?.open || client.calling.get(id)?.wants !== READS) continue
       const turns = (this.#turns.get(id) ?? 0) + 1
       this.#turns.set(id, turns)
-      if (turns > 1) this.#failed('I3', `${id} waits to read for ${turns} writers`)
+      if (turns > 1) this.#failed('I3', `${id} waits to read, and ${turns} writers were granted the lock meanwhile`)
     }
   }
 
-  /** Those that wait for the lock in the queue, and whose callers have not given up. */
+  /** This client's waiters in the queue whose callers have not given up. */
   #fairWaitersOf(client: SimulatedClient, lock: string): string[] {
     const { calling } = client
     return [...(this.#queued.get(lock)?.keys() ?? [])].filter(id => this.#clientOf(id) === client && calling.has(id))
@@ -298,7 +314,7 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   #issued(id: string, token: number): void {
-    // A lease that was made of the earlier grant learns of its end all the same.
+    // If a lease of the earlier grant is still open, its hold stays marked as taken away, so that its end is expected.
     if (!this.#open.has(id)) this.#taken.delete(id)
     const tokens = this.#tokens.get(id)
     if (tokens) tokens.add(token)
@@ -310,7 +326,7 @@ export class Checks implements Watcher, ClientWatcher {
   }
 }
 
-/** For how many ms a client believes to hold, by its own clock. */
+/** For how many more ms a client believes that it holds, by its own clock. */
 function remaining(hold: Hold, { process }: SimulatedClient): number {
   return hold.remaining(process.now())
 }

@@ -1,6 +1,6 @@
 /**
- * A client on a simulated process: a `Session` of the library with everything that it is made of, and a listener that tells
- * the checks what they need. Only the calls of src/client.ts are left out, which name errors and know who re-enters.
+ * A client on a simulated process: a real `Session` of the library, and a listener that notifies the checks. Only the
+ * calls of src/client.ts are left out: they name errors, and recognize nested calls.
  */
 import type { Redis } from 'ioredis'
 import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
@@ -23,21 +23,24 @@ import { READS, type SimulatedKind } from './plan.ts'
 import type { Process } from './timeline.ts'
 
 export interface ClientWatcher {
-  /** A hold has begun. `alone`: its client believed that nobody else waits. */
+  /** A hold has begun. `alone`: its client knew of no other client that waits. */
   acquired(client: SimulatedClient, hold: Hold, alone: boolean): void
-  /** A hold has ended by its release. */
+  /** A hold has ended by a release. */
   ended(hold: Hold): void
   lost(hold: Hold, loss: Loss): void
-  /** The client was told, about this hold, that fair waiters are queued. */
+  /** The client has received a reply, about this hold, that fair waiters are queued. */
   told(hold: string): void
 }
 
-/** One for all clients of all histories: to make its histograms takes longer than the rest of a client. */
+/**
+ * Shared by all clients of all histories, because creating its histograms takes longer than creating the rest of a
+ * client.
+ */
 const stats = new Stats()
 
 const goesWithout: Without<undefined> = { refused: () => undefined, failed: error => error }
 
-/** Ids are random; here they follow from the seed, and can be read in a trace. */
+/** Generates ids that follow from the seed and are readable in a trace. Real ids are random. */
 class Ids {
   readonly client: string
   last = ''
@@ -53,9 +56,9 @@ class Ids {
   }
 }
 
-/** Counts who needs which channel. */
+/** Counts how often each channel is needed. */
 class WatchedLink extends Link {
-  /** Channels heard, less those dropped, by name. */
+  /** For each channel, the calls of `hear` less the calls of `drop`. */
   readonly heard = new Map<string, number>()
 
   override channels(keys: Keys) {
@@ -81,7 +84,7 @@ class WatchedLink extends Link {
   }
 }
 
-/** Whose answers are looked at. */
+/** Reports answers that say that fair waiters are queued. */
 class WatchedMutex extends Mutex {
   queued: (hold: string) => void = () => {}
 
@@ -96,11 +99,11 @@ export class SimulatedClient implements Observer {
   readonly process: Process
   readonly commands: SimulatedRedis
   readonly messages: SimulatedRedis
-  /** Holds that were neither released nor lost when the client was last told of them, by their own ids. */
+  /** The holds that the client has not reported as released or lost, by their own ids. */
   readonly holds = new Map<string, Hold>()
   /** Calls that have not settled, by their ids. */
   readonly calling = new Map<string, CallTerms>()
-  /** Virtual time since which Redis is out of reach, as the client knows it. */
+  /** Virtual time since which Redis is out of reach, as far as the client knows. */
   outOfReach: number | undefined
   closing: Promise<void> | undefined
   closed = false
@@ -108,7 +111,7 @@ export class SimulatedClient implements Observer {
   readonly #ids: Ids
   readonly #link: WatchedLink
   readonly #session: Session
-  /** Of a read-write lock those who read, and those who write. */
+  /** For read-write locks, two: one for reading, one for writing. */
   readonly #all: readonly Locks[]
   readonly #keys: Keys
   readonly #watcher: ClientWatcher
@@ -131,7 +134,7 @@ export class SimulatedClient implements Observer {
     },
     error: error => this.#note(() => `failed: ${error}`),
   }
-  /** The latest of those that Redis knows by one id. */
+  /** The latest hold under each id that Redis knows. */
   readonly #holders = new Map<string, Hold>()
 
   constructor(net: Net, process: Process, settings: Settings, kind: SimulatedKind, watcher: ClientWatcher) {
@@ -176,7 +179,7 @@ export class SimulatedClient implements Observer {
     return this.#keys.of(key).lock
   }
 
-  /** As `LockClient.lock`: the lease, or undefined where that throws LockTimeoutError. */
+  /** Like `LockClient.lock`, but returns undefined instead of throwing LockTimeoutError. */
   async lock(key: string, request: CallTerms): Promise<Lease | undefined> {
     const { last } = this.#ids
     const locks = request.wants === READS || this.#all.length === 1 ? this.#all[0]! : this.#all[1]!
@@ -202,18 +205,20 @@ export class SimulatedClient implements Observer {
     return this.closing
   }
 
-  /** Whether it runs and has not been asked to close. */
+  /** Whether its process runs, and it has not been asked to close. */
   get open(): boolean {
     return !this.process.dead && !this.closing
   }
 
-  /** Whether anybody in this process wants what the server has under this id. */
+  /** Whether a call or a lease in this process still wants the hold or the place in the queue with this id. */
   wants(id: string): boolean {
     const holder = this.#holders.get(id)
     return this.calling.has(id) || holder?.state.is === 'held' || holder?.state.is === 'releasing'
   }
 
-  /** What a client that does nothing keeps all the same; undefined: nothing. One timer is in order while it is open: that of the beat. */
+  /**
+   * What an idle client still keeps, as text; undefined: nothing. One timer is allowed while it is open: the beat's.
+   */
   get residue(): string | undefined {
     const channels = this.#link.heard.size
     const waiting = this.#all.reduce((sum, { local }) => sum + local.waiting, 0)
@@ -235,7 +240,7 @@ export class SimulatedClient implements Observer {
     hear?.(...about)
   }
 
-  /** Whether commands get through is told to nobody else. */
+  /** Records `down` and `up`, and passes them on. No other listener is notified whether commands get through. */
   #overheard(told: LinkListener): LinkListener {
     return {
       ...told,

@@ -1,4 +1,6 @@
-/** What goes wrong, one function for each kind; each puts right again what it broke, or `heal` does. */
+/**
+ * The faults: one function for each kind. What a function breaks is repaired later by the function itself or by `heal`.
+ */
 import type { SimulatedClient } from './client.ts'
 import type { Net } from './network.ts'
 import type { Fault, FaultKind } from './plan.ts'
@@ -10,20 +12,20 @@ export interface Stage extends Net {
 }
 
 const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedClient) => void> = {
-  /** The socket fails: that for commands, that for messages, or both. */
+  /** The connection for commands fails, the one for messages, or both. */
   cut(_stage, { variant }, client) {
     if (variant % 3 !== 1) client.commands.break()
     if (variant % 3 !== 0) client.messages.break()
   },
 
-  /** Half-open: what one side sends does not get to the other, which nobody is told. */
+  /** A half-open connection: what one side sends does not arrive, and neither side notices. */
   stall(stage, { ms, variant }, client) {
     const redis = variant < 3 ? client.commands : client.messages
     redis.stall({ out: variant % 3 !== 1, in: variant % 3 !== 0 })
     later(stage, ms, () => redis.resume())
   },
 
-  /** The client is cut off: nothing gets through, and connecting fails. */
+  /** The client is partitioned: nothing gets through, and connecting fails. */
   partition(stage, { ms, variant }, client) {
     const both = [client.commands, client.messages]
     stage.weather.unreachable.set(client.process, variant % 2 ? 'refused' : 'silent')
@@ -37,7 +39,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** The process is stopped, or its event loop blocked. */
+  /** The process is stopped, or its event loop is blocked. */
   freeze(stage, { ms }, client) {
     client.process.freeze()
     later(stage, ms, () => client.process.thaw())
@@ -73,7 +75,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** The server says "not now", or "no". */
+  /** The server refuses all scripts with an error, for the moment or for good. */
   refusal(stage, { ms, variant }) {
     const texts = [
       'BUSY Redis is busy running a script',
@@ -87,7 +89,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** All messages are lost for a while. Some are all the time (plan.ts). */
+  /** All messages are lost for a while. In some histories, some are lost all the time (plan.ts). */
   messages(stage, { ms }) {
     const { messageLoss } = stage.weather
     stage.weather.messageLoss = 1
@@ -96,10 +98,10 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** Scripts are unknown so often as plan.ts says, which is all there is to it. */
+  /** Nothing to do: the server forgets scripts with the probability in plan.ts. */
   noScript() {},
 
-  /** Messages that nobody had a reason to send. Of one that may queue, a grant could be true. */
+  /** Messages without a cause. No grant for a waiter that may be queued, because that could be true. */
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)
     const inbox = `${client.process.name}:`.padEnd(12, '_')
@@ -125,7 +127,7 @@ export function strike(stage: Stage, fault: Fault): void {
   faults[fault.kind](stage, fault, client)
 }
 
-/** From here on nothing goes wrong any more. */
+/** Ends all faults. */
 export function heal({ weather, clients, trace }: Stage): void {
   trace.note('world', () => 'heals')
   weather.refusal = undefined

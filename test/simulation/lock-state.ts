@@ -1,6 +1,6 @@
 /**
- * Reads the state of a lock from its keys, for the checks. Only this file of the simulation knows how lua/ lays a lock out;
- * src/kinds/claim.ts knows the forms of a claim and a holder.
+ * Reads the state of a lock from its keys, for the checks. In the simulation, only this file knows the layout of a
+ * lock's keys; it uses src/kinds/claim.ts to decode claims and holders.
  */
 import { type DecodedClaim, decodeClaim, decodeHolder, decodePermitsClaim } from '../../src/kinds/claim.ts'
 import { namesOf as namesOfMutex } from '../../src/kinds/mutex/names.ts'
@@ -8,22 +8,22 @@ import { namesOf as namesOfSemaphore, readWriteNamesOf } from '../../src/kinds/p
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 
-/** So many tokens after its own are the holder's (lua/shared/unreported.lua). */
+/** How many tokens after its own belong to the holder (lua/shared/unreported.lua). */
 const BLOCK = 1_000
 
-/** Names in Redis of other kinds than the mutex have this. */
+/** The names of keys of other kinds than the mutex contain these words. */
 const SEMAPHORE = '%semaphore/'
 const READ_WRITE = '%readWrite/'
-/** So much does a writer want of a read-write lock (src/kinds/permits/read-write.ts). */
+/** The number of permits that a writer wants (src/kinds/permits/read-write.ts). */
 const ALL = 1_000_000_000
-/** A holder of a semaphore is a field of the lock, by its id: its token and its claim. */
+/** A holder of a semaphore is a field of the lock's hash: its name is the id, its value the token and the claim. */
 const ID_LENGTH = 28
 const TOKEN_LENGTH = 16
 
-/** Who holds the lock, or held it until its lease lapsed. */
+/** A recorded holder; its lease may have lapsed. */
 export interface Holder {
   readonly token: number
-  /** The last token of this grant: the tokens after its own are reserved for hand-offs within the client. */
+  /** The last token of this grant: those after `token` are reserved for hand-offs within the client. */
   readonly lastToken: number
   readonly claim: DecodedClaim
 }
@@ -32,21 +32,21 @@ export interface Holder {
 export interface Place {
   readonly claim: DecodedClaim
   readonly ticket: number
-  /** ms by the server's clock; until then a grant does not pass the waiter over. */
+  /** The time until which no grant passes over the waiter, ms by the server's clock. */
   readonly liveUntil: number
 }
 
 /** A lock at one moment. */
 export interface LockState {
-  /** Of a mutex. */
+  /** For a mutex: the holder. */
   readonly holder: Holder | undefined
-  /** Of a semaphore, by their ids. */
+  /** For a semaphore or a read-write lock: the holders, by their ids. */
   readonly holders: ReadonlyMap<string, Holder>
-  /** The ids of all recorded holds, also of lapsed ones, with the ms by the server's clock until which each lives. */
+  /** All recorded holds, including lapsed ones: from the id to the end of the lease, ms by the server's clock. */
   readonly holds: ReadonlyMap<string, number>
-  /** In the order of the tickets; of a read-write lock first those who wait to write. */
+  /** In the order of the tickets; for a read-write lock, first all writers, then all readers. */
   readonly queue: readonly Place[]
-  /** ms by the server's clock; until then none of the lock's keys expires. */
+  /** The time until which none of the lock's keys expires, ms by the server's clock. */
   readonly keptUntil: number
 }
 
@@ -58,7 +58,7 @@ export const nothing: LockState = {
   keptUntil: Number.POSITIVE_INFINITY,
 }
 
-/** The keys of a lock's fair queue: their members are claims, and their scores are tickets. */
+/** The keys of a lock's fair queues: ZSETs of claims, scored by ticket. */
 export function queuesOf(lock: string): string[] {
   return lock.includes(READ_WRITE) ? [namesOf(lock).queue, readWriteNamesOf(lock).readers] : [namesOf(lock).queue]
 }
@@ -68,7 +68,7 @@ export function keysOf(lock: string): string[] {
   return Object.values(namesOf(lock))
 }
 
-/** Whether a key is of the queue: who holds does not depend on it. */
+/** Whether a key belongs to the queue, so that losing it does not affect the holders. */
 export function isQueue(key: string): boolean {
   return /:(queue|readers|expiry)$/.test(key)
 }
@@ -81,7 +81,7 @@ export function isReadWrite(lock: string): boolean {
   return lock.includes(READ_WRITE)
 }
 
-/** Whether a claim of a read-write lock is a writer's. */
+/** Whether a claim is a writer's, of a read-write lock. */
 export function writes({ wants }: DecodedClaim): boolean {
   return wants?.[0] === ALL
 }
@@ -105,7 +105,7 @@ export function readLock(keys: Keyspace, lock: string): LockState {
   return { ...nothing, ...held, queue: places, keptUntil: Math.min(...lives) }
 }
 
-/** Ids of the holds whose lease has not lapsed. */
+/** The ids of the holds whose lease has not lapsed. */
 export function liveHolds({ holds }: LockState, now: number): string[] {
   return [...holds.keys()].filter(id => isHeld(holds, id, now))
 }
@@ -114,22 +114,22 @@ export function isHeld(holds: ReadonlyMap<string, number>, id: string, now: numb
   return (holds.get(id) ?? Number.NEGATIVE_INFINITY) >= now
 }
 
-/** Of a semaphore or a read-write lock: those whose lease has not lapsed. */
+/** For a semaphore or a read-write lock: the holders whose lease has not lapsed. */
 export function liveHolders({ holders, holds }: LockState, now: number): Holder[] {
   return [...holders.values()].filter(({ claim }) => isHeld(holds, claim.id, now))
 }
 
-/** How many permits live holds have together. */
+/** The sum of the permits of all live holds. */
 export function takenOf(state: LockState, now: number): number {
   return liveHolders(state, now).reduce((sum, { claim }) => sum + claim.wants![0], 0)
 }
 
-/** Of how many permits its holders have some: the largest number that one of them gave. */
+/** The semaphore's number of permits, according to its holders; if they differ, the largest. */
 export function largestOf({ holders }: LockState): number {
   return Math.max(...[...holders.values()].map(({ claim }) => claim.wants![1]))
 }
 
-/** `lock`: whose claim it is. */
+/** Decodes a claim. `lock`: the key of its lock, which shows the kind. */
 export function claimOf(lock: string, bytes: string): DecodedClaim {
   const claim = isShared(lock) ? decodePermitsClaim(textOf(bytes)) : decodeClaim(textOf(bytes))
   if (!claim) throw new Error(`not a claim: ${bytes}`)
@@ -165,7 +165,7 @@ function readHolders(keys: Keyspace, lock: string): Pick<LockState, 'holders' | 
   const holds = new Map<string, number>()
   for (const id of holders.keys()) {
     const end = deadlines?.score(id)
-    // Where they were lost, all holds were.
+    // If the deadlines were lost, so were all holds.
     if (deadlines && end === undefined) throw new Error(`${id} holds without end`)
     if (end !== undefined) holds.set(id, end)
   }

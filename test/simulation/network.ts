@@ -1,7 +1,7 @@
 /**
- * The ways between clients and the server. A connection is two pipes, each in order, each with delays of its own; a pipe
- * may stall (what is in it waits, for as long as it takes) and be cut (what is in it is lost). Beyond that, single messages
- * may be lost, doubled and overtaken: no real network does so, but nothing may depend on it.
+ * The network between clients and the server. A connection consists of two pipes. Each pipe keeps the order and has
+ * delays of its own. It may stall (its content waits until it resumes), or be cut (its content is lost). Besides,
+ * single messages may be lost, duplicated and reordered. Real connections do not do that, but nothing may depend on it.
  */
 import { EventEmitter } from 'node:events'
 import { question } from '../../src/redis/rights.ts'
@@ -12,22 +12,22 @@ import type { Listener, Server } from './server.ts'
 import type { Process, Timeline } from './timeline.ts'
 import type { Trace } from './trace.ts'
 
-/** The answer to a client's question for its rights: none is missing, and nothing will be evicted. */
+/** The answer when a client asks for its rights: none is missing, and no key will be evicted. */
 const MAY_ALL = [[], '', '0', 'noeviction']
 
-/** What is wrong with the network and the server at the moment. */
+/** What is wrong with the network and the server at present. */
 export interface Weather {
-  /** One way, ms: at least, at most, and now and then. */
+  /** The delay of one direction, ms: usually `least` to `most`; with probability `spikes`, up to `spike` more. */
   readonly delay: { readonly least: number; readonly most: number; readonly spike: number; readonly spikes: number }
-  /** How many messages are lost, doubled, and late beyond all order, from 0 to 1. */
+  /** The probabilities, from 0 to 1, that a message is lost, duplicated, or delivered late and out of order. */
   messageLoss: number
   readonly messageEcho: number
   readonly messageLate: number
-  /** The server has forgotten its scripts: so often, from 0 to 1. */
+  /** The probability that the server has forgotten a script, from 0 to 1. */
   noScript: number
-  /** The server's reply to any script, instead of running it. */
+  /** The error with which the server answers every script instead of running it. */
   refusal: string | undefined
-  /** What becomes of attempts to connect, for each process that cannot. */
+  /** The processes that cannot connect: their attempts are refused, or get no answer. */
   readonly unreachable: Map<Process, 'refused' | 'silent'>
 }
 
@@ -47,7 +47,7 @@ class Pipe {
   #cut = false
   #held: (() => void)[] | undefined
 
-  /** `process`: the one at the receiving end; undefined: the server. */
+  /** `process`: the process at the receiving end; undefined: the server. */
   constructor(net: Net, process: Process | undefined) {
     this.#net = net
     this.#process = process
@@ -71,7 +71,7 @@ class Pipe {
     this.#held = undefined
     const { timeline } = this.#net
     this.#last = Math.max(this.#last, timeline.now)
-    // Ahead of what arrives from now on: their order in the queue of events is earlier.
+    // These events come before everything that arrives from now on, because they are scheduled first.
     for (const arrive of held) timeline.at(timeline.now, () => this.#out(arrive), this.#process)
   }
 
@@ -87,7 +87,7 @@ class Pipe {
   }
 }
 
-/** One TCP connection, from its greeting to its end. */
+/** One TCP connection, from its beginning to its end. */
 class Session implements Listener {
   readonly toServer: Pipe
   readonly toClient: Pipe
@@ -116,7 +116,7 @@ class Session implements Listener {
     })
   }
 
-  /** A message for a channel that this connection has subscribed. */
+  /** Delivers a message from a channel to which this connection is subscribed. */
   receive(channel: string, text: string): void {
     const { timeline, random, weather, trace } = this.#net
     const { process } = this.#redis
@@ -131,7 +131,7 @@ class Session implements Listener {
     else this.toClient.push(deliver)
   }
 
-  /** The client's end is gone. What it had sent may arrive all the same, and the server may notice late. */
+  /** The client's end is closed. What it had sent may still arrive, and the server may notice late. */
   end(told = true): void {
     const { timeline, random, server } = this.#net
     this.toClient.cut()
@@ -148,7 +148,7 @@ class Session implements Listener {
   }
 }
 
-/** What the library uses of an ioredis client. */
+/** The part of an ioredis client that the library uses. */
 export class SimulatedRedis extends EventEmitter {
   status: 'wait' | 'connecting' | 'ready' | 'disconnecting' | 'end' = 'wait'
   readonly process: Process
@@ -179,7 +179,7 @@ export class SimulatedRedis extends EventEmitter {
     return Promise.resolve()
   }
 
-  /** ioredis ends the socket politely, and drops it if the other side does not answer. */
+  /** ioredis closes the socket gracefully, and drops it if the other side does not answer. */
   disconnect(): void {
     if (this.status === 'end' || this.status === 'disconnecting') return
     this.status = 'disconnecting'
@@ -196,14 +196,14 @@ export class SimulatedRedis extends EventEmitter {
     timeline.at(timeline.now, () => this.status === 'ready' && this.#end(new Error('read ECONNRESET')), this.process)
   }
 
-  /** Its process is gone: the kernel closes the socket, or the whole machine is silent. */
+  /** The process has died: the kernel closes the socket, or the whole machine is silent. */
   vanish(): void {
     this.status = 'end'
     this.#session?.end(false)
     this.#session = undefined
   }
 
-  /** Nothing gets through in these directions until `resume`, or until either side gives the connection up. */
+  /** Nothing gets through in these directions until `resume`, or until either side gives up the connection. */
   stall(directions: { readonly out: boolean; readonly in: boolean }): void {
     if (directions.out) this.#session?.toServer.stall()
     if (directions.in) this.#session?.toClient.stall()
@@ -266,7 +266,7 @@ export class SimulatedRedis extends EventEmitter {
   }
 }
 
-/** The result, or the error that the server answers. A script that breaks off is a mistake, which no client may mend. */
+/** The result, or the server's error reply. Any other error is a bug in a script, and fails the history. */
 function outcomeOf<T>(run: () => T): T | ErrorReply {
   try {
     return run()

@@ -1,9 +1,10 @@
 /**
- * What one history is made of, drawn from its seed: few clients and keys, so that they meet; a few kinds of fault, not all
- * of them, so that each is seen alone as well as together; short times, so that everything happens often.
+ * The plan of one history, drawn from its seed. There are few clients and keys, so that they contend. There are only
+ * some kinds of fault, so that each occurs alone as well as with others. Times are short, so that everything happens
+ * often.
  *
- * Some histories are crowds: many callers of few clients at the same moments, nearly all unfair, who hold for no time or
- * hardly any. That is where locks are handed on within a client.
+ * Some histories are crowds: many callers of a few clients at the same moments, nearly all unfair, which hold for no
+ * time or hardly any. In crowds, locks are handed off within a client.
  */
 import { type CallTerms, callTermsOf, type Settings, settingsOf } from '../../src/options.ts'
 import { Random } from '../kit/random.ts'
@@ -27,13 +28,15 @@ export const faultKinds = [
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
-/** Whose locks a history is about. */
+/** The kind of the locks in a history. */
 export type SimulatedKind = 'mutex' | 'semaphore' | 'readWrite'
 
-/** These leave the connections and the server as they are. */
+/** Faults that leave the connections of the other clients and the data of the server intact. */
 const harmless: readonly FaultKind[] = ['close', 'crash', 'force', 'noise', 'noScript', 'refusal']
 
-/** After these a live waiter may fall out of the queue for a while, so that a later one is served before it. */
+/**
+ * Faults by which a live waiter may lose its place in the queue for a while, so that a later one is served before it.
+ */
 const disorderly: readonly FaultKind[] = [
   'cut',
   'stall',
@@ -46,11 +49,11 @@ const disorderly: readonly FaultKind[] = [
   'messages',
 ]
 
-/** What a writer wants, and a reader (src/kinds/permits/read-write.ts). */
+/** What a writer and a reader want (src/kinds/permits/read-write.ts). */
 export const WRITES = '1000000000/1000000000'
 export const READS = '1/999999999'
 
-/** Of random numbers, behind those of the world and of its processes (world.ts). */
+/** A stream of random numbers that neither the world nor its processes use (world.ts). */
 const LAST_STREAM = 100
 
 export interface Call {
@@ -60,20 +63,20 @@ export interface Call {
   readonly request: Omit<CallTerms, 'signal'>
   /** ms after which the caller aborts. */
   readonly abort: number | undefined
-  /** ms for which the lock is held; undefined: it is released in the turn of the event loop that brought it. */
+  /** ms for which the lock is held; undefined: it is released in the turn of the event loop in which it was granted. */
   readonly hold: number | undefined
   readonly ending: 'release' | 'twice' | 'never'
-  /** ms for which `lease.renew` asks in the middle of the hold. */
+  /** The argument of `lease.renew` in the middle of the hold, ms; undefined: it is not called. */
   readonly renew: number | undefined
-  /** How the owner calls for the same lock while it holds it. */
+  /** A call of the owner for the same lock while it holds the lock. */
   readonly nested: Nested | undefined
 }
 
 export interface Nested {
   readonly how: 'once' | 'line' | 'queue'
-  /** As of a request. */
+  /** Like `wants` of a request. */
   readonly wants: string | undefined
-  /** ms for which it is held, which may be longer than the hold around it; undefined: it is released at once. */
+  /** ms for which it is held, possibly longer than the outer hold; undefined: it is released at once. */
   readonly hold: number | undefined
 }
 
@@ -81,9 +84,9 @@ export interface Fault {
   readonly at: number
   readonly kind: FaultKind
   readonly client: number
-  /** How long it lasts, where it does. */
+  /** How long the fault lasts, if its kind has a duration. */
   readonly ms: number
-  /** Chooses among the variants of its kind. */
+  /** Selects one of the variants of its kind. */
   readonly variant: number
   readonly key: string
 }
@@ -97,19 +100,19 @@ export interface Plan {
   readonly kinds: ReadonlySet<FaultKind>
   readonly calls: readonly Call[]
   readonly faults: readonly Fault[]
-  /** When faults and new calls are over, ms. */
+  /** The time at which faults and new calls end, ms. */
   readonly healed: number
-  /** From here on a free lock is taken within `bound`. */
+  /** From this time on, a free lock must be taken within `bound` ms. */
   readonly calm: number
   readonly bound: number
-  /** No message is lost and no connection fails: a lock that is released is taken by its next holder within `prompt` ms. */
+  /** ms within which the next holder must take a released lock; Infinity if messages or connections may fail. */
   readonly prompt: number
-  /** No connection fails from here on: what nobody wants any more is gone after `forgotten` ms. */
+  /** No connection fails from this time on: what nobody wants any longer must be gone after `forgotten` ms. */
   readonly tidyFrom: number
   readonly forgotten: number
-  /** When everything must be over. */
+  /** The time at which everything must be over. */
   readonly end: number
-  /** No live waiter ever falls out of the queue, so the order is that of the first tickets. */
+  /** Whether no live waiter ever loses its place in the queue, so that grants follow the first tickets. */
   readonly orderly: boolean
 }
 
@@ -120,7 +123,7 @@ export function planOf(seed: number, kind: SimulatedKind): Plan {
   return kind === 'semaphore' ? withPermits(plan, random) : withModes(plan, random)
 }
 
-/** The same history of read-write locks: a hold may be inside another one of its owner, and outlive it. */
+/** The same history with read-write locks. A hold may be nested in another hold of its owner, and outlive it. */
 function withModes(plan: Plan, random: Random): Plan {
   const writers = random.pick([0.1, 0.3, 0.7])
   const mode = () => (random.chance(writers) ? WRITES : READS)
@@ -133,7 +136,9 @@ function withModes(plan: Plan, random: Random): Plan {
   return { ...plan, kind: 'readWrite', calls }
 }
 
-/** The same history of semaphores: each call wants some permits, and now and then two numbers are in use. */
+/**
+ * The same history with semaphores. Each call wants some permits; in some histories, calls state two different totals.
+ */
 function withPermits(plan: Plan, random: Random): Plan {
   const of = random.int(1, 5)
   const numbers = random.chance(0.2) ? [of, of + 1] : [of]
@@ -148,9 +153,10 @@ function withPermits(plan: Plan, random: Random): Plan {
 
 function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
-  // Calls of one owner meet seldom, unless most calls have a name. What they are promised is promised without faults.
+  // Calls of one owner rarely meet unless most calls have a name. Such histories have no faults, which their checks
+  // assume.
   const family = random.chance(0.1)
-  // Without any fault much more is promised, so it is worth a part of its own.
+  // Without faults much more is promised, so a part of the histories has none.
   const often = family || random.chance(0.2) ? 0 : 0.25
   const kinds = new Set(faultKinds.filter(() => random.chance(often)))
   const clients = random.int(2, 4)
@@ -167,13 +173,13 @@ function planOfMutex(seed: number): Plan {
   const spike = random.pick([20, 400])
   const delay = { least: 0.05, most, spike, spikes: random.pick([0, 0.01, 0.05]) }
   const worst = delay.spikes > 0 ? most + spike : most
-  // Otherwise a slow answer is taken for a dead connection, now and then and without any fault.
+  // If false, a client may take a slow answer for a dead connection, even without a fault.
   const steady = 2 * worst < Math.max(100, settings.outageTimeout / 3)
   const healed = random.pick([600, 2_000, 5_000])
   const crowd = random.chance(0.4)
   const calls = crowd ? random.int(8, 60) : random.int(2, 24)
   const answerLimit = Math.min(5_000, Math.max(1_000, settings.outageTimeout / 3))
-  // The next heartbeat, and the few round trips that it may take to get from there to a grant.
+  // The time until the next heartbeat, and a few round trips from there to a grant.
   const bound = settings.waiterTtl / 3 + 10 * worst + 50
   const quiet = kinds.size === 0 || (kinds.size === 1 && kinds.has('messages'))
   const grace = quiet ? 0 : 2 * answerLimit + 2_500 + 2 * Math.max(500, settings.waiterTtl / 3)
@@ -194,7 +200,7 @@ function planOfMutex(seed: number): Plan {
       : [...kinds].every(kind => harmless.includes(kind))
         ? 0
         : healed + grace,
-    // A refused cleaner pauses for a second.
+    // After a refusal, cleanup pauses for a second.
     forgotten: 10 * worst + (kinds.has('refusal') ? 1_300 : 200),
     orderly: steady && !disorderly.some(kind => kinds.has(kind)) && settings.waiterTtl / 2 > 4 * worst,
     weather: {
@@ -244,7 +250,7 @@ function callOf(
   const ending = random.pick(['release', 'release', 'twice', endless ? 'release' : 'never'] as const)
   const short = crowd && !family && random.chance(0.9)
   return {
-    // Often several at about the same moment.
+    // Several calls often come at about the same moment.
     at: random.chance(crowd ? 0.1 : 0.5)
       ? random.between(1, until)
       : random.int(0, 3) * (until / 4) + random.between(1, 3),

@@ -1,14 +1,16 @@
-/** I6 and I4: every promise that a caller was given, until when it has to settle, and who waits for which lock. */
+/** Checks I6 and I4: every promise settles in time, and a waiter gets a free lock in time. */
 import type { SimulatedClient } from './client.ts'
 import { isReadWrite, isShared, type LockState, liveHolds, takenOf, writes } from './lock-state.ts'
 import { type Plan, WRITES } from './plan.ts'
 import { mayEnter } from './reentries.ts'
 import type { Server } from './server.ts'
 
-/** Timers are late by up to 1 ms, and some ends are two timers away; a clock may run slow by 0.1 %. */
+/** ms. Timers are late by up to 1 ms, and some ends take two timers. A slow clock (0.1 %) is allowed for separately. */
 const LATE = 5
 
-/** After a stall what has come meanwhile is read before anything is judged (src/clock.ts), ms. */
+/**
+ * After a stall, a client first reads what has arrived, for this many ms, before it draws conclusions (src/clock.ts).
+ */
 const GRACE = 50
 
 interface Open {
@@ -16,22 +18,22 @@ interface Open {
   readonly client: SimulatedClient
   /** Virtual time. */
   readonly begun: number
-  /** Virtual time by which it has to be settled, unless the process was stopped meanwhile. */
+  /** Virtual time by which it has to settle; later only if its process was stopped in the meantime. */
   due: number
-  /** Virtual time by which its patience with Redis is over; time in which its process was stopped does not count. */
+  /** Virtual time at which its patience with Redis ends. Time during which its process was stopped does not count. */
   readonly patient: number
-  /** How often and how long its process had been stopped when it began. */
+  /** How often, and for how many ms in total, its process had been stopped before it began. */
   readonly stops: number
   readonly stopped: number
-  /** Its patience ends `outageTimeout` after Redis went out of reach. */
+  /** Whether it waits for a lock: then its patience ends `outageTimeout` after Redis went out of reach. */
   readonly isLock: boolean
-  /** The lock it waits for, by its key. */
+  /** The key of the lock that it waits for. */
   readonly waitsFor: string | undefined
-  /** Of a semaphore: how many permits, and of how many. */
+  /** For permits: what it wants, as in a claim. */
   readonly wants: string | undefined
-  /** Its owner, if that has a name. */
+  /** The name of its owner, if it has one. */
   readonly owner: string | undefined
-  /** How long it may go on after the process was stopped, ms. */
+  /** How long it may still take after its process was stopped, ms. */
   readonly again: number
 }
 
@@ -50,9 +52,9 @@ export class Promises {
   readonly #plan: Plan
   readonly #failed: (invariant: string, what: string) => void
   readonly #open = new Set<Open>()
-  /** Since when each lock is free although somebody waits. */
+  /** For each key: the time since which the lock has been free although a call waits. */
   readonly #idleSince = new Map<string, { readonly time: number; readonly mark: number }>()
-  /** Since when each call waits for a lock that its owner holds. */
+  /** For each call: the time since which it has waited for a lock that its own owner holds. */
   readonly #outsideSince = new Map<Open, number>()
 
   constructor(plan: Plan, failed: (invariant: string, what: string) => void) {
@@ -60,13 +62,15 @@ export class Promises {
     this.#failed = failed
   }
 
-  /** Those that are not settled, but for the ones of dead processes. */
+  /** The promises of live processes that have not settled. */
   get open(): string[] {
     for (const open of this.#open) if (open.client.process.dead) this.#open.delete(open)
     return [...this.#open].map(({ what, begun }) => `${what} since ${begun.toFixed(3)}`)
   }
 
-  /** `limit`: ms until its caller's own end; `patience`: how long it rides out a Redis that does not answer; and `again`. */
+  /**
+   * `limit`: ms until the caller's own time-out. `patience`: ms for which it waits for a Redis that does not answer.
+   */
   begin(
     what: string,
     client: SimulatedClient,
@@ -92,7 +96,7 @@ export class Promises {
     return open
   }
 
-  /** It has to settle within `ms` from now. */
+  /** The promise has to settle within `ms` from now. */
   hurry(open: Open, now: number, ms: number): void {
     open.due = Math.min(open.due, now + ms + LATE)
   }
@@ -102,7 +106,7 @@ export class Promises {
     this.#outsideSince.delete(open)
   }
 
-  /** After each event, at its time. */
+  /** Checks after each event, at its time. */
   look(now: number, server: Server): void {
     const outage = this.#plan.settings.outageTimeout * 1.001 + LATE
     for (const open of this.#open) {
@@ -143,11 +147,11 @@ export class Promises {
         this.#idleSince.delete(key)
         continue
       }
-      // A release is told to whoever waits; a lease that lapses is not.
+      // Waiters receive a message after a release, but not when a lease lapses.
       const lapsed = shared ? state.holders.size > liveHolds(state, server.now).length : state.holder !== undefined
       const bound = lapsed ? this.#plan.bound : Math.min(this.#plan.bound, this.#plan.prompt)
       const longest = Math.min(...waiting.map(({ begun }) => begun))
-      // Of a semaphore, each grant is progress, though there may be more to have.
+      // For a semaphore, each grant is progress, even if permits are left.
       const mark = Math.max(0, ...[...state.holders.values()].map(({ token }) => token)) + state.holders.size
       const known = this.#idleSince.get(key)
       const since = Math.max(known?.mark === mark ? known.time : now, longest, this.#plan.calm)
@@ -155,13 +159,15 @@ export class Promises {
       if (now - since > bound) {
         this.#failed(
           'I4',
-          `${key} is free since ${since.toFixed(3)}, and ${first.what} of ${first.client.process.name} waits`,
+          `${key} has been free since ${since.toFixed(3)}, but ${first.what} of ${first.client.process.name} waits`,
         )
       }
     }
   }
 
-  /** An owner with a name holds the lock, and its other calls have to enter as soon as its next holder would after a release. */
+  /**
+   * While an owner with a name holds the lock, its other calls must re-enter as quickly as a next holder is granted it.
+   */
   #lookForOutsiders(now: number, waiting: readonly Open[], enters: (open: Open) => boolean): void {
     const bound = Math.min(this.#plan.bound, this.#plan.prompt)
     for (const open of waiting) {
@@ -175,7 +181,7 @@ export class Promises {
         const { what, client, owner } = open
         this.#failed(
           'I4',
-          `${owner} holds since ${since.toFixed(3)}, and ${what} of ${client.process.name} by it waits`,
+          `${owner} has held since ${since.toFixed(3)}, but its ${what} of ${client.process.name} waits`,
         )
       }
     }
@@ -183,8 +189,8 @@ export class Promises {
 }
 
 /**
- * Whether somebody has to be granted it: the head of the queue fits, or nobody is queued and each of those who wait does. Readers behind
- * a writer have to wait.
+ * Whether somebody must be granted the lock: the head of the queue fits, or nobody is queued and every waiting call
+ * fits. While a writer is queued, readers have to wait.
  */
 function isEnabled(state: LockState, waiting: readonly Open[], now: number, readWrite: boolean): boolean {
   const taken = takenOf(state, now)

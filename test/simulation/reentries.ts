@@ -1,43 +1,49 @@
 /**
- * Re-entry of read-write locks, judged by what the server has: what an owner that holds is to be answered when it asks again, that its holds
- * have one token, and that nobody else's hold is beside a writer's.
+ * Checks re-entry of read-write locks against the server's data: the answer to an owner that holds and asks again, one
+ * token for all holds of an owner, and no other owner's hold beside a writer's.
  */
 import { type LockState, liveHolders, writes } from './lock-state.ts'
 import type { Answer } from './witness.ts'
 
 export class Reentries {
   readonly #failed: (invariant: string, what: string) => void
-  /** How often an owner that held entered again. */
+  /** How often an owner re-entered. */
   granted = 0
-  /** How often one was told that it would wait for itself. */
+  /** How often a request was refused because its owner would wait for itself. */
   deadlocks = 0
 
   constructor(failed: (invariant: string, what: string) => void) {
     this.#failed = failed
   }
 
-  /** An owner that holds enters at once. One that only reads never waits to write; but one that had waited before goes on. */
+  /**
+   * An owner that holds must re-enter at once. If it only reads and asks to write, it must be refused for good; a
+   * request that was queued before its owner began to read keeps waiting.
+   */
   asked({ claim, before, after, deadlock, now }: Answer): void {
     const { id, owner } = claim
-    // A request that is repeated does not ask anew.
+    // The request holds already, so this is a repetition.
     if (before.holders.has(id)) return
-    // Without a name nobody enters anywhere: such a request comes again when its hold is over, and a hold inside of that is not.
+    // An owner without a name does not re-enter by its own id. Such a request may come again when its hold has ended
+    // and a nested hold is still live.
     const theirs = owner === id ? [] : liveHolders(before, now).filter(holder => holder.claim.owner === owner)
     const told = deadlock ? 'deadlock' : after.holders.get(id)?.token
     const queued = before.queue.some(({ claim }) => claim.id === id)
     if (deadlock) this.deadlocks += 1
     if (theirs.length === 0) {
-      if (deadlock) this.#failed('re-entry', `${id} is told that it waits for itself, and ${owner} does not hold`)
+      if (deadlock) this.#failed('re-entry', `${id} is refused as a deadlock, but ${owner} does not hold`)
     } else if (!writes(claim) || theirs.some(holder => writes(holder.claim))) {
       this.granted += 1
       if (!theirs.some(({ token }) => token === told))
-        this.#failed('re-entry', `${id} of ${owner}, which holds, is answered ${told}`)
+        this.#failed('re-entry', `${id} must re-enter, because ${owner} holds; the answer is ${told}`)
     } else if (told !== (queued ? undefined : 'deadlock')) {
-      this.#failed('re-entry', `${id} asks to write, ${owner} only reads, and the answer is ${told}`)
+      this.#failed('re-entry', `${id} asks to write while ${owner} only reads; the answer is ${told}`)
     }
   }
 
-  /** What holds together: of one owner wherever somebody writes (I1), and of each owner with one token, which nobody else has (I2). */
+  /**
+   * Present holds must agree: beside a writer, only its own owner holds (I1); each owner has one token of its own (I2).
+   */
   agree(lock: string, state: LockState, now: number): void {
     this.#exclude(lock, state, now)
     this.#share(lock, state, now)
@@ -63,7 +69,7 @@ export class Reentries {
   }
 }
 
-/** Whether what an owner holds of a read-write lock lets it in again. */
+/** Whether an owner may re-enter a read-write lock, given what it holds. */
 export function mayEnter(state: LockState, owner: string, toWrite: boolean, now: number): boolean {
   const theirs = liveHolders(state, now).filter(({ claim }) => claim.owner === owner)
   return theirs.length > 0 && (!toWrite || theirs.some(({ claim }) => writes(claim)))

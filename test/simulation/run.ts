@@ -1,7 +1,7 @@
 /**
- * Runs many histories, a batch at a time. Between two events of a history its promises have to run; a turn of the real
- * event loop sees to that, whatever their number, and one turn serves an event of each history of the batch. They share
- * nothing, so what one does is the same in any company.
+ * Runs many histories, a batch at a time. Between two events of a history, its promises have to run. One turn of the
+ * real event loop runs all of them, and serves one event of each history in the batch. Histories share nothing, so each
+ * is the same whatever others run with it.
  */
 import type { SimulatedKind } from './plan.ts'
 import { World } from './world.ts'
@@ -11,17 +11,17 @@ const BATCH = 32
 export interface Result {
   readonly histories: number
   readonly events: number
-  /** Leases that had their lock from another one of their client. */
+  /** How many leases were handed off within a client. */
   readonly handedOn: number
-  /** Of read-write locks: how often an owner that held entered again, and was told that it would wait for itself. */
+  /** For read-write locks: how often an owner re-entered, and how often it would have waited for itself. */
   readonly reentered: number
   readonly deadlocks: number
   readonly seconds: number
-  /** The first seed that failed, and how. */
+  /** The smallest seed that failed, with its failure. */
   readonly failed: { readonly seed: number; readonly failure: string } | undefined
 }
 
-/** Runs the histories of the seeds until they end, `seconds` are over, or one fails. */
+/** Runs the histories of the seeds until all have run, `seconds` are over, or one has failed. */
 export async function runAll(
   kind: SimulatedKind,
   seeds: Iterator<number>,
@@ -58,7 +58,7 @@ export async function runAll(
   return { ...sums, seconds: passed(), failed }
 }
 
-/** The same history once more, with its trace. */
+/** Runs one history, and returns its trace. */
 export async function traceOf(
   kind: SimulatedKind,
   seed: number,
@@ -70,7 +70,7 @@ export async function traceOf(
   return { lines: world.trace.lines, failure: world.failure }
 }
 
-/** One event of each, and everything that follows from it. Returns those that go on. */
+/** Runs one event of each history, and everything that follows from it. Returns the histories that are not over. */
 async function turn(worlds: readonly World[]): Promise<World[]> {
   const running = worlds.filter(world => {
     Math.random = world.jitter
@@ -81,7 +81,9 @@ async function turn(worlds: readonly World[]): Promise<World[]> {
   return running
 }
 
-/** Every choice comes from the seed, also the library's own; and no time is spent on stacks of errors that are expected. */
+/**
+ * Restores `Math.random`, which takes the library's own choices from the seed, too. Saves time: errors have no stacks.
+ */
 async function quietly(run: () => Promise<void>): Promise<void> {
   const { random } = Math
   const { stackTraceLimit } = Error

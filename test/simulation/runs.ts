@@ -1,39 +1,38 @@
 /**
- * The runs of hand-offs within one client, which the server does not see: it granted a hold, with some tokens behind its
- * own, and what becomes of that hold is between the leases of the client until one of them releases it.
+ * Checks the runs of hand-offs within a client, which the server does not see. The server grants a hold with a block of
+ * tokens. Then the hold passes from lease to lease of the client, until one of them releases it.
  *
- * Allowed is what API.md says: a run passes no fair waiter that was there when it began, none that its client has itself
- * or was told of, and goes on for a few ms.
+ * A run must not overtake a fair waiter of its own client, or one that its client knows of. It may last only a few ms.
  */
 import type { Hold } from '../../src/local/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
-/** The longest run, ms, by a clock that may be 0.1 % slow: with others, and where none were known. */
+/** The longest run, ms, by a clock that may be 0.1 % slow: if others wait, and if the client knows of none. */
 const LONGEST = 4.01
 const LONGEST_ALONE = 25.03
 
 interface Run {
   readonly lock: string
-  /** By the server. */
+  /** The token that the server granted. */
   readonly first: number
-  /** Tokens that belong to it. */
+  /** The last token of its block. */
   readonly last: number
-  /** When its first lease was made, virtual ms. */
+  /** When its first lease began, virtual ms. */
   begun: number | undefined
   longest: number
   holder: Hold | undefined
   issued: number
-  /** Whether its client was told that a fair waiter is queued. */
+  /** Whether its client knows that a fair waiter is queued. */
   told: boolean
 }
 
 export class Runs {
   readonly #failed: (invariant: string, what: string) => void
-  /** By the id of the hold. */
+  /** The present run under each hold's id. */
   readonly #runs = new Map<string, Run>()
-  /** Leases that have ended by handing their lock on. */
+  /** Leases that have ended by a hand-off within the client. */
   readonly #passed = new Set<string>()
-  /** How many leases were handed on so. */
+  /** How many leases began by a hand-off within the client. */
   count = 0
 
   constructor(failed: (invariant: string, what: string) => void) {
@@ -54,7 +53,7 @@ export class Runs {
     })
   }
 
-  /** The client was told that a fair waiter is queued for the lock of this hold. */
+  /** The client has learned that a fair waiter is queued for the lock of this hold. */
   told(hold: string): void {
     const run = this.#runs.get(hold)
     if (run) run.told = true
@@ -69,7 +68,7 @@ export class Runs {
     return this.#runs.get(hold)?.issued ?? 0
   }
 
-  /** A hold was made of a grant by the server. */
+  /** A lease began by a grant of the server. */
   began(hold: Hold, now: number, alone: boolean): void {
     const run = this.#runs.get(hold.name.id)
     if (!run || run.issued !== hold.token) return
@@ -78,27 +77,30 @@ export class Runs {
     run.holder = hold
   }
 
-  /** A hold was made of another one of its client. `fair`: the client's own fair waiters of its key. */
+  /** A lease began by a hand-off within its client. `fair`: the client's own fair waiters for the key. */
   inherited(client: SimulatedClient, hold: Hold, fair: readonly string[], now: number): void {
     const { token } = hold
     const { id } = hold.claim
     const run = this.#runs.get(hold.name.id)
     this.count += 1
-    if (!run?.holder || run.begun === undefined) return this.#failed('I1', `${id} has the lock from nobody`)
+    if (!run?.holder || run.begun === undefined)
+      return this.#failed('I1', `${id} has the lock by a hand-off from nobody`)
     const { holder } = run
     const from = holder.claim.id
-    if (holder.state.is !== 'released') this.#failed('I1', `${id} has the lock from ${from}, which holds`)
+    if (holder.state.is !== 'released') this.#failed('I1', `${id} has the lock from ${from}, which still holds`)
     const left = hold.remaining(client.process.now())
-    if (left < hold.length / 2) this.#failed('I1', `${id} was handed a lock for ${left.toFixed(3)} ms`)
+    if (left < hold.length / 2)
+      this.#failed('I1', `${id} was handed a lease of which only ${left.toFixed(3)} ms are left`)
     if (hold.deadline > holder.deadline) {
-      this.#failed('I1', `${id} believes to hold for longer than ${from}, from which it has the lock`)
+      this.#failed('I1', `${id} has a later deadline than ${from}, from which it has the lock`)
     }
     if (token <= run.issued) this.#failed('I2', `${id} has the token ${token}, after ${run.issued}`)
-    if (token > run.last) this.#failed('I2', `${id} has the token ${token}, of those up to ${run.last}`)
-    if (fair.length > 0) this.#failed('I3', `${client.process.name} passes its own fair waiters ${fair} with ${id}`)
+    if (token > run.last) this.#failed('I2', `${id} has the token ${token}, past the last of the block, ${run.last}`)
+    if (fair.length > 0) this.#failed('I3', `${client.process.name} lets ${id} overtake its own fair waiters ${fair}`)
     if (run.told)
-      this.#failed('I3', `${client.process.name} knows that fair waiters are queued, and goes on with ${id}`)
-    if (now - run.begun > run.longest) this.#failed('I3', `${id} has the lock from a run of ${now - run.begun} ms`)
+      this.#failed('I3', `${client.process.name} knows that fair waiters are queued, but hands the lock to ${id}`)
+    if (now - run.begun > run.longest)
+      this.#failed('I3', `${id} has the lock by a run that has lasted ${now - run.begun} ms`)
     this.#passed.add(from)
     run.holder = hold
     run.issued = token

@@ -1,6 +1,6 @@
 /**
- * The server of a history: it runs the real scripts over a Redis in memory (redis/), delivers messages to subscribers, and
- * tells a watcher what the scripts decide (witness.ts).
+ * The server of a history. It runs the real scripts on a Redis in memory (redis/), delivers messages to subscribers,
+ * and notifies a watcher of what the scripts decide (witness.ts).
  */
 import { createHash } from 'node:crypto'
 import type { ScriptSet } from '../../src/kind.ts'
@@ -19,14 +19,14 @@ import { type Joined, type ScriptName, type Watcher, witness } from './witness.t
 /** The time of day at virtual time 0, ms. */
 const EPOCH = 1_750_000_000_000
 
-/** A script of one kind, and the text of it that clients send. */
+/** A script of one kind, and its text as clients send it. */
 export interface KnownScript {
   readonly name: ScriptName
   readonly text: string
   readonly keys: readonly string[]
 }
 
-/** The scripts of all kinds as clients with these settings send them, by their texts and by the hashes of these. */
+/** The scripts of all kinds, by their texts as clients send them, and by the hashes of these texts. */
 function known(tokenMemory: number) {
   const { cluster, inboxes } = new Namespace('lock:', false)
   const ofKind = (scripts: ScriptSet) =>
@@ -41,7 +41,7 @@ function known(tokenMemory: number) {
   return new Map([ofMutexes, ofSemaphores, ofReadWrite].flatMap(ofKind))
 }
 
-/** What the server knows of a connection that has subscribed. */
+/** A subscribed connection, as the server knows it. */
 export interface Listener {
   receive(channel: string, text: string): void
 }
@@ -51,11 +51,11 @@ export class Server {
   readonly #watcher: Watcher
   readonly #known: ReturnType<typeof known>
   readonly #redis: FakeRedis
-  /** Each lock that a script has ever run on, as it was last read. */
+  /** The state of each lock on which a script has ever run, as last read. */
   readonly #locks = new Map<string, LockState>()
   readonly #channels = new Map<string, Set<Listener>>()
 
-  /** `tokenMemory`: of all its clients. */
+  /** `tokenMemory`: the setting of all clients. */
   constructor(timeline: Timeline, watcher: Watcher, tokenMemory: number) {
     this.#known = known(tokenMemory)
     this.#timeline = timeline
@@ -76,7 +76,7 @@ export class Server {
     return this.#redis.keys.names
   }
 
-  /** Each lock that a script has ever run on. */
+  /** The state of each lock on which a script has ever run. */
   get locks(): LockState[] {
     return [...this.#locks.keys()].map(lock => this.lock(lock))
   }
@@ -89,7 +89,7 @@ export class Server {
     return present
   }
 
-  /** `script`: what a client sends, the text of a script or the hash of that. */
+  /** `script`: the text of a script, or its hash, as a client sends it. */
   scriptOf(script: string): KnownScript {
     return this.#known.get(script)!
   }
@@ -123,7 +123,7 @@ export class Server {
     if (listeners?.size === 0) this.#channels.delete(channel)
   }
 
-  /** The connection has gone, as far as the server can see. */
+  /** The server notices that a connection has ended. */
   forget(listener: Listener): void {
     for (const channel of this.#channels.keys()) this.unsubscribe(channel, listener)
   }
@@ -134,14 +134,14 @@ export class Server {
     return listeners?.size ?? 0
   }
 
-  /** A restart without persistence, FLUSHALL, a failover that lost the last writes. */
+  /** All data is lost: FLUSHALL, or a restart without persistence. */
   loseData(): void {
     for (const state of this.locks) this.#watcher.taken(liveHolds(state, this.now))
     this.#redis.keys.clear()
     for (const lock of this.#locks.keys()) this.#locks.set(lock, nothing)
   }
 
-  /** DEL, eviction: one key of a lock is gone, and the others are not. `which`: a number, that chooses one. */
+  /** One key of a lock is lost (DEL, eviction), and the others remain. `which`: a number that selects the key. */
   loseKey(lock: string, which: number): void {
     const names = keysOf(lock)
     const name = names[which % names.length]!

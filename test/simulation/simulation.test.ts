@@ -1,48 +1,75 @@
 /**
- * Seeded histories of the client's code and of the scripts of lua/, over a Redis, a network and a time that are simulated
- * (world.ts).
+ * Seeded histories of the client's code and the scripts of lua/, with a simulated Redis, network and time (world.ts).
  *
- *   npx vitest run test/simulation                     the seeds that are always run, then new ones
- *   BATON_SEED=123 npx vitest run test/simulation      one history, with its whole trace in case of a failure
- *   BATON_SECONDS=600 npx vitest run test/simulation   new seeds for longer
- *   BATON_KIND=readWrite with BATON_SEED               the history of that seed, of read-write locks
+ *   npx vitest run test/simulation                     the fixed seeds, then new ones
+ *   BATON_SEED=123 npx vitest run test/simulation      one history; if it fails, with its whole trace
+ *   BATON_SECONDS=600 npx vitest run test/simulation   new seeds for this many seconds
+ *   BATON_KIND=readWrite with BATON_SEED               the history of that seed, with read-write locks
  *
- * Broken on purpose, each of these was seen to fail, most within a second, the rarest within half a minute:
- *   src/wait/acquire.ts    a grant message believed without `newer` (I1); asking before the inbox is heard (I3); no
- *                          second attempt after the unlock channel is heard (I4); deaf to what other calls of an owner enter by (I4)
- *   src/local/local-lock.ts  no `leave` behind a caller that has given up (I7); `takeBack` empty (I7), or without looking
- *                          for the lease first (I1)
- *   src/wait/heartbeat.ts  no timer (I4)
- *   src/local/local-locks.ts  `waiter` blind until the waiter's request is answered (I1)
- *   src/wait/outage.ts     no end of patience (I6)
- *   src/lease/renewal.ts   the deadline ignored (I8); siblings with another token prolonged (I1); `remains` not told (I7)
- *   src/clock.ts           no margin in `surelyUntil` (I1)
- *   src/kinds/mutex/mutex.ts     a renewal counted from 5 ms after it was sent (I1)
- *   src/local/line.ts      no attempt after `TURN` (I4)
- *   src/local/run.ts       a token twice (I2); nothing of a block counted as used (I2); a run of 40 ms (I3)
- *   src/local/tenancy.ts   handed on with less than half of the lease left, or with a new deadline (I1); after Redis has
- *                          said that fair waiters are queued (I3); while the owner holds it twice (I8); by an owner with a name
- *                          (I1); a record that a nested call does not wait for (re-entry)
- *   src/lease/holds.ts     the release of another id than that of the run's hold (I5, I7); the line not told of an own
- *                          release (I4)
- *   src/local/local-lock.ts  an heir while a fair waiter of the same client is queued (I3)
- *   lua/mutex/acquire.lua        a lease that counts as lapsed 20 ms early (I1); a re-entry that is not recorded (I2)
- *   lua/shared/clock.lua  a clock that does not move on (I2)
- *   lua/shared/grant.lua  a block that is promised and not reserved (I2)
- *   lua/shared/promote.lua  the last waiter instead of the first (I3)
- *   lua/shared/drop.lua   a release of any id (I1); one that ends the owner's other holds (I1)
- *   lua/shared/life.lua   a key that expires before its lease (I1)
- *   lua/mutex/tend.lua           another ticket than the waiter had (I3); an error in the middle of the script
- *   lua/mutex/release.lua        nobody told that the lock is free (I4); a hold that stays (I5)
- *   lua/mutex/leave.lua          a place in the queue that stays (I3), or a hold (I7)
- *   lua/mutex/renew.lua          a longer lease in the reply than in the lock (I1)
- *   lua/mutex/pass.lua           a token that nobody has (I2)
- *   lua/permits/acquire.lua      a writer that is let in beside readers (I1)
- *   lua/permits/read-write/choose.lua  readers that are let in beside a writer that waits (I3)
- *   lua/permits/read-write/re-enter.lua  nobody enters again, or with a token of its own, or a reader to write; a request to write, of
- *                          an owner that reads, that waits, or that is refused although it had waited before (re-entry)
- *   lua/permits/read-write/own.lua  an owner's other waiters not told that it holds (I4)
- *   lua/permits/read-write/disown.lua  an owner that is noted after its end, or no longer noted after the end of one hold (re-entry)
+ * Each of these mistakes was made on purpose, and a history failed: most within a second, the rarest within half a
+ * minute. In parentheses is the invariant that failed.
+ *
+ *   src/wait/acquire.ts
+ *     believes a grant message without `newer` (I1); asks before it is subscribed to the inbox (I3); does not try again
+ *     after it has subscribed to the unlock channel (I4); ignores that another call of its owner holds (I4)
+ *   src/local/local-lock.ts
+ *     does not call `leave` after a caller has given up (I7); `takeBack` does nothing (I7), or does not look for the
+ *     lease first (I1); hands the lock to an heir while a fair waiter of the same client is queued (I3)
+ *   src/wait/heartbeat.ts
+ *     has no timer (I4)
+ *   src/local/local-locks.ts
+ *     `waiter` does not find a waiter before its request is answered (I1)
+ *   src/wait/outage.ts
+ *     patience never ends (I6)
+ *   src/lease/renewal.ts
+ *     ignores the deadline (I8); prolongs siblings with another token (I1); does not report `remains` (I7)
+ *   src/clock.ts
+ *     `surelyUntil` has no margin (I1)
+ *   src/kinds/mutex/mutex.ts
+ *     counts a renewal from 5 ms after it was sent (I1)
+ *   src/local/line.ts
+ *     does not try after `TURN` (I4)
+ *   src/local/run.ts
+ *     issues a token twice (I2); counts no token of the block as used (I2); lets a run last 40 ms (I3)
+ *   src/local/tenancy.ts
+ *     hands the lock to the next caller with less than half of the lease left, or with a new deadline (I1); after Redis
+ *     has reported queued fair waiters (I3); while the owner holds it twice (I8); although its owner has a name (I1); a
+ *     nested call does not wait for the record (re-entry)
+ *   src/lease/holds.ts
+ *     releases another id than that of the run's hold (I5, I7); does not notify the line of an own release (I4)
+ *   lua/mutex/acquire.lua
+ *     counts a lease as lapsed 20 ms early (I1); does not record a re-entry (I2)
+ *   lua/shared/clock.lua
+ *     does not advance the clock (I2)
+ *   lua/shared/grant.lua
+ *     promises a block, but does not reserve it (I2)
+ *   lua/shared/promote.lua
+ *     takes the last waiter instead of the first (I3)
+ *   lua/shared/drop.lua
+ *     releases any id (I1); also ends the owner's other holds (I1)
+ *   lua/shared/life.lua
+ *     lets a key expire before its lease (I1)
+ *   lua/mutex/tend.lua
+ *     uses another ticket than the waiter's (I3); fails in the middle of the script
+ *   lua/mutex/release.lua
+ *     sends no message that the lock is free (I4); leaves the hold (I5)
+ *   lua/mutex/leave.lua
+ *     leaves the place in the queue (I3), or the hold (I7)
+ *   lua/mutex/renew.lua
+ *     replies a longer lease than it records (I1)
+ *   lua/mutex/pass.lua
+ *     records a token that was not issued (I2)
+ *   lua/permits/acquire.lua
+ *     admits a writer beside readers (I1)
+ *   lua/permits/read-write/choose.lua
+ *     admits readers to present readers while a writer waits (I3)
+ *   lua/permits/read-write/re-enter.lua
+ *     lets nobody re-enter, or with a new token, or a reader to write; queues a request to write of an owner that
+ *     reads, or refuses it although it was queued before (re-entry)
+ *   lua/permits/read-write/own.lua
+ *     does not notify an owner's other waiters that it holds (I4)
+ *   lua/permits/read-write/disown.lua
+ *     keeps the record of an owner after its end, or removes it after the end of one hold (re-entry)
  */
 import { expect, test } from 'vitest'
 import type { SimulatedKind } from './plan.ts'
@@ -53,7 +80,7 @@ const one = BATON_SEED === undefined ? undefined : Number(BATON_SEED)
 const SECONDS = Number(BATON_SECONDS ?? 15)
 const ALWAYS = 500
 const ALWAYS_PERMITS = 150
-/** How much of a trace is shown. */
+/** How many lines of a trace are shown. */
 const SHOWN = 60
 
 function* from(first: number, last = Number.POSITIVE_INFINITY): Generator<number> {
@@ -64,9 +91,9 @@ function report(kind: SimulatedKind, result: Result): void {
   const { histories, events, handedOn, reentered, deadlocks, seconds } = result
   const rate = (count: number) => `${count} (${Math.round(count / seconds)} per second)`
   const seen: Record<SimulatedKind, string> = {
-    mutex: `; ${handedOn} leases were handed on within a client`,
+    mutex: `; ${handedOn} leases were handed off within a client`,
     semaphore: '',
-    readWrite: `; ${reentered} times an owner entered again, and ${deadlocks} times it would have waited for itself`,
+    readWrite: `; ${reentered} times an owner re-entered, and ${deadlocks} times it would have waited for itself`,
   }
   console.log(
     `simulation, ${kind}: ${rate(histories)} histories, ${rate(events)} interleaved events, in ${seconds.toFixed(1)} s` +
@@ -85,7 +112,8 @@ async function expectNoFailure(kind: SimulatedKind, result: Result): Promise<voi
   expect(result.histories).toBeGreaterThan(0)
 }
 
-// With BATON_SEED, that history alone; without it, everything else. Neither counts as a test that was skipped.
+// With BATON_SEED, only that history runs; without it, everything else. The other tests are not even reported as
+// skipped.
 if (one !== undefined) {
   test('the history of BATON_SEED', async () => {
     const kind = (BATON_KIND ?? 'mutex') as SimulatedKind
@@ -93,10 +121,10 @@ if (one !== undefined) {
     if (failure !== undefined) throw new Error(await explain(kind, one, lines.length))
   })
 } else {
-  test('I1 to I8 hold in the histories of the seeds that are always run', { timeout: 120_000 }, async () => {
+  test('I1 to I8 hold in the histories of the fixed seeds', { timeout: 120_000 }, async () => {
     const result = await runAll('mutex', from(1, ALWAYS))
     await expectNoFailure('mutex', result)
-    // It would be easy to check nothing of this by accident.
+    // Makes sure that hand-offs within a client happen, and so are checked.
     expect(result.handedOn).toBeGreaterThan(ALWAYS / 2)
   })
 
@@ -106,7 +134,7 @@ if (one !== undefined) {
   })
 
   test.each(['semaphore', 'readWrite'] as const)(
-    'I1 to I8 hold of a %s, too',
+    'I1 to I8 hold for a %s, too',
     { timeout: (SECONDS + 120) * 1_000 },
     async kind => {
       const result = await runAll(kind, from(1, ALWAYS_PERMITS))
@@ -120,7 +148,7 @@ if (one !== undefined) {
     },
   )
 
-  test('the same seed is the same history, in any company', { timeout: 60_000 }, async () => {
+  test('the same seed gives the same history, whatever histories run with it', { timeout: 60_000 }, async () => {
     for (const seed of from(1, 20)) {
       const { lines } = await traceOf('mutex', seed)
       expect((await traceOf('mutex', seed)).lines).toEqual(lines)

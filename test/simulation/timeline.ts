@@ -1,9 +1,9 @@
 /**
  * Virtual time: the events of one history in the order of their times, and the clocks of the processes in it.
  *
- * Nothing waits: the next event comes as soon as the one before it is over. An event may belong to a process. Those of
- * a dead process are dropped; those of a frozen one are kept, and run one by one when it goes on, either its timers
- * first or what its sockets have received, as the event loop of Node may have it.
+ * No real time passes between events: the next one runs as soon as the previous one is over. An event may belong to a
+ * process. The events of a dead process are dropped. Those of a frozen process are kept, and run one by one after the
+ * thaw: either its timers first, or what its sockets have received, because Node's event loop may do either.
  */
 import type { Clock, Timer } from '../../src/clock.ts'
 import type { Random } from '../kit/random.ts'
@@ -21,7 +21,7 @@ export interface Event {
 
 export class Timeline {
   now = 0
-  /** Events that have run. */
+  /** How many events have run. */
   count = 0
   readonly #heap: Event[] = []
   #order = 0
@@ -30,14 +30,14 @@ export class Timeline {
     return this.#heap.length === 0
   }
 
-  /** Plans an event, of the process if one is given. Never in the past. */
+  /** Schedules an event, for the process if one is given. A time in the past becomes the present. */
   at(time: number, run: () => void, process?: Process, kind: Kind = 'input'): Event {
     const event = { time: Math.max(time, this.now), order: this.#order++, kind, process, run, cancelled: false }
     this.#push(event)
     return event
   }
 
-  /** The event that runs next, or undefined if there is none; the time is its time from now on. */
+  /** Takes the next event and moves the time to it; undefined: there is none. */
   next(): Event | undefined {
     for (let event = this.#pop(); event; event = this.#pop()) {
       if (event.cancelled || event.process?.dead) continue
@@ -52,7 +52,7 @@ export class Timeline {
     return undefined
   }
 
-  /** Puts back what was kept for a frozen process. */
+  /** Schedules the events that were kept for a frozen process. */
   resume(events: readonly Event[]): void {
     for (const event of events) {
       event.time = this.now
@@ -97,17 +97,17 @@ function before(a: Event, b: Event): boolean {
   return a.time < b.time || (a.time === b.time && a.order < b.order)
 }
 
-/** How late a timer may fire, in ms. */
+/** How late a timer may fire, ms. */
 const LATE = 1
 
-/** A process: it runs, is stopped for a while, or is gone. Its clock is monotonic and may be a little fast or slow. */
+/** A process that runs, is frozen for a while, or is dead. Its clock is monotonic, and may be slightly fast or slow. */
 export class Process implements Clock {
   readonly name: string
   dead = false
   frozen = false
-  /** Until when it was last frozen, in virtual time. */
+  /** The virtual time of its last thaw. */
   thawedAt = Number.NEGATIVE_INFINITY
-  /** How often it was frozen, and for how many ms in all. */
+  /** How often it was frozen, and for how many ms in total. */
   stops = 0
   stopped = 0
   readonly deferred: Event[] = []
@@ -123,7 +123,7 @@ export class Process implements Clock {
     this.#timeline = timeline
     this.#random = random
     this.#offset = random.between(0, 10_000)
-    // Two clocks may differ by 0.1 % (src/clock.ts); the server's is exact here.
+    // The clocks of a client and the server may differ by 0.1 % (src/clock.ts). Here the server's clock is exact.
     this.#rate = 1 + random.between(-0.0009, 0.0009)
   }
 
@@ -153,12 +153,12 @@ export class Process implements Clock {
     return this.#armed.size
   }
 
-  /** Whether everything that was due in it has run: neither frozen nor just thawed. */
+  /** Whether everything that was due in it has run, because it is neither frozen nor just thawed. */
   get awake(): boolean {
     return !this.frozen && this.#timeline.now > this.thawedAt
   }
 
-  /** Whether timers have run, too, that were armed anew by what came first after the thaw: they are late like any other. */
+  /** Also waits for the timers that the first events after a thaw have set: they may be late, too. */
   get settled(): boolean {
     return !this.frozen && this.#timeline.now > this.thawedAt + LATE
   }

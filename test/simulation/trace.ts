@@ -1,4 +1,4 @@
-/** What happened in one history. Costs nothing unless it is kept. */
+/** The events of one history, as text. Without `kept`, nothing is formatted or stored. */
 import type { Timeline } from './timeline.ts'
 
 export class Trace {

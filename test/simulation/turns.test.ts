@@ -1,6 +1,6 @@
 /**
- * Three processes that all want the same lock without a pause take turns at it, also where one of them is farther from the
- * server than the others: in virtual time, so that no noise of the machine decides who is first.
+ * Three processes that ask for the same lock in a loop take turns, even if one of them is farther from the server than
+ * the others. The tests run in virtual time, so that noise of the machine does not decide which process is first.
  */
 import { describe, expect, test } from 'vitest'
 import { callTermsOf, type Settings, settingsOf } from '../../src/options.ts'
@@ -12,28 +12,28 @@ import { Process, Timeline } from './timeline.ts'
 import { Trace } from './trace.ts'
 
 const KEY = 'k'
-/** Both ways together, ms. */
+/** Round-trip times to the server, ms. */
 const NEAR = 0.1
 const FAR = 1.1
-/** ms after which everybody is in the round. */
+/** ms after which all processes take part in the turns. */
 const BEGINNING = 500
 const GRANTS = 300
 
-/** Nobody has to be told of anything here. */
+/** A watcher that ignores everything. */
 const nobody = new Proxy({}, { get: () => () => {} }) as never
 
 interface Asked {
-  /** Of each process, both ways together, ms. */
+  /** The round-trip time of each process, ms. */
   readonly distances: readonly number[]
-  /** Callers of each process that loop. */
+  /** How many callers loop in each process. */
   readonly callers: readonly number[]
-  /** ms. */
+  /** ms for which each caller holds the lock. */
   readonly hold: number
-  /** How many clients listen without ever asking. */
+  /** How many clients are subscribed to the unlock channel but never ask. */
   readonly listeners?: number
 }
 
-/** Who was granted the lock, in the order of the grants; and how long that took, in ms. */
+/** The process of each grant, in order, and the total time, ms. */
 async function order({ distances, callers, hold, listeners = 0 }: Asked): Promise<{ grants: number[]; ms: number }> {
   const settings: Settings = settingsOf({ fairAfter: Number.POSITIVE_INFINITY })
   const timeline = new Timeline()
@@ -81,7 +81,7 @@ async function order({ distances, callers, hold, listeners = 0 }: Asked): Promis
   return { grants, ms: timeline.now - begun }
 }
 
-/** The most that anybody got for each one of the least. */
+/** The largest number of grants of a process, divided by the smallest. */
 function ratio(grants: readonly number[]): number {
   const counts = [0, 1, 2].map(i => grants.filter(grant => grant === i).length)
   return Math.max(...counts) / Math.min(...counts)
@@ -93,26 +93,26 @@ const places = [
   { where: 'one of them 1 ms farther away', distances: [NEAR, NEAR, FAR] },
 ]
 
-describe.each(places)('three processes with a caller each, $where', ({ distances }) => {
-  test.each([0, 1, 10, 50])('share the lock, at a hold of %i ms', async hold => {
+describe.each(places)('three processes with one caller each, $where', ({ distances }) => {
+  test.each([0, 1, 10, 50])('share the lock evenly if each holds it for %i ms', async hold => {
     const { grants } = await order({ distances, callers: [1, 1, 1], hold })
     expect(grants).toHaveLength(GRANTS)
     expect(ratio(grants)).toBeLessThan(1.5)
   })
 })
 
-test.each(places)('a process with one caller has as many turns as those with 50, $where', async ({ distances }) => {
+test.each(places)('a process with one caller gets as many turns as those with 50, $where', async ({ distances }) => {
   const { grants } = await order({ distances, callers: [50, 50, 1], hold: 10 })
   expect(ratio(grants)).toBeLessThan(1.5)
 })
 
-test('those who only listen cost little', async () => {
+test('clients that are only subscribed cost little time', async () => {
   const alone = await order({ distances: [NEAR], callers: [1], hold: 1 })
   const heard = await order({ distances: [NEAR], callers: [1], hold: 1, listeners: 5 })
   expect(heard.ms / alone.ms).toBeLessThan(1.05)
 })
 
-test('where others only listen, those who take turns share the lock all the same', async () => {
+test('three processes share the lock evenly even if other clients are only subscribed', async () => {
   const { grants } = await order({ distances: [NEAR, NEAR, FAR], callers: [1, 1, 1], hold: 10, listeners: 5 })
   expect(ratio(grants)).toBeLessThan(1.5)
 })

@@ -1,6 +1,6 @@
 /**
- * Tells a watcher what a script has decided. A script reports only its reply, so its decisions are derived from its
- * arguments, from the lock before and after the run, and from the waiters that joined the queue during the run.
+ * Notifies a watcher of what a script has decided. A script only returns its reply. So its decisions are derived from
+ * its arguments, from the lock before and after the run, and from the waiters that joined the queue during the run.
  */
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
@@ -9,30 +9,30 @@ import type { Reply } from './redis/lua.ts'
 
 export type ScriptName = keyof typeof scripts
 
-/** Hears of each decision of a script, and changes nothing. */
+/** Is notified of each decision of a script, and changes nothing. */
 export interface Watcher {
   /** A claim has become the holder. */
   granted(lock: string, grant: Grant): void
   /** The owner has re-entered with the hold `id`, under the holder's token. */
   reentered(lock: string, id: string, token: number): void
-  /** Somebody has asked for a read-write lock, and was answered. */
+  /** A request for a read-write lock was answered. */
   asked(lock: string, answer: Answer): void
-  /** The hold was ended by its own id. */
+  /** A hold was ended by its own id. */
   dropped(id: string): void
-  /** A client has recorded a hand-off: under this hold, another of its leases holds now, with this token. */
+  /** A client has recorded a hand-off: another of its leases now has this hold, with this token. */
   passed(lock: string, hold: string, token: number): void
   /** These holds were taken away from their holder. */
   taken(ids: readonly string[]): void
-  /** A waiter is in the queue; `again`: its heartbeat put it there, or found it there. */
+  /** A waiter has joined the queue. `again`: it was in a heartbeat, whether it joined again or was still queued. */
   joined(id: string, ticket: number, lock: string, again: boolean): void
-  /** A waiter has left the queue by its own request. */
+  /** A waiter has left by its own request. */
   left(id: string): void
 }
 
 export interface Grant {
   readonly claim: DecodedClaim
   readonly token: number
-  /** The tokens after `token`, up to this one, belong to the holder's client. */
+  /** The last token of the block that belongs to the holder's client. */
   readonly lastToken: number
   /** The lock right before and right after the grant. */
   readonly before: LockState
@@ -41,12 +41,12 @@ export interface Grant {
   readonly now: number
 }
 
-/** What a request has led to. */
+/** The answer to a request for a read-write lock. */
 export interface Answer {
   readonly claim: DecodedClaim
   readonly before: LockState
   readonly after: LockState
-  /** Whether it was refused for good, because it would wait for itself. */
+  /** Whether it was refused for good, because its owner would wait for itself. */
   readonly deadlock: boolean
   /** ms by the server's clock. */
   readonly now: number
@@ -58,7 +58,7 @@ export interface Joined {
   readonly ticket: number
 }
 
-/** One run of a script, as far as one of its locks is concerned. */
+/** One run of a script, and its effect on one of its locks. */
 export interface Run {
   readonly name: ScriptName
   readonly argv: readonly string[]
@@ -77,7 +77,7 @@ export function witness(watcher: Watcher, run: Run): void {
   else tellOfHolder(watcher, run)
 }
 
-/** Of a semaphore or a read-write lock: in the order of their tokens. */
+/** For a semaphore or a read-write lock; reports grants in the order of their tokens. */
 function tellOfHolders(watcher: Watcher, run: Run): void {
   const { name, lock, before, after, now } = run
   if (name === 'acquire' && isReadWrite(lock)) {
@@ -90,7 +90,7 @@ function tellOfHolders(watcher: Watcher, run: Run): void {
     const id = argument(run, 'id')!
     if (ended(id)) watcher.dropped(id)
   } else if (name === 'forceRelease') watcher.taken([...before.holders.keys()].filter(ended))
-  // Whoever re-enters, or is let in while its owner holds, has the token of its owner's other holds.
+  // A new hold with the token of an earlier one is a re-entry, or was admitted while its owner held.
   const known = new Set([...before.holders.values()].map(({ token }) => token))
   const granted = [...after.holders].filter(([id]) => isNew(id)).map(([, holder]) => holder)
   for (const holder of granted.sort((a, b) => a.token - b.token)) {
@@ -124,8 +124,8 @@ function tellOfHolder(watcher: Watcher, run: Run): void {
 }
 
 /**
- * The tickets in a heartbeat's arguments are reported even where nothing joined: a client may only come with a ticket that
- * it was given.
+ * Reports the tickets in a heartbeat's arguments even if no waiter joined: a client may only send tickets that it has
+ * received.
  */
 function tellOfQueue(watcher: Watcher, run: Run): void {
   const { name, argv, lock, before, joined, now } = run
@@ -144,7 +144,7 @@ function argument({ name, argv }: Run, argumentName: string): string | undefined
   return argv[(scripts[name].args as readonly string[]).indexOf(argumentName)]
 }
 
-/** Whether there is a new holder: it has another token, or (which would be wrong) another hold under the same token. */
+/** Whether the holder is new: it has another token, or another hold with the same token, which would be a mistake. */
 function isAnother(before: LockState, after: LockState): boolean {
   const [old, present] = [before.holder, after.holder!]
   if (old?.token !== present.token) return true

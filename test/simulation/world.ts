@@ -5,23 +5,23 @@
  *           └─▶ faults        │   ▲                                          │
  *                             │   └────────────── messages ◀─────────────────┤
  *                             ▼                                              ▼
- *                       Checks, Promises: what clients believe, against what the scripts decided
+ *                       Checks, Promises: what clients believe, compared with what the scripts decided
  *
- * Real is everything from the session down to what the library hands to ioredis, and the scripts of lua/; simulated
- * are the socket, Redis's commands and time. Every choice (delays, losses, lateness of timers, the order after a freeze) is drawn from the seed, so a seed
- * is a history, and the trace of two runs is the same to the letter.
+ * Real are the library, from the session down to its calls of ioredis, and the scripts of lua/. Simulated are the
+ * socket, Redis's commands, and time. Every choice (delays, losses, lateness of timers, the order after a freeze) is
+ * drawn from the seed. So a seed determines a history, and two runs have exactly the same trace.
  *
- * Time is a queue of events. An event that belongs to a client runs in that client's code, and everything that it sets
- * off there by promises runs before the next event; that takes a turn of the real event loop (run.ts). Events of the
- * server need none: they run to their end at once, and their effects are events again. So two things are never
- * interleaved finer than reality allows, and everything that reality interleaves is: every arrival and every timer is an
- * event of its own.
+ * Time is a queue of events. An event that belongs to a client runs in that client's code. Everything that it triggers
+ * there by promises runs before the next event; that takes a turn of the real event loop (run.ts). Events of the server
+ * need no such turn: each runs to its end at once, and its effects are new events. So the interleaving is never finer
+ * than in reality, and everything that reality may interleave is interleaved, because every arrival and every timer is
+ * an event.
  *
  * A history has four parts:
  *   1. calls and faults                              until plan.healed
- *   2. no more of either; everybody gets on          until every promise has settled and every lease has ended (I4, I6)
- *   3. nobody does anything                          long enough for stale timers; then no client has anything left (I7)
- *   4. all clients close, and keys expire            then there are no timers and no keys at all (I7)
+ *   2. no new calls or faults; waiters get on        until every promise has settled and every lease has ended (I4, I6)
+ *   3. rest                                          long enough for stale timers; then no client keeps anything (I7)
+ *   4. all clients close, and keys expire            then no timers and no keys are left (I7)
  */
 import type { Lease } from '../../src/lease/lease.ts'
 import { Random } from '../kit/random.ts'
@@ -35,13 +35,13 @@ import { Server } from './server.ts'
 import { Process, Timeline } from './timeline.ts'
 import { Trace } from './trace.ts'
 
-/** How often part 2 asks whether it is over, ms. */
+/** The interval at which part 2 checks whether it is over, ms. */
 const POLL = 25
-/** How long nobody does anything: longer than the longest lease, a channel’s lingering and a cleaner’s pause. */
+/** The length of part 3, ms: longer than any lease, than unused channels stay subscribed, and than cleanup pauses. */
 const REST = 4_000
-/** The pause of a cleaner, and a little: so much later than its last request a client may have closed. */
+/** ms by which a client may close after its last request: the pause of the cleanup, and a little more. */
 const CLEANING = 1_200
-/** For how long a client that closes waits for a Redis that takes nothing of what is given back. */
+/** How long a closing client waits for a Redis that does not accept what it gives back, ms. */
 const CLOSE_PATIENCE = 2_000
 
 export class World implements Stage {
@@ -99,10 +99,10 @@ export class World implements Stage {
     return this.#checks.reentries.deadlocks
   }
 
-  /** For Math.random, while an event of this history runs. */
+  /** Replaces Math.random while an event of this history runs. */
   readonly jitter = () => this.#jitter.fraction()
 
-  /** Runs up to the next event that needs a turn of the event loop after it. False: the history is over. */
+  /** Runs events up to one that needs a turn of the event loop after it. Returns false if the history is over. */
   step(): boolean {
     for (;;) {
       const event = this.failure === undefined ? this.timeline.next() : undefined
@@ -116,7 +116,7 @@ export class World implements Stage {
     }
   }
 
-  /** After that turn. */
+  /** Checks the history after that turn. */
   look(): void {
     this.#checks.look(this.timeline.now, this.server, this.weather.refusal !== undefined)
     this.#promises.look(this.timeline.now, this.server)
@@ -124,7 +124,7 @@ export class World implements Stage {
 
   close(client: SimulatedClient): void {
     if (client.closing) return
-    // While anything is taken it goes on; but each of its requests has its own patience.
+    // The client goes on closing as long as Redis accepts something; but each of its requests has its own patience.
     const patience = Math.max(CLOSE_PATIENCE, this.#plan.settings.outageTimeout)
     this.#watch(`close`, client, patience + CLEANING, client.close())
   }
@@ -139,10 +139,10 @@ export class World implements Stage {
     const { key, request, abort } = call
     const { outageTimeout } = this.#plan.settings
     const controller = abort === undefined ? undefined : new AbortController()
-    // A single attempt asks a second time where its grant was under way for longer than the lease (acquire.ts).
+    // A single attempt asks again if its grant was under way for longer than the lease (acquire.ts).
     const once = request.timeout === 0
     const terms = once
-      ? // That second one begins when a process has been stopped for longer than all its patience, too.
+      ? // It may ask again even after its process was stopped for longer than its whole patience.
         { patience: 2 * outageTimeout, again: outageTimeout }
       : {
           waitsFor: key,
@@ -187,7 +187,7 @@ export class World implements Stage {
     })
   }
 
-  /** What a function called under the lock may do: it takes the same lock, as `using` would have it. */
+  /** Takes the same lock while `lease` holds it, as a function called by `using` may do. */
   #nest(client: SimulatedClient, lease: Lease, call: Call, { how, wants, hold }: Nested): void {
     const { key, request } = call
     const { owner, fencingToken } = lease
@@ -195,11 +195,12 @@ export class World implements Stage {
     const inner = { ...request, owner, wants, fair: how === 'queue', fairAfter: undefined, timeout, signal: undefined }
     this.trace.note(client.process.name, () => `nests in ${lease.id}, ${how}, ${wants}`)
     const nesting = client.lock(key, inner).then(nestedLease => {
-      // Calls of one name that wait to read may be let in together, each with a token; inside them it is the first one's.
+      // If the queue admits several readers of one owner together, a nested call may have another token than its outer
+      // lease.
       const oneOfSeveral = request.owner !== undefined && request.wants === READS && nestedLease
       const inside = oneOfSeveral || nestedLease?.fencingToken === fencingToken
       if (lease.held && !this.#checks.tookAway(lease) && !inside) {
-        this.#fail(`re-entry: ${nestedLease ? nestedLease.id : 'nobody'} is nested in ${lease.id}, which is held`)
+        this.#fail(`re-entry: ${nestedLease ? nestedLease.id : 'no lease'} is nested in ${lease.id}, which is held`)
       }
       if (!nestedLease) return
       this.#use(client, nestedLease, { ...call, hold, ending: 'release', renew: undefined, nested: undefined })
@@ -216,7 +217,7 @@ export class World implements Stage {
     this.#watch(`release ${lease.id}`, client, this.#plan.settings.outageTimeout, told)
     if (!twice) return
     const again = lease.release().then(live => {
-      if (live) this.#fail(`I5: the second release of ${lease.id} says that it ended it`)
+      if (live) this.#fail(`I5: the second release of ${lease.id} reports that it ended the hold`)
     })
     this.#watch(`second release ${lease.id}`, client, this.#plan.settings.outageTimeout, again)
   }
@@ -230,7 +231,7 @@ export class World implements Stage {
     promise.then(done, done)
   }
 
-  /** Part 2. */
+  /** Part 2: waits until everything is over. */
   #awaitEnd(): void {
     const { timeline } = this
     const open = this.#promises.open
@@ -244,7 +245,7 @@ export class World implements Stage {
     }
   }
 
-  /** Parts 3 and 4. What is taken back behind callers that have given up may have to wait for the network. */
+  /** Parts 3 and 4. Cleanup in the background, after callers have given up, may have to wait for the network. */
   #closeAll(): void {
     const residue = this.clients.filter(({ open }) => open).flatMap(({ residue }) => residue ?? [])
     if (residue.length > 0) {

@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => cluster?.stop())
 
-/** A lock client, and what it says that no call reports. */
+/** A lock client, and its errors that no call reports. */
 function clientAs(username: string | undefined, options: ClientOptions) {
   const redisOptions = username === undefined ? {} : { username, password: 'pw' }
   const locks = new LockClient(new Cluster(cluster.addresses, { lazyConnect: true, redisOptions }), options)
@@ -27,7 +27,7 @@ function clientAs(username: string | undefined, options: ClientOptions) {
   return { locks, warnings }
 }
 
-/** A user of this name with these rights on every node, and a client in its name. */
+/** A user of this name with these rights on every node, and a client that logs in as this user. */
 async function scene(name: string, rules: readonly string[]) {
   for (const { redis } of cluster.nodes) await redis.acl('SETUSER', name, 'on', '>pw', ...rules)
   const [limited, other] = [clientAs(name, limitedOptions), clientAs(undefined, otherOptions)]
@@ -47,7 +47,10 @@ type Pair = Pick<Awaited<ReturnType<typeof scene>>, 'limited' | 'other'>
 
 const slotOf = (key: string) => new Command('get', [`lock:{${key}}`]).getSlot()
 
-/** Renews a lease whose lock is at another master already, while its slot is not: only ASKING leads to it. */
+/**
+ * Renews a lease whose lock is already on another master, while the slot is not assigned to it yet: only ASKING leads
+ * there.
+ */
 async function whileSlotMoves({ limited }: Pair, key: string): Promise<void> {
   const lease = await limited.lock(key)
   const from = await cluster.masterOf(slotOf(key))
@@ -62,7 +65,7 @@ async function whileSlotMoves({ limited }: Pair, key: string): Promise<void> {
   expect(await lease.release()).toBe(true)
 }
 
-/** Waits behind one that has died, at whose node it had been heard: it is passed over, by the release. */
+/** Waits behind a dead waiter that had subscribed at the lock's node: the release passes over it. */
 async function behindTheDead({ limited, other }: Pair, key: string): Promise<void> {
   const lock = `lock:{${key}}`
   const held = await limited.lock(key)
@@ -79,7 +82,7 @@ async function behindTheDead({ limited, other }: Pair, key: string): Promise<voi
   expect(await (await wait).release()).toBe(true)
 }
 
-/** Waits where it can be found dead, if it should die: the node has noted that it is heard there. */
+/** Waits in such a way that its death would be noticed: the node has recorded that the waiter is subscribed there. */
 async function whereItIsHeard({ limited, other }: Pair, key: string): Promise<void> {
   const held = await other.lock(key)
   const wait = limited.lock(key, { fair: true })
@@ -92,7 +95,7 @@ async function whereItIsHeard({ limited, other }: Pair, key: string): Promise<vo
   expect(await (await wait).release()).toBe(true)
 }
 
-test('a user with these rights can do everything, and nothing is said', async () => {
+test('a user with these rights can do everything, and no error is reported', async () => {
   await using at = await scene('minimal', aclRule([mutex], { cluster: true }))
   expect(await work(at.limited, at.other, admins(), 'minimal')).toEqual([])
   for (const task of Object.values(tasks)) await task(at, freshKey())
@@ -100,26 +103,28 @@ test('a user with these rights can do everything, and nothing is said', async ()
 })
 
 const rights = aclRule([mutex], { cluster: true }).filter(rule => /^[+~&]/.test(rule))
-/** Named by the call that it stops: without the table of slots, no server is known that could be asked. */
+/**
+ * The call that needs it names it as missing: without the table of slots, the client knows no server that it could ask.
+ */
 const table = '+cluster|slots'
 
-/** What some rights are needed for, which nothing that a single server can do needs. */
+/** What each of these rights is needed for, besides what a single server needs. */
 const tasks: Record<string, (at: Pair, key: string) => Promise<void>> = {
   '+asking': whileSlotMoves,
   '+cluster|myid': behindTheDead,
   '+pubsub|shardnumsub': whereItIsHeard,
 }
 
-describe('without a single one of its rights', () => {
+describe('without one of its rights', () => {
   const alone = new Set(aclRule([mutex]).filter(rule => rule.startsWith('+')))
   const named = rights.filter(right => right !== '+scan' && right !== table && !tasks[right])
   // Break: any of the commands in `sent.cluster` of src/redis/rights.ts.
-  test.concurrent.each(named)('%s: the client has said at its start that it is missing', async right => {
+  test.concurrent.each(named)('%s: the client has reported at its start that it is missing', async right => {
     const name = `without-${rights.indexOf(right)}`
     await using at = await scene(name, without(right))
     await eventually(() => at.warnings.length === 3)
     const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
-    expect(missing).toEqual(Array(3).fill(`the user of Redis at 127.0.0.1 lacks ${right}`))
+    expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
     // What the scripts need, they need on a single server too: acl.test.ts.
     if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
@@ -128,7 +133,7 @@ describe('without a single one of its rights', () => {
   test.each(Object.entries(tasks))('%s: one thing cannot be done, and the client has said so', async (right, task) => {
     await using at = await scene(`without-${rights.indexOf(right)}`, without(right))
     await eventually(() => at.warnings.length === 3)
-    for (const { message } of at.warnings) expect(message.endsWith(` lacks ${right}`)).toBe(true)
+    for (const { message } of at.warnings) expect(message.endsWith(` lacks the rights ${right}`)).toBe(true)
     await expect(task(at, freshKey())).rejects.toThrow()
   })
 

@@ -1,4 +1,4 @@
-/** The servers of a quorum: what docs/quorum.md says of the rights that a user needs there besides those of one server. */
+/** The servers of a quorum: the rights that docs/quorum.md requires besides those for one server. */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
@@ -17,11 +17,13 @@ afterAll(() => Promise.all(servers.map(server => server.stop())))
 interface Scene extends AsyncDisposable {
   readonly locks: LockClient
   readonly warnings: Error[]
-  /** What of this user the servers have refused. */
+  /** The commands that the servers have refused to this user. */
   refused(): Promise<string[]>
 }
 
-/** A user of this name on each server, with the rights of one server and these, and a client in its name. */
+/**
+ * A user of this name on each server, with the rights for one server and these, and a client that logs in as this user.
+ */
 async function scene(name: string, besides: readonly string[], options: ClientOptions = {}): Promise<Scene> {
   const admins = servers.map(({ url }) => new Redis(url))
   for (const admin of admins) await admin.acl('SETUSER', name, 'on', '>pw', ...aclRule([mutex]), ...besides)
@@ -46,12 +48,12 @@ async function scene(name: string, besides: readonly string[], options: ClientOp
   }
 }
 
-/** Why each of the servers has not voted. */
+/** Why each server has not voted. */
 const reasonsOf = ({ cause }: LockConnectionError) =>
   (cause as AggregateError).errors.map((error: Error) => (error.cause as Error).message)
 
 // Break: the words 'always' or 'appendfsync' in src/compose/quorum/standing.ts.
-test('with +info and +config|get they count at once: no other right is asked for, and nothing is said', async () => {
+test('with +info and +config|get they count at once: no other right is needed, and no error is reported', async () => {
   await using at = await scene('whole', ['+info', '+config|get'], { lease: 600_000 })
   const lease = await promptly(at.locks.lock('whole', { fair: true }))
   expect(await promptly(lease.release())).toBe(true)
@@ -60,7 +62,7 @@ test('with +info and +config|get they count at once: no other right is asked for
 })
 
 // Break: `.catch(() => [])` in src/compose/quorum/standing.ts.
-test('without +config|get they count when they have been up for longer than the longest lease', async () => {
+test('without +config|get they count once they have been up for longer than the longest lease', async () => {
   await using long = await scene('young', ['+info'], { lease: 600_000, outageTimeout: 300 })
   const error = await promptly(rejection(long.locks.lock('young'), LockConnectionError))
   expect(reasonsOf(error)).toEqual(Array(3).fill(expect.stringMatching(/its votes count in \d+ ms/)))
@@ -71,7 +73,7 @@ test('without +config|get they count when they have been up for longer than the 
 })
 
 // Break: `if (this.#error) return false` in src/compose/quorum/standing.ts.
-test('without +info they never count, and say why', async () => {
+test('without +info they never count, and the error says why', async () => {
   await using at = await scene('unknown', ['+config|get'], { lease: 100, outageTimeout: 2_000 })
   const error = await promptly(rejection(at.locks.lock('unknown'), LockConnectionError))
   expect(reasonsOf(error)).toEqual(Array(3).fill(expect.stringMatching(/NOPERM.*info/i)))

@@ -1,4 +1,7 @@
-/** Sentinels: what a client needs of them, and what they and the replicas need of the servers that hold data. */
+/**
+ * Sentinels: the rights that a client needs there, and those that sentinels and replicas need on the servers that hold
+ * data.
+ */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
@@ -8,7 +11,7 @@ import { eventually } from '../kit/time.ts'
 import { masterName, RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
 import { linesOf } from './operations.ts'
 
-// Each step that waits for the servers has a limit of its own, and says what did not come true.
+// Each step that waits for the servers has a limit of its own, and reports what did not happen.
 vi.setConfig({ testTimeout: 60_000 })
 
 let servers: RedisSentinel
@@ -21,7 +24,7 @@ afterAll(() => servers?.stop())
 
 const everywhere = () => [...servers.data, ...servers.sentinels].map(server => servers.direct(server))
 
-/** A client that is a limited user everywhere, and what it says that no call reports. */
+/** A client that is a limited user everywhere, and its errors that no call reports. */
 async function scene(name: string, rules: readonly string[]) {
   for (const server of servers.sentinels) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...rules)
   for (const server of servers.data) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...aclRule([mutex]))
@@ -33,14 +36,18 @@ async function scene(name: string, rules: readonly string[]) {
   return { locks, warnings, [Symbol.asyncDispose]: () => locks.close() }
 }
 
-/** Only a client that hears of the switch does not wait until its old master drops it. */
-test('limited users of all kinds, as in docs/operations.md: locks work, and a failover is made and followed', async () => {
+/**
+ * Otherwise the client would follow only when its old master drops it: so this shows that it receives the switch
+ * message.
+ */
+test('limited users of all kinds, as in docs/operations.md: locks work, and the client follows a failover', async () => {
   const [, , watcher, follower] = linesOf('sentinel')
   for (const server of servers.data) {
     for (const line of [watcher!, follower!]) await servers.direct(server).call('ACL', ...line.split(' ').slice(1))
     await servers.direct(server).config('SET', 'masteruser', 'replica', 'masterauth', 'password')
   }
-  // Only now: a replica that gets its password amid its greeting waits a minute for the answer to what it has not sent.
+  // Only now: a replica that gets its password during its handshake waits a minute for the answer to a command that it
+  // has not sent.
   for (const server of servers.data) await servers.direct(server).client('KILL', 'TYPE', 'REPLICA')
   for (const server of servers.sentinels) {
     const set = (...words: string[]) => servers.direct(server).call('SENTINEL', 'SET', masterName, ...words)
@@ -67,7 +74,7 @@ test('limited users of all kinds, as in docs/operations.md: locks work, and a fa
 })
 
 test.each(['+sentinel|get-master-addr-by-name', '+sentinel|sentinels'])(
-  'without %s no call is served, and each says why',
+  'without %s no call is served, and each error says why',
   async right => {
     const rules = sentinelRule().map(rule => (rule === right ? right.replace('+', '-') : rule))
     await using at = await scene(`without-${right.replace(/\W/g, '')}`, rules)
@@ -82,12 +89,15 @@ test.each(['+sentinel|get-master-addr-by-name', '+sentinel|sentinels'])(
 test.each([
   ['+subscribe', '-subscribe', /NOPERM .*'subscribe'/],
   ['&+switch-master', '&others', /NOPERM .*channel/],
-])('without %s the client is served, and says once that it is not told of failovers', async (right, instead, words) => {
-  const rules = sentinelRule().map(rule => (rule === right ? instead : rule))
-  await using at = await scene(`without-${right.replace(/\W/g, '')}`, rules)
-  expect(await (await at.locks.lock(freshKey())).release()).toBe(true)
-  await eventually(() => at.warnings.length > 0)
-  expect(at.warnings).toHaveLength(1)
-  expect(at.warnings[0]).toBeInstanceOf(LockConnectionError)
-  expect(at.warnings[0]?.message).toMatch(words)
-})
+])(
+  'without %s the client is served, and reports once that it does not learn of failovers',
+  async (right, instead, words) => {
+    const rules = sentinelRule().map(rule => (rule === right ? instead : rule))
+    await using at = await scene(`without-${right.replace(/\W/g, '')}`, rules)
+    expect(await (await at.locks.lock(freshKey())).release()).toBe(true)
+    await eventually(() => at.warnings.length > 0)
+    expect(at.warnings).toHaveLength(1)
+    expect(at.warnings[0]).toBeInstanceOf(LockConnectionError)
+    expect(at.warnings[0]?.message).toMatch(words)
+  },
+)

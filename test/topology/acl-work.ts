@@ -1,21 +1,21 @@
-/** Everything that a client can be asked to do, so that each right that it has is needed for something. */
+/** Everything that a client can be asked to do, so that each right is needed for something. */
 import type { Redis } from 'ioredis'
 import { type LockClient, LockLostError } from '../../src/index.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** For the clients of `work`: what a heartbeat has to do, it does soon; what a refusal costs, it costs soon. */
+/** For the clients of `work`: heartbeats and refusals come soon. */
 export const limitedOptions = { lease: 5_000, waiterTtl: 600, outageTimeout: 1_200 }
-/** No heartbeat comes to the aid of those who are to be told by a message. */
+/** Heartbeats come too late to help callers that should be told by a message. */
 export const otherOptions = { lease: 30_000, waiterTtl: 60_000 }
 
-/** One that is released comes at once, or by the heartbeat of somebody who is not to be helped by one. */
+/** In ms. A lock that is released arrives at once, or else by a heartbeat that must not be needed. */
 const AT_ONCE = 1_000
 
 type Step = readonly [name: string, run: () => Promise<unknown>]
 
 /**
- * Does it all with `limited`, which may lack something; `other` may do everything, and waits for it and holds against
- * it. Resolves to what failed: the names of the steps, with the error.
+ * Does all of it with `limited`, which may lack a right. `other` may do everything; it waits for `limited` and holds
+ * against it. Resolves to what failed: the names of the steps, with their errors.
  */
 export async function work(
   limited: LockClient,
@@ -76,7 +76,8 @@ export async function work(
     [
       'to stop listening',
       async () => {
-        // Another lock of the same slot is listened for all the time: else its connection in a cluster could be ended.
+        // The client stays subscribed for another lock of the same slot. Otherwise its connection in a cluster could be
+        // closed.
         const [kept, left] = [`{${key('listen')}}:kept`, `{${key('listen')}}:left`]
         const held = [await other.lock(kept), await other.lock(left)]
         const wait = limited.lock(kept)
@@ -119,7 +120,7 @@ export async function work(
   const run = async ([name, step]: Step) => {
     await step().catch(error => failed.push(`${name}: ${error}`))
   }
-  // One after the other where a step counts on the events of `other`.
+  // The steps of a list run one after another, because some rely on the events of `other`.
   await Promise.all(
     [steps.slice(0, 3), steps.slice(3)].map(async some => {
       for (const step of some) await run(step)

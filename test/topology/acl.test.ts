@@ -1,4 +1,7 @@
-/** One server: a user with the rights of docs/operations.md can do everything, and lacks something without any of them. */
+/**
+ * One server: a user with the rights in docs/operations.md can do everything, and without any one of them something
+ * fails.
+ */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
@@ -10,7 +13,7 @@ import { limitedOptions, otherOptions, work } from './acl-work.ts'
 import { linesOf } from './operations.ts'
 
 let server: RunningServer
-/** Where no other client has made the server know the scripts. */
+/** A server on which no other client has loaded the scripts. */
 let quiet: RunningServer
 
 beforeAll(async () => {
@@ -24,11 +27,14 @@ interface Scene extends AsyncDisposable {
   readonly admin: Redis
   readonly limited: LockClient
   readonly other: LockClient
-  /** What `limited` has said that no call reports. */
+  /** Errors of `limited` that no call reports. */
   readonly warnings: Error[]
 }
 
-/** A user of this name with these rights, and a client in its name. Several at a time use the same server. */
+/**
+ * A user of this name with these rights, and a client that logs in as this user. Several tests use the server at a
+ * time.
+ */
 async function scene(name: string, rules: readonly string[], at = server, options: ClientOptions = {}): Promise<Scene> {
   const admin = new Redis(at.url)
   await admin.acl('SETUSER', name, 'on', '>pw', ...rules)
@@ -51,21 +57,21 @@ async function scene(name: string, rules: readonly string[], at = server, option
 
 const rights = aclRule([mutex]).filter(rule => /^[+~&]/.test(rule))
 
-/** The rule without one of its rights; of the patterns, with another in its place. */
+/** The rule without one of its rights. A pattern is replaced by another one. */
 function without(right: string): string[] {
   return aclRule([mutex]).map(rule =>
     rule !== right ? rule : right.startsWith('+') ? right.replace('+', '-') : `${right[0]}others:*`,
   )
 }
 
-test('a user with these rights can do everything; nothing else was asked for, and nothing is said', async () => {
+test('a user with these rights can do everything; the client asks for no other, and reports no error', async () => {
   await using at = await scene('minimal', aclRule([mutex]), quiet)
   expect(await work(at.limited, at.other, [at.admin], 'minimal')).toEqual([])
   expect(at.warnings).toEqual([])
   expect(await at.admin.acl('LOG')).toEqual([])
 })
 
-test('docs/operations.md has these rights', () => {
+test('docs/operations.md lists these rights', () => {
   const user = 'ACL SETUSER locks on >password'
   const alone = `${user} ${aclRule([mutex]).join(' ')}`
   expect(linesOf('one server')).toEqual([alone])
@@ -73,10 +79,10 @@ test('docs/operations.md has these rights', () => {
   expect(linesOf('cluster')).toEqual([`${user} ${aclRule([mutex], { cluster: true }).join(' ')}`])
 })
 
-describe('without a single one of its rights', () => {
+describe('without one of its rights', () => {
   // Break: `this.#survey.look()` in src/session.ts, or any of the commands in src/redis/rights.ts.
   test.concurrent.each(rights)(
-    '%s: something fails, and the client has said at its start what is missing',
+    '%s: something fails, and the client has reported at its start what is missing',
     async right => {
       const name = `without-${rights.indexOf(right)}`
       await using at = await scene(name, without(right), right === '+eval' ? quiet : server)
@@ -86,24 +92,24 @@ describe('without a single one of its rights', () => {
         await eventually(() => at.warnings.length > 0)
         const [warning] = at.warnings
         expect(warning).toBeInstanceOf(LockConnectionError)
-        expect(warning?.message.split(': ', 1)[0]).toBe(`the user of Redis lacks ${right}`)
+        expect(warning?.message.split(': ', 1)[0]).toBe(`the Redis user lacks the rights ${right}`)
       }
       const failed = await work(at.limited, at.other, [at.admin], name)
       expect(failed).not.toEqual([])
-      // Nobody who does not list has to know.
+      // A client that never lists need not know.
       if (optional) expect(failed.join()).toMatch(/NOPERM .*scan/)
     },
   )
 
-  test('several: all of them are named', async () => {
+  test('several missing rights: all of them are named', async () => {
     const rules = [...aclRule([mutex]), '-zadd', '-publish', '-time']
     await using at = await scene('several', rules)
     await eventually(() => at.warnings.length > 0)
-    expect(at.warnings.map(({ message }) => message)).toEqual(['the user of Redis lacks +publish +time +zadd'])
+    expect(at.warnings.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +publish +time +zadd'])
   })
 })
 
-test('the names of prefix and keyPrefix are in the patterns, also where they look like patterns', async () => {
+test('prefix and keyPrefix are literal in the patterns, also if they look like patterns', async () => {
   const [prefix, keyPrefix] = ['app[1]*', 'tenant?:']
   expect(aclRule([mutex], { prefix, keyPrefix })).toContain('~tenant\\?:app\\[1\\]\\*:*')
   await using at = await scene('prefixed', aclRule([mutex], { prefix }), server, { prefix })
@@ -111,7 +117,7 @@ test('the names of prefix and keyPrefix are in the patterns, also where they loo
   expect(at.warnings).toEqual([])
 })
 
-test('a key of another type is named to those who may ask for its type; the others are told what Redis says', async () => {
+test('a key of another type is described to users that may read its type; others get Redis’s own error', async () => {
   for (const [name, more] of [
     ['asking', ['+type']],
     ['not-asking', []],
@@ -124,17 +130,17 @@ test('a key of another type is named to those who may ask for its type; the othe
   }
 })
 
-test('a user of some keys only can use those, and is told that it lacks the others', async () => {
+test('a user of some keys can use only those, and is told that it lacks the others', async () => {
   const rules = aclRule([mutex]).map(rule => (rule.startsWith('~') ? '~lock:{mine*' : rule))
   await using at = await scene('confined', rules)
   expect(await (await at.limited.lock('mine')).release()).toBe(true)
-  await expect(at.limited.lock('theirs')).rejects.toThrow(/its user needs ~lock:\*.*NOPERM/)
+  await expect(at.limited.lock('theirs')).rejects.toThrow(/its user lacks a right; it needs ~lock:\*.*NOPERM/)
   await eventually(() => at.warnings.length > 0)
-  expect(at.warnings.map(({ message }) => message)).toEqual(['the user of Redis lacks ~lock:*'])
+  expect(at.warnings.map(({ message }) => message)).toEqual(['the Redis user lacks the rights ~lock:*'])
 })
 
 // Break: `this.#listener.up()` before the loop in #wentUp of src/redis/connection.ts.
-test('the look at the rights comes after the calls that waited for the connection, and once', async () => {
+test('the client checks its rights once, after the calls that waited for the connection', async () => {
   const admin = new Redis(quiet.url)
   const monitor = await admin.monitor()
   const seen: string[] = []

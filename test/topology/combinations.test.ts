@@ -1,4 +1,7 @@
-/** The contract is tested over every topology: which files are run over which, as the test runner itself would run them. */
+/**
+ * The contract is tested over every topology: checks which files run over which, as the test runner itself would run
+ * them.
+ */
 import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
@@ -14,10 +17,10 @@ const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/packa
 
 const promised = ['standalone', 'cluster', 'sentinel', 'tls', 'acl', 'quorum']
 
-/** What `npm run test:topologies` runs of the contract, as "topology file", and what of it with ioredis 5. */
+/** What `npm run test:topologies` runs of the contract, as "topology file", and what it runs with ioredis 5. */
 let planned: string[]
 let plannedWithIoredis5: string[]
-/** All files of the contract; its scenarios and its traces are about one server. */
+/** All files of the contract, except its scenarios and OpenTelemetry, which use one server. */
 let files: string[]
 
 beforeAll(async () => {
@@ -36,7 +39,7 @@ test('the topologies are those that are promised', () => {
   expect(topologies.map(({ name }) => name)).toEqual(promised)
 })
 
-test('every contract file is run over every topology, unless it is said why not', () => {
+test('every contract file runs over every topology, or has a reason why not', () => {
   const combinations = promised.flatMap(topology =>
     files.map(file => ({ topology, file, exception: notRepeated.find(each => each.file === file) })),
   )
@@ -45,7 +48,7 @@ test('every contract file is run over every topology, unless it is said why not'
   expect(planned.sort()).toEqual(wanted.map(({ topology, file }) => `${topology} ${file}`).sort())
 })
 
-test('with ioredis 5 the whole contract is run on one server, and over every topology how connections are made', () => {
+test('with ioredis 5 the whole contract runs on one server, and how connections are made runs over every topology', () => {
   expect(plannedWithIoredis5).toEqual(expect.arrayContaining(files.map(file => `standalone ${file}`)))
   const made = promised.map(topology => `${topology} test/contract/connection-source.test.ts`)
   expect(plannedWithIoredis5).toEqual(expect.arrayContaining(made))
@@ -53,7 +56,7 @@ test('with ioredis 5 the whole contract is run on one server, and over every top
 })
 
 describe.each(notRepeated)('the exception $file', ({ file, on, because }) => {
-  test('is a file of the contract, is run somewhere, and has a reason', () => {
+  test('is a contract file, runs somewhere, and has a reason', () => {
     expect(files).toContain(file)
     expect(on.length).toBeGreaterThan(0)
     expect(promised).toEqual(expect.arrayContaining([...on]))

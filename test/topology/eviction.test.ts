@@ -1,4 +1,4 @@
-/** A server that may evict locks: the client says so once, and only where it is so. */
+/** A server that may evict locks: the client reports that once, and only if it is so. */
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
@@ -22,13 +22,13 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** A client that has been used, and what it said that no call reports. */
+/** A client that has been used, and its errors that no call reports. */
 async function used(source: ConstructorParameters<typeof LockClient>[0] = server.url) {
   const locks = new LockClient(source)
   const warnings: LockError[] = []
   locks.on('error', ({ error }) => warnings.push(error as LockError))
   await (await locks.lock(freshKey())).release()
-  // On its one connection, this is answered after what it asked the server when that had come up.
+  // This is answered on the client's one connection, after what the client asked the server when it connected.
   await locks.isLocked(freshKey())
   return { locks, warnings, [Symbol.asyncDispose]: () => locks.close() }
 }
@@ -36,7 +36,7 @@ async function used(source: ConstructorParameters<typeof LockClient>[0] = server
 describe('one server', () => {
   // Break: `evicting(found, at)` in src/redis/survey.ts.
   test.each(['allkeys-lru', 'allkeys-random', 'volatile-lfu', 'volatile-ttl'])(
-    '%s with maxmemory: said once',
+    '%s with maxmemory: reported once',
     async policy => {
       await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', policy)
       await using at = await used()
@@ -51,14 +51,14 @@ describe('one server', () => {
   test.each([
     ['noeviction', '100mb'],
     ['allkeys-lru', '0'],
-  ])('%s with maxmemory %s: nothing', async (policy, maxmemory) => {
+  ])('%s with maxmemory %s: not reported', async (policy, maxmemory) => {
     await redis.config('SET', 'maxmemory', maxmemory, 'maxmemory-policy', policy)
     await using at = await used()
     expect(at.warnings).toEqual([])
   })
 
   // Break: `this.#said.set(at, text)` in src/redis/survey.ts.
-  test('a connection that is made anew is no reason to say it again; what has changed is', async () => {
+  test('a reconnect does not report it again; a change does', async () => {
     await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
     await using at = await used()
     const again = async () => {
@@ -77,7 +77,7 @@ describe('one server', () => {
     ])
   })
 
-  test('a user who may not ask is not refused either: nothing is said, here or in the log of the server', async () => {
+  test('a user without the right to ask is not refused: nothing is reported, here or in the server’s log', async () => {
     await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
     const source = { host: '127.0.0.1', port: server.port, username: 'limited', password: 'pw' }
     await redis.acl('SETUSER', 'limited', 'on', '>pw', ...aclRule([mutex]))

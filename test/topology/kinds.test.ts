@@ -1,4 +1,7 @@
-/** One server: several kinds of locks share the connections and the inbox of their client, which loads only what they need. */
+/**
+ * One server: several kinds of locks share the connections and the inbox of their client, which loads only what they
+ * need.
+ */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { usualTexts } from '../../scripts/lua/usual-texts.ts'
@@ -13,11 +16,11 @@ test('two connections serve them all', async () => {
   const { url } = await ownServer()
   const member = new Member(url)
   await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, freshKey())))
-  // The third is that of the test.
+  // The third connection is the test's.
   expect(await plainRedis(url).info('clients')).toContain('connected_clients:3')
 })
 
-test('I7 a grant for an id that nobody waits for goes back to the kind whose lock it is', async () => {
+test('I7 a grant for an unknown id is given back to the kind whose lock it is', async () => {
   const member = new Member(redisUrl())
   const redis = plainRedis()
   const key = freshKey()
@@ -33,7 +36,7 @@ test('I7 a grant for an id that nobody waits for goes back to the kind whose loc
   expect(kept.held).toBe(true)
 })
 
-test('only the scripts and the rights of the kinds in use are loaded and asked for', async () => {
+test('only the scripts and rights of the kinds in use are loaded and asked for', async () => {
   const { url, port } = await ownServer()
   const admin = plainRedis(url)
   await admin.acl('SETUSER', 'flags', 'on', '>pw', ...aclRule([flag]))
@@ -45,5 +48,5 @@ test('only the scripts and the rights of the kinds in use are loaded and asked f
 
   member.session.locks(mutex)
   await eventually(() => member.errors.length > 0)
-  expect(String(member.errors[0])).toMatch(/the user of Redis lacks .*\+hmget/)
+  expect(String(member.errors[0])).toMatch(/the Redis user lacks the rights .*\+hmget/)
 })

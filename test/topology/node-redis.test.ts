@@ -1,4 +1,7 @@
-/** Lock clients made from clients of node-redis, of both versions: by their options alone, on servers that ask for everything. */
+/**
+ * Lock clients made from clients of node-redis, of both versions: they use only its options, here with servers that
+ * demand credentials.
+ */
 import * as redis6 from 'redis'
 import * as redis5 from 'redis-5'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -14,7 +17,7 @@ import type { InstanceOptions } from '../kit/topologies/topology.ts'
 
 type Source = Parameters<typeof client>[1]
 
-/** Two clients of the same source exclude each other, wake each other, and hand over. */
+/** Checks that two clients of the same source exclude each other, wake each other, and hand over. */
 async function works(source: Source): Promise<void> {
   const [one, two] = [client({}, source), client({}, source)]
   const key = freshKey()
@@ -45,26 +48,26 @@ const versions = [
 ] as const
 
 describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) => {
-  test('a client by user and password, which is not connected, and stays so', async () => {
+  test('a client with user and password, which is not connected, and stays so', async () => {
     const { port, username, password } = aclOptions
     const redis = createClient({ socket: { host: '127.0.0.1', port }, username, password })
     await works(redis)
     expect(redis.isOpen).toBe(false)
   })
 
-  test('a client by URL, which is connected and goes on', async () => {
+  test('a client with a URL, which is connected and keeps working', async () => {
     const { port, username, password } = aclOptions
     const redis = createClient({ url: `redis://${username}:${password}@127.0.0.1:${port}`, disableClientInfo: true })
     redis.on('error', () => {})
     await redis.connect()
     onTestFinished(() => redis.destroy())
     await works(redis)
-    // Commands of its own it may not run.
+    // Its user has only the rights of a lock client.
     await expect(redis.ping()).rejects.toThrow('NOPERM')
     expect(redis.isReady).toBe(true)
   })
 
-  test('a client whose provider has other credentials by the time of a new connection', async () => {
+  test('a client whose provider returns other credentials for a new connection', async () => {
     const { port } = aclOptions
     const admin = plainRedis(`redis://:${aclOptions.password}@127.0.0.1:${port}`)
     const username = freshKey('user')
@@ -85,7 +88,7 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
     expect(await lease.release()).toBe(true)
   })
 
-  test('a client whose provider streams credentials, and one that has none', async () => {
+  test('a client whose provider streams credentials, and a provider without any', async () => {
     const { port, username, password } = aclOptions
     let streams = 0
     const streaming = {
@@ -110,7 +113,7 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
     expect((await rejection(locks.lock('k'), LockConnectionError)).message).toContain('no token')
   })
 
-  test('a client with TLS and a certificate of its own, and not without', async () => {
+  test('a client with TLS and its own certificate, and not without', async () => {
     const { host, port } = tlsOptions as { host: string; port: number }
     await works(createClient({ socket: { host, port, tls: true, ...ofTls } }))
     await works(createClient({ url: `rediss://${host}:${port}`, socket: { tls: true, ...ofTls } as never }))
@@ -151,7 +154,7 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
   })
 })
 
-/** Created once, for both versions: it takes seconds. */
+/** Created once for both versions, because it takes seconds. */
 let guardedCluster: Promise<RedisCluster> | undefined
 
 function guarded(): Promise<RedisCluster> {
@@ -196,13 +199,13 @@ describe('sentinels', () => {
     await works(redis6.createSentinel({ ...options(), nodeAddressMap }))
   })
 
-  test('node-redis 6: a wrong password is told', async () => {
+  test('node-redis 6: a wrong password is reported', async () => {
     const wrong = redis6.createSentinel({ ...options(), nodeClientOptions: { username: 'locks', password: 'no' } })
     const error = await rejection(client({ outageTimeout: 1_000 }, wrong).lock(freshKey()), LockConnectionError)
     expect(error.message).toContain('WRONGPASS')
   })
 
-  test('node-redis 5 hides the options of a sentinel: what to give instead is said', () => {
+  test('node-redis 5 hides the options of a sentinel: the error says what to pass instead', () => {
     const hidden = redis5.createSentinel(options()) as unknown as Source
     expect(() => client({}, hidden)).toThrow(LockArgumentError)
     expect(() => client({}, hidden)).toThrow(/sentinels: \[\{ host, port \}\], name/)

@@ -1,16 +1,16 @@
-/** The contract files that are not run over every topology: where they are run, and why nowhere else. */
+/** The contract files that do not run over every topology: where they run, and why nowhere else. */
 export interface Exception {
   readonly file: string
-  /** The names of the topologies over which it is run. */
+  /** The names of the topologies over which it runs. */
   readonly on: readonly string[]
   readonly because: string
 }
 
-/** Where no server takes over from another. */
+/** Topologies in which no server takes over from another. */
 const single = ['standalone', 'tls', 'acl', 'quorum']
-/** Where scripts and messages differ. */
+/** Topologies in which scripts and messages differ. */
 const byScripts = ['standalone', 'cluster']
-/** Where what comes of a lease and of a waiter differs, too. */
+/** Topologies in which the effects on leases and waiters differ, too. */
 const byAnswers = [...byScripts, 'quorum']
 const ofOneServer = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
 const mutexesOnly =
@@ -68,8 +68,8 @@ export const notRepeated: readonly Exception[] = [
 ]
 
 /**
- * What is run with ioredis 5, too, by topology: all of the contract on one server, and of the others what depends on how
- * connections are made, lost and listened to.
+ * What also runs with ioredis 5, by topology: the whole contract on one server, and elsewhere what depends on how
+ * connections are made, lost and subscribed.
  */
 export const withIoredis5: Readonly<Record<string, readonly string[]>> = {
   standalone: ['test/contract/*.test.ts', 'test/topology/node-redis.test.ts'],

@@ -1,4 +1,4 @@
-/** What docs/operations.md tells to type. */
+/** The commands that docs/operations.md tells the user to type. */
 import { readFileSync } from 'node:fs'
 
 const text = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')

@@ -1,4 +1,4 @@
-/** Each topology is what its name says: as its own servers describe it. */
+/** Each topology is what its name says, according to its own servers. */
 import { type Cluster, Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/time.ts'
@@ -19,7 +19,7 @@ async function started(topology: Topology): Promise<Servers> {
 }
 
 function connected<T extends Redis | Cluster>(redis: T): T {
-  // What goes wrong is told by the commands, too.
+  // The commands report errors too.
   redis.on('error', () => {})
   onTestFinished(() => redis.disconnect())
   return redis
@@ -56,7 +56,7 @@ test('three sentinels watch a master and its replica', async () => {
   expect(await serverAt(client).info('replication')).toMatch(/role:master\r\nconnected_slaves:1\r\n/)
 })
 
-test('a server with users lets nobody in without a password, and its lock client do nothing but lock', async () => {
+test('a server with users requires a password, and its lock client may only do what locks need', async () => {
   const { client, admin } = await started(acl)
   await expect(serverAt(asUser(client)).ping()).rejects.toThrow(/^NOAUTH /)
   const redis = serverAt(client)
@@ -85,7 +85,7 @@ test('a quorum has three masters that persist every write and know nothing of ea
   expect(new Set(await told('dir')).size).toBe(3)
 })
 
-test('a server of a quorum begins again with what it had written, or without anything', async () => {
+test('a server of a quorum restarts with what it had written, or empty', async () => {
   const { client, data } = await started(quorum)
   const [server] = data as QuorumServer[]
   const redis = connected(new Redis(server!.url, { retryStrategy: () => 20, maxRetriesPerRequest: null }))

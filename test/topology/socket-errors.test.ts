@@ -15,7 +15,7 @@ function callers(): Redis {
   return new Redis(redisUrl(), { lazyConnect: true })
 }
 
-// Seen with a server that wants a certificate of its clients: its alert, and then what could not be decoded any more.
+// Seen with a server that requires client certificates: first its TLS alert, then data that could no longer be decoded.
 test.each(Object.entries(made))(
   'I6: a second error of a socket does not end the process, connection %s',
   async (_, make) => {

@@ -1,4 +1,6 @@
-/** Who has not what TLS asks for is turned away, with the reason. That all works with it, is what the contract says over TLS. */
+/**
+ * A client without what TLS requires is rejected with the reason. The contract over TLS shows that all works with it.
+ */
 import type { ConnectionOptions } from 'node:tls'
 import { beforeAll, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
@@ -18,33 +20,33 @@ beforeAll(async () => {
   return servers.stop
 })
 
-/** What a call over TLS with these options has for a cause. */
+/** The cause of a call's failure over TLS with these options. */
 async function cause(options?: ConnectionOptions): Promise<NodeJS.ErrnoException> {
   const server = { host: '127.0.0.1', port, ...(options && { tls: options }) }
   const locks = client({ outageTimeout: 500 }, server)
   return (await rejection(locks.lock(freshKey()), LockConnectionError)).cause as NodeJS.ErrnoException
 }
 
-test('with the certificate of the authority and its own, a client is let in', async () => {
+test('with the authority’s certificate and its own, a client is accepted', async () => {
   expect((await client({}, { host: '127.0.0.1', port, tls: given }).lock(freshKey())).held).toBe(true)
 })
 
-test('without the certificate of the authority a client trusts nobody', async () => {
+test('without the authority’s certificate a client trusts no server', async () => {
   const { ca, ...rest } = given
   expect((await cause(rest)).code).toMatch(/SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE/)
 })
 
-test('with the certificate of another authority of the same name neither', async () => {
+test('nor with the certificate of another authority of the same name', async () => {
   const { cert } = new Authority('the private authority of the tests')
   expect((await cause({ ...given, ca: cert })).code).toMatch(/CERT_SIGNATURE_FAILURE|UNABLE_TO_VERIFY_LEAF_SIGNATURE/)
 })
 
-test('without a certificate of its own a client is not let in', async () => {
+test('without its own certificate a client is rejected', async () => {
   const { ca } = given
-  // The server says so, and closes; the close may arrive first.
+  // The server sends the reason, and closes; the close may arrive first.
   expect((await cause({ ca })).message).toMatch(/certificate required|ECONNRESET|EPIPE|closed/i)
 })
 
-test('without TLS a client is not let in', async () => {
+test('without TLS a client is rejected', async () => {
   expect((await cause()).message).not.toBe('')
 })

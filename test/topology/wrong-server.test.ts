@@ -1,4 +1,7 @@
-/** An address that leads to something that has no locks, or not all: found out when it is connected to, and said with the remedy. */
+/**
+ * An address that leads to a server without locks, or without all of them: noticed on connection, and reported with the
+ * remedy.
+ */
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { RunningServer } from '../../local-redis/index.ts'
@@ -36,7 +39,7 @@ async function onlyNode(): Promise<RunningServer> {
   return server
 }
 
-/** Every call is rejected with these words, whether it could wait or not, and again when it is made later. */
+/** Every call is rejected with these words, whether it could wait or not, and again when it is repeated later. */
 async function refusesAll(locks: LockClient, words: RegExp): Promise<void> {
   for (let round = 0; round < 2; round++) {
     const key = freshKey()
@@ -45,8 +48,9 @@ async function refusesAll(locks: LockClient, words: RegExp): Promise<void> {
   }
 }
 
-const ofCluster = /^127\.0\.0\.1:\d+ is a node of a cluster; pass an ioredis Cluster$/
-const isSentinel = /^127\.0\.0\.1:\d+ is a sentinel, which has no locks; pass \{ sentinels: .*, name: .* \}$/
+const ofCluster = /^lock "[^"]+": 127\.0\.0\.1:\d+ is a node of a cluster; pass an ioredis Cluster$/
+const isSentinel =
+  /^lock "[^"]+": 127\.0\.0\.1:\d+ is a sentinel, which stores no locks; pass \{ sentinels: .*, name: .* \}$/
 
 describe('a URL that leads to', () => {
   test('a node of a cluster, master or replica', async () => {
@@ -58,7 +62,7 @@ describe('a URL that leads to', () => {
     }
   })
 
-  test('the only node of a cluster, which cannot take what concerns several locks', async () => {
+  test('the only node of a cluster, which cannot serve calls on several locks', async () => {
     const server = await onlyNode()
     await refusesAll(client({}, server.url), ofCluster)
     const { port } = new URL(server.url)
@@ -71,7 +75,7 @@ describe('a URL that leads to', () => {
     await refusesAll(client({}, sentinels.sentinels[0]!.url), isSentinel)
   })
 
-  test('a server that does not know HELLO is taken for what it is when it refuses', async () => {
+  test('a server that does not know HELLO is recognised when it refuses', async () => {
     const [plain, node] = [await ownServer(), cluster.nodes[0]!.server]
     const proxies = await Promise.all([plain, node].map(({ url }) => refusingProxy(url)))
     for (const proxy of proxies) {
@@ -84,7 +88,7 @@ describe('a URL that leads to', () => {
     expect(outcomes.filter(outcome => ofCluster.test(String(outcome))).length).toBeGreaterThan(0)
   })
 
-  test('something else after a while: calls are served as soon as it is another server, and refused when it is not', async () => {
+  test('another server after a while: calls are served as soon as it is suitable, and refused if it is not', async () => {
     const [plain, node] = [await ownServer(), cluster.nodes[0]!.server]
     const proxy = await refusingProxy(node.url)
     const locks = client({}, proxy.url)
@@ -101,10 +105,10 @@ describe('a URL that leads to', () => {
 describe('sentinels', () => {
   test('that know no master of that name', async () => {
     const locks = client({}, { ...sentinels.options, name: 'loks' })
-    await refusesAll(locks, /^the sentinels know no master named "loks"$/)
+    await refusesAll(locks, /^lock "[^"]+": the sentinels know no master named "loks"$/)
   })
 
-  test('of which one is away, and the others know no master of that name: ridden out, and told', async () => {
+  test('of which one is away, and the others know no master of that name: waited out, and reported', async () => {
     const { sentinels: known = [] } = sentinels.options
     const nobody = { host: '127.0.0.1', port: 1 }
     const locks = new LockClient({ sentinels: [nobody, ...known], name: 'loks' }, { outageTimeout: 800 })

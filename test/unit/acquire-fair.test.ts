@@ -177,7 +177,7 @@ test('I1 a grant in a late answer is checked once before it is used, because a l
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I7 a request that was sent again and queued its waiter after that one had released the lock is taken back', async () => {
+test('I7 if a repeated request queues its waiter after the waiter’s hold was released, that is taken back', async () => {
   const at = new Waiting()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
   at.acquirer.grantedByMessage('A', 100, 'handoff')
@@ -187,7 +187,7 @@ test('I7 a request that was sent again and queued its waiter after that one had 
   expect(at.left).toEqual(['A'])
 })
 
-test('a grant for an id that does not wait is accepted by nobody, and the caller learns that', async () => {
+test('a grant for an id that does not wait is refused, and the caller learns that', async () => {
   const at = new Waiting()
   await at.parkedFair({ id: 'A' })
   expect(at.acquirer.grantedByMessage('B', 2, 'handoff')).toBe(false)
@@ -201,7 +201,7 @@ test('I5 an unfair waiter takes no grant by message, because it has not asked fo
   expect(a.waits).toBe(true)
 })
 
-describe('I5 a grant that is reported twice never gives the live lease back, if it is reported again', () => {
+describe('I5 the live lease is not given back if its grant is reported again', () => {
   /** A waiter that receives a grant by message while the answers to two requests about it are under way. */
   async function grantedMeanwhile() {
     const at = new Waiting()
@@ -226,7 +226,7 @@ describe('I5 a grant that is reported twice never gives the live lease back, if 
     expect(at.left).toEqual([])
   })
 
-  test('by a message, while an older heartbeat still finds the waiter queued', async () => {
+  test('or if an older heartbeat still has the waiter queued', async () => {
     const at = await grantedMeanwhile()
     await at.kind.tends.next.answer(at.tended([1]))
     await at.clock.advance(100)

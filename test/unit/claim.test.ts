@@ -67,8 +67,11 @@ test('a holder is written as a token, the time from which its lease counts, and 
   expect(decodeHolder(`1795269405034888 1795269405035999 ${claim}`)).toEqual(expected)
 })
 
-test.each(['', 'free', `${id}`, `${id} 0 30000`, `${id} x 30000 15000 0 a label`])('%j is neither a claim nor a holder', text => {
-  expect(decodeClaim(text)).toBeUndefined()
-  expect(decodeHolder(text)).toBeUndefined()
-  expect(decodeHolder(`1795269405034888 1795269405035999 ${text}`)).toBeUndefined()
-})
+test.each(['', 'free', `${id}`, `${id} 0 30000`, `${id} x 30000 15000 0 a label`])(
+  '%j is neither a claim nor a holder',
+  text => {
+    expect(decodeClaim(text)).toBeUndefined()
+    expect(decodeHolder(text)).toBeUndefined()
+    expect(decodeHolder(`1795269405034888 1795269405035999 ${text}`)).toBeUndefined()
+  },
+)

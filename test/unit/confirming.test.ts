@@ -102,23 +102,26 @@ test('I2 a confirmation does not count once a newer grant to the same waiter is 
   expect(await waiter.outcome).toMatchObject({ token: 102 })
 })
 
-test.each(['line', 'queue'] as const)('I9 after replicas have refused, they are asked again only after a pause: %s', async mode => {
-  const { at, confirmations } = replicated()
-  await at.start({ id: 'A', mode })
-  const grant = async () => {
-    for (const call of at.kind.attempts.open) await call.answer(at.granted())
-    for (const call of at.kind.tends.open) await call.answer(at.tended([at.granted()]))
-  }
-  await grant()
-  await confirmations.next.fail(new LockConnectionError('refused'))
-  await at.kind.leaves.next.answer()
-  await at.clock.advance(20)
-  await grant()
-  expect(confirmations.count).toBe(1)
-  await at.clock.advance(100)
-  await grant()
-  expect(confirmations.count).toBe(2)
-})
+test.each(['line', 'queue'] as const)(
+  'I9 after replicas have refused, they are asked again only after a pause: %s',
+  async mode => {
+    const { at, confirmations } = replicated()
+    await at.start({ id: 'A', mode })
+    const grant = async () => {
+      for (const call of at.kind.attempts.open) await call.answer(at.granted())
+      for (const call of at.kind.tends.open) await call.answer(at.tended([at.granted()]))
+    }
+    await grant()
+    await confirmations.next.fail(new LockConnectionError('refused'))
+    await at.kind.leaves.next.answer()
+    await at.clock.advance(20)
+    await grant()
+    expect(confirmations.count).toBe(1)
+    await at.clock.advance(100)
+    await grant()
+    expect(confirmations.count).toBe(2)
+  },
+)
 
 test('I9 an unfair waiter that is alone asks once, and subscribes to nothing, while its grant is confirmed', async () => {
   const { at, confirmations } = replicated()

@@ -256,6 +256,7 @@ describe('a connection that is lost', () => {
   })
 })
 
+// If the silence were noticed only when the patience is over, no time would be left to send the call a second time.
 test('I6 if a server leaves commands unanswered, the connection is made again, well before patience is over', async () => {
   const at = await Connected.up()
   const call = at.ask()

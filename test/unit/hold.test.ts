@@ -45,7 +45,7 @@ describe('a hold goes from state to state,', () => {
     expect([signal.reason, after.signal.reason, released.signal.aborted]).toEqual([loss, loss, false])
   })
 
-  test('I1 and is surely ours only while it is held', () => {
+  test('I1 and is certainly ours only while it is held', () => {
     for (const way of Object.values(ways)) {
       const hold = grant()
       expect([hold.remaining(100), hold.remaining(29_968), hold.remaining(40_000)]).toEqual([29_868, 0, 0])

@@ -43,19 +43,22 @@ async function down() {
 }
 
 // Break: `other.hurry()` in src/redis/link.ts: it comes up to 1.25 s later, and until then its waiters are passed over.
-test.each(names)('I4 when a connection is back, the others try again at once instead of waiting for their next attempt: %s', async name => {
-  const { clock, link, made } = await down()
-  const back = made[names.indexOf(name)] as FakeRedis
-  const others = made.filter(redis => redis !== back)
-  // The attempts of the others fail as late as they can: just before the first one succeeds.
-  for (const redis of others) redis.break(new Error('connect ECONNREFUSED'))
-  const before = others.map(redis => redis.connects.length)
-  await back.ready()
-  expect(others.map(redis => redis.connects.length)).toEqual(before.map(count => count + 1))
-  // Each return makes the others try once, not for ever.
-  for (const redis of others) redis.break(new Error('connect ECONNREFUSED'))
-  await clock.advance(100)
-  expect(others.map(redis => redis.connects.length)).toEqual(before.map(count => count + 1))
-  link.close()
-  expect(clock.armed).toBe(0)
-})
+test.each(names)(
+  'I4 when a connection is back, the others try again at once instead of waiting for their next attempt: %s',
+  async name => {
+    const { clock, link, made } = await down()
+    const back = made[names.indexOf(name)] as FakeRedis
+    const others = made.filter(redis => redis !== back)
+    // The attempts of the others fail as late as they can: just before the first one succeeds.
+    for (const redis of others) redis.break(new Error('connect ECONNREFUSED'))
+    const before = others.map(redis => redis.connects.length)
+    await back.ready()
+    expect(others.map(redis => redis.connects.length)).toEqual(before.map(count => count + 1))
+    // Each return makes the others try once, not for ever.
+    for (const redis of others) redis.break(new Error('connect ECONNREFUSED'))
+    await clock.advance(100)
+    expect(others.map(redis => redis.connects.length)).toEqual(before.map(count => count + 1))
+    link.close()
+    expect(clock.armed).toBe(0)
+  },
+)

@@ -232,7 +232,7 @@ describe('I8 a lock that is lost in the middle of a run', () => {
     expect([c!.lease, at.records, at.ended]).toEqual([undefined, [], []])
   })
 
-  test('whose loss the release in Redis finds out counts as lost, and the line asks', async () => {
+  test('counts as lost if only its release in Redis finds that out, and the line asks', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.clock.block(5)

@@ -95,7 +95,7 @@ describe('the holder is recorded in Redis', () => {
   })
 })
 
-describe('an owner that names itself inside a lease that was handed on', () => {
+describe('an owner that asks to re-enter a lease that was handed on', () => {
   async function handedOn() {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
@@ -112,6 +112,7 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
+  // If the request overtook the record, Redis would still have A as the holder, and refuse B's owner.
   test('waits for a record that is under way, and causes no other', async () => {
     const { at, lease } = await handedOn()
     await at.clock.advance(1)
@@ -121,6 +122,7 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
+  // B's re-entry is on its way to Redis. If B released now and handed the lock on to C, Redis would let B in beside C.
   test('I1 ends the run: no waiter is handed the lock beside it', async () => {
     const { at, lease, behind } = await handedOn()
     await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
@@ -189,7 +191,7 @@ describe('an owner that names itself inside a lease that was handed on', () => {
     expect([leaseOf(behind).via, at.records]).toEqual(['handoff', []])
   })
 
-  test('I1 and that has handed the lock on waits until the new holder is recorded: else Redis would let it re-enter', async () => {
+  test('I1 that held the lock before the hand-off waits for the record of the new holder, or Redis would let it re-enter', async () => {
     const { at } = await handedOn()
     await at.ask({ id: 'N', owner: 'A', mode: 'once' })
     expect([at.records, at.asking]).toEqual([[['B', FIRST + 1]], []])

@@ -163,7 +163,7 @@ async function expectNotHandedOn(at: HandingOn, [a, b]: Awaited<ReturnType<Handi
 }
 
 describe('a lease is not handed on', () => {
-  test('I1 if less than half of it surely lasts', async () => {
+  test('I1 if less than half of it certainly lasts', async () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A', lease: 6 }, { id: 'B', lease: 6 })
     at.clock.block(2.3)

@@ -95,19 +95,22 @@ describe.each(Object.entries(takers))('%s options one by one', (kind, { names, t
     )
   })
 
-  test.each(names.filter(isDuration))('%s: a time that is not a number, or out of range, is refused, and the error has the value', name => {
-    const least = accepted[name] === positive ? 1 : 0
-    const wrong = fc.oneof(
-      fc.double({ max: least - Number.EPSILON }),
-      fc.double({ min: LONGEST, minExcluded: true }),
-      fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, '5', null, true, 5n, {}, []),
-    )
-    fc.assert(
-      fc.property(wrong, value => {
-        expect(refusal(() => take({ [name]: value }))).toMatchObject({ option: name, value })
-      }),
-    )
-  })
+  test.each(names.filter(isDuration))(
+    '%s: a time that is not a number, or out of range, is refused, and the error has the value',
+    name => {
+      const least = accepted[name] === positive ? 1 : 0
+      const wrong = fc.oneof(
+        fc.double({ max: least - Number.EPSILON }),
+        fc.double({ min: LONGEST, minExcluded: true }),
+        fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, '5', null, true, 5n, {}, []),
+      )
+      fc.assert(
+        fc.property(wrong, value => {
+          expect(refusal(() => take({ [name]: value }))).toMatchObject({ option: name, value })
+        }),
+      )
+    },
+  )
 
   const typed = names.filter(name => name in accepted && !isDuration(name))
   test.each(typed)(`%s: a value of another type is refused (${kind})`, name => {

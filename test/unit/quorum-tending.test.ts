@@ -10,7 +10,10 @@ import { now } from './promises.ts'
 
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
 
-/** A server that refuses every claim: a waiter is the third in its queue until it leaves, which takes until `left` is called. */
+/**
+ * A server that refuses every claim. A waiter is third in its queue until it leaves; leaving takes until `left` is
+ * called.
+ */
 class FakeServer {
   looks = 0
   left!: () => void
@@ -53,7 +56,7 @@ class FakeServer {
   }
 }
 
-/** A waiter that all servers have queued, and that is being taken back from all of them. */
+/** A waiter that all servers have queued, and that all of them are now asked to take back. */
 async function takenBack() {
   const clock = new FakeClock()
   const servers = [1, 2, 3].map(() => new FakeServer(clock))
@@ -77,7 +80,7 @@ async function takenBack() {
   return { clock, servers, tended: tendAll(ballots, [{ claim, ticket: '1' }], clock) }
 }
 
-test('a waiter that is being taken back from every server is looked at as soon as a majority has done that', async () => {
+test('while a waiter is being taken back, its heartbeat waits until a majority of servers has done that, and asks these', async () => {
   const { servers, tended } = await takenBack()
   expect(await now(tended)).toBe('pending')
   for (const server of servers.slice(0, 2)) server.left()
@@ -85,7 +88,7 @@ test('a waiter that is being taken back from every server is looked at as soon a
   expect(servers.map(({ looks }) => looks)).toEqual([1, 1, 0])
 })
 
-test('a waiter that a majority of servers refuses to take back has had no answer', async () => {
+test('the heartbeat of a waiter fails if a majority of servers refuses to take the waiter back', async () => {
   const { clock, servers, tended } = await takenBack()
   tended.catch(() => {})
   for (const server of servers) server.refusedToLeave(new Error('refused'))

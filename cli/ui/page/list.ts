@@ -62,7 +62,7 @@ export class List {
     say(element('count'), some)
     show(element('locks'), rows.length > 0)
     show(element('none'), rows.length === 0)
-    say(element('none'), locks === 0 ? 'No lock is held, and nobody waits.' : 'No lock is like that.')
+    say(element('none'), locks === 0 ? 'No lock is held, and nobody waits.' : 'No lock matches the filter.')
     show(this.#more, matching > rows.length)
     say(this.#more, `Show ${Math.min(STEP, matching - rows.length)} more of ${grouped(matching - rows.length)}`)
   }

@@ -73,7 +73,7 @@ export class LockPanel {
     show(element('queue'), queue.length > 0)
     show(element('nobody'), queue.length === 0)
     show(this.#further, more > 0)
-    say(this.#further, `Show ${Math.min(STEP, more)} more of ${more} behind them`)
+    say(this.#further, `Show ${Math.min(STEP, more)} of ${more} more waiters`)
   }
 
   /** Lists all holders of a lock that may have several, instead of the single one. */

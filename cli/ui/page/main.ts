@@ -70,7 +70,7 @@ function tell(condition: Condition): void {
   state.className = name
   show(element('trouble'), name !== 'live')
   say(element('reason'), reasonOf(condition))
-  say(element('age'), age === null ? 'There is no picture yet.' : `What you see is ${showAge(age)} old.`)
+  say(element('age'), age === null ? 'There is no data yet.' : `The data shown is ${showAge(age)} old.`)
 }
 
 function reasonOf(condition: Condition): string {
@@ -78,11 +78,11 @@ function reasonOf(condition: Condition): string {
     case 'live':
       return ''
     case 'late':
-      return condition.reason === null ? 'Redis does not answer.' : `Redis cannot be asked: ${condition.reason}`
+      return condition.reason === null ? 'Redis does not answer.' : `Redis cannot be read: ${condition.reason}`
     case 'lost':
-      return 'The program that serves this page does not answer. It is tried again.'
+      return 'The program that serves this page does not answer. Trying again.'
     case 'over':
-      return 'There is nothing at this address any more. If "baton ui" runs again, open the address that it has printed.'
+      return 'This address is no longer served. If "baton ui" is running again, open the address that it printed.'
   }
 }
 

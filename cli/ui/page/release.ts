@@ -57,8 +57,8 @@ export function offerRelease(shown: () => OpenLock | undefined): Release | undef
 }
 
 function waiting(count: number): string {
-  if (count === 0) return 'Nobody is in its queue.'
-  return count === 1 ? 'One waits in its queue.' : `${count} wait in its queue.`
+  if (count === 0) return 'Its queue is empty.'
+  return count === 1 ? '1 waiter is in its queue.' : `${count} waiters are in its queue.`
 }
 
 async function send(request: ReleaseRequest): Promise<string> {
@@ -68,10 +68,10 @@ async function send(request: ReleaseRequest): Promise<string> {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(request),
     })
-    if (!response.ok) return `That was refused: ${await response.text()}`
+    if (!response.ok) return `The release was refused: ${await response.text()}`
     const { said } = (await response.json()) as ReleaseAnswer
     return said
   } catch {
-    return 'The program that serves this page does not answer. Whether it was released is seen above.'
+    return 'The program that serves this page does not answer. The state above shows whether the lock was released.'
   }
 }

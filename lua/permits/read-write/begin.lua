@@ -1,4 +1,4 @@
--- begin: begins a writer's turn, once the writer has received the message of its grant.
+-- begin: begins a writer's turn, after the message of its grant has been received.
 --
 -- Takes
 --   lock   HASH    the lock

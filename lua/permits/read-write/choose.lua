@@ -31,7 +31,7 @@
 --   MOST_ADMITTED = 2000     waiters that one call looks at, at most; the server needs no more than a few ms for them
 --   READERS_TURN = 'r'       the value of the field `turn` after readers were admitted last
 --   WRITERS_TURN = 'w'       the value of the field `turn` after a writer was admitted last
---   ALL_PERMITS = 1000000000  the permits that a writer wants; a reader wants 1 of one less (src/kinds/permits/read-write.ts)
+--   ALL_PERMITS = 1000000000  the permits that a writer wants; a reader wants 1 of ALL_PERMITS - 1 (src/kinds/permits/read-write.ts)
 chosen, leases = {}, {}
 local queue, readers = lines[1], lines[2]
 local turn = redis.call('HMGET', lock, 'turn')[1]

@@ -3,9 +3,12 @@
 -- again. If an owner that only reads asks to write, it would wait for its own reading to end. So that request is
 -- refused for good.
 --
--- Only its own client knows the owner of a hold without a name: the hold's id. A re-entry has a lease of its own. It
--- may come from the client of the first hold, have the same purpose, and ask for a longer lease. Then the first hold is
--- prolonged to the same end, because the section around the re-entry has to last as long (src/lease/renewal.ts).
+-- If a caller has no name, its owner is the id of its hold, which only its own client knows. So only calls of that
+-- client re-enter such a hold.
+--
+-- A re-entry has a lease of its own. It may come from the client of the first hold, have the same purpose, and ask for a
+-- longer lease. Then the first hold is prolonged to the same end, because the section around the re-entry has to last as
+-- long (src/lease/renewal.ts).
 --
 -- Takes
 --   claim      string  the caller's claim

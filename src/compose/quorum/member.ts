@@ -60,18 +60,18 @@ export class Member {
 
   /** Why it cannot be used now; undefined: it can. */
   get problem(): Error | undefined {
-    if (!this.up) return this.down ?? new Error('there is no connection yet')
+    if (!this.up) return this.down ?? new Error('not connected yet')
     if (this.standing.counts === false) return this.standing.reason
     const { trouble } = this.server
     if (trouble) return trouble
     const { silence } = this.server.link.commands
-    return silence > SILENT ? new Error(`it has not answered for ${Math.round(silence)} ms`) : undefined
+    return silence > SILENT ? new Error(`no answer for ${Math.round(silence)} ms`) : undefined
   }
 }
 
 /** Why this server has not answered. */
 export function reasonOf({ problem }: Member): Error {
-  return problem ?? new Error('it has not answered')
+  return problem ?? new Error('no answer')
 }
 
 /**
@@ -86,7 +86,7 @@ export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
     error ? [new LockConnectionError(`server ${i + 1} of ${length}`, causeOf(error))] : [],
   )
   const answered = `${length - errors.length} of ${length} answered`
-  return new LockConnectionError('no majority of the servers', new AggregateError(errors, answered))
+  return new LockConnectionError("no majority of the quorum's servers", new AggregateError(errors, answered))
 }
 
 /** The error from the server or the socket, where it is known. */

@@ -64,7 +64,8 @@ export class Quorum implements Ways {
     })
     const addresses = this.#members.flatMap(({ address }) => address ?? [])
     const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
-    if (twice !== undefined) throw new LockArgumentError('redis', `${twice}, twice`, 'servers at different addresses')
+    if (twice !== undefined)
+      throw new LockArgumentError('redis', `${twice}, given twice`, 'servers at different addresses')
   }
 
   get inboxPerLock(): boolean {
@@ -105,7 +106,8 @@ export class Quorum implements Ways {
     const places = this.#members.map((member): Place => {
       const made = member.server.make(kind, warn) as unknown as Made<LockState>
       const { voting } = made.kind
-      if (!voting) throw new LockArgumentError('kind', kind.name, 'a mutex: a quorum has no other kind of lock yet')
+      if (!voting)
+        throw new LockArgumentError('kind', kind.name, 'a mutex, the only kind of lock that a quorum has so far')
       return { member, voting, kind: made.kind, keys: made.keys }
     })
     const { keys } = places[0]!

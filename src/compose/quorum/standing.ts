@@ -58,9 +58,10 @@ export class Standing {
 
   /** Why its votes do not count. */
   get reason(): Error {
-    if (this.#error) return new LockConnectionError('it does not report how long it has been up', this.#error)
+    if (this.#error)
+      return new LockConnectionError('its votes do not count, because its uptime could not be read', this.#error)
     const needs = `its votes count in ${Math.ceil(this.wait)} ms, when all earlier leases have ended`
-    return new Error(`it may have lost its data in a restart: ${needs}, or at once with appendfsync always`)
+    return new Error(`it may have restarted without its data: ${needs} (at once with appendfsync always)`)
   }
 
   /** Called when the connection is lost: the server may have been restarted by the time of the next one. */

@@ -34,7 +34,9 @@ interface Page {
   readonly full: boolean
   /** The last entry read of each queue that may have more. */
   readonly ends: readonly QueueEntry[]
-  /** The lock's number of permits, according to each caller. `at`: the caller's token, or the time when it joined, µs. */
+  /**
+   * The lock's number of permits, according to each caller. `at`: the caller's token, or the time when it joined, µs.
+   */
   readonly numbers: readonly (readonly [at: number, of: number])[]
 }
 
@@ -81,8 +83,8 @@ export class PermitsInspection extends QueuedInspection {
   }
 
   /**
-   * Reads at most `most` holders, beginning after `after`. Also reads at most `most` waiters of each queue; if `behind` is
-   * given, only of that entry's queue, beginning after it.
+   * Reads at most `most` holders, beginning after `after`. Also reads at most `most` waiters of each queue; if `behind`
+   * is given, only of that entry's queue, beginning after it.
    */
   async #page(key: string, after: string, most: number, behind?: QueueEntry): Promise<Page> {
     const { names, scripts } = this.#parts
@@ -124,8 +126,8 @@ export class PermitsInspection extends QueuedInspection {
 }
 
 /**
- * The order of grants; the order of deadlines would change with each renewal. If an owner has re-entered, its holds have
- * the same token: then those that write come first.
+ * The order of grants; the order of deadlines would change with each renewal. If an owner has re-entered, its holds
+ * have the same token: then those that write come first.
  */
 function inOrder(a: HolderState, b: HolderState): number {
   const byGrant = a.fencingToken - b.fencingToken || (b.permits ?? 0) - (a.permits ?? 0)

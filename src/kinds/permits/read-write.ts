@@ -1,8 +1,8 @@
 /**
  * The read-write lock: any number of readers, or one writer; phase-fair (lua/permits/read-write/choose.lua).
  *
- * It works as a semaphore with more permits than there can be readers. A writer wants all of them. A reader wants one, of
- * a total that is smaller by one. So no reader fits beside a writer, and no writer fits beside anybody.
+ * It works as a semaphore with more permits than there can be readers. A writer wants all of them. A reader wants one,
+ * of a total that is smaller by one. So no reader fits beside a writer, and no writer fits beside anybody.
  *
  * Reading and writing are two kinds with one name in Redis. So a client's unfair readers and writers stand in separate
  * lines, and a waiting writer does not block a reader that may enter.
@@ -47,7 +47,8 @@ function stateOfReadWrite(key: string, found: Found): LockState {
   const waiters = found.waiters.map(withMode)
   const readers = waiters.filter(({ mode }) => mode === 'read')
   const [writer, ...writers] = waiters.filter(({ mode }) => mode === 'write')
-  // The order of grants. If a writer holds: all readers, then the writers. Else: the first writer, the readers, the rest.
+  // The order of grants. If a writer holds: all readers, then the writers. Else: the first writer, the readers, the
+  // rest.
   const writing = holders.some(({ mode }) => mode === 'write')
   const first = writer ? [writer] : []
   const order = writing ? [...readers, ...first, ...writers] : [...first, ...readers, ...writers]

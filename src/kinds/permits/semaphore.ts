@@ -28,8 +28,8 @@ export class Semaphore extends QueuedKind {
   }
 
   /**
-   * Whether a claim fits depends on the number in that claim. So a deployment can raise the number while old clients are
-   * still running. But two numbers may also be a mistake: hence the warning.
+   * Whether a claim fits depends on the number in that claim. So a deployment can raise the number while old clients
+   * are still running. But two numbers may also be a mistake: hence the warning.
    */
   protected override differs({ key, wants }: Claim, among: string, label: string): void {
     if (this.#warned.has(key) || this.#warned.size === MOST_WARNED) return

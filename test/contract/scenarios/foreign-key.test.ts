@@ -31,14 +31,14 @@ test('a lock is refused if one of its keys is something else, with the name and 
     await redis.set(name, 'mine')
     const string = await rejection(lock.tryLock(), LockConnectionError)
     expect(string.message).toMatch(
-      `"${name}" is a string and no lock's: remove it, or give the locks a prefix of their own: WRONG`,
+      `the key "${name}" is a string that no lock has written: remove it, or use a different prefix for the locks: WRONG`,
     )
     expect(string).toMatchObject({ key, cause: { message: expect.stringMatching(/^WRONGTYPE/) } })
     await redis.del(name)
     const lease = await lock.lock()
     await redis.rpush(`${name}:queue`, 'mine')
     const list = await rejection(lock.lock({ fair: true }), LockConnectionError)
-    expect(list.message).toContain(`"${name}:queue" is a list and no lock's`)
+    expect(list.message).toContain(`"${name}:queue" is a list that no lock has written`)
     await redis.del(`${name}:queue`)
     expect(await lease.release()).toBe(true)
   }

@@ -1,10 +1,10 @@
-/** The comments that say which line to break: they are read as meant, and no line has changed behind them. */
+/** The comments that say which line to break: they are parsed as intended, and the quoted lines still exist. */
 import { describe, expect, test } from 'vitest'
 import { breaksIn, troubleOf, unbroken } from '../../../scripts/breaks/comments.ts'
 import { folders, guardedIn } from '../../../scripts/breaks/guarded.ts'
 
 describe.each(folders.flatMap(guardedIn))('$file', ({ breaks, text }) => {
-  test('each line to break is there, once', () => {
+  test('each line to break exists, once', () => {
     expect(breaks.flatMap(each => troubleOf(each)?.concat(`, line ${each.line}`) ?? [])).toEqual([])
   })
 
@@ -17,12 +17,12 @@ describe('a comment', () => {
   const read = (...lines: string[]) => breaksIn('a.test.ts', lines.join('\n'))
   const change = { path: 'src/a.ts', from: 'a > b', to: 'a >= b' }
 
-  test('names a line, and what to make of it; it may go on over several lines', () => {
+  test('names a line, and its replacement; it may span several lines', () => {
     const expected = [{ file: 'a.test.ts', line: 3, changes: [change] }]
     expect(read('// Break: `a > b` to', '// `a >= b` in src/a.ts: too late.', "test('x', () => {")).toEqual(expected)
   })
 
-  test('may take a line away, or break several together, or name other ways', () => {
+  test('may remove a line, or break several together, or name other ways', () => {
     const text =
       '  // It is so. Break: `a > b` to `a >= b` in src/a.ts and `c()` away in lua/c.lua: late. Break: `d` away in src/d.ts.'
     expect(read(text, "  test('x', () => {").map(({ changes }) => changes)).toEqual([
@@ -43,7 +43,7 @@ describe('a comment', () => {
     expect(read("test('y', () => {", '// Break: `d` away in src/d.ts.', '', "test('z', () => {")).toEqual([])
   })
 
-  test('that names no line is seen, and so is a line that is not there or there twice', () => {
+  test('that names no line is found, and so is a line that does not exist or exists twice', () => {
     const at = (...words: string[]) =>
       read(`// Break: ${words.join(' ')}`, "test('x', () => {").map(each => troubleOf(each))
     expect(at('something else.')).toEqual(['names no change'])

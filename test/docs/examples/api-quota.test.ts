@@ -1,4 +1,4 @@
-/** examples/api-quota.ts: three processes share five calls at a time; one is killed while it has two. */
+/** examples/api-quota.ts: three processes share five calls at a time; one is killed while it uses two. */
 import { expect, test } from 'vitest'
 import { eventually } from '../../kit/time.ts'
 import { Scene } from './scene.ts'
@@ -32,7 +32,7 @@ function underWay(lines: readonly Line[]): number[] {
 test('never more than five, also while a killed process has two, and five again when its lease is over', async () => {
   const start = (NAME: string, CALL_MS = '50', CALLS = '4') =>
     scene.start('api-quota.ts', { NAME, CALL_MS, CALLS, LEASE_MS: '1500' })
-  // Its report is under way for as long as it lives.
+  // Its report runs for as long as the process lives.
   const doomed = start('c', '60000', '1')
   await eventually(async () => (await log()).some(({ name, weight }) => name === 'c' && weight === 2), 15_000)
   const [a, b] = [start('a'), start('b')]
@@ -52,7 +52,7 @@ test('never more than five, also while a killed process has two, and five again 
   const lines = (await log()).filter(({ id }) => !killed.has(id))
   expect(Math.max(...underWay(lines))).toBe(5)
   expect(underWay(lines).at(-1)).toBe(0)
-  // Ordinary calls do not pass reports for ever.
+  // Ordinary calls do not delay reports for ever.
   for (const name of ['a', 'b']) {
     expect(
       lines.some(line => line.name === name && line.weight === 2 && !line.begins),

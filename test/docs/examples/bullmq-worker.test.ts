@@ -18,14 +18,14 @@ afterAll(() => queue?.close())
 
 const lockOf = (customer: string) => `example:customer:${customer}`
 const books = (customer: string) => scene.redis.hgetall(lockOf(customer))
-/** What the workers said of the job's attempts that failed. */
+/** What the workers printed about the job's failed attempts. */
 const failuresOf = ({ id }: Job) =>
   workers.flatMap(({ lines }) => lines.filter(line => line.startsWith(`${id}: attempt`)))
 
 interface Wish {
   amount: number
   takes?: number
-  /** How old the job is, in ms. */
+  /** The age of the job, in ms. */
   age?: number
 }
 
@@ -42,13 +42,14 @@ async function done(...jobs: Job[]): Promise<void> {
   }, 15_000)
 }
 
-test.concurrent('jobs of one customer run one by one, on whichever worker', async () => {
+test.concurrent('jobs of one customer run one by one, on any worker', async () => {
   const held = await scene.locks.lock(lockOf('ada'))
   const jobs = await Promise.all(Array.from({ length: 24 }, () => add('ada', { amount: 1 })))
   await scene.waiters(lockOf('ada'), 24)
   await held.release()
   await done(...jobs)
-  // Each reads the balance and writes what it adds to it: one that ran beside another would be missing.
+  // Each job reads the balance and writes it back increased. If two ran at the same time, one increase would be
+  // missing.
   expect(await books('ada')).toMatchObject({ balance: '24' })
 })
 
@@ -76,7 +77,7 @@ test.concurrent('a job may take longer than the lease, which is renewed', async 
   expect(failuresOf(slow)).toEqual([])
 })
 
-test.concurrent('a job whose lock is taken away fails, and is booked once by its next attempt', async () => {
+test.concurrent('a job whose lock is taken away fails, and its next attempt books it once', async () => {
   const job = await add('emil', { amount: 7, takes: 1_000 })
   await eventually(() => scene.locks.isLocked(lockOf('emil')))
   const { fencingToken } = await scene.locks.inspect(lockOf('emil'))
@@ -101,6 +102,6 @@ test('SIGTERM: a job that still waits goes back to the queue, and to the other w
   expect(await books('fritz')).toMatchObject({ balance: '3' })
   expect(failuresOf(job)).toEqual([])
   await scene.expectNothingLeft()
-  // Nothing complained, of too many who listen to one signal, for example.
+  // There was no warning, for example about too many listeners on one signal.
   expect(workers.flatMap(({ lines }) => lines).filter(line => /warning/i.test(line))).toEqual([])
 })

@@ -7,7 +7,10 @@ const scene = new Scene()
 const shards = [0, 1, 2, 3, 4, 5]
 const keyOf = (shard: number) => `example:shard:{${shard}}`
 
-/** As soon as each of these workers has so many shards, and nobody else has any, by what the locks say: who has which. */
+/**
+ * Waits until each of these workers has this many shards, and no other worker has any, according to the locks. Returns
+ * the holder of each shard.
+ */
 async function shared(wanted: Record<string, number>): Promise<string[]> {
   let names: string[] = []
   await eventually(async () => {
@@ -24,7 +27,7 @@ interface Entry {
   readonly worker: string
 }
 
-/** What has been done of a shard, in order. */
+/** What has been done for a shard, in order. */
 async function log(shard: number): Promise<Entry[]> {
   const lines = await scene.redis.lrange(`${keyOf(shard)}:log`, 0, -1)
   return lines.map(line => {
@@ -33,7 +36,7 @@ async function log(shard: number): Promise<Entry[]> {
   })
 }
 
-test('shards are shared out evenly, go from a killed worker to the others, and every job is done once', async () => {
+test('shards are divided evenly, go from a killed worker to the others, and every job is done once', async () => {
   const start = (NAME: string) => scene.start('coordinator.ts', { NAME, LEASE_MS: '1200', TERM_MS: '2000' })
   const [a, b, c] = [start('a'), start('b'), start('c')]
   await Promise.all([a, b, c].map(worker => worker.line(/ready$/)))
@@ -43,7 +46,7 @@ test('shards are shared out evenly, go from a killed worker to the others, and e
   const orphans = shards.filter(shard => before[shard] === 'b')
   const left = await Promise.all(orphans.map(async shard => (await log(shard)).length))
   await shared({ a: 3, c: 3 })
-  // Work goes on where the killed one left it.
+  // Work continues where the killed worker left it.
   await eventually(async () => {
     const logs = await Promise.all(orphans.map(log))
     return logs.every((entries, i) => entries.length > left[i]! && entries.at(-1)!.worker !== 'b')
@@ -59,7 +62,7 @@ test('shards are shared out evenly, go from a killed worker to the others, and e
       else expect(later.token).toBeGreaterThan(earlier.token)
     }
   }
-  // Nobody ever came too late, or at the same time as another: the store would have refused.
+  // No worker came too late, or at the same time as another: the store would have refused its write.
   const refused = [a, b, c].flatMap(({ lines }) => lines).filter(line => line.includes('refused'))
   expect(refused).toEqual([])
   await scene.expectNothingLeft()

@@ -5,7 +5,10 @@ import { client, redisUrl } from '../../kit/redis.ts'
 
 const folder = new URL('../../../examples/', import.meta.url)
 
-/** What each example prints that ends by itself. Those that go on, or need arguments, have a test file of their name. */
+/**
+ * The output of each example that ends on its own. The others, which keep running or need arguments, have test files of
+ * their own.
+ */
 const printed: Record<string, string[]> = {
   'scoped-use.ts': [
     'Ada: invoice 1 (immediate)',
@@ -53,7 +56,7 @@ const printed: Record<string, string[]> = {
   ],
 }
 
-describe('an example ends by itself, prints what it shows, and leaves nothing locked', () => {
+describe('an example ends on its own, prints what it shows, and leaves nothing locked', () => {
   test.each(Object.entries(printed))('%s', { timeout: 70_000 }, async (name, lines) => {
     const { code, output, errors } = await runNode(example(name), { env: { REDIS_URL: redisUrl() } })
 
@@ -65,7 +68,7 @@ describe('an example ends by itself, prints what it shows, and leaves nothing lo
   })
 })
 
-describe('no example goes unnoticed', async () => {
+describe('no example is overlooked', async () => {
   const examples = (await readdir(folder)).filter(name => name !== 'README.md')
   const tests = (await readdir(new URL('.', import.meta.url))).filter(name => name.endsWith('.test.ts'))
 

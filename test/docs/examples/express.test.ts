@@ -1,4 +1,4 @@
-/** examples/express.ts: two of it, side by side. One gives up soon, so that this can be seen; the other is patient. */
+/** examples/express.ts: two servers side by side. One gives up soon, so that this can be seen; the other is patient. */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'
 import { eventually } from '../../kit/time.ts'
@@ -24,15 +24,15 @@ test('no withdrawal is lost among requests to both servers', async () => {
   const requests = Array.from({ length: 12 }, (_, i) => withdraw(i % 2 ? hasty : patient, 'shared'))
   const answers = await Promise.all(requests)
   const paid = answers.filter(({ status }) => status === 200).map(({ body }) => body['balance'] as number)
-  // Those of the patient server are all served; the hasty one may have sent some away.
+  // The patient server serves all its requests; the impatient one may have rejected some.
   expect(paid.length).toBeGreaterThanOrEqual(6)
   expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([])
-  // Each left one less than another: two at a time would have left the same.
+  // Each withdrawal left one less than another one: two at the same time would have left the same.
   expect(paid.sort((a, b) => b - a)).toEqual(paid.map((_, i) => 99 - i))
   expect(await scene.redis.hget(lockOf('shared'), 'balance')).toBe(String(100 - paid.length))
 })
 
-test('who waits in vain is told to come again, and leaves nothing behind', async () => {
+test('a request that waits in vain is told to come again, and leaves nothing behind', async () => {
   const held = await scene.locks.lock(lockOf('busy'))
   expect(await withdraw(hasty, 'busy')).toMatchObject({ status: 503, retryAfter: '1' })
   await scene.waiters(held.key, 0) // it leaves the queue while the answer goes out
@@ -40,7 +40,7 @@ test('who waits in vain is told to come again, and leaves nothing behind', async
   expect(await scene.redis.exists(held.key)).toBe(0)
 })
 
-test('a client that goes away leaves the queue at once', async () => {
+test('a client that disconnects leaves the queue at once', async () => {
   const held = await scene.locks.lock(lockOf('left'))
   const client = new AbortController()
   const request = withdraw(patient, 'left', client.signal)
@@ -52,14 +52,14 @@ test('a client that goes away leaves the queue at once', async () => {
   await scene.expectNothingLeft()
 })
 
-test('a request that is refused for a reason of its own leaves the account free', async () => {
+test('a request that fails for its own reason leaves the account free', async () => {
   await scene.redis.hset(lockOf('poor'), 'balance', 0)
   expect(await withdraw(patient, 'poor')).toMatchObject({ status: 409 })
   expect(await post(`${patient}/accounts/poor/withdrawals`, {})).toMatchObject({ status: 400 })
   await scene.expectNothingLeft()
 })
 
-test('SIGTERM: who waits is sent away, who is being served is served, and the process ends', async () => {
+test('SIGTERM: waiting requests are rejected, those being served are completed, and the process ends', async () => {
   const held = await scene.locks.lock(lockOf('waiting'))
   const waits = withdraw(patient, 'waiting')
   await scene.waiters(held.key, 1)

@@ -1,4 +1,4 @@
-/** examples/fastify.ts: two of it, side by side. One gives up soon, so that this can be seen; the other is patient. */
+/** examples/fastify.ts: two servers side by side. One gives up soon, so that this can be seen; the other is patient. */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'
 import { eventually } from '../../kit/time.ts'
@@ -22,7 +22,7 @@ const checkOut = (from: string, cart: string, signal?: AbortSignal) =>
 const charges = (cart: string) => scene.redis.hget(lockOf(cart), 'charges')
 const begun = (cart: string) => eventually(() => scene.locks.isLocked(lockOf(cart)))
 
-/** As soon as this many servers listen for the release of the cart's lock. */
+/** Waits until this many servers have subscribed to the release of the cart's lock. */
 const listeners = (cart: string, count: number) =>
   eventually(async () => (await scene.redis.pubsub('CHANNELS', `*${lockOf(cart)}*`)).length === count)
 
@@ -30,19 +30,19 @@ test.concurrent('impatient clicks, on both servers, are charged once', async () 
   const clicks = [patient, hasty, patient, hasty].map(server => checkOut(server, 'clicked'))
   const statuses = (await Promise.all(clicks)).map(({ status }) => status)
   expect(statuses.filter(status => status === 200)).toEqual([200])
-  // The others came when it was paid for, or gave up before.
+  // The other requests came when it was paid for, or had given up before.
   expect(statuses.filter(status => ![200, 409, 423].includes(status))).toEqual([])
   expect(await charges('clicked')).toBe('1')
 })
 
-test.concurrent('who waits in vain is told that another request is at it', async () => {
+test.concurrent('a request that waits in vain is told that another one is at work', async () => {
   const held = await scene.locks.lock(lockOf('busy'))
   expect(await checkOut(hasty, 'busy')).toMatchObject({ status: 423, retryAfter: '1' })
   await held.release()
   expect(await charges('busy')).toBeNull()
 })
 
-test.concurrent('a checkout whose lock is taken away stops, and can be tried again', async () => {
+test.concurrent('a checkout whose lock is taken away stops, and can be repeated', async () => {
   const request = checkOut(patient, 'taken')
   await begun('taken')
   await scene.locks.forceRelease(lockOf('taken'))
@@ -52,7 +52,7 @@ test.concurrent('a checkout whose lock is taken away stops, and can be tried aga
   expect(await charges('taken')).toBe('1')
 })
 
-test.concurrent('a client that goes away stops waiting at once', async () => {
+test.concurrent('a client that disconnects stops waiting at once', async () => {
   const held = await scene.locks.lock(lockOf('left'))
   const client = new AbortController()
   const request = checkOut(patient, 'left', client.signal)
@@ -63,7 +63,7 @@ test.concurrent('a client that goes away stops waiting at once', async () => {
   await held.release()
 })
 
-test('SIGTERM: who waits is sent away, who is being served is served, and the process ends', async () => {
+test('SIGTERM: waiting requests are rejected, those being served are completed, and the process ends', async () => {
   const held = await scene.locks.lock(lockOf('waiting'))
   const waits = checkOut(patient, 'waiting')
   await listeners('waiting', 1)

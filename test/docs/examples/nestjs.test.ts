@@ -1,4 +1,4 @@
-/** examples/nestjs: two of it, side by side. One gives up soon, so that this can be seen; the other is patient. */
+/** examples/nestjs: two servers side by side. One gives up soon, so that this can be seen; the other is patient. */
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
 import { type Running, runNode } from '../../kit/program.ts'
@@ -27,27 +27,27 @@ test('no withdrawal is lost among requests to both servers', async () => {
   const requests = Array.from({ length: 12 }, (_, i) => withdraw(i % 2 ? hasty : patient, 'shared'))
   const answers = await Promise.all(requests)
   const paid = answers.filter(({ status }) => status === 200).map(({ body }) => body['balance'] as number)
-  // Those of the patient server are all served; the hasty one may have sent some away.
+  // The patient server serves all its requests; the impatient one may have rejected some.
   expect(paid.length).toBeGreaterThanOrEqual(6)
   expect(answers.filter(({ status }) => status !== 200 && status !== 423)).toEqual([])
-  // Each left one less than another: two at a time would have left the same.
+  // Each withdrawal left one less than another one: two at the same time would have left the same.
   expect(paid.sort((a, b) => b - a)).toEqual(paid.map((_, i) => 99 - i))
 })
 
-test('who waits in vain is told to come again', async () => {
+test('a request that waits in vain is told to come again', async () => {
   const held = await scene.locks.lock(lockOf('busy'))
   expect(await withdraw(hasty, 'busy')).toMatchObject({ status: 423, retryAfter: '1' })
   await held.release()
 })
 
-test('a request that is refused for a reason of its own leaves the account free', async () => {
+test('a request that fails for its own reason leaves the account free', async () => {
   await scene.redis.hset(lockOf('poor'), 'balance', 0)
   expect(await withdraw(patient, 'poor')).toMatchObject({ status: 409 })
   expect(await post(`${patient}/accounts/poor/withdrawals`, {})).toMatchObject({ status: 400 })
   await scene.expectNothingLeft()
 })
 
-test('SIGTERM: who waits is sent away, and nothing is left', async () => {
+test('SIGTERM: waiting requests are rejected, and nothing is left', async () => {
   const held = await scene.locks.lock(lockOf('waiting'))
   const waits = withdraw(patient, 'waiting')
   await eventually(async () => (await scene.locks.inspect(lockOf('waiting'))).waiters.length === 1)
@@ -58,7 +58,7 @@ test('SIGTERM: who waits is sent away, and nothing is left', async () => {
   await scene.expectNothingLeft()
 })
 
-test('it has its types, by the compiler of the project', async () => {
+test('the project’s compiler finds no type error in it', async () => {
   const { code, output } = await runNode([at('node_modules/typescript/bin/tsc'), '-p', TSX_TSCONFIG_PATH])
   expect(output).toBe('')
   expect(code).toBe(0)

@@ -1,4 +1,4 @@
-/** What of it the tests use. It has no types of its own. */
+/** The part of the module that the tests use. The package has no types. */
 declare module 'parse-prometheus-text-format' {
   export interface Family {
     readonly name: string
@@ -7,7 +7,7 @@ declare module 'parse-prometheus-text-format' {
     readonly metrics: readonly {
       readonly value?: string
       readonly labels?: Readonly<Record<string, string>>
-      /** Of a histogram: by their upper bounds. */
+      /** For a histogram: counts by their upper bounds. */
       readonly buckets?: Readonly<Record<string, string>>
       readonly count?: string
       readonly sum?: string

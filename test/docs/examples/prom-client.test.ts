@@ -1,4 +1,4 @@
-/** examples/prom-client.ts: what it serves is read by a parser of Prometheus' text format, and counted against itself. */
+/** examples/prom-client.ts: its output is parsed as Prometheus' text format, and checked for consistency. */
 import parse, { type Family } from 'parse-prometheus-text-format'
 import { expect, test } from 'vitest'
 import { freePort } from '../../../local-redis/port.ts'
@@ -14,10 +14,10 @@ async function scrape(url: string): Promise<Map<string, Family>> {
   return new Map(families.map(family => [family.name, family]))
 }
 
-/** Of a family without labels. */
+/** The value of a family without labels. */
 const total = (served: Map<string, Family>, name: string) => Number(served.get(name)?.metrics[0]?.value)
 
-/** The counts of the buckets in the order of their bounds, with that of all, and the sum. */
+/** The cumulative counts of the buckets in the order of their bounds, the total count, and the sum. */
 function histogramOf(served: Map<string, Family>, name: string) {
   const { buckets = {}, count, sum } = served.get(name)?.metrics[0] ?? {}
   const bounds = Object.keys(buckets).filter(bound => bound !== '+Inf')
@@ -32,7 +32,7 @@ test('serves gauges, counters and histograms that agree with each other, and sto
   const url = `http://127.0.0.1:${port}/metrics`
   await eventually(async () => total(await scrape(url), 'locks_released_total') >= 20)
 
-  // While the test has the lock, all three wait and nothing moves.
+  // While the test holds the lock, all three wait and the figures do not change.
   const held = await scene.locks.lock('example:report', { fair: true })
   await eventually(async () => total(await scrape(url), 'locks_waiting') === 3)
   await sleep(300)
@@ -60,7 +60,7 @@ test('serves gauges, counters and histograms that agree with each other, and sto
   expect(holds.sum).toBeGreaterThanOrEqual(holds.count * 0.004)
   expect(holds.counts[0]).toBe(0)
 
-  // The next grant has waited for the test's hold, for which it is counted, in seconds.
+  // The next grant has waited for the test's hold, which counts in its wait, in seconds.
   await held.release()
   await eventually(async () => histogramOf(await scrape(url), 'locks_wait_seconds').count >= acquired + 3)
   const after = histogramOf(await scrape(url), 'locks_wait_seconds')

@@ -1,6 +1,6 @@
 /**
- * The worker of the example serves what its alerts and its dashboard ask for. Their expressions are parsed by Prometheus'
- * own grammar, and every metric and label in them is looked for in what a running worker serves.
+ * The worker of the example serves what its alerts and its dashboard ask for. Their expressions are parsed with
+ * Prometheus' own grammar, and every metric and label in them must be served by a running worker.
  */
 import { readFile } from 'node:fs/promises'
 import { parser } from '@prometheus-io/lezer-promql'
@@ -41,13 +41,13 @@ interface Alerts {
 const dashboard: Dashboard = JSON.parse(await readFile(new URL('grafana-dashboard.json', folder), 'utf8'))
 const alerts: Alerts = parse(await readFile(new URL('alerts.yml', folder), 'utf8'))
 
-/** Each expression, by where it stands. */
+/** Each expression, with the place where it is. */
 const expressions = [
   ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [title, expr] as const)),
   ...alerts.groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => [alert, expr] as const)),
 ]
 
-/** What an expression asks for; Grafana has put something in the place of its own words by then. */
+/** What an expression asks for. Grafana's own variables are replaced first, as Grafana would. */
 function asked(expression: string): { metrics: string[]; labels: string[]; wrong: string[] } {
   const text = expression.replace(/\$__(?:rate_interval|range)\b/g, '5m')
   const [metrics, labels, wrong]: [string[], string[], string[]] = [[], [], []]
@@ -62,10 +62,10 @@ function asked(expression: string): { metrics: string[]; labels: string[]; wrong
   return { metrics, labels, wrong }
 }
 
-/** What Prometheus adds to each series that it scrapes. */
+/** The labels that Prometheus adds to each series that it scrapes. */
 const added = ['job', 'instance']
 
-/** The metrics and labels that are asked for and not served. */
+/** The metrics and labels that are requested but not served. */
 function missing(served: string): string[] {
   const series = [...served.matchAll(/^([a-zA-Z_:][\w:]*)(\{.*\})? /gm)]
   const names = new Set(series.map(([, name]) => name))
@@ -89,7 +89,7 @@ describe('the worker', () => {
 
     const absent = await eventually(async () => {
       const served = await scrape()
-      // The last one to come: it takes a release for which somebody waits.
+      // The last metric to appear: it requires a release while a caller waits.
       return served.includes('redis_baton_handoff_duration_bucket') && missing(served)
     }, 10_000)
     expect(absent).toEqual([])
@@ -113,11 +113,11 @@ describe('the expressions', () => {
     for (const metric of metrics) expect(metric).toMatch(/^redis_baton_/)
   })
 
-  test('what is no PromQL would be seen', () => {
+  test('invalid PromQL would be noticed', () => {
     expect(asked('sum by (le (rate(redis_baton_waiters[5m]))').wrong).not.toEqual([])
   })
 
-  test('cover lost leases, waits that are too long, and nobody who progresses', () => {
+  test('cover lost leases, waits that are too long, and a standstill', () => {
     const names = alerts.groups.flatMap(({ rules }) => rules.map(({ alert }) => alert))
     expect(names).toEqual(expect.arrayContaining(['LockLeaseLost', 'LockWaitsTooLong', 'LockNobodyProgresses']))
   })
@@ -131,7 +131,7 @@ describe('the expressions', () => {
 describe('the dashboard', () => {
   const { panels, templating } = dashboard
 
-  test('asks the data source that is chosen above it, and no other', () => {
+  test('asks only the data source that is chosen at the top', () => {
     expect(templating.list.find(({ type }) => type === 'datasource')).toMatchObject({
       name: 'datasource',
       query: 'prometheus',
@@ -143,7 +143,7 @@ describe('the dashboard', () => {
     }
   })
 
-  test('has its panels side by side, each with an id of its own', () => {
+  test('has its panels side by side, each with its own id', () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
     const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) => {
       expect(x + w).toBeLessThanOrEqual(24)
@@ -152,7 +152,7 @@ describe('the dashboard', () => {
     expect(new Set(cells).size).toBe(cells.length)
   })
 
-  test('uses no variable that it has not', () => {
+  test('uses no variable that it does not have', () => {
     const known = templating.list.map(({ name }) => name)
     const text = JSON.stringify([panels, templating])
     const used = [...text.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name as string)

@@ -1,4 +1,7 @@
-/** examples/quorum/: three workers over the five servers of compose.yaml, of which two are killed, then a third one for a while. */
+/**
+ * examples/quorum/: three workers over the five servers of compose.yaml. Two servers are killed, then a third one for a
+ * while.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -25,7 +28,7 @@ test('the workers know the servers of the compose file', async () => {
   expect(worker).toContain(`[${ports.join(', ')}]`)
 })
 
-test('turns go on without two of the servers, stand still without three, and never overlap', {
+test('turns continue without two of the servers, stop without three, and never overlap', {
   timeout: 120_000,
 }, async () => {
   const source = await findServerSource()
@@ -33,7 +36,7 @@ test('turns go on without two of the servers, stand still without three, and nev
     Object.values(services).map(async ({ command }) => {
       const [program, ...args] = command.split(' ')
       expect(program).toBe('redis-server')
-      // A folder of its own: what it keeps is there when it is started again.
+      // Each server has a folder of its own, so its data survives a restart.
       return source.start({ args, dir: await emptyFolder() })
     }),
   )
@@ -45,7 +48,7 @@ test('turns go on without two of the servers, stand still without three, and nev
   await Promise.all(workers.map(worker => worker.line(/ready$/)))
 
   const lines = async () => (await readFile(ledger, 'utf8').catch(() => '')).trimEnd().split('\n')
-  /** As soon as each worker has had a turn that began after now. */
+  /** Waits until each worker has had a turn that began after now. */
   const everyoneGoesOn = async () => {
     const before = (await lines()).length
     await eventually(async () => {
@@ -59,14 +62,14 @@ test('turns go on without two of the servers, stand still without three, and nev
   await everyoneGoesOn()
 
   await third.kill()
-  // The first to be heard of the third may be that its connection was closed.
+  // The first error about the third server may be that its connection was closed.
   await Promise.all(workers.map(worker => worker.line(/of 5 answered(.*ECONNREFUSED){3}/)))
   await third.restart()
   await everyoneGoesOn()
 
   for (const worker of workers) expect(await worker.end('SIGTERM')).toBe(0)
   expect(workers.map(worker => worker.lines.at(-1))).toEqual(['a: stopped', 'b: stopped', 'c: stopped'])
-  // No lease ran out, so each turn has its end right behind its beginning, and a larger token than the one before.
+  // No lease ran out, so each turn's end directly follows its beginning, and its token is larger than the previous one.
   const written = (await lines()).map(line => line.split(' ') as [string, string, string])
   const turns = written.filter(([what]) => what === 'begin')
   expect(written).toEqual(

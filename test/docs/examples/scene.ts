@@ -1,4 +1,7 @@
-/** What the tests of examples that go on share: a Redis of the file's own, since examples use fixed keys, and what was started. */
+/**
+ * What the tests of long-running examples share: a Redis of the file's own, since examples use fixed keys, and the
+ * started programs.
+ */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
@@ -12,7 +15,7 @@ export class Scene {
   #redis: Redis | undefined
   #locks: LockClient | undefined
 
-  /** To be made once, at the top of a file. */
+  /** Create one at the top of a file. */
   constructor() {
     beforeAll(async () => {
       this.#server = await (await findServerSource()).start({ args: [] })
@@ -35,30 +38,30 @@ export class Scene {
     return this.#redis!
   }
 
-  /** A client of the test's own: somebody else, to the examples. */
+  /** The test's own client: to the examples, another program. */
   get locks(): LockClient {
     return this.#locks!
   }
 
-  /** Starts an example that goes on. It is killed behind the file's tests if it still runs. */
+  /** Starts an example that keeps running. It is killed after the file's tests if it still runs. */
   start(name: string, env: Record<string, string> = {}): Running {
     const program = new Running(example(name), { REDIS_URL: this.url, ...env })
     this.#started.push(program)
     return program
   }
 
-  /** As soon as the lock's fair queue has this many waiters. */
+  /** Waits until the lock's fair queue has this many waiters. */
   async waiters(key: string, count: number): Promise<void> {
     await eventually(async () => (await this.locks.inspect(key)).waiters.length === count)
   }
 
-  /** That nobody holds or waits any more. */
+  /** Expects that nobody holds or waits any longer. */
   async expectNothingLeft(): Promise<void> {
     for await (const state of this.locks.list()) expect(state).toBeUndefined()
   }
 }
 
-/** Where a web server that was started listens. */
+/** The address of a started web server. */
 export async function listening(server: Running): Promise<string> {
   return (await server.line(/^listening on /)).slice('listening on '.length)
 }

@@ -5,14 +5,14 @@ import { Scene } from './scene.ts'
 
 const scene = new Scene()
 
-/** What it prints; it must end well. */
+/** Returns what it prints. It must succeed. */
 async function run(...args: string[]): Promise<string[]> {
   const { code, output, errors } = await runNode(example('transfer.ts', ...args), { env: { REDIS_URL: scene.url } })
   expect(code, errors).toBe(0)
   return output.trim().split('\n')
 }
 
-/** The balances as they have to be by the book, transfer by transfer: nobody may be overdrawn on the way. */
+/** The balances according to the book, transfer by transfer. No account may be overdrawn on the way. */
 async function byTheBook(count: number): Promise<Record<string, number>> {
   const transfers = await scene.redis.lrange('example:transfers', 0, -1)
   expect(transfers).toHaveLength(count)
@@ -31,7 +31,7 @@ async function balances(): Promise<Record<string, number>> {
   return Object.fromEntries(accounts.map(([name, balance]) => [name, Number(balance)]))
 }
 
-test('10,000 transfers: each is made, no money is made or lost, and nobody waits for ever', async () => {
+test('10,000 transfers: each is made, no money is made or lost, and no caller waits for ever', async () => {
   expect(await run('2500')).toEqual([
     '10 accounts have 10000',
     '10000 transfers by 4 processes',
@@ -41,7 +41,7 @@ test('10,000 transfers: each is made, no money is made or lost, and nobody waits
   await scene.expectNothingLeft()
 }, 100_000)
 
-test('without the locks the sum does not stay', async () => {
+test('without the locks the sum changes', async () => {
   const [before, made, after] = await run('--no-lock', '250')
   expect([before, made]).toEqual(['10 accounts have 10000', '1000 transfers by 4 processes'])
   expect(after).toMatch(/^10 accounts have \d+$/)

@@ -1,4 +1,4 @@
-/** What docs/migrating.md says of other libraries, and what would surprise those who come from them. */
+/** What docs/migrating.md says about other libraries, and what would surprise their users. */
 import { readFileSync } from 'node:fs'
 import { Redlock } from '@sesamecare-oss/redlock'
 import type { Redis } from 'ioredis'
@@ -10,7 +10,7 @@ import { runNode } from '../../kit/program.ts'
 import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
-// Its package hides its declarations; the calls are those of its fork.
+// Its package hides its declarations, so those of its fork are used: the calls are the same.
 const { default: Redlock5 } = await load<{ default: typeof Redlock }>('redlock')
 const redlocks = [
   ['redlock', Redlock5],
@@ -54,7 +54,7 @@ describe('redis-semaphore', () => {
     await mutex.release()
   })
 
-  test('a semaphore and a multi-semaphore count together, and not with ours; the number is that of the asker', async () => {
+  test('a semaphore and a multi-semaphore count together, but not with ours; each caller’s own number counts', async () => {
     const [redis, key] = [plainRedis(), freshKey()]
     const once = { acquireAttemptsLimit: 1 }
     const two = new MultiSemaphore(redis, key, 3, 2, once)
@@ -68,7 +68,7 @@ describe('redis-semaphore', () => {
     await Promise.all([two.release(), one.release(), more.release()])
   })
 
-  test('a client whose clock is ahead by a lease takes permits of a semaphore that are in use', async () => {
+  test('a client whose clock is ahead by a lease takes semaphore permits that are in use', async () => {
     const [redis, key] = [plainRedis(), freshKey()]
     const [first, second] = [1, 2].map(
       () => new Semaphore(redis, key, 1, { acquireAttemptsLimit: 1, lockTimeout: 10_000 }),
@@ -81,7 +81,7 @@ describe('redis-semaphore', () => {
     await Promise.all([first!.release(), second!.release()])
   })
 
-  test('a request for several permits is passed by small ones for as long as they keep coming', async () => {
+  test('a request for several permits is overtaken by small ones as long as they keep coming', async () => {
     const [redis, key] = [plainRedis(), freshKey()]
     const small = async () => {
       const semaphore = new Semaphore(redis, key, 2)
@@ -105,7 +105,7 @@ describe('redis-semaphore', () => {
   test.each([
     ['the lock is gone', `await redis.del('mutex:' + key)`],
     ['Redis cannot be asked', 'redis.disconnect()'],
-  ])('a refresh that fails because %s ends the process, unless told otherwise', async (_, break_) => {
+  ])('a refresh that fails because %s ends the process, unless configured otherwise', async (_, break_) => {
     const program = `
       import { Redis } from 'ioredis'
       import { MultiSemaphore, Mutex, Semaphore } from 'redis-semaphore'
@@ -124,7 +124,7 @@ describe('redis-semaphore', () => {
 describe.each(redlocks)('%s', (name, Locks) => {
   const quick = { retryCount: 2, retryDelay: 20, retryJitter: 0 }
 
-  test('a release that comes too late rejects after all its retries, and hides what the routine returned', async () => {
+  test('a release that comes too late rejects after all its retries, and hides the routine’s result', async () => {
     const [redis, key] = [plainRedis(), freshKey()]
     const redlock = new Locks([redis], quick)
     const lock = await redlock.acquire([key], 5_000)
@@ -173,44 +173,44 @@ describe.each(redlocks)('%s', (name, Locks) => {
     expect(aborted).toBe(name === 'redlock')
   })
 
-  test('quit ends the connections that it was given', async () => {
+  test('quit closes the connections that it was given', async () => {
     const redis = plainRedis()
     await redis.ping()
     await new Locks([redis]).quit()
     await eventually(() => redis.status === 'end')
   })
 
-  test('a lock of somebody else is an error for each attempt', async () => {
+  test('a lock held by another client is an error for each attempt', async () => {
     const [redis, key] = [plainRedis(), freshKey()]
     await redis.set(key, 'somebody', 'PX', 5_000)
     const redlock = new Locks([redis], quick)
     const errors: string[] = []
     redlock.on('error', error => errors.push(error.name))
     await expect(redlock.acquire([key], 1_000)).rejects.toThrow('unable to achieve a quorum')
-    // Three attempts, and the release behind them.
+    // Three attempts, and the release after them.
     expect(errors).toEqual(Array(4).fill('ResourceLockedError'))
   })
 })
 
 describe.each(redlocks)('%s over three servers', (_, Locks) => {
-  test('what an attempt has got refuses the next attempts of the same call, until it gives up', async () => {
+  test('the keys that one attempt has taken refuse the next attempts of the same call, until it gives up', async () => {
     const servers = await Promise.all([1, 2, 3].map(() => ownServer()))
     const [a, b, c] = servers.map(({ url }) => plainRedis(url)) as [Redis, Redis, Redis]
     const key = freshKey()
-    // Somebody else has a, and for a moment b: the first attempt gets c only.
+    // Another client has a, and for a moment b, so the first attempt gets only c.
     await a.set(key, 'somebody', 'PX', 60_000)
     await b.set(key, 'somebody', 'PX', 300)
     const redlock = new Locks([a, b, c], { retryCount: 10, retryDelay: 100, retryJitter: 0 })
     const call = redlock.acquire([key], 60_000)
     const refused = expect(call).rejects.toThrow('unable to achieve a quorum')
-    // Since b is free, two of three would be to be had; the call has them both, and is refused by itself.
+    // Once b is free, two of three are available. The call itself has both, and they refuse its own next attempts.
     await eventually(async () => (await b.get(key)) === (await c.get(key)))
     await refused
     expect([await b.exists(key), await c.exists(key)]).toEqual([0, 0])
   })
 })
 
-test('@sesamecare-oss/redlock locks in database 0 unless told, whatever its connection has', async () => {
+test('@sesamecare-oss/redlock locks in database 0 by default, whatever its connection uses', async () => {
   const key = freshKey()
   const [zero, one] = [plainRedis(), plainRedis()]
   await one.select(1)

@@ -1,4 +1,4 @@
-/** The models keep up with what they model. Whether they hold is checked by `npm run model`. */
+/** The models cover what they model. `npm run model` checks whether they hold. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { models } from '../../../scripts/models.ts'
@@ -17,7 +17,7 @@ describe.each(models)('$file', ({ file, scripts, configurations, mutants }) => {
   const model = read(`spec/${file}`)
   const subjects = [...configurations, ...mutants]
 
-  test('says what becomes of every script', () => {
+  test('says what it makes of every script', () => {
     const names = readdirSync(new URL(scripts, root)).filter(name => name.endsWith('.lua'))
     expect(names.length).toBeGreaterThan(7)
     expect(names.filter(name => !model.includes(`${scripts}${name}`))).toEqual([])
@@ -29,7 +29,7 @@ describe.each(models)('$file', ({ file, scripts, configurations, mutants }) => {
     expect(named.filter(path => !existsSync(new URL(path, root)))).toEqual([])
   })
 
-  test('every switch that is set is one of it', () => {
+  test('every switch that is set exists in it', () => {
     const names = [...new Set(subjects.flatMap(({ defines }) => defines).map(text => text.replace(/=.*/, '')))]
     expect(names.length).toBeGreaterThan(20)
     const unknown = names.filter(name => !new RegExp(`^#(ifdef|ifndef|if) ${name}\\b`, 'm').test(model))

@@ -8,12 +8,12 @@ describe('the public surface', () => {
     current = await surface()
   }, 70_000)
 
-  test('is described: every item and option, with units, defaults, errors and since when', () => {
+  test('is described: every item and option, with units, defaults, errors and the version it came with', () => {
     expect(current.complaints, 'mend the doc comments').toEqual([])
     expect(current.reports.get('test/docs/package/surface/redis-baton.api.md')).toContain('class LockClient')
   })
 
-  test('is what the committed reports say', async () => {
+  test('matches the committed reports', async () => {
     expect(
       await stale(current),
       'the public surface has changed: run `npm run api`, look at the difference in ' +

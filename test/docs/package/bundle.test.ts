@@ -18,7 +18,7 @@ async function bundle(entry: string, options: BuildOptions = {}) {
     format: 'esm',
     write: false,
     logLevel: 'silent',
-    // As a user has it: the package is found by its `exports`, not by a shortcut of this project.
+    // As for a user: the package is found by its `exports`, not by a shortcut of this project.
     tsconfigRaw: {},
     ...options,
     metafile: true,
@@ -28,11 +28,11 @@ async function bundle(entry: string, options: BuildOptions = {}) {
   return { inputs: Object.keys(metafile.inputs), packages, text: outputFiles?.[0]?.text ?? '' }
 }
 
-describe('one file of a user', () => {
-  // ioredis is CommonJS, and what it requires of Node needs a `require` in an ES module.
+describe('one bundled file', () => {
+  // ioredis is CommonJS. Its calls of `require` for Node's own modules need a `require` in an ES module.
   const banner = { js: `import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)` }
 
-  test('with the package bundled into it locks, hands over and releases, far from the package', async () => {
+  test('that includes the package locks, hands over and releases, far from the package', async () => {
     const cwd = await emptyFolder()
     const outfile = join(cwd, 'bundle.mjs')
     const { inputs } = await bundle('test/docs/package/hand-off.program.ts', { outfile, banner, write: true })
@@ -62,13 +62,13 @@ describe('a client that uses one kind of lock', () => {
     mutex: `import { mutex as kind } from './src/kinds/mutex/mutex.ts'`,
     flag: `import { flag as kind } from './test/kit/flag.ts'`,
   }
-  /** A line of a script of each kind. */
+  /** A line from a script of each kind. */
   const lines = { mutex: `redis.call('ZPOPMIN'`, flag: `redis.call('INCR', KEYS[2])` }
 
   test.each([
     ['mutex', 'flag'],
     ['flag', 'mutex'],
-  ] as const)('the %s: carries no script of the %s', async (used, other) => {
+  ] as const)('the %s: contains no script of the %s', async (used, other) => {
     const contents = [
       `import { Session } from './src/session.ts'`,
       from[used],

@@ -8,7 +8,7 @@ import { root } from './imports.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, root))
 
-test('a release takes the changes of .changeset into the changelog as they were written, and raises the version', async () => {
+test('a release moves the changes of .changeset into the changelog unchanged, and raises the version', async () => {
   const folder = await emptyFolder()
   for (const path of ['package.json', 'CHANGELOG.md', '.changeset']) {
     await cp(at(path), join(folder, path), { recursive: true })

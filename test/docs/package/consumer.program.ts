@@ -1,6 +1,6 @@
 /**
- * A user's file: checked against the packed package by several compilers, with the strictest settings and without skipping
- * the package's declarations. Never run.
+ * A user's file: checked against the packed package by several compilers, with the strictest settings and without
+ * skipping the package's declarations. Never run.
  */
 import { Redis } from 'ioredis'
 import {

@@ -25,7 +25,7 @@ beforeAll(async () => {
   manifest = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
 })
 
-test('the package holds the library, the program, and what is to be read where it is installed', async () => {
+test('the package contains the library, the program, and what to read where it is installed', async () => {
   const { code, output, errors } = await run('npm', ['pack', '--dry-run', '--json'], { cwd: root })
   expect(code, errors).toBe(0)
   const [packed] = JSON.parse(output) as [Packed]
@@ -49,7 +49,7 @@ test('the package holds the library, the program, and what is to be read where i
   const expected = /^(dist|data)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
   expect(paths.filter(path => !expected.test(path))).toEqual([])
   expect(paths.filter(path => path.endsWith('.ts') && !path.endsWith('.d.ts'))).toEqual([])
-  // What is published starts a server that is there, and fetches none. In a clone the build has made it.
+  // The published package starts an existing server, but fetches none. In a clone, the build makes the file that does.
   expect(existsSync(new URL('dist/cli/parts/debian.js', root))).toBe(true)
   const texts = await Promise.all(paths.map(path => readFile(new URL(path, root), 'utf8')))
   expect(paths.filter((_, i) => /apt-get (update|install)|'apt-get'|"apt-get"|`apt-get`/.test(texts[i]!))).toEqual([])
@@ -61,7 +61,7 @@ describe('package.json', () => {
     expect(Object.keys(manifest.scripts).filter(name => run.includes(name))).toEqual([])
   })
 
-  test('says where the sources are, for the provenance of what is published', () => {
+  test('states where the sources are, for the provenance of the published package', () => {
     const { repository, homepage, bugs, publishConfig, engines } = manifest
     expect(repository.url).toMatch(/^git\+https:\/\/.+\.git$/)
     const home = repository.url.slice('git+'.length, -'.git'.length)
@@ -72,15 +72,15 @@ describe('package.json', () => {
   })
 })
 
-test('no file names the host of a package registry: where packages come from is for who installs to say', async () => {
+test('no file names the host of a package registry: the installing user decides where packages come from', async () => {
   const { code, output, errors } = await run('git', ['ls-files', '-z'], { cwd: root })
   expect(code, errors).toBe(0)
   const files = output.split('\0').filter(Boolean)
   expect(files).toContain('package-lock.json')
-  // Put together, so that this file does not name them.
+  // Assembled, so that this file does not name them.
   const hosts = ['registry npmjs', 'www npmjs', 'registry yarnpkg'].map(words => words.replace(' ', '.'))
   const naming = async (file: string) => {
-    // A file that has been removed and not committed yet is listed, too.
+    // A file that has been removed, but not committed yet, is also listed.
     const text = await readFile(new URL(file, root), 'utf8').catch(() => '')
     return hosts.some(host => text.includes(host)) ? [file] : []
   }

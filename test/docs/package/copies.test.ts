@@ -1,6 +1,6 @@
 /**
- * Several copies of the package in one process: by `import` and by `require`, and a second installation, as two versions in one
- * application are. Each locks, and each knows the errors and the clients of the others.
+ * Several copies of the package in one process: by `import` and by `require`, and a second installation, like two
+ * versions in one application. Each locks, and each recognises the errors and the clients of the others.
  */
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -51,7 +51,7 @@ async function withCopies(program: string): Promise<unknown> {
   return JSON.parse(output)
 }
 
-test('they are four, so that what follows can fail', async () => {
+test('there are four, so that the tests below can fail', async () => {
   expect(await withCopies(`print(new Set(Object.values(copies).map(copy => copy.LockError)).size)`)).toBe(4)
 })
 
@@ -84,7 +84,7 @@ describe('instanceof', () => {
     expect(wrong).toEqual({ names: ['LockError', ...leaves], wrong: [] })
   })
 
-  test('of a class that a user has derived asks for that class; its errors are of ours everywhere', async () => {
+  test('with a class that a user has derived matches that class only; its errors match our classes everywhere', async () => {
     const answers = await withCopies(`
       class Mine extends imported.LockTimeoutError { name = 'Mine' }
       const mine = new Mine('key', 1)
@@ -110,7 +110,7 @@ describe('instanceof', () => {
     expect(answers).toEqual(Array(7).fill(false))
   })
 
-  test('an error shows nothing of how that is done', async () => {
+  test('an error does not show how that is done', async () => {
     const answers = await withCopies(`
       const error = new imported.LockTimeoutError('key', 5)
       print([Object.keys(error), Object.getOwnPropertySymbols({ ...error }).length, error.name, String(error).split(':')[0]])
@@ -138,7 +138,7 @@ test('two versions in one process exclude each other, and wait for each other', 
   expect(vias).toEqual([['handoff', 'handoff', 'handoff', 'immediate'], true])
 })
 
-test('a client re-enters, whichever copy the code around it has', async () => {
+test('a client re-enters, whichever copy the code around it uses', async () => {
   const vias = await withCopies(`
     const nestedVia = async locks => {
       const inner = await locks.lock(key)
@@ -149,7 +149,7 @@ test('a client re-enters, whichever copy the code around it has', async () => {
     for (const { LockClient } of Object.values(copies)) {
       const locks = new LockClient(url)
       for (const { locked } of Object.values(copies)) {
-        // As the compiler calls the decorator: on a method of a library that has a copy of its own.
+        // As the compiler calls the decorator: on a method of a library with its own copy.
         const method = locked(locks, key)(() => nestedVia(locks), { kind: 'method', name: 'method' })
         vias.push(await locks.using(key, () => method.call({})))
       }
@@ -161,7 +161,7 @@ test('a client re-enters, whichever copy the code around it has', async () => {
   expect(vias).toEqual({ vias: ['reentry'], calls: 20 })
 })
 
-test('a client that two copies instrument has one span for a hold, of the second', async () => {
+test('a client that two copies instrument has one span for a hold, from the second', async () => {
   const spans = await withCopies(`
     import { trace } from '@opentelemetry/api'
     import { instrument } from 'redis-baton/opentelemetry'

@@ -1,22 +1,24 @@
-/** Which file of the sources imports which, types included: bundlers and compilers forget those, layers must not. */
+/**
+ * Which source file imports which, including types: bundlers and compilers drop those, but layers must respect them.
+ */
 import { readdir, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
 
 export const root = new URL('../../../', import.meta.url)
 
-/** The library, and what uses it: all that is compiled and published. */
+/** The library, and its users: all that is compiled and published. */
 export const folders = ['src', 'cli', 'benchmarks', 'local-redis']
 
 /** `import … from 'x'`, `export … from 'x'`, `import 'x'`, `import('x')`. */
 const statement =
   /^\s*(?:import|export)\b[^'"`;=]*?\bfrom\s*['"](.+?)['"]|^\s*import\s*['"](.+?)['"]|\bimport\(\s*['"](.+?)['"]/gm
 
-/** What a source text imports, as it is written there. */
+/** What a source text imports, as written there. */
 export function importsIn(source: string): string[] {
   return [...source.matchAll(statement)].map(([, from, bare, dynamic]) => (from ?? bare ?? dynamic) as string)
 }
 
-/** For each file (`src/wait/acquire.ts`) its imports: files of the project by their path, packages by their name. */
+/** The imports of each file (`src/wait/acquire.ts`): files of the project by their path, packages by their name. */
 export async function importGraph(): Promise<ReadonlyMap<string, readonly string[]>> {
   const files = (await Promise.all(folders.map(sourcesIn))).flat()
   const read = async (file: string): Promise<[string, string[]]> => {
@@ -31,7 +33,9 @@ async function sourcesIn(folder: string): Promise<string[]> {
   return names.filter(name => name.endsWith('.ts')).map(name => `${folder}/${name.replaceAll('\\', '/')}`)
 }
 
-/** Everything that the files whose path begins with `from` import, directly or not, with the way there. */
+/**
+ * Everything that the files whose path begins with `from` import, directly or indirectly, with the chain of imports.
+ */
 export function reachable(graph: ReadonlyMap<string, readonly string[]>, from: string): Map<string, string> {
   const ways = new Map([...graph.keys()].filter(file => file.startsWith(from)).map(file => [file, file]))
   for (const [file, way] of ways) {

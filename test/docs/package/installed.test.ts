@@ -14,7 +14,7 @@ import { freshKey, redisUrl } from '../../kit/redis.ts'
 import { root } from './imports.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, root))
-/** Time for npm, a compiler or a program to end, in ms. Generous: it only has to be shorter than for ever. */
+/** Time for npm, a compiler or a program to end, in ms. Generous: it only has to be finite. */
 const LIMIT = 130_000
 
 let folder: string
@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 describe('the packed package', () => {
-  test('has nothing that publint complains of, not even a suggestion', async () => {
+  test('has nothing that publint complains about, not even a suggestion', async () => {
     const file = await readFile(tarball)
     const content = file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength)
     const { messages, pkg } = await publint({ pack: { tarball: content as ArrayBuffer }, strict: true })
@@ -47,13 +47,13 @@ describe('the packed package', () => {
       const attw = at('node_modules/@arethetypeswrong/cli/dist/index.js')
       const { code, output, errors } = await runNode([attw, tarball, '--no-color', '--no-emoji'])
       expect(code, output + errors).toBe(0)
-      // It has nothing to complain of either where there are no types at all.
+      // The checker also has nothing to report if there are no types at all, so each entry must be in its output.
       for (const { name } of entries) expect(output).toContain(`"${name}"`)
     },
     LIMIT,
   )
 
-  test('brings no more than 15 packages and 4 MB, ioredis included', async () => {
+  test('installs no more than 15 packages and 4 MB, ioredis included', async () => {
     const installed = join(folder, 'node_modules')
     const { packages } = JSON.parse(await readFile(join(installed, '.package-lock.json'), 'utf8'))
     expect(Object.keys(packages)).toEqual(expect.arrayContaining(['node_modules/redis-baton', 'node_modules/ioredis']))
@@ -64,14 +64,14 @@ describe('the packed package', () => {
     expect(bytes).toBeLessThanOrEqual(4_000_000)
   })
 
-  test('passes on the licence of each package that is bundled, and of none that is installed', async () => {
+  test('includes the licence of each package that is bundled, and of none that is installed', async () => {
     const notices = await readFile(join(folder, 'node_modules/redis-baton/dist/third-party-notices.txt'), 'utf8')
     const bundled = [...notices.matchAll(/^(\S+) (\d+\.\d+\.\d+\S*) \((.+)\)$/gm)].map(([, name]) => name)
     expect(bundled).toEqual(expect.arrayContaining(['commander', 'hono', 'd3-scale', 'p-timeout']))
     expect(bundled).not.toContain('ioredis')
   })
 
-  test('came without a script that npm would have run', async () => {
+  test('has no script that npm would run', async () => {
     const { packages } = JSON.parse(await readFile(join(folder, 'node_modules/.package-lock.json'), 'utf8')) as {
       packages: Record<string, { hasInstallScript?: boolean }>
     }
@@ -81,7 +81,7 @@ describe('the packed package', () => {
   })
 
   test(
-    'has the program in the path of npx',
+    'puts the program into the path of npx',
     async () => {
       const { version } = JSON.parse(await readFile(at('package.json'), 'utf8')) as { version: string }
       const { code, output, errors } = await run('npx', ['--no-install', 'baton', '--version'], { cwd: folder })
@@ -91,11 +91,11 @@ describe('the packed package', () => {
     LIMIT,
   )
 
-  describe('the program that came with it', () => {
+  describe('the installed program', () => {
     const program = () => join(folder, 'node_modules/redis-baton/dist/cli/main.js')
 
     test(
-      'runs the demo, with processes of its own, on a server that is named',
+      'runs the demo, with processes of its own, on a named server',
       async () => {
         const { code, output, errors } = await runNode([program(), 'demo', '--url', redisUrl()], { cwd: folder })
         expect(code, output + errors).toBe(0)
@@ -105,7 +105,7 @@ describe('the packed package', () => {
     )
 
     test(
-      'runs the benchmark, and says why the locks of Java are not in it',
+      'runs the benchmark, and says why it leaves out the Java locks',
       async () => {
         const some = ['--rival', 'baton-fair,floor-set,redisson-lock', '--scenario', 'uncontended']
         const short = ['--rounds', '1', '--seconds', '0.1', '--rtt', '1', '--no-warm-cores', '--url', redisUrl()]
@@ -118,12 +118,12 @@ describe('the packed package', () => {
     )
 
     test(
-      'says what to install where there is no server, and fetches none',
+      'says what to install if there is no server, and fetches none',
       async () => {
         const env = { ...process.env, REDIS_URL: '', BATON_REDIS_IMAGE: '', PATH: folder }
         const { code, errors } = await runNode([program(), 'demo'], { cwd: folder, env })
         expect(code).toBe(69)
-        expect(errors).toContain('There is no Redis server to use.')
+        expect(errors).toContain('No Redis server could be found or started.')
         expect(errors).toContain('apt install redis-server')
         expect(errors).not.toContain('distribution package')
       },
@@ -153,7 +153,7 @@ describe('the packed package', () => {
 describe('a strict user', () => {
   beforeAll(async () => {
     await writeFile(join(folder, 'consumer.ts'), await readFile(at('test/docs/package/consumer.program.ts')))
-    // Users of TypeScript for Node have these; here they are the project's own.
+    // Users of TypeScript on Node have these types; here they are the project's own.
     for (const types of ['@types/node', '@opentelemetry/api']) {
       const place = join(folder, 'node_modules', types)
       await mkdir(dirname(place), { recursive: true })
@@ -179,7 +179,7 @@ describe('a strict user', () => {
         exactOptionalPropertyTypes: true,
         noUncheckedIndexedAccess: true,
         skipLibCheck: false,
-        // The compiler's own.
+        // The compiler's own declarations.
         skipDefaultLibCheck: true,
         noEmit: true,
       }

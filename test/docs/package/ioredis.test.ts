@@ -1,4 +1,4 @@
-/** The package beside ioredis 5, beside 6, and beside none, in a folder of a user with nothing else. */
+/** The package with ioredis 5, with 6, and without ioredis, in a user's folder with nothing else. */
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { root } from './imports.ts'
 const at = (path: string) => fileURLToPath(new URL(path, root))
 const LIMIT = 130_000
 
-/** The package with what it depends on, and ioredis by the name that this version has here. */
+/** Installs the package with its dependencies, and ioredis under the name that this version has here. */
 async function furnish(folder: string, ioredis?: string): Promise<void> {
   const place = (name: string) => join(folder, 'node_modules', name)
   const packages = ['eventemitter3', 'p-timeout', '@types/node', '@opentelemetry/api']
@@ -41,7 +41,7 @@ new LockClient(options)
 new LockClient({ hst: 'x' })
 `
 
-/** Locks by each kind of source; says of each which major version made the connections. */
+/** Locks with each kind of source, and reports which major version made the connections. */
 const program = `
 import { Redis } from 'ioredis'
 import { LockClient } from 'redis-baton'
@@ -76,7 +76,7 @@ describe.each([
     ['typescript', 'node16', 'node16'],
     ['typescript', 'preserve', 'bundler'],
   ])(
-    '%s compiles its user, and all declarations, by module %s and moduleResolution %s',
+    '%s compiles its user, and all declarations, with module %s and moduleResolution %s',
     async (compiler, module, moduleResolution) => {
       const settings = { module, moduleResolution, target: 'es2022', lib: ['es2022', 'esnext.disposable'] }
       const strict = { strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true }
@@ -98,7 +98,7 @@ describe.each([
 })
 
 describe('without ioredis', () => {
-  test('a URL is answered with what to install, and an instance from elsewhere locks', async () => {
+  test('a URL is refused with what to install, and an instance from elsewhere locks', async () => {
     const folder = await emptyFolder()
     await furnish(folder)
     const elsewhere = createRequire(import.meta.url).resolve('ioredis-5')

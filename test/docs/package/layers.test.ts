@@ -6,9 +6,9 @@ import { runNode } from '../../kit/program.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { folders, importGraph, importsIn, reachable, root } from './imports.ts'
 
-/** What each part must not depend on, not even through other files or for a type. */
+/** What each part must not depend on, not even indirectly or for a type. */
 const forbidden: Record<string, string[]> = {
-  // What is decided needs neither Redis nor those who carry it out.
+  // Decisions depend neither on Redis nor on the parts that carry them out.
   'src/local/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/options.ts', 'src/client.ts', 'ioredis'],
   'src/wait/': ['src/redis/', 'src/kinds/', 'src/lease/', 'src/client.ts', 'ioredis'],
   'src/lease/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/client.ts', 'ioredis'],
@@ -25,7 +25,7 @@ const forbidden: Record<string, string[]> = {
   'cli/': ['test/'],
 }
 
-describe('imports go downwards only, types included', () => {
+describe('imports go only downwards, types included', () => {
   test.each(Object.entries(forbidden))('%s', async (part, others) => {
     const ways = reachable(await importGraph(), part)
     const wrong = [...ways].filter(([file]) => others.some(other => file.startsWith(other))).map(([, way]) => way)
@@ -33,7 +33,7 @@ describe('imports go downwards only, types included', () => {
     expect(wrong).toEqual([])
   })
 
-  test('no file imports itself over others, not even for a type', async () => {
+  test('no file imports itself indirectly, not even for a type', async () => {
     const graph = await importGraph()
     const cycles = [...graph].flatMap(([file, imported]) =>
       imported.map(other => reachable(graph, other).get(file)).filter(way => way !== undefined),
@@ -41,7 +41,7 @@ describe('imports go downwards only, types included', () => {
     expect(cycles).toEqual([])
   })
 
-  test('every form of import is seen, and every file that is imported is there', async () => {
+  test('every form of import is recognised, and every imported file exists', async () => {
     const source = [
       `import value, {\n  type Type,\n} from './a.ts'`,
       `import type { Type } from './b.ts'`,

@@ -1,5 +1,5 @@
 /**
- * What a user's compiler must accept, infer and refuse of `@locked`. Checked by the compiler and never run, as
+ * What a user's compiler must accept, infer and refuse for `@locked`. Checked by the compiler and never run, like
  * `public-api.types.ts`.
  */
 import { type LockClient, locked } from 'redis-baton'
@@ -12,7 +12,7 @@ class Account {
   readonly #locks: LockClient = locks
   static readonly locks: LockClient = locks
 
-  // The key is fixed, or made of the arguments and of `this`, whose types are those of the method.
+  // The key is fixed, or made from the arguments and from `this`, whose types are those of the method.
   @locked(locks, 'account')
   async deposit(amount: number, note?: string): Promise<{ amount: number; note: string | undefined }> {
     return { amount, note }
@@ -26,7 +26,7 @@ class Account {
   })
   async withdraw(_from: string, _amount: number): Promise<void> {}
 
-  // The client may be found in the object; for a static method, in the class.
+  // The client may be found in the object, or for a static method in the class.
   @locked(
     self => {
       expectTypeOf(self).toEqualTypeOf<Account>()
@@ -51,7 +51,7 @@ class Account {
     return new Account()
   }
 
-  // It may be a lock of any kind, and several; the options are those of the lock.
+  // A lock of any kind, or several. The options are those of the lock.
   @locked(locks, locks.semaphore('account', 5), { permits: 2 })
   async limited(): Promise<void> {}
 
@@ -72,7 +72,7 @@ class Account {
   @locked(locks, 'account', { permits: 2 })
   async wrongPermits(): Promise<void> {}
 
-  // A generic method stays one.
+  // A generic method stays generic.
   @locked(locks, 'account')
   async echo<T>(value: T): Promise<T> {
     return value
@@ -117,7 +117,7 @@ class Account {
   async wrongOption(): Promise<void> {}
 }
 
-// The decorated method is as it was written.
+// The decorated method keeps its signature.
 const account = new Account()
 expectTypeOf(account.deposit).parameters.toEqualTypeOf<[amount: number, note?: string | undefined]>()
 expectTypeOf(account.deposit(5)).resolves.toEqualTypeOf<{ amount: number; note: string | undefined }>()

@@ -1,4 +1,4 @@
-/** OpenTelemetry is for those who have it: nobody else loads, needs or misses it. */
+/** OpenTelemetry is optional: users without it do not load, need or miss it. */
 import { describe, expect, test } from 'vitest'
 import { runNode } from '../../kit/program.ts'
 import { redisUrl } from '../../kit/redis.ts'

@@ -9,7 +9,7 @@ const at = (path: string) => fileURLToPath(new URL(path, root))
 /** The packages without which the lock does not work. */
 export const needed = ['ioredis', 'eventemitter3', 'p-timeout']
 
-/** A project that has installed the package as it is built, and of its packages only these. */
+/** A project that has installed the built package, with only these of its dependencies. */
 export async function projectWith(packages: string[]): Promise<string> {
   const folder = await emptyFolder()
   const installed = join(folder, 'node_modules', 'redis-baton')

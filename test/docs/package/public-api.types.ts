@@ -1,6 +1,6 @@
 /**
- * What a user's compiler must accept, infer and refuse. This file is checked by the compiler and never run: a line below
- * `@ts-expect-error` that is accepted is an error, too.
+ * What a user's compiler must accept, infer and refuse. This file is checked by the compiler and never run. If a line
+ * below `@ts-expect-error` is accepted, that is an error, too.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import type { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'
@@ -28,7 +28,7 @@ interface Account {
   balance: number
 }
 
-// A client is made from whatever names a Redis.
+// A client is made from anything that names a Redis.
 expectTypeOf(LockClient).toBeConstructibleWith('redis://127.0.0.1:6379', { prefix: 'app', fair: true })
 expectTypeOf<string | Redis | Cluster | RedisOptions>().toExtend<ConstructorParameters<typeof LockClient>[0]>()
 expectTypeOf<Redis5 | Cluster5>().toExtend<ConstructorParameters<typeof LockClient>[0]>()
@@ -41,14 +41,14 @@ declare const hidden: ReturnType<typeof nodeRedis5.createSentinel>
 new LockClient(hidden)
 // @ts-expect-error a number names no Redis
 new LockClient(6379)
-// @ts-expect-error what is still to be connected is none yet
+// @ts-expect-error a promise of a client is not a client
 new LockClient(Promise.resolve(ofNodeRedis))
 declare const ofIoredis: Redis | Cluster | Redis5 | Cluster5
 instrument(locks, { links: { redis: ofIoredis } })
 // @ts-expect-error options are known by name
 new LockClient('redis://127.0.0.1:6379', { timout: 5 })
 
-// `lock` gives a lease; `tryLock` may give none; both are disposable.
+// `lock` resolves to a lease; `tryLock` may resolve to null; both are disposable.
 expectTypeOf(
   locks.lock('key', { fair: true, timeout: 5, signal: AbortSignal.timeout(5) }),
 ).resolves.toEqualTypeOf<Lease>()
@@ -113,7 +113,7 @@ expectTypeOf(locks.inspect('key')).resolves.toEqualTypeOf<LockState>()
 expectTypeOf(locks.list()).toExtend<AsyncIterable<LockState>>()
 expectTypeOf(locks.forceRelease('key')).resolves.toEqualTypeOf<boolean>()
 expectTypeOf(locks.forceRelease(locks.semaphore('key', 5), 'id')).resolves.toEqualTypeOf<boolean>()
-// @ts-expect-error nobody may lose a lock because an id was missing
+// @ts-expect-error a missing id must not release all holders
 locks.forceRelease('key', undefined)
 expectTypeOf(locks.stats()).toEqualTypeOf<ClientStats>()
 expectTypeOf(locks.close()).toEqualTypeOf<Promise<void>>()
@@ -121,13 +121,13 @@ expectTypeOf(locks.close).toBeCallableWith({ drain: 5_000 })
 // @ts-expect-error it is a number of ms
 locks.close({ drain: '5s' })
 
-// A lease says what it is; nobody else can set it.
+// A lease's fields cannot be set by its user.
 expectTypeOf<Lease['fencingToken']>().toEqualTypeOf<number>()
 expectTypeOf<Lease['signal']>().toEqualTypeOf<AbortSignal>()
 expectTypeOf<Lease['renew']>().toBeCallableWith(5_000)
 expectTypeOf<Lease['release']>().returns.resolves.toEqualTypeOf<boolean>()
 declare const lease: Lease
-// @ts-expect-error it is Redis that issues tokens
+// @ts-expect-error only Redis issues tokens
 lease.fencingToken = 5
 
 // Events are typed by their names.
@@ -139,10 +139,10 @@ locks.once('waiting', e => expectTypeOf(e.position).toEqualTypeOf<number | undef
 locks.on('lost', e => expectTypeOf(e.error).toEqualTypeOf<LockLostError | LockClosedError>())
 // @ts-expect-error there is no such event
 locks.on('aquired', () => {})
-// @ts-expect-error this event does not tell the owner
+// @ts-expect-error this event has no owner
 locks.on('released', e => e.owner)
 
-// Errors have one base, a code, and what explains them.
+// Errors have a common base, a code, and fields that explain them.
 expectTypeOf<LockTimeoutError | LockLostError>().toExtend<LockError>()
 expectTypeOf(LockError).instance.toHaveProperty('code').toEqualTypeOf<string>()
 expectTypeOf(timeoutError.holder?.label).toEqualTypeOf<string | undefined>()

@@ -5,7 +5,7 @@ import { root } from './imports.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, root))
 
-describe('the declarations that are published', () => {
+describe('the published declarations', () => {
   test('infer, accept and refuse what the API promises', async () => {
     const { code, output } = await runNode([
       at('node_modules/typescript/bin/tsc'),

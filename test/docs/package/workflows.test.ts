@@ -1,4 +1,7 @@
-/** What runs where the repository is hosted cannot be run here. What it names is there, and is what the project says elsewhere. */
+/**
+ * The workflows of the repository's host cannot run here. These tests check that everything they name exists, and
+ * agrees with the rest of the project.
+ */
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -30,7 +33,7 @@ interface Workflow {
 
 const read = (path: string) => readFile(new URL(path, root), 'utf8')
 
-/** A document of YAML; a key that is there twice, or a tag that is unknown, is an error. */
+/** Parses a YAML document. A duplicate key or an unknown tag is an error. */
 async function yaml(path: string): Promise<unknown> {
   const document = parseDocument(await read(path), { strict: true, uniqueKeys: true })
   expect([...document.errors, ...document.warnings], path).toEqual([])
@@ -81,7 +84,7 @@ test('each job has a time limit, and only the rights that it needs', () => {
   ])
 })
 
-test('what steps run is there', () => {
+test('everything that steps run exists', () => {
   const commands = steps().flatMap(({ run, with: inputs }) =>
     [run, inputs?.['version']].filter(text => typeof text === 'string'),
   )
@@ -125,7 +128,7 @@ describe('what is tested on what', () => {
   })
 })
 
-test('updates are looked for where something can be updated', async () => {
+test('updates are looked for wherever something can be updated', async () => {
   interface Update {
     readonly 'package-ecosystem': 'npm' | 'github-actions' | 'maven'
     readonly directory?: string

@@ -1,6 +1,6 @@
 /**
- * Random histories on the real Redis: several clients ask for, get, give back, prolong and take away two locks, and at
- * every moment the properties of `World` hold.
+ * Random histories on the real Redis: several clients request, get, release, prolong and force-release two locks, and
+ * the properties of `World` hold at every moment.
  *
  * A failure prints the seed and the shortest history found. BATON_SEED repeats the histories of a seed.
  */
@@ -12,11 +12,11 @@ import { eventually, sleep } from '../../kit/time.ts'
 import { type Ask, World } from './world.ts'
 
 const seed = process.env['BATON_SEED']
-/** New clients for each history, so that none suffers from what an earlier one has broken. */
+/** New clients for each history, so that a broken client of an earlier one has no effect. */
 async function withClients(count: number, run: (clients: LockClient[]) => Promise<void>): Promise<void> {
   const clients = Array.from({ length: count }, (_, i) => new LockClient(redisUrl(), { label: `client ${i}` }))
   try {
-    // What is asked before there is a connection may end without an answer, and then says nothing about locks.
+    // A request before the client is connected may end without an answer, and would then say nothing about locks.
     await Promise.all(clients.map(locks => locks.isLocked('connected')))
     await run(clients)
   } finally {
@@ -24,7 +24,7 @@ async function withClients(count: number, run: (clients: LockClient[]) => Promis
   }
 }
 
-/** Bounded by time, so that a slow machine tries fewer histories, not longer. */
+/** Limited by time, so that a slow machine tries fewer histories instead of taking longer. */
 function limits(numRuns: number, ms: number) {
   return { numRuns, interruptAfterTimeLimit: ms, ...(seed !== undefined && { seed: Number(seed) }) }
 }
@@ -34,7 +34,7 @@ interface Step {
   [shown: string]: unknown
 }
 
-/** Keeps the event loop from running: what the next step sends leaves before any timer that is due. */
+/** Blocks the event loop: what the next step sends leaves before any timer that is due. */
 function stallFor(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);
@@ -52,7 +52,10 @@ const ask: fc.Arbitrary<Ask> = fc.record({
   owner: fc.constantFrom(undefined, undefined, undefined, 'x', 'y'),
 })
 
-/** A lease that lapses while somebody is queued and no timer runs: who asks first then, asks for everybody. */
+/**
+ * A lease lapses while a waiter is queued and no timer runs. The first caller that asks then makes Redis notice it for
+ * all waiters.
+ */
 async function lapse(world: World, [holder, waiter, newcomer]: readonly [Ask, Ask, Ask]): Promise<void> {
   world.ask({ ...holder, lease: 25 })
   await world.look()
@@ -130,7 +133,7 @@ test('I1 I2 I3 I5 I6 I7 I8 hold in every history of a few clients', async () => 
 
 const caller = fc.record({ client: choice, quits: fc.constantFrom(false, false, true) })
 
-test('I3 fair grants follow the order of the requests, but for those who have given up', async () => {
+test('I3 fair grants follow the order of the requests, except those that have given up', async () => {
   const property = fc.asyncProperty(fc.array(caller, { minLength: 2, maxLength: 12 }), callers =>
     withClients(3, async clients => {
       const key = freshKey('order')
@@ -157,7 +160,10 @@ test('I3 fair grants follow the order of the requests, but for those who have gi
   await fc.assert(property, limits(40, 8_000))
 }, 60_000)
 
-/** Locks once more for the same owner, around the moment at which the client, but not yet Redis, takes the hold for over. */
+/**
+ * Ways to lock again with the same owner around the moment at which the client, but not yet Redis, considers the hold
+ * over.
+ */
 const reentries = {
   'an owner by name asks after it': async (locks: LockClient, key: string) => {
     const first = await locks.lock(key, { owner: 'y', lease: 60 })
@@ -176,7 +182,7 @@ const reentries = {
     }),
 }
 
-describe('I7 a hold that has run out does not keep the lock after a re-entry has been released', () => {
+describe('I7 after a re-entry was released, a hold that has run out does not keep the lock', () => {
   test.each(Object.entries(reentries))('%s', async (_, reenter) => {
     await withClients(1, async ([locks]) => {
       for (let i = 0; i < 10; i++) {

@@ -1,6 +1,6 @@
 /**
- * Some clients, some keys, and everything that the callers have asked and got: the model that the properties are about.
- * What each call returns is checked here; holds and tokens are recorded, and judged by the checker of histories in the end.
+ * Some clients, some keys, and all requests and grants of the callers: the model for the properties. The outcome of
+ * each call is checked here. Holds and tokens are recorded, and the history checker judges them in the end.
  */
 import type { Redis } from 'ioredis'
 import { expect } from 'vitest'
@@ -17,7 +17,7 @@ import { eventually } from '../../kit/time.ts'
 import { Memory, RecordedClient, violationsIn } from '../recorded.ts'
 import { now } from '../recorder.ts'
 
-/** What a caller asks for. `timeout`: undefined waits for ever; `once` is a tryLock. */
+/** A caller's request. Without `timeout` it waits for ever; `once` is a tryLock. */
 export interface Ask {
   readonly client: number
   readonly key: number
@@ -44,28 +44,29 @@ interface Held {
   readonly lease: Lease
   readonly client: number
   released: boolean
-  /** A `forceRelease` may have taken it away, and its client may not know yet. */
+  /** A `forceRelease` may have taken it away, and its client may not know that yet. */
   doubtful: boolean
-  /** Its lease may have been over before its client knew of it, and then this is not its first grant. */
+  /** Its lease may have been over before its client learned of the grant. If so, this is not its first grant. */
   readonly brief: boolean
 }
 
-/** The fair queue of a key at the server's time `at`, in µs, in which tokens are counted too. */
+/** The fair queue of a key at the server's time `at`, in µs, the unit of tokens. */
 interface Snapshot {
   readonly key: string
   readonly at: number
   readonly ids: readonly string[]
 }
 
-/** A lease with more than this left cannot lapse before a request of now is answered, in ms. */
+/** In ms. A lease with more than this left cannot lapse before a request sent now is answered. */
 const SAFE = 1_000
 /**
- * Tokens count the server's µs, but a run of hand-offs within a client has its own from a block of 1,000 that was
- * reserved when it began; and where fair waiters came meanwhile, the rest of a block is skipped. So a token may be this
- * much ahead of the time of its grant, and that of a run which was under way when a waiter queued too.
+ * In µs. A token is the server's time of its grant, with two exceptions: a run of local hand-offs takes its tokens from
+ * a block of 1,000 that was reserved when it began, and the rest of a block is skipped if fair waiters came meanwhile.
+ * So a token may be ahead of the time of its grant by this much, and so may the ticket of a waiter that queued during a
+ * run.
  */
 const AHEAD = 2_000
-/** "Soon", on a slow and busy machine, in ms. */
+/** "Soon", in ms, on a slow and busy machine. */
 const SOON = 5_000
 
 export class World {
@@ -78,12 +79,12 @@ export class World {
   readonly #grants: Held[] = []
   readonly #snapshots: Snapshot[] = []
   readonly #forcing = new Set<string>()
-  /** When each key was last released by force, by the server's time in µs: what tokens are made of. */
+  /** When each key was last force-released, by the server's time in µs, the unit of tokens. */
   readonly #forced = new Map<string, number>()
   readonly #failures: unknown[] = []
   #draining = false
 
-  /** `redis` is a connection of the test's own, to look at the server with. */
+  /** `redis` is the test's own connection to inspect the server. */
   constructor(clients: readonly LockClient[], redis: Redis) {
     this.#clients = clients
     this.#redis = redis
@@ -111,7 +112,7 @@ export class World {
     )
   }
 
-  /** Gives up one of the calls that are pending. */
+  /** Aborts one of the pending calls. */
   abort(choice: number): void {
     const pending = this.#requests.filter(({ outcome }) => outcome === 'pending')
     pick(pending, choice)?.aborter.abort(new Error('given up'))
@@ -140,7 +141,7 @@ export class World {
     }
   }
 
-  /** I8: whoever lost the lock by it knows soon, and then there is one owner again. */
+  /** I8: a holder that loses the lock by it learns of that soon, and then there is one owner again. */
   async forceRelease(client: number, choice: number): Promise<void> {
     const key = this.#key(choice)
     const from = now()
@@ -148,13 +149,13 @@ export class World {
     for (const held of this.#live(key)) held.doubtful = true
     await this.#client(client).forceRelease(key)
     this.#history.record('taken', { key, from, how: 'forced release' })
-    // It may have taken a grant whose reply is still on its way, and is seen only after those that followed it.
+    // It may have taken a grant whose reply is still in transit, and which is seen only after later ones.
     this.#forced.set(key, await this.#serverTime())
     this.#forcing.delete(key)
     await eventually(() => new Set(this.#live(key).map(({ lease }) => lease.fencingToken)).size <= 1, SOON)
   }
 
-  /** Notes who is queued, in which order. */
+  /** Records who is queued, and in which order. */
   async look(): Promise<void> {
     for (const key of this.#keys) {
       const { waiters } = await this.#client(0).inspect(key)
@@ -164,18 +165,18 @@ export class World {
     this.check()
   }
 
-  /** µs */
+  /** In µs. */
   async #serverTime(): Promise<number> {
     const [seconds, micros] = await this.#redis.time()
     return Number(seconds) * 1_000_000 + Number(micros)
   }
 
-  /** Throws what was found wrong while nobody looked. */
+  /** Throws what the background checks have found. */
   check(): void {
     if (this.#failures.length > 0) throw this.#failures[0]
   }
 
-  /** Releases everything, and everything that is granted then, until nobody waits; checks what is left of it all. */
+  /** Releases all holds, and each further grant, until no caller waits. Then checks that nothing is left. */
   async drain(): Promise<void> {
     this.#draining = true
     for (const held of this.#live()) this.#note(() => this.#release(held, false))
@@ -185,7 +186,7 @@ export class World {
     )
     this.check()
     await eventually(() => this.#live().length === 0, SOON)
-    // I8: each has ended by its release, or its loss has been told.
+    // I8: each hold has ended by its release, or its loss has been signalled.
     await eventually(() => this.#grants.every(({ lease, released }) => released || lease.signal.aborted), SOON)
     for (const key of this.#keys) {
       await this.#nothingLeft(key)
@@ -230,7 +231,7 @@ export class World {
     }
     request.outcome = 'timed out'
     this.#recorder(ask.client).end(request.attempt, 'timeout')
-    // A tryLock that was not answered in its time, for this process was stalled, cannot say that somebody else has the lock.
+    // A tryLock that was not answered in time, because this process was stalled, cannot claim that the lock is held.
     const unanswered = error instanceof LockConnectionError && ask.once && Boolean(ask.timeout)
     const timedOut = error instanceof LockTimeoutError && !ask.once && ask.timeout !== undefined
     if (!unanswered && !timedOut)
@@ -247,7 +248,7 @@ export class World {
     const { lease, released, doubtful } = held
     const live = !released && !doubtful && lease.remaining() > SAFE
     held.released = true
-    // The checker wants to know of the first one.
+    // The checker needs the first release.
     const first = released ? lease.release() : this.#recorder(held.client).release(lease)
     const answers = await Promise.all(twice ? [first, lease.release()] : [first])
     if (released) expect(answers[0], 'I5 a hold ends once').toBe(false)
@@ -257,10 +258,10 @@ export class World {
   }
 
   /**
-   * I3 and no barging: between the moment at which a waiter was seen in the queue and its grant, nobody is granted but
-   * those who were ahead of it then. Tokens are the server's time of each grant, in µs, but for `AHEAD`.
-   * Not known of a waiter is a grant that had ended before its client could take it: because of a short lease and a stalled
-   * event loop (docs/decisions/0007-late-grants.md), or of a forced release. Then it had its turn, and queued again.
+   * I3 and no barging: from the moment at which a waiter was seen in the queue until its grant, only callers that were
+   * ahead of it then are granted. Tokens are the server's time of each grant, in µs, except for `AHEAD`. A waiter's
+   * grant is unknown if it had ended before its client could take it: because of a short lease and a stalled event loop
+   * (docs/decisions/0007-late-grants.md), or of a forced release. Such a waiter has had its turn, and has queued again.
    */
   #checkOrder(): void {
     const tokens = new Map<string, number>()
@@ -284,7 +285,7 @@ export class World {
     }
   }
 
-  /** I7: the lock is free, nobody is queued, and no key is there for ever. */
+  /** I7: the lock is free, its queue is empty, and no key lasts for ever. */
   async #nothingLeft(key: string): Promise<void> {
     const names = await keysWith(this.#redis, key)
     const queue = names.find(name => name.endsWith(':queue'))
@@ -309,7 +310,7 @@ export class World {
     return this.#recorded[choice % this.#recorded.length] as RecordedClient
   }
 
-  /** Runs a check that nobody waits for, and keeps what it finds. */
+  /** Runs a check in the background, and keeps its failure. */
   #note(check: () => unknown): void {
     new Promise(resolve => resolve(check())).catch(error => this.#failures.push(error))
   }

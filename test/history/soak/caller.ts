@@ -1,4 +1,7 @@
-/** One call at a time: asks for a lock, or for several, works in its section under the eyes of the witnesses, releases, records. */
+/**
+ * Makes one call at a time: requests one or several locks, works in its section while the witnesses watch, releases,
+ * and records all of it.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Lease,
@@ -19,14 +22,14 @@ import { type Choice, choose, chooseAgain, type Part } from './choices.ts'
 import { lockFor, optionsFor } from './lock-for.ts'
 import type { Terms, Times } from './terms.ts'
 
-/** An attempt of each lock that is asked for, in the history, and its end there. */
+/** One attempt in the history for each requested lock, and its end there. */
 interface Asked {
   readonly parts: readonly (Part & { readonly attempt: string })[]
   readonly choice: Choice
   readonly abort: AbortController
 }
 
-/** Of a lock that its owner has by the second of two ways in, ms. */
+/** Lease of a lock that its owner got by the second of two calls, in ms. */
 const AGAIN = 400
 
 export class Caller {
@@ -46,10 +49,10 @@ export class Caller {
     this.#recorded = new RecordedClient(worker, locks, recorder)
   }
 
-  /** One choice from its beginning to its end. Returns how long to pause after it, in ms. */
+  /** Plays one choice from beginning to end. Returns how long to pause after it, in ms. */
   async once(random: Random, terms: Terms): Promise<number> {
     const choice = choose(random, terms)
-    // A name of its own lets the checker find the call in a queue; without one its owner is the id that it gets.
+    // An owner of its own lets the checker find the call in a queue. Without one, its owner is the id that it is given.
     const named = choice.twice || choice.reenter || random.chance(choice.mode === 'fair' ? 0.8 : 0.3)
     const owner = named ? `${this.#worker}.${this.#recorded.attempts + 1}` : undefined
     const [leases, other] = await Promise.all([
@@ -61,7 +64,7 @@ export class Caller {
     return choice.pause
   }
 
-  /** For a caller that loops at one lock. False: it was not granted. */
+  /** For a caller that loops on one lock. Returns false if it was not granted. */
   async again(key: string, times: Times): Promise<boolean> {
     const choice = chooseAgain(key, times)
     const leases = await this.#attempt(choice, undefined)
@@ -127,9 +130,9 @@ export class Caller {
     if (error instanceof LockTimeoutError) return { how: 'timeout' }
     if (abort.signal.aborted && error === abort.signal.reason) return { how: 'aborted' }
     if (isDeadlock(error)) return { how: 'deadlock' }
-    // One of several, whose lease ended while another was waited for.
+    // The lease of one of several locks ended while another was waited for.
     if (parts.length > 1 && error instanceof LockLostError) return { how: 'lost' }
-    // A tryLock does not say that somebody else has the lock, if on a busy machine nothing was answered in its time.
+    // A tryLock does not claim that the lock is held if, on a busy machine, nothing was answered in its time.
     if (choice.try && unanswered(error)) return { how: 'timeout' }
     return { how: 'failed', text: this.#known(error) }
   }
@@ -145,15 +148,15 @@ export class Caller {
     await this.#work(hold)
     for (const each of leases) this.#witnesses.leave(each)
     await this.#releaseAll(leases)
-    // Whoever wrote, and reads, goes on reading.
+    // An owner that wrote and reads keeps reading.
     if (!inner) return
     await this.#work(hold)
     await this.#release(inner)
   }
 
   /**
-   * The same owner, the same lock, inside. Once the lease has ended this is an ordinary attempt. The lease, if it is to outlast the
-   * first one.
+   * The same owner takes the same lock inside. If the lease has ended, this is an ordinary attempt. Returns the lease,
+   * if it is to outlast the first one.
    */
   async #enterAgain({ key, owner }: Lease, wants: Wants | undefined): Promise<Lease | undefined> {
     const attempt = this.#recorded.attempt()
@@ -193,7 +196,7 @@ export class Caller {
     await this.#recorded.release(lease).catch(error => this.#known(error))
   }
 
-  /** The text of an error that may happen; any other is recorded as one that must not. */
+  /** The text of an error that may happen. Any other error is recorded as a crash. */
   #known(error: unknown): string {
     if (error instanceof LockLostError) return error.code
     if (error instanceof LockError && error.code === 'ERR_LOCK_CONNECTION') return error.message
@@ -208,5 +211,5 @@ function isDeadlock(error: unknown): boolean {
 }
 
 function unanswered(error: unknown): boolean {
-  return error instanceof LockConnectionError && error.message.startsWith('Redis did not answer for')
+  return error instanceof LockConnectionError && error.message.includes('Redis did not answer for')
 }

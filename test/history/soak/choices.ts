@@ -1,4 +1,4 @@
-/** What a process asks for next: all kinds, modes, leases, patiences and manners, mixed. */
+/** What a process requests next: a random mix of all kinds, modes, leases, patiences and ways to give up. */
 import type { LockOptions } from '../../../src/index.ts'
 import type { Random } from '../../kit/random.ts'
 import type { Mode } from '../events.ts'
@@ -6,40 +6,40 @@ import type { Wants } from '../wants.ts'
 import { usualWants } from './lock-for.ts'
 import { kindOf, sizeOf, type Terms, type Times } from './terms.ts'
 
-/** A lock, and what is wanted of it; of a mutex all. */
+/** A lock, and what is wanted of it; undefined for a mutex. */
 export interface Part {
   readonly key: string
   readonly wants: Wants | undefined
 }
 
 export interface Choice extends Part {
-  /** Other locks that have to be had with it; mostly none. */
+  /** Other locks to be taken together with it; mostly none. */
   readonly besides: readonly Part[]
   readonly mode: Mode
   readonly try: boolean
   readonly options: LockOptions
-  /** ms that it asks for. */
+  /** The requested lease, in ms. */
   readonly lease: number
   /** Abort after this many ms. */
   readonly abortAfter: number | undefined
-  /** ms in the section. */
+  /** Time in the section, in ms. */
   readonly hold: number
-  /** Ask by two calls of one owner at a time, without a limit to their patience: both are granted together. */
+  /** Make two concurrent calls with one owner and unlimited patience. Both are granted together. */
   readonly twice: boolean
-  /** Enter the same lock once more inside; `read` and `write`: for that. */
+  /** Take the same lock again inside. `read` and `write` say for what. */
   readonly reenter: 'same' | 'read' | 'write' | undefined
   /** Prolong it by hand inside. */
   readonly renew: boolean
-  /** ms within which the call has to settle, if it is bound to. */
+  /** ms within which the call has to settle, if it has a limit. */
   readonly patience: number | undefined
-  /** Pause before the next, ms. */
+  /** Pause before the next call, in ms. */
   readonly pause: number
 }
 
-/** ms in the section of a caller that loops. */
+/** Time in the section of a caller that loops, in ms. */
 const LOOPED_HOLD = 25
 
-/** Half of all calls go to a few keys, so that queues get long there. */
+/** Half of all calls go to this many keys, so that queues get long there. */
 const HOT = 4
 
 export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'times'>): Choice {
@@ -49,7 +49,7 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   const mode: Mode = random.weighted({ fair: 48, unfair: 24, fairAfter: 16, once: 12 })
   const others = random.chance(0.08) ? [hot(), random.pick(keys)].filter(other => other !== key) : []
   const besides = [...new Set(others)].map(other => ({ key: other, wants: chooseOne(random, other) }))
-  // Of a semaphore the two would wait for each other.
+  // With a semaphore the two calls would wait for each other.
   const twice = mode !== 'once' && besides.length === 0 && kindOf(key) !== 'semaphore' && random.chance(0.04)
   const timeout =
     mode !== 'once' && !twice && random.chance(0.65) ? random.int(20, random.chance(0.5) ? 300 : 4_000) : undefined
@@ -63,7 +63,7 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   if (mode === 'once' && random.chance(0.5)) options.timeout = 0
   return {
     key,
-    // Several are taken with the same options, which do not say how many permits of each.
+    // Several locks are taken with the same options, which cannot give a number of permits for each.
     wants: besides.length > 0 ? chooseOne(random, key) : wants,
     besides,
     mode,
@@ -75,13 +75,13 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
     twice,
     reenter: besides.length === 0 ? chooseReentry(random, wants) : undefined,
     renew: random.chance(0.05),
-    // A call without a time-out waits as long as the lock is busy; a single attempt as long as the server may be away.
+    // A call without a timeout waits as long as the lock is busy; a single attempt, as long as the server may be away.
     patience: timeout ?? (mode === 'once' ? times.outageTimeout : undefined),
     pause: random.int(0, 120),
   }
 }
 
-/** Askers of a semaphore mostly agree how many permits it has. */
+/** Callers of a semaphore mostly agree on its number of permits. */
 function chooseWants(random: Random, key: string): Wants | undefined {
   const one = chooseOne(random, key)
   if (typeof one !== 'object') return one
@@ -93,7 +93,7 @@ function chooseOne(random: Random, key: string): Wants | undefined {
   return kindOf(key) === 'readWrite' && random.chance(0.65) ? 'read' : usualWants(key)
 }
 
-/** What several may have at a time is held for longer, so that it is not free all the time. */
+/** Shared locks are held longer, so that they are not free all the time. */
 function chooseHold(random: Random, key: string, lease: number): number {
   if (random.chance(0.02)) return random.int(lease, lease + 400)
   const often = kindOf(key) === 'mutex' ? 0.6 : 0.2
@@ -106,7 +106,7 @@ function chooseReentry(random: Random, wants: Wants | undefined): Choice['reente
   return random.chance(0.15) ? random.pick(['read', 'write']) : undefined
 }
 
-/** What a caller asks for that wants the same lock all the time, without a queue. */
+/** What a caller requests that constantly wants the same lock, without a queue. */
 export function chooseAgain(key: string, { lease }: Times): Choice {
   return {
     key,

@@ -1,4 +1,4 @@
-/** The lock client of a run: of one server, or of a quorum of several. */
+/** The lock client of a run, for one server or for a quorum. */
 import { type ClientOptions, LockClient } from '../../../src/index.ts'
 
 export function clientOf(urls: readonly string[], options: ClientOptions): LockClient {

@@ -1,4 +1,7 @@
-/** Faults in which the server's data is lost, or comes back only after a while. Those that take holds away record when (`taken`). */
+/**
+ * Faults in which the server's data is lost, or unavailable for a while. Those that take holds away record when
+ * (`taken`).
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Place, Replication } from '../../kit/replication.ts'
 import { eventually } from '../../kit/time.ts'
@@ -7,9 +10,11 @@ import { call, type Fault, taking } from './fault.ts'
 import type { ServerFault } from './plan.ts'
 import { harmed, type Stage } from './stage.ts'
 
-/** Longer than it takes to save and end the server, ms: until then nothing is written. */
+/** In ms: longer than it takes to save and end the server. Nothing is written until then. */
 const SAVING = 5_000
-/** How much less memory than is used each look allows, in bytes, and how many keys have to be evicted. */
+/**
+ * How far, in bytes, each step lowers the memory limit below the memory in use, and how many keys have to be evicted.
+ */
 const EVICTING = { less: 20_000, keys: 5 }
 
 export const dataFaults = {
@@ -33,7 +38,7 @@ export const dataFaults = {
       await failOver(stage, server, spare, dice)
       await sleep(duration)
       await failOver(stage, spare, server, Math.floor(dice / 1_000))
-      // What is left there would come back with the next failover's first moments.
+      // Data left there would reappear in the first moments of the next failover.
       await spare.redis.flushall()
     },
   },
@@ -57,9 +62,9 @@ async function load(stage: Stage, { duration }: { duration: number }): Promise<v
 }
 
 /**
- * The replica becomes the master without the last writes, and the processes find it at once or, some of them, a moment
- * later, when both masters have granted. The old master's grants may be overtaken from the promotion on; each process
- * has them until its own way leads to the new one.
+ * The replica becomes the master without the last writes. Some processes reach it at once, others a moment later, when
+ * both masters have granted. From the promotion on, grants of the old master may conflict with new ones. Each process
+ * gets such grants until its own way leads to the new master.
  */
 async function failOver(stage: Stage, master: Place, replica: Place, dice: number): Promise<void> {
   const replication = await Replication.begin(master, replica)
@@ -79,7 +84,7 @@ async function failOver(stage: Stage, master: Place, replica: Place, dice: numbe
   }
 }
 
-/** Lowers the limit of memory until some keys have gone, whichever they are. */
+/** Lowers the memory limit until some keys have been evicted, whichever they are. */
 async function evict(stage: Stage): Promise<void> {
   const read = async (section: string, name: string) =>
     Number(new RegExp(`${name}:(\\d+)`).exec(await stage.admin.info(section))?.[1])
@@ -99,7 +104,9 @@ async function evict(stage: Stage): Promise<void> {
   })
 }
 
-/** A server that is about to save, or to fail to, must not be saving: a copy for a replica may just have been made. */
+/**
+ * Waits until the server is not saving, perhaps for a replica. Call it before a fault that saves, or makes saving fail.
+ */
 export function notSaving({ admin }: Stage): Promise<unknown> {
   return eventually(async () => /rdb_bgsave_in_progress:0/.test(await admin.info('persistence')))
 }

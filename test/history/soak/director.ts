@@ -5,9 +5,9 @@ import { readRegister } from '../witnesses.ts'
 import { type Act, type Scene, until } from './scene.ts'
 import { CALM, DRAIN_BOUND, STORM } from './terms.ts'
 
-/** How long the processes may take to be at work, ms. */
+/** How long the processes may take to begin their work, in ms. */
 const WARMING_UP = 10_000
-/** How long a process may take to end after it was told to close its client, ms. */
+/** How long a process may take to end after it was told to close its client, in ms. */
 const FAREWELL = 8_000
 
 export class Director {
@@ -23,7 +23,7 @@ export class Director {
     return this.#faults
   }
 
-  /** Faults that could not be played: the soak itself is at fault then. */
+  /** Faults that could not be played. These are errors of the soak itself. */
   get failures(): readonly string[] {
     return this.#failures
   }
@@ -32,7 +32,7 @@ export class Director {
     const scene = this.#scene
     const end = now() + minutes * 60_000
     const { posts, recorder } = scene.stage
-    // A fault that finds nobody at work has proved nothing.
+    // A fault proves nothing while no process is at work.
     await until(() => posts.every(({ ways }) => ways.used), WARMING_UP)
     do {
       recorder.record('storm', {})

@@ -6,9 +6,11 @@ import { looking } from './looks.ts'
 import type { Stage } from './stage.ts'
 import { kindOf, lockName } from './terms.ts'
 
-/** A queue that has not changed is recorded again after this many ms, because a newer sight leaves less time for excuses. */
+/**
+ * In ms. An unchanged queue is recorded again after this time, because a newer snapshot leaves less time for excuses.
+ */
 const AGAIN = 500
-/** The clocks are compared this often, ms. */
+/** Interval between comparisons of the clocks, in ms. */
 const COMPARE = 1_000
 
 interface Sight {
@@ -42,7 +44,7 @@ export class Eyes {
     const from = now()
     try {
       const { keys } = this.#stage
-      // Both queues of a read-write lock at one instant.
+      // Reads both queues of a read-write lock at one instant.
       const pipeline = this.#stage.eyes.multi()
       const asked = keys.flatMap(key => (kindOf(key) === 'readWrite' ? [key, key] : [key]))
       for (const [i, key] of asked.entries()) {
@@ -58,14 +60,15 @@ export class Eyes {
         if (!error && !noReaders) this.#saw(key, queue as string[], readers as string[] | undefined, from, t)
       }
     } catch {
-      // Out of reach: there is nothing to see.
+      // The server is out of reach, so there is nothing to see.
     } finally {
       this.#looking = false
     }
   }
 
   #saw(key: string, queue: readonly string[], readers: readonly string[] | undefined, from: number, t: number): void {
-    // A mutex says something only of two; of other locks also those who come later are compared.
+    // For a mutex, a snapshot needs at least two waiters (four items). For other locks, later arrivals are compared
+    // too, so one waiter is enough.
     if (queue.length + (readers?.length ?? 0) < (kindOf(key) === 'mutex' ? 4 : 2)) return
     const text = [...queue, '', ...(readers ?? [])].join('\n')
     const before = this.#seen.get(key)

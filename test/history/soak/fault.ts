@@ -3,19 +3,19 @@ import type { Reach } from '../events.ts'
 import { now } from '../recorder.ts'
 import type { Stage } from './stage.ts'
 
-/** How long it lasts in ms, and a number for whatever else it may choose. */
+/** The duration in ms, and a random number for any other choice of the fault. */
 export interface Choices {
   readonly duration: number
   readonly dice: number
 }
 
-/** Begins, lasts, and is healed when `run` resolves. */
+/** The fault begins, lasts, and is healed when `run` resolves. */
 export interface Fault<Args extends unknown[] = [], On = Stage> {
   readonly reach: Reach
   readonly run: (stage: On, choices: Choices, ...args: Args) => Promise<unknown>
 }
 
-/** Records that what Redis knew of holds was taken away while `take` ran. */
+/** Records that Redis's record of holds was taken away while `take` ran. */
 export async function taking(
   { recorder }: Pick<Stage, 'recorder'>,
   key: string | undefined,

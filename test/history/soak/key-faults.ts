@@ -10,11 +10,11 @@ import type { Stage } from './stage.ts'
 import { holdNames, kindOf, lockName, queueNames } from './terms.ts'
 
 const INBOX = 'lock:inbox:'
-/** Length of an id of a hold, which other fields of a lock do not have. */
+/** Length of the id of a hold. Other fields of a lock have other lengths. */
 const HOLD_ID = 28
 
 export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
-  /** Of one that says who holds in several keys, any of them. */
+  /** If several keys record the holders, deletes any of them. */
   delete: {
     reach: 'nothing',
     run: (stage, { dice }, key) => {
@@ -26,13 +26,13 @@ export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
     reach: 'key',
     run: (stage, _, key) => taking(stage, key, 'DEL', () => call(stage, 'DEL', ...holdNames(key), ...queueNames(key))),
   },
-  /** The holder stays; waiters join again with their heartbeats. */
+  /** The holder stays. Waiters join again with their heartbeats. */
   'delete queue': { reach: 'key', run: (stage, _, key) => call(stage, 'DEL', ...queueNames(key)) },
   'force release': {
     reach: 'nothing',
     run: (stage, { dice }, key) => taking(stage, key, 'forceRelease', () => forceRelease(stage, key, dice)),
   },
-  // While it lasts, no heartbeat of this lock's waiters is answered.
+  // Meanwhile heartbeats of this lock's waiters get no useful answer.
   'wrong type': {
     reach: 'key',
     run: (stage, { duration }, key) => taking(stage, key, 'wrong type', () => occupied(stage, lockName(key), duration)),
@@ -45,7 +45,7 @@ export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
   'forge grants': { reach: 'nothing', run: (stage, { dice }, key) => forgeGrants(stage, key, dice) },
 }
 
-/** From all who hold it, or from one of them. */
+/** From all holders, or from one of them. */
 async function forceRelease({ locks }: Stage, key: string, dice: number): Promise<void> {
   const lock = lockFor(locks, key, usualWants(key))
   const [holder] = dice % 2 === 0 ? [] : (await lock.inspect()).holders
@@ -58,7 +58,7 @@ async function occupied(stage: Stage, name: string, duration: number): Promise<v
   await call(stage, 'DEL', name)
 }
 
-/** Says everything that can be said without knowing a waiter's id, which is all that makes a grant. */
+/** Sends all messages that need no waiter's id. Only a message with such an id can forge a grant. */
 async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<void> {
   const lock = lockName(key)
   const stranger = randomBytes(12).toString('base64url')
@@ -70,7 +70,7 @@ async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<v
     await admin.publish(inbox, `expiry ${client}${stranger} 99999999999999999 ${lock}`)
     if (holder?.startsWith(client)) {
       await admin.publish(inbox, `lost ${holder} 1 ${lock}`)
-      // The holder may be a waiter still, in the eyes of its client.
+      // To its client, the holder may still be a waiter.
       recorder.record('forged', { key, id: holder, token: 1 })
       await admin.publish(inbox, `handoff ${holder} 1 ${lock}`)
     }
@@ -79,18 +79,18 @@ async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<v
   }
 }
 
-/** The id of somebody who holds the lock. */
+/** The id of any current holder. */
 async function holderOf(admin: Redis, key: string): Promise<string | undefined> {
   if (kindOf(key) === 'mutex') return (await admin.hget(lockName(key), 'holder'))?.split(' ')[2]
   return (await admin.hkeys(lockName(key))).find(name => name.length === HOLD_ID)
 }
 
 /**
- * Tells waiters by their true ids that they hold. With an old token that is believed only where the reply that says how
- * far the lock's clock is has not come yet; with one that Redis might have issued just now it is, until the first renewal.
- * Each is recorded.
+ * Forges grants for waiters by their true ids. A grant with an old token is believed only until the reply with the
+ * lock's token clock has come. A grant with a token that Redis might have issued just now is believed until the first
+ * renewal. Each one is recorded.
  *
- * The lock may have no waiter at the moment; then some other lock has, or soon will.
+ * If the lock has no waiter at the moment, another lock has one, or soon will.
  */
 async function forgeGrants({ admin, recorder, keys }: Stage, asked: string, dice: number): Promise<void> {
   for (const end = now() + 1_000; now() < end; await sleep(10)) {

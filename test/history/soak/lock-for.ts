@@ -3,7 +3,7 @@ import type { Lock, LockClient, LockOptions } from '../../../src/index.ts'
 import type { Wants } from '../wants.ts'
 import { kindOf, sizeOf } from './terms.ts'
 
-/** What somebody wants of it who wants no more than others. */
+/** What a caller usually wants of it. */
 export function usualWants(key: string): Wants | undefined {
   const kind = kindOf(key)
   if (kind === 'mutex') return undefined

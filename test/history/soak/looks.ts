@@ -1,12 +1,12 @@
-/** Looks at something again and again, and at the event loop that it runs in, through which all proxies go. */
+/** Looks at something again and again, and measures delays of the event loop, through which all proxies run. */
 import { now, type Recorder } from '../recorder.ts'
 
-/** Between two looks, ms. */
+/** Time between two looks, in ms. */
 const LOOK = 40
-/** A look that comes this much late says that the event loop stood still. */
+/** If a look comes this many ms late, the event loop stood still. */
 const STALLED = 200
 
-/** Returns what ends it. */
+/** Returns a function that stops it. */
 export function looking(recorder: Recorder, look: () => void): () => void {
   let last = now()
   const timer = setInterval(() => {

@@ -1,13 +1,13 @@
 /**
- * The soak: processes that use locks in every way while everything around them fails, and a verdict on what they recorded.
+ * The soak: processes use locks in every way while everything around them fails. Then their records are judged.
  *
- *   npm run soak -- --minutes 10 --seed 7        the faults and choices of a run follow from its seed (not their timing)
- *   npm run soak -- --quorum 5                   the locks are mutexes over 5 servers: quorum/scene.ts
- *   npm run soak -- --quorum 5 --disks-lost      servers that come back empty say that they persist everything: has to go wrong
- *   npm run soak -- --check history.jsonl        the verdict on a history that was kept
+ *  npm run soak -- --minutes 10 --seed 7        the faults and choices of a run follow from its seed (not their timing)
+ *  npm run soak -- --quorum 5                   the locks are mutexes over 5 servers: quorum/scene.ts
+ *  npm run soak -- --quorum 5 --disks-lost      servers that come back empty claim that they persist everything: must fail
+ *  npm run soak -- --check history.jsonl        the verdict on a stored history
  *
- * A run without a violation ends with 0 and leaves nothing; another ends with 1, names its seed, shows the last events of
- * the key concerned and keeps its history.
+ * A run without a violation exits with 0 and leaves nothing behind. Otherwise it exits with 1, prints its seed and the
+ * last events of the key concerned, and keeps its history.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ import { QUORUM_TIMES } from './quorum/terms.ts'
 import { reportLines } from './report.ts'
 import { keyNames, type Terms, TIMES } from './terms.ts'
 
-/** Between two lines of progress, ms. */
+/** Time between two lines of progress, in ms. */
 const PROGRESS = 10_000
 const SIZES = [3, 5, 7]
 
@@ -52,7 +52,7 @@ function refuse(name: keyof typeof values, accepted: string): never {
   process.exit(64)
 }
 
-/** How many servers the locks are over; undefined: they have one. */
+/** How many servers the quorum has; undefined for a single server. */
 function quorum(): number | undefined {
   if (values.quorum === undefined) return undefined
   const servers = number('quorum', 3, 3)
@@ -101,7 +101,7 @@ async function soak(): Promise<boolean> {
     minutes: number('minutes', 0, 10),
     seed: number('seed', 0, Math.floor(Math.random() * 2 ** 31)),
     keys: keyNames(count, one ? undefined : ['mutex']),
-    // What a quorum does costs the machine as many times as it has servers.
+    // A quorum multiplies the machine's work by the number of its servers.
     processes: number('processes', 1, one ? 6 : 4),
     callers: one ? 10 : 5,
     folder: mkdtempSync(join(tmpdir(), 'baton-soak-')),

@@ -1,4 +1,4 @@
-/** The scene of locks that have one server: it, the processes, and all faults of both. */
+/** The scene for locks on one server: the server, the processes, and all faults of both. */
 import { Random } from '../../kit/random.ts'
 import { Eyes } from './eyes.ts'
 import type { Fault } from './fault.ts'
@@ -17,7 +17,7 @@ export class OneServer implements Scene {
   readonly #eyes: Eyes
   readonly #planner: Planner
   readonly #terms: Terms
-  /** What happens to the server or to a lock comes after all that happened to either. */
+  /** A fault of the server or of a lock waits for all earlier ones of either. */
   readonly #turns = new Turns()
 
   private constructor(stage: Stage, terms: Terms) {

@@ -1,4 +1,4 @@
-/** The way of a process to the one server that all locks are on. */
+/** A process's way to the single server that has all locks. */
 import { FrameProxy } from '../../kit/frame-proxy.ts'
 import type { Ways } from './post.ts'
 
@@ -21,12 +21,12 @@ export class OneWay implements Ways {
     return this.inbox !== undefined
   }
 
-  /** The channel of the present process's grants, as soon as it listens. */
+  /** The channel on which the present process receives its grants, once it has subscribed. */
   get inbox(): string | undefined {
     return this.proxy.channels().find(name => name.startsWith('lock:inbox:'))
   }
 
-  /** It leads to another server from now on. */
+  /** Leads to another server from now on. */
   moveTo(url: string): void {
     this.proxy.switchTo(url)
   }

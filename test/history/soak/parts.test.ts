@@ -1,4 +1,7 @@
-/** The parts of the soak that its verdict rests on: the plan follows from the seed and lacks nothing, no frame is cut, the files tell the truth. */
+/**
+ * The parts of the soak on which its verdict depends: the plan follows from the seed and is complete, no frame is cut,
+ * and the files are right.
+ */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -30,8 +33,8 @@ test('the faults and the choices of a run follow from its seed', () => {
   expect(choices(1)).not.toEqual(choices(2))
 })
 
-// Two storms are what a run of a minute has.
-test('every kind of fault comes in the first two storms, each storm in the order of time, and goes on coming', () => {
+// A run of a minute has two storms.
+test('every kind of fault comes in the first two storms, each storm in the order of time, and keeps coming', () => {
   const kinds = [processFaults, serverFaults, keyFaults].flatMap(Object.keys).sort()
   for (let seed = 0; seed < 200; seed++) {
     const one = planner(seed)
@@ -44,7 +47,7 @@ test('every kind of fault comes in the first two storms, each storm in the order
   expect([...new Set(later.flat().map(({ name }) => name))].sort()).toEqual(kinds)
 })
 
-test('frames are found whole, wherever the stream is cut, and messages are told from replies', () => {
+test('frames are found whole, wherever the stream is cut, and messages are distinguished from replies', () => {
   const message = '*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$4\r\nfr\r\n\r\n'
   const subscribed = '*3\r\n$9\r\nsubscribe\r\n$5\r\ninbox\r\n:1\r\n'
   const stream = Buffer.from(message + subscribed + message)
@@ -56,7 +59,7 @@ test('frames are found whole, wherever the stream is cut, and messages are told 
   }
 })
 
-test('the files are for as many at a time as the lock has room for, each until its time is over', async () => {
+test('the files admit as many at a time as the lock does, each until its time is over', async () => {
   const folder = await emptyFolder()
   const history = join(folder, 'history.jsonl')
   const recorder = new Recorder(history)
@@ -106,7 +109,7 @@ test('the files are for as many at a time as the lock has room for, each until i
   expect(await met()).toHaveLength(3)
 })
 
-test('the register refuses an older token, a reader’s too, and notes what holders of a semaphore write', async () => {
+test('the register refuses an older token, a reader’s too, and records what holders of a semaphore write', async () => {
   const folder = await emptyFolder()
   const recorder = new Recorder(join(folder, 'history.jsonl'))
   onTestFinished(() => recorder.close())

@@ -1,10 +1,10 @@
 /**
- * Which fault comes when, to whom and for how long: all of it follows from the seed. Every kind comes once, in an order of
- * its own, before any comes again; from then on they are drawn by their weights.
+ * Which fault comes when, to whom and for how long: all of it follows from the seed. Every kind comes once, in random
+ * order, before any comes again. From then on they are drawn by their weights.
  */
 import type { Random } from '../../kit/random.ts'
 
-/** Faults of one process or of the way between it and the server. */
+/** Faults of one process or of its way to the server. */
 const ofProcess = {
   kill: 6,
   freeze: 8,
@@ -26,7 +26,7 @@ const ofProcess = {
   'output buffer': 3,
 } as const
 
-/** Faults of the server, felt by all. */
+/** Faults of the server, which affect all processes. */
 const ofServer = {
   'client kill normal': 3,
   'client kill pubsub': 4,
@@ -75,7 +75,7 @@ interface Times {
   /** ms after the beginning of the storm. */
   readonly at: number
   readonly duration: number
-  /** For whatever else a fault may choose. */
+  /** A random number for any other choice of the fault. */
   readonly dice: number
 }
 
@@ -86,7 +86,7 @@ export type Planned = Times &
     | { readonly scope: 'key'; readonly name: KeyFault; readonly key: number }
   )
 
-/** Longer than the longest lease at times, and shorter than what the server needs to notice at others. */
+/** In ms. Sometimes longer than the longest lease, sometimes shorter than the server needs to notice. */
 const longest: Partial<Record<Name, number>> = {
   freeze: 4_500,
   block: 3_500,
@@ -125,7 +125,7 @@ const longest: Partial<Record<Name, number>> = {
   'wrong type of queue': 600,
 }
 
-/** What a fault of the server needs besides, in ms: so long no other begins. */
+/** Extra time that a fault of the server needs, in ms. No other begins in that time. */
 const needed: Partial<Record<Name, number>> = {
   loading: 600,
   'restart empty': 300,
@@ -152,7 +152,7 @@ export class Planner {
     this.#successive = random.shuffled([...Object.keys(ofServer), ...Object.keys(ofKey)] as (ServerFault | KeyFault)[])
   }
 
-  /** The faults of a storm of so many ms, by their time. */
+  /** The faults of a storm of `length` ms, by their time. */
   storm(length: number): Planned[] {
     const random = this.#random
     const plan: Planned[] = []

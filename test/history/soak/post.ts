@@ -1,6 +1,6 @@
 /**
- * One of the places where a process works: its ways to the servers, and whoever works there at present. A killed process is followed by
- * a new one with a new name. Whatever is done to a post is done one thing after another.
+ * A post is one of the places where a process works: its ways to the servers, and its present process. When a process
+ * is killed, a new one with a new name takes its place. Steps on one post run one after another.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ import type { Orders, ToWorker } from './worker.ts'
 
 const program = fileURLToPath(new URL('worker.ts', import.meta.url))
 
-/** Where a process finds the servers of the locks: by ways that can be broken. */
+/** The ways, which can be broken, by which a process reaches the servers of the locks. */
 export interface Ways {
   readonly urls: readonly string[]
   /** Whether its client has made all of its connections. */
@@ -61,7 +61,7 @@ export class Post<W extends Ways = Ways> {
     return this.#drained
   }
 
-  /** After everything that was asked before. */
+  /** Runs the step after all earlier ones. */
   inTurn(step: () => Promise<void>): Promise<void> {
     return this.#turns.inTurn(step)
   }
@@ -74,7 +74,7 @@ export class Post<W extends Ways = Ways> {
     this.#child.kill(signal)
   }
 
-  /** SIGKILL, and a new process. */
+  /** Sends SIGKILL, and starts a new process. */
   async replace(): Promise<void> {
     const gone = once(this.#child, 'exit')
     this.#recorder.record('died', { worker: this.worker })
@@ -83,7 +83,9 @@ export class Post<W extends Ways = Ways> {
     this.#staff()
   }
 
-  /** Ends the process: by itself within `patience` ms after its client was closed, or else by force. */
+  /**
+   * Ends the process: it may end on its own within `patience` ms after its client was closed; otherwise it is killed.
+   */
   async dismiss(patience: number): Promise<void> {
     const { worker } = this
     const child = this.#child
@@ -98,7 +100,7 @@ export class Post<W extends Ways = Ways> {
     await this.ways.close()
   }
 
-  /** At once, whatever its state. For a run that has failed. */
+  /** Kills it at once, whatever its state. For a run that has failed. */
   abandon(): void {
     this.#child.kill('SIGKILL')
   }

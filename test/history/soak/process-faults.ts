@@ -1,4 +1,4 @@
-/** Faults of one process, and of the way between it and the server: each begins, lasts, and is healed. */
+/** Faults of one process, and of its way to the server. Each begins, lasts, and is healed. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Deed, Where } from '../../kit/frame-proxy.ts'
@@ -10,7 +10,7 @@ import type { Post } from './post.ts'
 import { OUTPUT_LIMIT } from './stage.ts'
 import { workerFaults } from './worker-faults.ts'
 
-/** First words of all messages. Confirmations of subscriptions come the same way, and are left alone. */
+/** The first words of all messages. Confirmations of subscriptions arrive the same way, and are left alone. */
 const messages = ['handoff', 'expiry', 'lost', 'free', 'beat']
 const scripts = ['acquire', 'release', 'tend', 'leave', 'renew']
 
@@ -29,9 +29,9 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneW
   'half-open up': halfOpen({ direction: 'up' }),
   'half-open down': halfOpen({ direction: 'down' }),
   partition: halfOpen({}),
-  /** The server has done what it was asked, and nobody hears of it. */
+  /** The server has executed the request, but its reply is lost. */
   'lose replies': halfOpen({ direction: 'down' }),
-  /** What was sent arrives when its sender has been cut off, has asked anew, or has given up. */
+  /** Requests arrive after their sender has been cut off, has asked again, or has given up. */
   'late requests': {
     reach: 'worker',
     run: (_, { duration, dice }, post) =>
@@ -51,7 +51,7 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneW
   'drop messages': { reach: 'worker', run: (_, { duration }, post) => ruled(post, duration, toMessages('drop')) },
   'double messages': { reach: 'nothing', run: (_, { duration }, post) => ruled(post, duration, toMessages('twice')) },
   'late messages': { reach: 'worker', run: (_, { duration }, post) => ruled(post, duration, toMessages('hold')) },
-  /** Messages overtake the replies to the requests that they follow from. */
+  /** Messages overtake the replies to the requests that caused them. */
   'early messages': {
     reach: 'worker',
     run: (_, { duration }, post) => ruled(post, duration, [[{ direction: 'down', name: 'acquire' }, 'hold']]),
@@ -59,10 +59,10 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneW
   'output buffer': { reach: 'worker', run: ({ second }, { duration }, post) => pileUp(second, post, duration) },
 }
 
-/** Takes nothing from the server that comes for the process, until the server has had enough and cuts its subscriber off. */
+/** Stops reading from the server, until the server disconnects its slow subscriber. */
 async function pileUp(redis: Redis, { ways }: Post<OneWay>, duration: number): Promise<void> {
   const end = now() + Math.max(duration, 500)
-  // Its connection may just be down.
+  // The process's connection may be down at the moment.
   while (ways.inbox === undefined && now() < end) await sleep(10)
   const { inbox } = ways
   if (inbox === undefined) return
@@ -71,7 +71,7 @@ async function pileUp(redis: Redis, { ways }: Post<OneWay>, duration: number): P
     const flood = redis.pipeline()
     for (let i = 0; i < 10; i++) flood.publish(inbox, 'x'.repeat(OUTPUT_LIMIT / 20))
     const counts = (await flood.exec()) ?? []
-    // An error: the server is under a fault of its own.
+    // This is an error: the server is under a fault of its own.
     heard = Number(counts.at(-1)?.[1] ?? 1)
   }
   ways.proxy.readOn()
@@ -87,7 +87,7 @@ async function ruled({ ways }: Post<OneWay>, duration: number, rules: [Where, De
   ways.proxy.heal()
 }
 
-/** A connection that has lost bytes never carries any again: it is cut, as a real one would be, before the way is open. */
+/** A connection that has lost bytes never carries any again: as in reality, it is cut before the way is restored. */
 function halfOpen(where: Where): Fault<[post: Post<OneWay>]> {
   return {
     reach: 'worker',

@@ -1,13 +1,16 @@
-/** What a run says at its end. */
+/** What a run prints at its end. */
 import type { Verdict } from '../check.ts'
 import { eventsBefore } from '../check.ts'
 import type { HistoryEvent } from '../events.ts'
 
-/** Violations shown with their events; the rest by their text only. */
+/**
+ * The number of violations that are shown with their events, and the number of further ones that are listed by text
+ * only.
+ */
 const SHOWN = 3
 const LISTED = 20
 
-/** `kinds`: the names of all faults, so that it says which ones never came. */
+/** `kinds` are the names of all faults, so that the report can list those that never came. */
 export function reportLines(
   verdict: Verdict,
   events: readonly HistoryEvent[],

@@ -1,4 +1,4 @@
-/** What a run is played on: servers, the processes that work with them, and what can be done to either. */
+/** What a run needs: servers, the processes that work with them, and the faults of both. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Fields } from '../events.ts'
@@ -10,15 +10,15 @@ export interface Act {
   /** ms after the beginning of the storm, or of the calm. */
   readonly at: number
   readonly name: string
-  /** Does it after whatever it has to wait for: what is done to one and the same thing comes one after another. */
+  /** Runs `step` after whatever it has to wait for: faults of the same target come one after another. */
   inTurn(step: () => Promise<void>): Promise<void>
-  /** Whom it is done to, in its turn. */
+  /** The target. Call it when the fault's turn has come. */
   whom(): Omit<Fields<'fault'>, 'fault' | 'name' | 'phase'>
-  /** Begins, lasts, and is healed. */
+  /** The fault begins, lasts, and is healed. */
   run(): Promise<unknown>
 }
 
-/** What every scene has, whatever its servers are. */
+/** What the stage of every scene has, whatever its servers are. */
 export interface Ground {
   readonly recorder: Recorder
   readonly posts: readonly Post[]
@@ -32,15 +32,15 @@ export interface Ground {
 
 export interface Scene {
   readonly stage: Ground
-  /** Begins to look at the servers, and at the event loop. */
+  /** Starts to watch the servers and the event loop. */
   open(): void
-  /** The faults of a storm of so many ms, by their time. */
+  /** The faults of a storm of `length` ms, by their time. */
   storm(length: number): readonly Act[]
-  /** Those that a calm of so many ms has to bear: of them no lock may be still. */
+  /** The faults of a calm of `length` ms. They must not make any lock stand still. */
   calm(length: number): readonly Act[]
-  /** Names of what is left on the servers after everything has run out. */
+  /** Names of keys that are left on the servers after everything has expired. */
   left(): Promise<string[]>
-  /** Ends what is still there. */
+  /** Ends everything that still runs. */
   close(): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export class Turns {
   }
 }
 
-/** Waits until it is so, or for `limit` ms. */
+/** Waits until `reached` returns true, or for `limit` ms. */
 export async function until(reached: () => boolean | Promise<boolean>, limit: number): Promise<void> {
   for (const end = now() + limit; now() < end && !(await reached()); ) await sleep(20)
 }

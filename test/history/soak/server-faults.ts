@@ -1,4 +1,7 @@
-/** Faults of the server in which it keeps its data: it is slow, refuses, or ends connections. The others: data-faults.ts. */
+/**
+ * Faults in which the server keeps its data: it is slow, refuses, or closes connections. The others are in
+ * data-faults.ts.
+ */
 import { mkdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../../kit/time.ts'
@@ -25,13 +28,13 @@ export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
     reach: 'server',
     async run(stage, { duration }) {
       const own = quiet(stage.second.duplicate({ autoResendUnfulfilledCommands: false }))
-      // The ready check of a connection that is made meanwhile, as after `loading`, would fail for as long as the script runs.
+      // The ready check of a new connection, as after `loading`, would fail for as long as the script runs.
       const ending = quiet(stage.second.duplicate({ enableReadyCheck: false }))
       const script = own.eval('while true do end', 0).catch(() => {})
       await sleep(duration)
       own.disconnect()
       await script
-      // It is not over with its connection, and may be read from it only now.
+      // The script does not end with its connection, and the server may begin to execute it only now.
       for (let idle = 0; idle < 3; await sleep(20)) {
         await ending.script('KILL').catch(() => {})
         const answer = await ending.ping().catch(String)
@@ -45,14 +48,14 @@ export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
     ['CONFIG', 'SET', 'min-replicas-to-write', '1'],
     ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
   ),
-  // A replica of nobody refuses writes and keeps its data.
+  // A replica without a master refuses writes and keeps its data.
   readonly: between(['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE']),
   misconf: {
     reach: 'server',
     async run(stage, { duration }) {
       await notSaving(stage)
       await stage.forgetDump()
-      // A folder in the place of its file: it cannot save any more, and refuses writes.
+      // A folder in the place of its file makes saving fail, so the server refuses writes.
       await mkdir(stage.dump)
       await call(stage, 'CONFIG', 'SET', 'save', '3600 1', 'stop-writes-on-bgsave-error', 'yes')
       await call(stage, 'BGSAVE')
@@ -90,7 +93,7 @@ function between([begin, ...beginning]: [string, ...string[]], [end, ...ending]:
   }
 }
 
-/** From everybody but the keeper. `noticed`: what makes the server mind it on connections that are there already. */
+/** Revokes the rights of all users but the keeper. `noticed` makes the server apply that to existing connections. */
 function revoked(rules: string[], noticed: (stage: Stage) => Promise<unknown> = async () => {}): Fault {
   return {
     reach: 'server',

@@ -1,6 +1,6 @@
 /**
- * What a run plays on: the server that is harmed, the spare one that takes its place in a failover, the one that never is
- * harmed, the posts, and the keeper's own connections.
+ * What a run uses: the server that suffers faults, the spare one that replaces it in a failover, the witnesses' server
+ * that never suffers any, the posts, and the keeper's own connections.
  */
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -15,9 +15,9 @@ import { OneWay } from './one-way.ts'
 import { Post } from './post.ts'
 import { LOOPED, type Terms, TIMES } from './terms.ts'
 
-/** The keeper has rights of its own, so that those of everybody else can be revoked and restored. */
+/** The keeper has its own user, so that the rights of all others can be revoked and restored. */
 const KEEPER = { username: 'keeper', password: 'any' } as const
-/** A subscriber whose output piles up this far is cut off, in bytes. */
+/** A subscriber whose output piles up to this many bytes is disconnected. */
 export const OUTPUT_LIMIT = 2_000_000
 export const harmed: readonly string[] = [
   ...['--enable-debug-command', 'yes'],
@@ -37,7 +37,7 @@ interface Props {
   readonly clock: SteppedClock
   readonly recorder: Recorder
   readonly posts: readonly Post<OneWay>[]
-  /** Where the server would keep its data. */
+  /** Where the server would save its data. */
   readonly dump: string
 }
 
@@ -48,14 +48,16 @@ export class Stage {
   readonly recorder: Recorder
   readonly posts: readonly Post<OneWay>[]
   readonly dump: string
-  /** Direct connections to the harmed server: for faults, for what would block the first, and for looking. */
+  /**
+   * Direct connections to the harmed server: for faults, for commands that would block the first one, and for looking.
+   */
   readonly admin: Redis
   readonly second: Redis
   readonly eyes: Redis
   readonly register: Redis
-  /** Both servers that can be the master; at rest the first one is. */
+  /** Both servers that can be the master. Between faults, it is the first one. */
   readonly places: readonly [Place, Place]
-  /** For forced releases, and for a look at every lock before the clock is set back. */
+  /** For forced releases, and for a request for every lock before the clock is set back. */
   readonly locks: LockClient
   readonly #servers: readonly RunningServer[]
 
@@ -77,7 +79,7 @@ export class Stage {
       { url: server.url, redis: this.admin },
       { url: spare.url, redis: connect(spare) },
     ]
-    // With the times of everybody else: a queue joined for longer would outlive the end of the run.
+    // Uses the same times as all other clients: a longer `waiterTtl` would keep queues beyond the end of the run.
     this.locks = new LockClient(
       { port: server.port, host: '127.0.0.1', ...KEEPER },
       { label: 'keeper', tokenMemory: TIMES.tokenMemory, waiterTtl: TIMES.waiterTtl },
@@ -104,12 +106,15 @@ export class Stage {
     return new Stage({ keys: [...terms.keys, LOOPED], server, spare, witness, clock, recorder, posts, dump })
   }
 
-  /** Records the server's time of day: the checker counts tokens in it. */
+  /** Records the server's time of day, in which the checker counts tokens. */
   readClock(): void {
     this.recorder.record('clock', { wall: this.clock.now() })
   }
 
-  /** Moves the servers' time of day by this many ms. Read right before and after, so that the step has its place. */
+  /**
+   * Moves the servers' time of day by `ms`. Reads it right before and after, so that the history shows when the step
+   * happened.
+   */
   async stepClock(ms: number): Promise<void> {
     this.readClock()
     this.clock.set(this.clock.offset + ms)
@@ -119,7 +124,7 @@ export class Stage {
     if (Math.abs(off) > 5_000) throw new Error(`the server's clock is off by ${off} ms: it has not taken the step`)
   }
 
-  /** The server's next life begins without data. */
+  /** Makes the server's next start begin without data. */
   async forgetDump(): Promise<void> {
     await rm(this.dump, { recursive: true, force: true })
   }
@@ -129,7 +134,7 @@ export class Stage {
     for (const post of this.posts) post.abandon()
   }
 
-  /** Ends what is still there. */
+  /** Ends everything that still runs. */
   async close(): Promise<void> {
     this.abandon()
     await this.locks.close()
@@ -141,7 +146,7 @@ export class Stage {
   }
 }
 
-/** A lost connection is expected here, and told by the next command. */
+/** A lost connection is expected here. The next command reports it. */
 export function quiet(redis: Redis): Redis {
   return redis.on('error', () => {})
 }

@@ -1,11 +1,14 @@
-/** What a run is told, and the times that its processes, its faults and the checker's bounds are made of. All in ms. */
+/**
+ * The parameters of a run, and the times from which its processes, its faults and the checker's bounds are derived. All
+ * times are in ms.
+ */
 
-/** What the locks of a run are made with, all in ms. */
+/** The options of the run's locks, in ms. */
 export interface Times {
   readonly waiterTtl: number
-  /** The longest that anybody asks for. */
+  /** The longest lease that any caller requests. */
   readonly longestLease: number
-  /** Of a call that names none. */
+  /** The lease of a call that requests none. */
   readonly lease: number
   readonly outageTimeout: number
   readonly tokenMemory: number
@@ -24,9 +27,9 @@ export interface Terms {
   readonly times: Times
 }
 
-/** Short, so that the end of a run can see that locks leave nothing at all. */
+/** Short, so that the end of a run can show that locks leave nothing at all. */
 export const TOKEN_MEMORY = 2_000
-/** Of locks that have one server. */
+/** For locks on one server. */
 export const TIMES: Times = {
   waiterTtl: 3_000,
   longestLease: 3_000,
@@ -35,17 +38,17 @@ export const TIMES: Times = {
   tokenMemory: TOKEN_MEMORY,
 }
 
-/** Faults come in storms, each followed by a calm that is long enough for the checker's bound on stillness. */
+/** Faults come in storms. Each storm is followed by a calm that is long enough for the checker's bound on stillness. */
 export const STORM = 16_000
 export const CALM = 8_000
 
-/** After the last fault was healed, everybody who waits gets on with it, one short hold after another. */
+/** After the last fault was healed, all waiting callers are served within this time, one short hold after another. */
 export const DRAIN_BOUND = 12_000
 
-/** The lock that one caller of each process wants all the time, without a queue: no fault is aimed at it. */
+/** The lock that one caller of each process constantly wants, without a queue. No fault targets it. */
 export const LOOPED = 'looped'
 
-/** A key's name says of which kind its lock is: no two kinds have a key in common. Half of the calls go to the first four. */
+/** A key's name determines the kind of its lock; no two kinds share a key. Half of the calls go to the first four. */
 const KINDS = ['mutex', 'semaphore', 'readWrite', 'mutex'] as const
 type Kind = (typeof KINDS)[number]
 
@@ -57,7 +60,7 @@ export function kindOf(key: string): Kind {
   return KINDS.find(kind => key.startsWith(`${kind}-`)) ?? 'mutex'
 }
 
-/** How many permits most askers of a semaphore say that it has. */
+/** The number of permits that most callers of a semaphore give. */
 const SIZES = [3, 5, 1, 8, 2]
 
 export function sizeOf(key: string): number {
@@ -65,29 +68,32 @@ export function sizeOf(key: string): number {
   return SIZES[(number >> 2) % SIZES.length] as number
 }
 
-/** The name of a lock in Redis; `src/redis/keys.ts` has the cases of odd keys. */
+/** The name of a lock in Redis. `src/redis/keys.ts` also covers odd keys. */
 export function lockName(key: string): string {
   const kind = kindOf(key)
   return kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`
 }
 
-/** The names of the queues of a lock, with what belongs to them. */
+/** The names of a lock's queues, and of the keys that belong to them. */
 export function queueNames(key: string): string[] {
   const lock = lockName(key)
   const names = [`${lock}:queue`, `${lock}:expiry`]
   return kindOf(key) === 'readWrite' ? [...names, `${lock}:readers`] : names
 }
 
-/** The names of all that says who holds a lock. */
+/** The names of all keys that record the holders of a lock. */
 export function holdNames(key: string): string[] {
   const lock = lockName(key)
   return kindOf(key) === 'mutex' ? [lock] : [lock, `${lock}:deadlines`]
 }
 
-/** The stream of the plan; those of the processes are far from it. */
+/** The plan's stream of random numbers, far from those of the processes. */
 export const PLAN = 1_000_000
 
-/** When the last key of a lock has expired at the latest: lua/shared/life.lua, enqueue.lua; and Redis may be slow to see it. In ms. */
+/**
+ * In ms: when the last key of a lock has expired at the latest (lua/shared/life.lua, enqueue.lua), with time for Redis
+ * to notice.
+ */
 export function runOut({ longestLease, waiterTtl, tokenMemory }: Times): number {
   return Math.max(longestLease, 2 * waiterTtl) + 1.25 * tokenMemory + 1_500
 }

@@ -1,4 +1,4 @@
-/** Faults of a process by itself, whatever its ways to its servers are. */
+/** Faults of a process itself, independent of its ways to the servers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { now } from '../recorder.ts'
 import type { Fault } from './fault.ts'
@@ -23,7 +23,10 @@ export const workerFaults = {
       await sleep(duration)
     },
   },
-  /** Nothing depends on it. To and fro, so that whatever the process does meanwhile sees a jump. */
+  /**
+   * Nothing depends on the time of day. It jumps to and fro, so that everything that the process does meanwhile sees a
+   * jump.
+   */
   'wall clock': {
     reach: 'nothing',
     async run(_, { duration, dice }, post) {

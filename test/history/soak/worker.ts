@@ -1,9 +1,9 @@
 /**
  * A process of the soak: many callers that lock, work and release as their seed says, and record all of it. It works
- * from its first moment; the messages 'drain' (no more requests) and 'close' end it. Nothing but its own work keeps it
- * alive after that: that it ends by itself is part of what is tested.
+ * from its first moment. The messages 'drain' (no more requests) and 'close' end it. After that only its own remaining
+ * work keeps it alive: the test also checks that it ends on its own.
  */
-// Before anything that might keep the time of day as it finds it.
+// Imported before anything that might read the time of day.
 import '../../kit/time-of-day.ts'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,9 +17,9 @@ import { clientOf } from './client-of.ts'
 import { LOOPED, type Terms } from './terms.ts'
 
 export interface Orders extends Terms {
-  /** Unique in the run: a process that follows a killed one has another name. */
+  /** Unique in the run: the successor of a killed process has another name. */
   readonly worker: string
-  /** Its stream of choices. */
+  /** Its stream of random choices. */
   readonly stream: number
   /** Its way to each server of the locks. */
   readonly urls: readonly string[]
@@ -29,7 +29,7 @@ export interface Orders extends Terms {
 
 export type ToWorker = 'drain' | 'close' | { readonly block: number } | { readonly jump: number }
 
-/** How often the event loop is looked at, and from which delay on it counts as having stood still, in ms. */
+/** In ms: how often the event loop is checked, and the delay from which it counts as having stood still. */
 const LOOK = 100
 const STALLED = 250
 
@@ -90,7 +90,7 @@ process.on('message', (message: ToWorker) => {
 process.on('disconnect', () => process.exit(1))
 
 async function loop(): Promise<void> {
-  // A call that fails does so at once while a right is missing, say.
+  // Pause after a failure: a call may fail at once, for instance while a right is missing.
   while (!draining.signal.aborted) if (!(await caller.again(LOOPED, orders.times))) await sleep(LOOK)
 }
 

@@ -14,7 +14,7 @@ const cwd = fileURLToPath(new URL('../../..', import.meta.url))
 const program = ['--import', 'tsx', 'cli/main.ts', 'bench']
 const bench = (...args: string[]) => runNode([...program, ...args], { cwd })
 
-describe('unusable arguments end with 64 and one line', () => {
+describe('unusable arguments: exit code 64 and one line', () => {
   test.each([
     [['--rival', 'redlok'], "baton: there is no rival 'redlok'; did you mean 'redlock'?\n"],
     [
@@ -31,9 +31,9 @@ describe('unusable arguments end with 64 and one line', () => {
     ],
     [
       ['--rival', 'baton-fair,redlock', '--scenario', 'semaphore-one'],
-      'baton: redlock has no lock of the kind to measure\n',
+      'baton: redlock has no lock for any of these scenarios\n',
     ],
-    [['--url', 'rediss://127.0.0.1:1', '--rtt', '1'], 'baton: --rtt does not work with TLS\n'],
+    [['--url', 'rediss://127.0.0.1:1', '--rtt', '1'], 'baton: --rtt cannot add a delay to a TLS connection\n'],
   ])('%s', async (args, said) => {
     const { code, output, errors } = await bench(...args)
     expect(output).toBe('')
@@ -43,7 +43,7 @@ describe('unusable arguments end with 64 and one line', () => {
   })
 })
 
-test('the help says what the defaults are', async () => {
+test('the help states the defaults', async () => {
   const { output } = await bench('--help')
   const text = output.replace(/\s+/g, ' ')
   expect(text).toMatch(
@@ -52,27 +52,27 @@ test('the help says what the defaults are', async () => {
   expect(text).not.toContain('[]')
 })
 
-test('an address that is none is an unusable argument, and is not shown', async () => {
+test('an invalid address is an unusable argument, and is not shown', async () => {
   const { code, errors } = await bench('--url', 'http://:secret@example')
-  expect(errors).toMatch(/^baton: --url is no address of Redis; it is redis:/)
+  expect(errors).toMatch(/^baton: --url is not an address of Redis; expected redis:/)
   expect(errors).not.toContain('secret')
   expect(code).toBe(64)
 })
 
-test('a server that is not there ends with 69', async () => {
+test('a server that is not there: exit code 69', async () => {
   const { code, errors } = await bench('--url', 'redis://127.0.0.1:1', '--rival', 'floor-set')
   expect(errors).toMatch(/ECONNREFUSED|closed/)
   expect(code).toBe(69)
 })
 
 describe('interrupted', () => {
-  /** A run that would take an hour; `ended` is its exit code. */
+  /** A run that would take an hour. `ended` is its exit code. */
   async function long() {
     const folder = await mkdtemp(join(tmpdir(), 'baton-bench-test-'))
     const [json, html] = [join(folder, 'results.json'), join(folder, 'results.html')]
     const what = ['--rival', 'floor-set', '--scenario', 'uncontended', '--rounds', '2000', '--seconds', '0.1']
     const where = ['--url', redisUrl(), '--no-warm-cores', '--json', json, '--html', html]
-    // What it leaves when it ends at once goes with the folder.
+    // If it ends at once, its temporary files are removed with this folder.
     const env = { ...process.env, TMPDIR: folder }
     const child = spawn(process.execPath, [...program, ...what, ...where], {
       cwd,
@@ -114,13 +114,13 @@ describe('interrupted', () => {
     await expect.poll(() => printed.errors, slow).toContain('uncontended, round 2 of 2000: ')
     child.kill('SIGINT')
     child.kill('SIGTERM')
-    // Of two that wait to be delivered, the kernel may let either come first.
+    // If both signals are pending, the kernel may deliver either first.
     expect([128 + 2, 128 + 15]).toContain(await ended)
     expect(printed.output).toMatch(/^Redis: .*\n$/)
     expect(existsSync(json)).toBe(false)
   })
 
-  test('before anything was measured, it only says so', { timeout: 90_000 }, async () => {
+  test('before anything was measured, it only reports that', { timeout: 90_000 }, async () => {
     const { child, printed, ended, json } = await long()
     await expect.poll(() => printed.output, slow).toContain('Redis: ')
     child.kill('SIGINT')

@@ -13,13 +13,13 @@ const partOf = (name: string) =>
   )
 
 describe('the page', () => {
-  test('has every scenario with every rival that was to take part in it, in its table', () => {
+  test('has a table for every scenario, with every rival that was to take part', () => {
     results.scenarios.forEach(({ title, name }, i) => {
       const part = section(page, i)
       expect(part).toContain(`<h2>${capital(title)}</h2>`)
       const names = new Set(results.trials.filter(({ scenario }) => scenario === name).map(({ rival }) => rival))
       for (const rival of names) {
-        // Of the one that failed in one of its rounds, the others count.
+        // For the rival that failed in one of its rounds, the other rounds count.
         const mark = rival === 'ioredfour' && name === 'burst-200' ? '<small>2 of 3 rounds</small>' : ''
         expect(part).toContain(`<th scope="row"><span>${rival}</span>${mark}</th>`)
       }
@@ -34,7 +34,7 @@ describe('the page', () => {
     for (const { version } of rivals) if (version) expect(shown).toContain(version)
   })
 
-  test('says who failed or was skipped, and why', () => {
+  test('says which rivals failed or were skipped, and why', () => {
     const shown = text(page)
     expect(shown).toContain('failed: did not answer within 30 s (1 of 3 rounds)')
     expect(shown).toContain('skipped: no Java 17 and no Maven were found')
@@ -56,13 +56,13 @@ describe('the page', () => {
     expect(page).toContain('<h2>Cost against the number of waiters</h2>')
   })
 
-  test('describes every drawing that carries a figure', () => {
+  test('describes every drawing that shows a figure', () => {
     const drawings = page.match(/<svg[^>]*role="img">/g) ?? []
     expect(drawings.length).toBeGreaterThan(100)
     expect(page.match(/<svg[^>]*role="img"><title>[^<]+: [^<]+<\/title>/g)).toHaveLength(drawings.length)
   })
 
-  test('refers to nothing outside itself, and runs nothing', () => {
+  test('refers to nothing outside itself, and runs no script', () => {
     expect(page).not.toMatch(/https?:|\burl\(|@import|<script|<link|<img|<iframe|\ssrc=|\son\w+=/i)
     const links = [...page.matchAll(/href="([^"]*)"/g)].map(([, to]) => to as string)
     for (const link of links) expect(page).toContain(`id="${link.slice(1)}"`)
@@ -78,7 +78,7 @@ describe('the page', () => {
     expect(htmlReport(structuredClone(results))).toBe(page)
   })
 
-  test('closes what it opens', () => {
+  test('closes every tag that it opens', () => {
     const open: string[] = []
     const wrong: string[] = []
     for (const [, end, name, rest] of page.matchAll(/<(\/?)([a-z][a-z0-9]*)((?:"[^"]*"|[^">])*)>/gi)) {
@@ -90,8 +90,8 @@ describe('the page', () => {
   })
 })
 
-describe('what others wrote', () => {
-  test('cannot become markup, wherever it stands', () => {
+describe('text of others', () => {
+  test('cannot become markup, wherever it appears', () => {
     const bad = `"'><script>alert(1)</script><img src=x onerror=alert(1)>&amp;\u0000\u202e`
     const { machine } = results
     const hostile: Results = {
@@ -133,7 +133,7 @@ describe('little to show', () => {
     expect(shown).not.toMatch(/NaN|Infinity|undefined/)
   })
 
-  test('empty distributions, zeros, and figures that were no numbers', () => {
+  test('empty distributions, zeros, and figures that are not numbers', () => {
     const figures = { throughput: 0, commands: null as unknown as number, waitMax: Number.NaN }
     const handoffs = { low: 1, step: 2, counts: [0, 0] }
     const shown = htmlReport(withTrials([{ figures, handoffs, fairness: [] }]))
@@ -141,7 +141,7 @@ describe('little to show', () => {
     expect(shown).not.toMatch(/NaN|Infinity|undefined|Distribution of the hand-off/)
   })
 
-  test('nothing but failures, and nothing at all', () => {
+  test('only failures, and nothing at all', () => {
     expect(text(htmlReport(withTrials([{ outcome: 'failed' }])))).toContain('failed: no reason was given')
     expect(text(htmlReport(withTrials([])))).toContain('Nothing was measured here.')
     expect(htmlReport({ ...withTrials([]), scenarios: [], rivals: [] })).toContain('</html>')
@@ -163,7 +163,7 @@ describe('figures', () => {
     expect(peaks([one, other])).toBe(peaks([{ handoffs: { low: 10, step: 2, counts: [1, 6] } }]))
   })
 
-  test('who was not tried again is shown with the round that there was, and not as skipped', () => {
+  test('a rival that was not tried again is shown with the round that it had, and not as skipped', () => {
     const [scenario] = results.scenarios.filter(({ name }) => name === '2x8') as [Scenario]
     const of = (rival: string, scenario: string, first: Partial<Trial>, reason: string) =>
       [1, 2, 3].map(round => ({
@@ -195,14 +195,14 @@ describe('figures', () => {
     expect(text(shown)).not.toContain('skipped:')
   })
 
-  test('a run that was interrupted does not pass for a whole one', () => {
+  test('an interrupted run does not look like a complete one', () => {
     const part = { ...withTrials([{ figures: { throughput: 43 } }]), options: { rounds: 2, seconds: 1 } }
     expect(text(htmlReport(part))).toContain('baton-fair 1 of 2 rounds')
     expect(text(htmlReport(part))).not.toContain('Every lock was measured')
     expect(text(htmlReport({ ...part, options: { rounds: 1, seconds: 1 } }))).toContain('Every lock was measured')
   })
 
-  test('two holders at once, and calls without an end, catch the eye', () => {
+  test('two holders at once, and calls that never ended, are highlighted', () => {
     const shown = htmlReport(withTrials([{ figures: { overlaps: 2, unfinished: 0, starved: 3 } }]))
     expect(text(shown)).toContain('Two holders at once: baton-fair in 2x8.')
     expect(shown.match(/<td class="alarm"><strong>! [23]<\/strong>/g)).toHaveLength(2)

@@ -1,4 +1,4 @@
-/** Which packages of rivals are measured: those of the current folder, in a version that their adapters were written for. */
+/** Which packages of rivals are measured: those of the current folder, in a version that their adapters support. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ import { emptyFolder } from '../../kit/temp.ts'
 
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
-/** As `npm install` would leave it. `source`: of an ES module that only an import finds. */
+/** As `npm install` would leave it. `source` is an ES module that can only be imported, not required. */
 async function install(folder: string, name: string, version: string, source: string): Promise<void> {
   const at = join(folder, 'node_modules', name)
   await mkdir(at, { recursive: true })
@@ -20,7 +20,7 @@ async function install(folder: string, name: string, version: string, source: st
   await writeFile(join(at, 'index.mjs'), source)
 }
 
-/** `baton` that is installed elsewhere, started in this folder. */
+/** `baton`, installed elsewhere, started in this folder. */
 async function bench(folder: string, rival: string): Promise<{ output: string; results: Results }> {
   const json = join(folder, 'results.json')
   const short = ['--scenario', 'uncontended', '--rounds', '1', '--seconds', '0.1', '--no-warm-cores', '--json', json]
@@ -31,7 +31,7 @@ async function bench(folder: string, rival: string): Promise<{ output: string; r
 }
 
 describe('in the current folder', { timeout: 90_000 }, () => {
-  test('it is found by a program that is installed elsewhere, and measured', async () => {
+  test('a rival is found by a program that is installed elsewhere, and measured', async () => {
     const folder = await emptyFolder()
     const connection = '{ quit: async () => {} }'
     const source = `export default class {
@@ -46,7 +46,7 @@ describe('in the current folder', { timeout: 90_000 }, () => {
     expect(results.trials.find(({ rival }) => rival === 'ioredfour')).toMatchObject({ outcome: 'measured' })
   })
 
-  test('a version that is not known is refused by its name, and the hint names one that is', async () => {
+  test('an unknown version is refused by its name, and the hint names a known one', async () => {
     const folder = await emptyFolder()
     await install(folder, 'redlock', '4.2.0', 'export default class {}')
     const { output, results } = await bench(folder, 'redlock')
@@ -56,7 +56,7 @@ describe('in the current folder', { timeout: 90_000 }, () => {
   })
 })
 
-test('what is missing is named with its version, if one is known', async () => {
+test('a missing package is named, with its version if one is known', async () => {
   expect(await notInstalled('ioredis', 'no-such-rival')).toBe('not installed: npm install no-such-rival')
   expect(await notInstalled('live-mutex', 'ioredfour', 'no-such-rival')).toMatch(
     /^not installed: npm install (live-mutex@0\.2\.25 )?no-such-rival$/,
@@ -77,6 +77,6 @@ test.each([
   ['5.0.0', '5.0.0-beta.2', false],
   ['4.2.0', '5.0.0-beta.2', false],
   ['5.9.0-alpha.1', '5.8.0', false],
-])('%s will do where %s is known: %s', (version, known, expected) => {
+])('%s is accepted if %s is known: %s', (version, known, expected) => {
   expect(suits(version, known)).toBe(expected)
 })

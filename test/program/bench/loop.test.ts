@@ -1,4 +1,4 @@
-/** What a closed loop makes of the crowd it starts: who asks when, and what is found of each half of a mixed one. */
+/** How a closed loop treats its crowd: who asks when, and what is reported of each half of a mixed crowd. */
 import { expect, test } from 'vitest'
 import type { Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
 import { skipped } from '../../../benchmarks/harness/trial.ts'
@@ -27,21 +27,21 @@ test.each([batonFair, floorPublish])(
   async rival => {
     const { figures } = await trialOf(rival, '2x8-hold5')
     expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
-    // All of them where nothing disturbs. In lumps, as when each process asks at once for all its waiters: one of eight.
+    // Undisturbed, all of them do. If each process asked at once for all its waiters, only one in eight would.
     expect(figures.crossShare).toBeGreaterThan(0.6)
   },
 )
 
-test('a mixed crowd shows both halves, and none of them starves', { timeout: slow }, async () => {
+test('a mixed crowd shows both halves, and neither starves', { timeout: slow }, async () => {
   const { figures } = await trialOf(batonMixed, 'mixed')
   expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
-  // While somebody fair is queued, the others wait until they may join them, by default for a second.
+  // While a fair caller is queued, the others wait until they may join the queue, by default for a second.
   expect(figures.waitMaxUnfair).toBeGreaterThanOrEqual(995)
   expect(figures.waitMaxFair).toBeGreaterThan(0)
   expect(figures.waitMax).toBe(Math.max(figures.waitMaxFair!, figures.waitMaxUnfair!))
 })
 
-test('who cannot mix has no part in it, and who is for that has no other', async () => {
+test('a rival that cannot mix is left out, and a scenario for mixing has no other rivals', async () => {
   const reasons = ['mixed', '2x8-hold5'].map(name => {
     const scenario: Scenario = scenarios.find(each => each.name === name)!
     return [batonMixed, batonUnfair, floorPublish].map(rival => skipped(rival, scenario))

@@ -18,7 +18,7 @@ const always = { from: 0, to: 1_000 }
 
 type Row = [process: number, waiter: number, asked: number, acquired: number, released: number, done?: number]
 
-/** In any order; two waiters a process unless said. */
+/** In any order. By default, two waiters per process. */
 function samplesOf(rows: Row[], { waiters = 2, keys = 1, ...sharing }: Partial<Crowd> = {}): Samples {
   const parts = rows.map(([process, waiter, asked, acquired, released, done = released + 1]) => ({
     process,
@@ -28,7 +28,7 @@ function samplesOf(rows: Row[], { waiters = 2, keys = 1, ...sharing }: Partial<C
 }
 
 describe('hand-offs', () => {
-  test('are from the call of release to the next return, also to another process', () => {
+  test('are from the call of release to the next return, also in another process', () => {
     const samples = samplesOf([
       [1, 0, 5, 20.5, 30],
       [0, 0, 1, 10, 20],
@@ -40,7 +40,7 @@ describe('hand-offs', () => {
     expect(overlaps).toBe(0)
   })
 
-  test('count only where the next owner had asked before the release', () => {
+  test('count only if the next owner had asked before the release', () => {
     const samples = samplesOf([
       [0, 0, 1, 10, 20],
       [1, 0, 21, 22, 30],
@@ -61,7 +61,7 @@ describe('hand-offs', () => {
     expect([...handoffs(samples, { from: 0, to: 44 }).all]).toEqual([11_000])
   })
 
-  test('say how many went back to the releaser', () => {
+  test('report how many went back to the releaser', () => {
     const samples = samplesOf([
       [0, 0, 1, 10, 20],
       [0, 0, 20.1, 20.2, 30],
@@ -72,11 +72,11 @@ describe('hand-offs', () => {
   })
 })
 
-test('of a mixed crowd the longest wait of each half is taken, whatever process it is in', () => {
+test('of a mixed crowd, report the longest wait of each half over all processes', () => {
   const samples = samplesOf(
     [
       [0, 0, 1, 10, 20],
-      [1, 2, 2, 21, 30], // fair, as the first is
+      [1, 2, 2, 21, 30], // fair, like the first
       [0, 1, 3, 33, 40],
       [1, 3, 4, 41, 50],
       [0, 2, 40, 51, 60],
@@ -84,13 +84,13 @@ test('of a mixed crowd the longest wait of each half is taken, whatever process 
     { waiters: 4 },
   )
   expect(longestOfMixed(samples, 4, 0)).toEqual({ waitMaxFair: 19, waitMaxUnfair: 37 })
-  // Counted from when all are queued: those who asked before that have waited since then.
+  // Counted from when all are queued: waiters that asked earlier have waited since that moment.
   expect(longestOfMixed(samples, 4, 39)).toEqual({ waitMaxFair: 11, waitMaxUnfair: 2 })
   const always = { from: 0, to: 100 }
   expect([0, 39].map(openAt => ordinary(samples, 8, always, openAt).waitMax)).toEqual([37, 11])
 })
 
-test('a cycle that is longer than the window is in its p99, and one from before it is not', () => {
+test('a cycle longer than the window counts in its p99, and one from before it does not', () => {
   const samples = samplesOf([
     [0, 0, 1, 2, 10, 90],
     [0, 0, 100, 350, 360, 400],
@@ -110,7 +110,7 @@ describe('overlaps', () => {
     expect([...found.all]).toEqual([])
   })
 
-  test('are found behind a short hold, and outside the window', () => {
+  test('are found after a short hold, and outside the window', () => {
     const samples = samplesOf([
       [0, 0, 1, 10, 90],
       [0, 1, 2, 20, 30],
@@ -119,7 +119,7 @@ describe('overlaps', () => {
     expect(handoffs(samples, { from: 0, to: 5 }).overlaps).toBe(2)
   })
 
-  test('of different keys are none', () => {
+  test('do not count between different keys', () => {
     const rows: Row[] = [
       [0, 0, 1, 10, 90],
       [0, 1, 2, 20, 30],
@@ -132,14 +132,14 @@ describe('overlaps', () => {
 describe('of a semaphore', () => {
   const two = { lock: 'semaphore', permits: 2 } as const
 
-  test('a hand-off is from the release of the permit that was taken, the first to come back first', () => {
+  test('a hand-off is from the release of the permit that was taken; the permit released first is taken first', () => {
     const samples = samplesOf(
       [
         [0, 0, 1, 10, 20],
         [0, 1, 1, 11, 22],
-        [1, 0, 2, 23, 30], // the permit of the first
-        [1, 1, 3, 24, 31], // of the second
-        [0, 0, 21, 32, 40], // of the third, and nobody else waited for the other one
+        [1, 0, 2, 23, 30], // takes the permit of the first
+        [1, 1, 3, 24, 31], // takes the permit of the second
+        [0, 0, 21, 32, 40], // takes the permit of the third; nobody else waited for the other one
         [0, 1, 33, 34, 41],
       ],
       two,
@@ -150,19 +150,19 @@ describe('of a semaphore', () => {
     expect([overlaps, backToReleaser]).toEqual([0, 0])
   })
 
-  test('an overlap is a holder more than it has permits', () => {
+  test('an overlap is one holder more than there are permits', () => {
     const rows: Row[] = [
       [0, 0, 1, 10, 20],
       [0, 1, 1, 11, 50],
       [1, 0, 2, 19, 30], // the third
-      [1, 1, 2, 25, 31], // the third again: the first has ended meanwhile
+      [1, 1, 2, 25, 31], // the third again: the first has ended by then
       [0, 0, 26, 32, 40],
     ]
     expect(handoffs(samplesOf(rows, two), always).overlaps).toBe(2)
     expect(handoffs(samplesOf(rows, { ...two, permits: 3 }), always).overlaps).toBe(0)
   })
 
-  test('one permit is as a mutex', () => {
+  test('one permit is like a mutex', () => {
     const rows: Row[] = [
       [1, 0, 5, 20.5, 30],
       [0, 0, 1, 10, 20],
@@ -177,7 +177,7 @@ describe('of a read-write lock', () => {
   /** The first waiter of each process writes. */
   const lock = { lock: 'readWrite', waiters: 3, writerEvery: 3 } as const
 
-  test('readers are let in by the last writer, a writer by the last of all', () => {
+  test('readers are let in by the last writer, a writer by the last of all holders', () => {
     const samples = samplesOf(
       [
         [0, 0, 1, 10, 20], // writes
@@ -194,7 +194,7 @@ describe('of a read-write lock', () => {
     expect(longestOfPhases(samples, 0)).toEqual({ waitMaxReaders: 29, waitMaxWriters: 40 })
   })
 
-  test('an overlap is a writer beside anybody', () => {
+  test('an overlap is a writer beside any other holder', () => {
     const rows: Row[] = [
       [0, 1, 1, 10, 30],
       [1, 1, 1, 11, 20],
@@ -207,17 +207,17 @@ describe('of a read-write lock', () => {
 })
 
 describe('overtaking', () => {
-  test('nobody in order of asking', () => {
+  test('is zero in order of asking', () => {
     const samples = samplesOf([1, 2, 3, 4].map(at => [0, 0, at, at * 10, at * 10 + 5] as Row))
     expect(overtaking(samples)).toEqual({ most: 0, share: 0 })
   })
 
-  test('counts the later requests that came first, of the one who waited for most of them', () => {
+  test('counts later requests that came first, for the waiter with the most of them', () => {
     const samples = samplesOf([
       [0, 0, 1, 50, 51], // overtaken by all others
       [0, 1, 2, 10, 11],
       [1, 0, 4, 20, 21],
-      [1, 1, 3, 30, 31], // by one
+      [1, 1, 3, 30, 31], // overtaken by one
     ])
     expect(overtaking(samples)).toEqual({ most: 3, share: 4 / 6 })
   })
@@ -245,7 +245,7 @@ describe('fairness', () => {
     expect(jain(Int32Array.of(3, 3, 3))).toBe(1)
   })
 
-  test('over time is one index a tenth', () => {
+  test('fairness over time is one index per tenth', () => {
     const samples = samplesOf([
       [0, 0, 1, 5, 6],
       [0, 1, 1, 8, 9],
@@ -255,7 +255,7 @@ describe('fairness', () => {
   })
 })
 
-test('a release that did not return leaves the cycle out, not the hold', () => {
+test('a release that did not return removes the cycle, not the hold', () => {
   const samples = samplesOf([
     [0, 0, 1, 10, 20, Number.NaN],
     [0, 1, 2, 21, 30, 32],
@@ -264,13 +264,13 @@ test('a release that did not return leaves the cycle out, not the hold', () => {
   expect(ordinary(samples, 4, always)).toMatchObject({ acquisitions: 2, cycleP50: 30_000, waitMax: 19, overlaps: 0 })
 })
 
-test('what cannot be taken is absent', () => {
+test('a figure that cannot be taken is absent', () => {
   const figures = ordinary(samplesOf([[0, 0, 1, 10, 20]]), 4, always)
   expect(figures).not.toHaveProperty('handoffP50')
   expect(figures).not.toHaveProperty('backToReleaser')
 })
 
-test('quantiles are of nearest rank', () => {
+test('quantiles use the nearest rank', () => {
   const values = Float64Array.from({ length: 100 }, (_, i) => 100 - i)
   expect([0, 0.5, 0.99, 1].map(share => quantile(values, share))).toEqual([1, 51, 100, 100])
 })

@@ -18,7 +18,7 @@ function stream(terminal = false): { to: WriteStream; text(): string } {
 const minute = 60_000
 const trial = (outcome: Trial['outcome']): Trial => ({ rival: '', scenario: '', round: 1, outcome, figures: {} })
 
-/** Two rivals, two scenarios, two rounds; of the first scenario one rival fails, and is not tried again. */
+/** Reports two rivals, two scenarios and two rounds. In the first scenario one rival fails, and is not tried again. */
 function tell(progress: Progress): void {
   progress.announce('Redis: one')
   progress.look('this')
@@ -44,7 +44,7 @@ function tell(progress: Progress): void {
   progress.end()
 }
 
-describe('where no bar can be drawn', () => {
+describe('if no bar can be drawn', () => {
   test.each([
     ['stdout is no terminal', false, {}],
     ['the terminal is dumb', true, { TERM: 'dumb' }],
@@ -55,7 +55,8 @@ describe('where no bar can be drawn', () => {
     expect(errors.text().split('\n')).toEqual([
       'A first look at each lock',
       '2x8, round 1 of 2: 0 % done, about 8 min left',
-      // One of eight will not be, and two are over. What is left is by the pace so far, which is nothing at all here.
+      // One trial of eight will not be made, and two are done. The time left is estimated from the pace so far, which
+      // is zero here.
       '2x8, round 2 of 2: 28 % done, about 0 s left, 1 failed',
       '2x100, round 1 of 2: 42 % done, about 0 s left, 1 failed',
       '2x100, round 2 of 2: 71 % done, about 0 s left, 1 failed',
@@ -76,7 +77,7 @@ describe('where no bar can be drawn', () => {
   })
 })
 
-test('in a terminal, a bar on stdout with the time left, which is less when some are not tried again', () => {
+test('in a terminal, a bar on stdout with the time left, which shrinks if some are not tried again', () => {
   const [out, errors] = [stream(true), stream()]
   const progress = openProgress(out.to, errors.to, { TERM: 'xterm' })
   onTestFinished(() => progress.end())

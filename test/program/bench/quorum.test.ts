@@ -1,4 +1,4 @@
-/** Trials on several servers: which of them take part, which are frozen, and what is counted of them. */
+/** Trials on several servers: which servers take part, which are frozen, and what is counted for them. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Results, Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
@@ -58,14 +58,14 @@ describe('a run on several servers', () => {
     expect(htmlReport(results)).toContain('5 servers')
   })
 
-  test('counts attempts where clients disagree, with a client for each waiter', { timeout: slow }, async () => {
+  test('counts attempts while clients disagree, with a client for each waiter', { timeout: slow }, async () => {
     const split = { ...known('quorum-split-8'), hold: 1 }
     const { trials } = await run(plan(split, [redlockQuorum10ms]), quietly, forever)
     expect(trials[0]!.figures).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0 })
     expect(trials[0]!.figures.attempts).toBeGreaterThan(1.2)
   })
 
-  test('has one of them frozen while the window lasts, and all of them back for the next', {
+  test('has one of them frozen during the window, and all of them back for the next', {
     timeout: slow,
   }, async () => {
     const frozen = { ...known('quorum-frozen'), servers: 3 }
@@ -73,7 +73,7 @@ describe('a run on several servers', () => {
     const results = await run(chosen, quietly, forever)
     const [first, redlock, again] = results.trials.map(({ figures }) => figures)
     for (const figures of [first, again]) {
-      // In the window each acquisition waits for one answer of three in vain.
+      // In the window each acquisition waits for one of three answers without success.
       expect(figures!.cycleP50).toBeGreaterThan(195_000)
       expect(figures!.secondRounds).toBeGreaterThan(0)
       expect(figures!.secondRounds).toBeLessThanOrEqual(1)
@@ -84,13 +84,13 @@ describe('a run on several servers', () => {
   })
 
   test('waits until a lock counts servers that were just started', { timeout: slow }, async () => {
-    // Its workers fail where they find a server younger than that.
+    // Its workers fail if they find a younger server.
     const { trials, notes } = await run(plan(known('quorum-uncontended-3'), [choosy]), quietly, forever)
     expect(trials[0]!.outcome).toBe('measured')
     expect(notes.join()).not.toContain('failed in a first short trial')
   })
 
-  test('is not made on a server that was there before', { timeout: slow }, async () => {
+  test('is not made on a server that already existed', { timeout: slow }, async () => {
     const chosen = { ...plan(known('quorum-uncontended-3'), [redlockQuorum10ms]), url: redisUrl() }
     const { trials, notes } = await run(chosen, quietly, forever)
     expect(trials).toMatchObject([
@@ -100,7 +100,7 @@ describe('a run on several servers', () => {
   })
 })
 
-test('a frozen server answers nothing until it is thawed, and one elsewhere cannot be frozen', async () => {
+test('a frozen server answers nothing until it is thawed, and a remote one cannot be frozen', async () => {
   const { url, pid } = await ownServer()
   const server = await Server.reach(url, true, pid)
   onTestFinished(() => server.close())
@@ -121,7 +121,7 @@ test('a frozen server answers nothing until it is thawed, and one elsewhere cann
   expect(unfit({ ...frozen, frozen: 0 }, [elsewhere])).toBeUndefined()
 })
 
-test('servers together have the sum of what each has', () => {
+test('several servers together have the sum of each', () => {
   const one: Snapshot = {
     at: 10,
     cpu: 1,
@@ -161,7 +161,7 @@ describe('the goals of a quorum', () => {
       ['baton-fair-single', 'quorum-2x8-hold5', { throughput: 200, waitMax: 100, starved: 0 }],
     ])
 
-  test('are reached against one server, and against five of which all answer', () => {
+  test('are reached against one server, and against five that all answer', () => {
     expect(verdicts(run({ throughput: 170, waitMax: 150, starved: 0 }, 990))).toEqual({
       'overlaps, calls that never return, errors: quorum': '0 reached',
       'uncontended lock + release, p50, fair, 5 servers, × `baton-fair-single`': '1.30 reached',
@@ -172,7 +172,7 @@ describe('the goals of a quorum', () => {
     })
   })
 
-  test('are missed each by itself', () => {
+  test('are missed separately', () => {
     const missed = verdicts(run({ throughput: 150, waitMax: 250, starved: 1, overlaps: 1 }, 1_100))
     expect(Object.values(missed)).toEqual([
       '1 missed',
@@ -184,7 +184,7 @@ describe('the goals of a quorum', () => {
     ])
   })
 
-  test('are told of runs with a network of 1 ms, too', () => {
+  test('are also reported for runs with a network of 1 ms', () => {
     const cycles: readonly Given[] = [
       ['baton-unfair-quorum', 'quorum-uncontended-3', { cycleP50: 140 }],
       ['baton-unfair-single', 'quorum-uncontended-3', { cycleP50: 100 }],

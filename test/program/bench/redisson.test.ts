@@ -1,4 +1,6 @@
-/** Where Java, Maven and its registry are there, Redisson's worker is built and tried; elsewhere it has to say why not. */
+/**
+ * If Java, Maven and its registry are available, Redisson's worker is built and tried. Otherwise it has to say why not.
+ */
 import { randomUUID } from 'node:crypto'
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -26,10 +28,13 @@ import { eventually } from '../../kit/time.ts'
 
 const limit = 20_000
 const buildWithinMs = 40_000
-/** ms: a caller whose wake-up got lost asks again when the lease of 30 s would have ended. Seen once of a read-write lock. */
+/**
+ * In ms: a caller that misses its wake-up asks again when the lease of 30 s would have ended. Seen once with a
+ * read-write lock.
+ */
 const missedWakeUp = 40_000
 
-/** Why it may be that it cannot run here. That it could not be compiled is not among them. */
+/** Acceptable reasons why it cannot run here. A failed compilation is not one of them. */
 const excuses =
   /^(needs Java 17 or later, and Maven|needs Maven|Maven could not fetch .*|mvn .* did not finish within [\s\S]*)$/
 
@@ -38,7 +43,7 @@ beforeAll(async () => {
   preparation = await prepare(process.env, buildWithinMs)
 }, buildWithinMs + 60_000)
 
-/** The command, or undefined where there is a good reason for not having it. */
+/** The command, or undefined if there is an acceptable reason for not having it. */
 function built(): Command | undefined {
   if ('worker' in preparation) return preparation.worker
   expect(preparation.unavailable).toMatch(excuses)
@@ -46,8 +51,8 @@ function built(): Command | undefined {
 }
 
 /**
- * The waiters in the order in which Redis has them, once there are so many. When they asked says less: requests of two may
- * overtake each other. The holder is of the first process.
+ * The waiters in their order in Redis, once there are this many. When they asked is less reliable: two requests may
+ * overtake each other. The holder is in the first process.
  */
 async function redissonQueue(namespace: string, waiters: number): Promise<number[]> {
   const redis = plainRedis()
@@ -58,7 +63,7 @@ async function redissonQueue(namespace: string, waiters: number): Promise<number
   }, limit)
   const [holder] = await redis.hkeys(key)
   const first = holder!.split(':')[0]
-  // An entry is "client:id", and the ids of one client count up, as its waiters do.
+  // An entry is "client:id". The ids of one client count up, as its waiters do.
   const ids = entries!.map(entry => entry.split(':') as [string, string])
   return ids.map(([client, id]) => {
     const ofClient = ids.filter(other => other[0] === client).map(other => Number(other[1]))
@@ -66,7 +71,7 @@ async function redissonQueue(namespace: string, waiters: number): Promise<number
   })
 }
 
-/** For a program that ends before its fastest code would be ready, which takes a third of its processor time. */
+/** For a program that ends before its fastest code would be compiled, which costs a third of its processor time. */
 const briefly = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']
 
 async function open(
@@ -92,7 +97,7 @@ function overlaps({ length, acquired, released }: Samples): number {
 
 describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, missing }) => {
   test('says what is missing, or how its worker is started', async () => {
-    // The build or the refusal above has come first, so this does not build for long.
+    // The build or its refusal has happened already, so this does not take long.
     const command = built()
     const reason = await missing()
     if (command) expect([reason, launch()]).toEqual([undefined, command])
@@ -155,7 +160,7 @@ describe.each([
   { rival: redissonPermits.name, sharing: { lock: 'semaphore', permits: 3 } },
   { rival: redissonReadWrite.name, sharing: { lock: 'readWrite', writerEvery: 4 } },
 ] as const)('$rival', ({ rival, sharing }) => {
-  test('lets in as many as its kind allows, and those who wait when others let go', async () => {
+  test('admits as many as its kind allows, and the waiters when others release', async () => {
     const command = built()
     if (!command) return
     const crowd = { waiters: 4, keys: 1, ...sharing }
@@ -172,7 +177,7 @@ describe.each([
     expect(await Promise.all(loops)).toMatchObject(loops.map(() => ({ unfinished: 0, errors: 0 })))
     const samples = await read()
     expect(handoffs(samples, { from: 0, to: Number.POSITIVE_INFINITY }).overlaps).toBe(0)
-    // Not one at a time either.
+    // They must not hold one at a time either.
     expect(overlaps(samples)).toBeGreaterThan(0)
 
     const [first] = workers as [Worker, Worker]
@@ -188,7 +193,7 @@ describe.each([
   }, 120_000)
 })
 
-test('a waiter that is not served is given up, a nonsensical order is answered, and the process goes on', async () => {
+test('a waiter that is not served is given up, a senseless order is answered, and the process continues', async () => {
   const command = built()
   if (!command) return
   const [worker] = (await open(command, { rival: 'redisson-fair', waiters: 2 })) as [Worker]
@@ -201,15 +206,15 @@ test('a waiter that is not served is given up, a nonsensical order is answered, 
   await worker.ask({ op: 'close' }, limit)
 }, 60_000)
 
-describe('with a java and an mvn of our own', () => {
+describe('with stand-ins for java and mvn', () => {
   const java = 'echo openjdk 17.0.1 2021-10-19'
-  /** Leaves a line for each of its runs. */
+  /** Writes a line for each of its runs. */
   const builds =
     'for word; do case $word in -Dbaton.target=*) mkdir -p $(echo $word | cut -d= -f2)/classes;; esac; done; sleep 0.2; echo >> $0.runs'
   const fails = (line: string) =>
     `while [ $1 != --log-file ]; do shift; done; printf '%s\\n' '[ERROR] ${line}' '[ERROR] To learn more' > $2; exit 1`
 
-  /** Only these programs are there, and what a shell script needs. */
+  /** A PATH with only these programs, and what a shell script needs. */
   async function machine(programs: Record<string, string>) {
     const home = await emptyFolder()
     for (const [name, script] of Object.entries(programs)) {
@@ -238,7 +243,7 @@ describe('with a java and an mvn of our own', () => {
     })
   })
 
-  test('builds once, also where two come at the same time', async () => {
+  test('builds once, also if two processes come at the same time', async () => {
     const { home, env } = await machine({ java, mvn: builds })
     await symlink((await which('flock')) ?? '', join(home, 'flock')).catch(() => {})
     const [one, two] = await Promise.all([prepare(env), prepare(env)])
@@ -250,6 +255,6 @@ describe('with a java and an mvn of our own', () => {
   })
 })
 
-test('tells the version of Redisson', async () => {
+test('reports the version of Redisson', async () => {
   expect(await redissonVersion()).toMatch(/^\d+\.\d+\.\d+$/)
 })

@@ -14,7 +14,7 @@ test.each(names)('the figures of %s are those of the raw runs', page => {
   expect(present(page)).toBe(written(page))
 })
 
-/** Three rounds, and of some only the first. */
+/** Three rounds; for some locks only the first. */
 function results(figures: Readonly<Record<string, readonly Trial['figures'][]>>, scenario: string): Results {
   const reason = 'left 172 calls that did not return in round 1'
   const trials = Object.entries(figures).flatMap(([rival, rounds]) =>
@@ -30,7 +30,7 @@ function results(figures: Readonly<Record<string, readonly Trial['figures'][]>>,
   return { ...madeUpResults, scenarios, trials, notes: [] }
 }
 
-test('who was not tried again stays in the tables, marked as of one round or with its failure', () => {
+test('a rival that was not tried again stays in the tables, marked as of one round or with its failure', () => {
   const run = results({ redlock: [{ throughput: 43 }], ioredfour: [], 'baton-fair': [{}, {}, {}] }, '2x8')
   const page = section(run, run)
   expect(page).toMatch(/^\| redlock \(1 of 3 rounds\) *\| *43 \|/m)
@@ -62,7 +62,7 @@ test('figures of two scenarios are of the same round', () => {
   expect(reached('server time of one fair release', run)).toEqual([1.2])
 })
 
-test('the goal of an admission allows for one hand-off and for each reader', () => {
+test('the goal for an admission allows for one hand-off and for each reader', () => {
   const one = results({ 'baton-fair': [{ admission: 2 }, { admission: 4 }, {}] }, 'read-write-admit-1')
   const many = results(
     { 'baton-fair': [{ admission: 8 }, { admission: 22 }, { admission: 1 }] },
@@ -80,7 +80,7 @@ test('the goal of an admission allows for one hand-off and for each reader', () 
 
 describe('a goal', () => {
   const what = 'fair hand-off p50, 2 × 8, hold 5 ms'
-  /** Three rounds of it, as ratios to the floor. */
+  /** Three rounds, as ratios to the floor. */
   const handoffs = (all: readonly number[], cross: readonly number[]) =>
     results(
       {
@@ -92,21 +92,21 @@ describe('a goal', () => {
   const good = handoffs([1, 1.1, 9], [1.1, 1.2, 9])
   const bad = handoffs([1, 1, 1], [1, 2, 2])
 
-  test('is reached by the medians of both hand-off columns, and missed by that of either', () => {
+  test('is reached if the medians of both hand-off columns reach it, and missed if either does not', () => {
     const goal = goalOf(what)
     expect(verdict(goal, good, [])).toBe('reached')
     expect(verdict(goal, bad, [])).toBe('missed')
     expect(verdict(goal, handoffs([2, 2, 1], [1, 1, 1]), [])).toBe('missed')
   })
 
-  test('is not measured where a column is not there', () => {
+  test('is not measured if a column is missing', () => {
     const handoffP50 = [{ handoffP50: 100 }, { handoffP50: 100 }, { handoffP50: 100 }]
     const half = results({ 'baton-fair': handoffP50, 'floor-publish': handoffP50 }, '2x8-hold5')
     expect(verdict(goalOf(what), half, [])).toBe('not measured')
     expect(verdict(goalOf('uncontended'), good, [])).toBe('not measured')
   })
 
-  test('is not steady where another run on the same machine missed it', () => {
+  test('is not steady if another run on the same machine missed it', () => {
     const goal = goalOf(what)
     const elsewhere = { ...bad, machine: { ...bad.machine, cores: 64 } }
     const without = results({}, '2x8')
@@ -115,7 +115,7 @@ describe('a goal', () => {
     expect(verdict(goal, bad, [good])).toBe('missed')
   })
 
-  test('stands on the page with both columns, and with the run that makes it not steady', () => {
+  test('appears on the page with both columns, and with the run that makes it not steady', () => {
     const page = section(good, good, { 'all-2.json': bad })
     const row = page.split('\n').find(line => line.startsWith(`| ${what}`))
     expect(row).toContain('1.10 (1.00–9.00); to another process 1.20 (1.10–9.00) | **not steady** |')
@@ -135,7 +135,7 @@ test('the page begins with work inside the lock and ends with hot loops, in what
   expect(hot).toMatch(/^1,000 keys .*\n2 processes × 8 waiters, hold 0\n(.*\n)*2 × 1,000 waiters, hold 0$/)
 })
 
-test('the headline says what the same locks cost while they wait for nothing, and of how many rounds', () => {
+test('the headline gives the cost of the same locks without waiting, and the number of rounds', () => {
   const busy = results({ 'baton-fair': [{ throughput: 170 }, { throughput: 171 }, { throughput: 172 }] }, '2x8-hold5')
   const parked = results({ 'baton-fair': [{ commandsPerSecond: 1.2 }] }, 'idle-1000')
   const run = { ...busy, trials: [...busy.trials, ...parked.trials] }
@@ -144,7 +144,7 @@ test('the headline says what the same locks cost while they wait for nothing, an
   )
 })
 
-test('the lists of docs/benchmarks.md have every scenario, in the order of the reports, and every lock', () => {
+test('docs/benchmarks.md lists every scenario, in the order of the reports, and every lock', () => {
   const page = present('docs/benchmarks.md')
   const named = (heading: string) => {
     const [, part] = page.split(`## ${heading}\n`) as [string, string]

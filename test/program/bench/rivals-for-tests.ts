@@ -22,23 +22,26 @@ const granted = async () => async () => {}
 
 export const hanging = rival('hanging', () => new Promise(() => {}))
 export const failing = rival('failing', () => Promise.reject(new Error('it does not work')))
-/** Nothing else in its process gets its turn any more. */
+/** Blocks its process for ever. */
 export const stuck = rival('stuck', () => {
   for (;;);
 })
-/** Excludes nobody. */
+/** Excludes no other caller. */
 export const noLock = rival('no-lock', async () => {
   await sleep(1)
   return () => sleep(1)
 })
-/** The first to ask in a process waits for ever; the others get it at once. */
+/** The first call in a process waits for ever; the others get the lock at once. */
 let asked = 0
 export const leaving = rival('leaving', async () => {
   if (asked++ === 0) await new Promise(() => {})
   await sleep(1)
   return () => sleep(1)
 })
-/** Asks each server of a quorum for an answer: `attempts` are the questions, `secondRounds` those without an answer in time. */
+/**
+ * Asks each server of a quorum for an answer. `attempts` counts the questions, `secondRounds` those without an answer
+ * in time.
+ */
 export const asking: Rival = {
   ...rival('asking', granted),
   locks: ['quorum'],
@@ -61,7 +64,7 @@ export const asking: Rival = {
     }
   },
 }
-/** Opens no servers that have been up for less than 3 s; the rest of its 4 is for the server's own rounding. */
+/** Opens no server that has been up for less than 3 s. It needs 4 s in all, because the server rounds its age. */
 export const choosy: Rival = {
   ...noLock,
   name: 'choosy',
@@ -76,7 +79,7 @@ export const choosy: Rival = {
     return noLock.open!(setting)
   },
 }
-/** Each of its clients tells the same, so that the clients can be counted. */
+/** Each of its clients reports the same number, so that the clients can be counted. */
 export const counted: Rival = {
   ...rival('counted', granted),
   async open() {

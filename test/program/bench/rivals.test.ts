@@ -1,4 +1,4 @@
-/** The adapters of the Node rivals. What they cost is the benchmark's business; here each has to be a lock at all. */
+/** The adapters of the Node rivals. The benchmark measures their costs; here each has to work as a lock. */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Release, Rival, RivalClient, Setting, Sharing } from '../../../benchmarks/contract.ts'
 import { batonFair, batonUnfair } from '../../../benchmarks/rivals/baton.ts'
@@ -46,7 +46,7 @@ const overServers = [
   redlockUniversalQuorum,
   redlockUniversalQuorum10ms,
 ]
-/** Not among the development dependencies: measured and tested where somebody has installed it. */
+/** live-mutex is not a development dependency. It is measured and tested if the user has installed it. */
 const liveMutexIsThere = (await liveMutex.missing()) === undefined
 const installed = [...withRedis, ...(liveMutexIsThere ? [liveMutex, liveMutexSocket] : [])]
 
@@ -55,7 +55,7 @@ afterEach(async () => {
   await Promise.all(clients.splice(0).map(client => client.close()))
 })
 
-/** When no caller has a majority, some of them wait until the lease is over. */
+/** If no caller has a majority, some of them wait until the lease is over. */
 const slow = { timeout: 30_000 }
 
 async function threeServers(): Promise<string[]> {
@@ -63,7 +63,7 @@ async function threeServers(): Promise<string[]> {
   return servers.map(({ url }) => url)
 }
 
-/** Two clients as two processes would have them. */
+/** Two clients as in two processes. */
 async function twoClients(
   rival: Rival,
   sharing: Sharing = {},
@@ -116,7 +116,7 @@ describe.each(everyone)('$name', ({ rival }) => {
   })
 })
 
-test.each([batonFair, batonUnfair])('a read-write lock of $name has readers together, or a writer', async rival => {
+test.each([batonFair, batonUnfair])('a read-write lock of $name has several readers, or one writer', async rival => {
   const [here, there] = await twoClients(rival, { lock: 'readWrite' })
   const key = freshKey('rival')
   const contenders = [here.contender(0, true), there.contender(0, true), there.contender(1, false)]

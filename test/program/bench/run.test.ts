@@ -38,7 +38,7 @@ const quietly = { announce() {}, look() {}, begin() {}, trial() {}, ended() {} }
 const forever = new AbortController().signal
 
 describe('a run', () => {
-  test('interleaves the rivals; one that hangs, fails or is missing is shown as such and stops nothing', {
+  test('interleaves the rivals; a hanging, failing or missing one is shown as such and stops nothing', {
     timeout: slow,
   }, async () => {
     const limits = { ...plan.limits, answer: 1_500 }
@@ -73,7 +73,7 @@ describe('a run', () => {
     expect(text).toMatch(/no-lock .* overlaps/)
   })
 
-  test('leaves nothing on a server that was there before', { timeout: slow }, async () => {
+  test('leaves nothing on a server that already existed', { timeout: slow }, async () => {
     const { url } = await ownServer()
     const redis = plainRedis(url)
     await redis.set('somebody', 'else')
@@ -101,14 +101,14 @@ describe('a run', () => {
     expect(second!.ordinaryHandoff).toBeGreaterThan(0)
   })
 
-  test('does not try again who failed or left calls, and expects to end sooner', { timeout: slow }, async () => {
+  test('does not retry a rival that failed or left calls, and expects to end sooner', { timeout: slow }, async () => {
     const left: number[] = []
     const listener = {
       ...quietly,
       begin: (_rounds: number, all: number) => void left.push(all),
       ended: (_trial: unknown, rest: number) => void left.push(rest),
     }
-    // As if it were ours, of which the notes have to tell.
+    // As if it were redis-baton, so the notes have to mention it.
     const rivals = [noLock, hanging, { ...leaving, kind: 'baton' } as const]
     const results = await run({ ...plan, rivals, rounds: 3, url: redisUrl() }, listener, forever)
     expect(results.trials.map(({ rival, round, outcome }) => `${rival} ${round} ${outcome}`)).toEqual([
@@ -162,13 +162,13 @@ describe('a run', () => {
       'failing failed',
       'absent skipped',
     ])
-    // The second round of who failed would not have been.
+    // The second round of the rival that failed would not have been made.
     expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 trials.')
     expect(tables(results)).toMatch(/baton-fair .*\n *1 of 2 rounds/)
     expect(tables(results)).toMatch(/never begun\n *nothing was measured$/)
   })
 
-  test('and leaves nothing of the trial that was interrupted on a server that was there before', {
+  test('and leaves nothing of the interrupted trial on a server that already existed', {
     timeout: slow,
   }, async () => {
     const { url } = await ownServer()
@@ -186,7 +186,7 @@ describe('a run', () => {
   })
 })
 
-test('a scenario is only for rivals with its kind of lock, and the results say which goals were reached', {
+test('a scenario is only for rivals with its kind of lock, and the results show which goals were reached', {
   timeout: slow,
 }, async () => {
   const one = scenarios.find(({ name }) => name === 'semaphore-one')!
@@ -225,7 +225,7 @@ test('all readers run when the writer ends, by one message to each client', { ti
   expect(results.trials[0]!.figures.commands).toBeLessThan(2.2)
 })
 
-test('permits that others hold are no holders of the trial, and are there while it lasts', {
+test('permits held by others do not count as holders of the trial, and exist while it lasts', {
   timeout: slow,
 }, async () => {
   const used = { ...scenarios.find(({ name }) => name === 'semaphore-used-10')!, inUse: 3 }

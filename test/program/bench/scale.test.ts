@@ -7,11 +7,11 @@ test('the figures of docs/scale.md are those of the raw run', () => {
   expect(present()).toBe(written())
 })
 
-test('every part stands on the page, once', () => {
+test('every part is on the page, once', () => {
   expect(marks().sort()).toEqual(Object.keys(parts).sort())
 })
 
-test('a figure that is computed follows the run', () => {
+test('a computed figure follows the run', () => {
   const scale = read()
   const dearer = {
     ...scale,
@@ -28,6 +28,6 @@ test('a figure that is computed follows the run', () => {
   expect(after[3]).toBe(before[3])
 })
 
-test('a mark that nothing is written for is refused', () => {
+test('a mark without a text is refused', () => {
   expect(() => written(read(), '<!-- scale, nothing -->\n<!-- end -->')).toThrow("'nothing'")
 })

@@ -28,10 +28,10 @@ function fileName(): string {
 }
 
 describe.each(['baton-fair', 'baton-unfair', 'floor-publish', 'floor-blpop'])('%s', rival => {
-  test('has its turns in a loop and in a queue, and every one is in the samples', async () => {
+  test('has its turns in a loop and in a queue, and every turn is in the samples', async () => {
     const worker = await open(rival, 4)
     const startAt = now() + 20
-    const endAt = startAt + 1_000 // also where starting is slow, all have asked by then
+    const endAt = startAt + 1_000 // also on a slow start, all have asked by then
     const file = fileName()
     const openAt = startAt + 50
     const times = { startAt, gap: 10, openAt, endAt, giveUpAt: endAt + limit }
@@ -76,7 +76,7 @@ test('a waiter that is not served is given up', async () => {
 test.each([
   [{}, 1],
   [{ apart: true }, 3],
-])('of 3 waiters with %o there are so many clients, and what they tell is added up: %i', async (more, clients) => {
+])('of 3 waiters with %o there are this many clients, and their reports are added up: %i', async (more, clients) => {
   const worker = await open('counted', 3, more)
   const startAt = now() + 20
   const times = { startAt, gap: 0, openAt: startAt, endAt: startAt + 50, giveUpAt: startAt + limit }
@@ -84,14 +84,14 @@ test.each([
   expect(looped.tally).toEqual({ attempts: clients, secondRounds: 2 * clients })
 })
 
-test('what cannot be obeyed is reported', async () => {
+test('an order that cannot be obeyed is reported', async () => {
   await expect(open('nobody', 1)).rejects.toThrow('there is no rival nobody')
   const worker = new Worker(nodeWorker())
   onTestFinished(() => worker.kill())
   await expect(worker.ask({ op: 'hold' }, limit)).rejects.toThrow('hold before open')
 })
 
-test('a worker that has ended says so instead of answering', async () => {
+test('a worker that has ended reports that instead of answering', async () => {
   const worker = await open('baton-fair', 1)
   const answer = worker.ask({ op: 'queue', startAt: now() + limit, gap: 0, hold: 0 }, limit)
   await Promise.all([worker.kill(), expect(answer).rejects.toThrow('its process ended (SIGKILL)')])

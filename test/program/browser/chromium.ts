@@ -13,7 +13,7 @@ export async function launchChromium(): Promise<Browser> {
   if (!executablePath) {
     throw new Error('there is no Chromium: apt-get install chromium, or name one in BATON_CHROMIUM')
   }
-  // Its sandbox refuses to work for root, as whom containers run.
+  // Chromium's sandbox does not work for root, the user in containers.
   const args = process.getuid?.() === 0 ? ['--no-sandbox'] : []
   return launch({ executablePath, args: [...args, '--disable-dev-shm-usage'] })
 }
@@ -22,16 +22,16 @@ export interface Look {
   readonly width?: number
   readonly height?: number
   readonly dark?: boolean
-  /** Whether things may move. */
+  /** Whether animations are allowed. */
   readonly motion?: boolean
 }
 
-/** What went wrong in a page, each as a line. */
+/** What went wrong in a page, one line each. */
 export type Complaints = readonly string[]
 
 /**
- * Opens an address in a window of its own, which is closed after the test. `complaints`: errors of its scripts, what the
- * policy for content had to forbid, and whatever was asked of anybody else but this address.
+ * Opens an address in a window of its own, which is closed after the test. `complaints` are errors of its scripts,
+ * violations of the content policy, and requests to any other address.
  */
 export async function openPage(browser: Browser, address: URL, look: Look = {}) {
   const { width = 1_400, height = 900, dark = false, motion = false } = look
@@ -57,7 +57,7 @@ export async function openPage(browser: Browser, address: URL, look: Look = {}) 
   return { page, complaints: complaints as Complaints }
 }
 
-/** Text of each element that the selector finds. */
+/** The text of each element that the selector finds. */
 export function texts(page: Page, selector: string): Promise<string[]> {
   return page.$$eval(selector, found => found.map(element => element.textContent ?? ''))
 }

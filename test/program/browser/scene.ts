@@ -1,12 +1,12 @@
-/** What is on the screen in the tests of the page: locks that are held, their queues, and where the page shows them. */
+/** What is on the screen in the tests of the page: held locks, their queues, and where the page shows them. */
 import type { Page } from 'puppeteer-core'
 import type { Lease, LockClient } from '../../../src/index.ts'
 import { client } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
-/** Names of the locks, in the list. */
+/** The names of the locks, in the list. */
 export const keys = '#rows .key'
-/** Who waits, in the lock that is open. */
+/** The waiters of the opened lock. */
 export const queue = '#waiting td:nth-child(2)'
 
 /** Takes these locks. */
@@ -16,7 +16,7 @@ export async function held(locks: LockClient, ...names: readonly string[]): Prom
   return leases
 }
 
-/** Joins the queues in this order, each from a client of its own name; what they get is released when asked. */
+/** Joins the queues in this order, each from a client with its own name. The test releases what they get. */
 export async function joined(key: string, ...labels: readonly string[]): Promise<Map<string, Promise<Lease>>> {
   const grants = new Map<string, Promise<Lease>>()
   for (const label of labels) {
@@ -29,7 +29,7 @@ export async function joined(key: string, ...labels: readonly string[]): Promise
   return grants
 }
 
-/** Pixels by which the page is wider than its window. */
+/** How many pixels the page is wider than its window. */
 export async function overflow(page: Page): Promise<number> {
   return (await page.evaluate('document.documentElement.scrollWidth - innerWidth')) as number
 }

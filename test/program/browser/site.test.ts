@@ -1,4 +1,4 @@
-/** The site of the documentation in a real Chromium: it is built as it is published, and its pages lead to each other. */
+/** The documentation site in a real Chromium: it is built as it is published, and its pages link to each other. */
 import { readdir, readFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -42,7 +42,7 @@ afterAll(async () => {
   server?.close()
 })
 
-/** All pages, by their paths in the site, but for the one that says that there is no such page. */
+/** All pages by their paths in the site, except the one for missing pages. */
 async function pages(): Promise<Map<string, string>> {
   const names = await readdir(built, { recursive: true })
   const htmls = names.filter(name => name.endsWith('.html') && name !== '404.html')
@@ -57,7 +57,7 @@ test.each([
   ['guide/guarantees.html', 'Guarantees'],
   ['reference/redis-baton/classes/LockClient.html', 'LockClient'],
 ])(
-  '/%s opens on a desk and on a phone, asks nobody else for anything, and is no wider than its window',
+  '/%s opens on a desktop and on a phone, loads nothing from elsewhere, and is no wider than its window',
   async (path, title) => {
     for (const width of [1_400, 390]) {
       const { page, complaints } = await openPage(browser, address)
@@ -65,7 +65,7 @@ test.each([
       await page.goto(new URL(path, address).href, { waitUntil: 'networkidle0' })
       expect((await texts(page, 'h1')).join(' ')).toContain(title)
       expect(await overflow(page)).toBe(0)
-      // A picture within the page asks nobody.
+      // A picture inside the page causes no request to a server.
       expect(complaints.filter(text => !text.startsWith('request: data:'))).toEqual([])
     }
   },
@@ -87,7 +87,7 @@ test('each entry of the package is in the reference', async () => {
   expect([...(await pages()).keys()]).toEqual(expect.arrayContaining(wanted))
 })
 
-test('each link to a heading finds it', async () => {
+test('each link to a heading works', async () => {
   const all = await pages()
   const ids = new Map(
     [...all].map(([name, html]) => [name, new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))]),

@@ -1,4 +1,4 @@
-/** The page of `baton ui` in a real Chromium: names that are meant to do harm, taking a lock away, and what is gone. */
+/** The page of `baton ui` in a real Chromium: malicious names, force-releasing a lock, and lost connections. */
 import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
@@ -15,8 +15,8 @@ beforeAll(async () => {
 
 afterAll(() => browser?.close())
 
-describe('names that are meant to do harm', () => {
-  test('are text, wherever they stand', async () => {
+describe('malicious names', () => {
+  test('are shown as text, wherever they appear', async () => {
     const begin = freshKey('odd')
     const evil = [
       '<img src=x onerror="alert(1)">',
@@ -56,7 +56,7 @@ describe('names that are meant to do harm', () => {
 })
 
 describe('releasing', () => {
-  test('is not offered on a page that is read-only', async () => {
+  test('is not offered on a read-only page', async () => {
     const key = freshKey('read')
     await held(client(), key)
     const { address } = await openSite([`${key}*`])
@@ -68,7 +68,7 @@ describe('releasing', () => {
     expect(complaints).toEqual([])
   })
 
-  test('asks, does nothing upon no, and upon yes takes the lock and says so', async () => {
+  test('asks; on no it does nothing, and on yes it takes the lock and reports that', async () => {
     const key = freshKey('<taken>')
     const [lease] = await held(client({ label: 'the holder' }), key)
     await joined(key, 'the next')
@@ -78,7 +78,7 @@ describe('releasing', () => {
     await expectTexts(page, '#holder', ['the holder'])
 
     await page.locator('#release').click()
-    await expectTexts(page, '#from', [/^Held by the holder for \S+. One waits in its queue.$/])
+    await expectTexts(page, '#from', [/^Held by the holder for \S+. 1 waiter is in its queue.$/])
     // The answer that does nothing is the one that is at hand.
     await page.keyboard.press('Enter')
     await page.waitForSelector('dialog:not([open])')
@@ -90,17 +90,17 @@ describe('releasing', () => {
 
     await page.locator('#release').click()
     await page.locator('.danger').click()
-    await expectTexts(page, '#outcome', [/^Released. It was held by the holder, for \S+\.$/])
+    await expectTexts(page, '#outcome', [/^Released. The lock was held by the holder, for \S+\.$/])
     await expectTexts(page, '#holder', ['the next'])
     await eventually(() => lease!.signal.aborted)
-    // It was asked for once, and not by one of the answers before.
+    // The release was requested once, and not by one of the earlier answers.
     expect(running.output().match(/ is released; it was held by .*/g)).toEqual([
       expect.stringMatching(/^ is released; it was held by the holder, for /),
     ])
     expect(complaints).toEqual([])
   })
 
-  test('takes a lock of several holders from the one whose button it is', async () => {
+  test('takes a lock of several holders from the one whose button was pressed', async () => {
     const key = freshKey('shared')
     const [one, two] = ['one', 'two'].map(label => client({ label }).semaphore(key, 2))
     const [first, second] = [await one!.lock(), await two!.lock()]
@@ -110,9 +110,9 @@ describe('releasing', () => {
     await expectTexts(page, '#holding td:nth-child(1)', ['one', 'two'])
     expect(await page.$eval('#release', button => button.checkVisibility())).toBe(false)
     await page.locator('#holding tr:nth-child(2) button').click()
-    await expectTexts(page, '#from', [/^Held by two for \S+. Nobody is in its queue.$/])
+    await expectTexts(page, '#from', [/^Held by two for \S+. Its queue is empty.$/])
     await page.locator('.danger').click()
-    await expectTexts(page, '#outcome', [/^Released. It was held by two, for \S+\.$/])
+    await expectTexts(page, '#outcome', [/^Released. The lock was held by two, for \S+\.$/])
     await expectTexts(page, '#holding td:nth-child(1)', ['one'])
     await eventually(() => second.signal.aborted)
     expect(first.held).toBe(true)
@@ -121,7 +121,7 @@ describe('releasing', () => {
 })
 
 describe('when something is gone', () => {
-  test('Redis: what is seen stays, with its age and the reason, until it is live again', async () => {
+  test('Redis: the last picture stays, with its age and the reason, until it is live again', async () => {
     const server = await ownServer()
     const locks = client({}, server.url)
     await locks.lock('before')
@@ -131,8 +131,8 @@ describe('when something is gone', () => {
     expect(await page.$eval('#trouble', box => box.checkVisibility())).toBe(false)
     await server.kill()
     await expectTexts(page, '#state', ['not live'])
-    await expectTexts(page, '#reason', [/^Redis cannot be asked: ./])
-    await expectTexts(page, '#age', [/^What you see is \d+ s old.$/])
+    await expectTexts(page, '#reason', [/^Redis cannot be read: ./])
+    await expectTexts(page, '#age', [/^The data shown is \d+ s old.$/])
     await expectTexts(page, keys, ['before'])
     await server.restart()
     await expectTexts(page, '#state', ['live'])
@@ -141,7 +141,7 @@ describe('when something is gone', () => {
     expect(complaints).toEqual([])
   }, 40_000)
 
-  test('the program: the page says so, and goes on when it is there again', async () => {
+  test('the program: the page reports it, and continues when it is back', async () => {
     const key = freshKey('gone')
     await held(client(), key)
     const { address, running } = await openSite([`${key}*`])
@@ -153,8 +153,8 @@ describe('when something is gone', () => {
     await expectTexts(page, '#state', ['live'])
     running.child.kill('SIGKILL')
     await expectTexts(page, '#reason', [/does not answer/])
-    // Another one at the same port has another address.
+    // Another program at the same port has another address.
     await openSite(['--port', address.port])
-    await expectTexts(page, '#reason', [/nothing at this address any more/])
+    await expectTexts(page, '#reason', [/This address is no longer served/])
   }, 40_000)
 })

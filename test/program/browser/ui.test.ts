@@ -1,4 +1,4 @@
-/** The page of `baton ui` in a real Chromium: what is on the screen, and what a hand on mouse or keyboard does. */
+/** The page of `baton ui` in a real Chromium: what is on the screen, and how it reacts to mouse and keyboard. */
 import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { client, freshKey } from '../../kit/redis.ts'
@@ -38,13 +38,13 @@ describe('the list', () => {
     await expectTexts(page, keys, [`${name}:b`])
     await held(holder, `${name}:0`)
     await expectTexts(page, keys, [`${name}:0`, `${name}:b`])
-    // A row belongs to its lock: it went with it, and did not become another's.
+    // The row moved with its lock, and was not reused for another lock.
     expect(await page.$('[data-mark]')).toBeNull()
     await expectTexts(page, '#state', ['live'])
     expect(complaints).toEqual([])
   })
 
-  test('is ordered by a click, either way, and keeps that over a reload', async () => {
+  test('is ordered by a click, either way, and keeps the order over a reload', async () => {
     const name = freshKey('order')
     await held(client(), `${name}:a`, `${name}:b`, `${name}:c`)
     await joined(`${name}:b`, 'one', 'two')
@@ -88,7 +88,7 @@ describe('the list', () => {
       await page.locator('#filter').fill(typed)
       await expectTexts(page, keys, found)
     }
-    await expectTexts(page, '#none', ['No lock is like that.'])
+    await expectTexts(page, '#none', ['No lock matches the filter.'])
     await expectTexts(page, '#count', ['0 of 3 locks'])
     expect(complaints).toEqual([])
   })
@@ -130,7 +130,7 @@ describe('one lock', () => {
     expect(complaints).toEqual([])
   })
 
-  test('cuts the name of the first of several holders, and not how many others there are', async () => {
+  test('cuts the name of the first of several holders, but not the number of others', async () => {
     const key = freshKey('readers')
     const names = ['a-reader-whose-name-is-longer-than-its-column-is-wide.example.internal:31234', 'web-2']
     for (const label of names) await client({ label }).readWrite(key).read.lock()
@@ -147,7 +147,7 @@ describe('one lock', () => {
     }
   })
 
-  test('with several holders has all of them, and more on request, and the queue behind', async () => {
+  test('with several holders shows all of them, more on request, and the queue below', async () => {
     const key = freshKey('quota')
     const semaphores = [1, 2, 3, 4, 5].map(i => client({ label: `web-${i}` }).semaphore(key, 5))
     const leases = []
@@ -155,7 +155,7 @@ describe('one lock', () => {
       leases.push(await semaphore.lock({ permits: i === 0 ? 2 : 1 }))
     }
     for (const [i, semaphore] of semaphores.slice(3).entries()) {
-      semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // most get no turn
+      semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // most never get their turn
       await expect.poll(async () => (await semaphore.inspect()).waiters.length).toBe(i + 1)
     }
     await held(client({ label: 'the mutex' }), key)
@@ -201,14 +201,14 @@ describe('one lock', () => {
     expect(complaints).toEqual([])
   })
 
-  test('stays open when it is free, and over a reload; the way back closes it', async () => {
+  test('stays open when it is free, and over a reload; the back button closes it', async () => {
     const key = freshKey('free')
     const [lease] = await held(client({ label: 'the holder' }), key)
     const { address } = await openSite([`${key}*`])
     const { page, complaints } = await openPage(browser, address, { width: 400, height: 800 })
     await page.locator(`${keys} button`).click()
     await expectTexts(page, '#holder', ['the holder'])
-    // There is no room for both.
+    // The window is too narrow for both.
     expect(await page.$eval('#list', list => list.checkVisibility())).toBe(false)
     await lease!.release()
     await expectTexts(page, '#holder', ['nobody'])

@@ -1,10 +1,10 @@
-/** Addresses of Redis: what they name, what of them may be shown, and what is none. */
+/** Addresses of Redis: what they name, which parts may be shown, and what is not an address. */
 import { describe, expect, test } from 'vitest'
 import { checkedAddress, parseAddress } from '../../../cli/address.ts'
 
 const SECRET = 's3cret/with?all#of@them%:,&='
 const encoded = encodeURIComponent(SECRET)
-/** Also what is left of it where an address is taken apart wrongly. */
+/** Includes fragments of the secret that remain if an address is parsed wrongly. */
 const secrets = [SECRET, encoded, 's3cret', '1234']
 
 describe('what an address names', () => {
@@ -35,7 +35,7 @@ describe('what an address names', () => {
     for (const end of ['', '/', '/0']) expect(parseAddress(`rediss+cluster://db${end}`)).toMatchObject({ tls: true })
   })
 
-  test('what sentinels call their master: user and password are for the master', () => {
+  test('a master by its sentinels: user and password are for the master', () => {
     const shown = 'rediss+sentinel://a,[::1]:7000/my-master.1/2'
     const forSentinels = `?sentinel_username=watcher&sentinel_password=${encoded}`
     expect(parseAddress(`${shown.replace('//', '//me:of-master@')}${forSentinels}`)).toEqual({
@@ -101,7 +101,7 @@ test.each([
   'redis+sentinel://a/m?sentinel_password=s3cret&sentinel_password=1234',
   'redis+sentinels://a/m',
   'redis-sentinel://a/m',
-])('%s is none: 64, the forms that are, and no secret', text => {
+])('%s is not an address: 64, the valid forms, and no secret', text => {
   let message = ''
   try {
     checkedAddress(text, '$REDIS_URL')
@@ -110,7 +110,7 @@ test.each([
     message = (error as Error).message
   }
   expect(message).toMatch(
-    /^\$REDIS_URL is no address of Redis; it is redis:\/\/.*redis\+cluster:\/\/.*redis\+sentinel:\/\//,
+    /^\$REDIS_URL is not an address of Redis; expected redis:\/\/.*redis\+cluster:\/\/.*redis\+sentinel:\/\//,
   )
   for (const secret of secrets) expect(message).not.toContain(secret)
 })

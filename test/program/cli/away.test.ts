@@ -1,4 +1,7 @@
-/** Redis is not there, or goes away: how each command ends then, and in what time. Times are counted without the program's start. */
+/**
+ * Redis is unreachable, or goes away: how each command ends then, and how soon. Times do not include the program's
+ * start.
+ */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
@@ -6,12 +9,12 @@ import { eventually, sleep } from '../../kit/time.ts'
 import { openSite } from '../ui/site.ts'
 import { type Running, STARTUP, start } from './baton.ts'
 
-/** A slow machine, in ms: what a program may need to notice, to tell and to end. */
+/** In ms: what a program on a slow machine may need to notice, to report and to end. */
 const SLACK = 4_000
-/** How long the first connection may take, a look at locks, and a call of `run`. */
+/** How long the first connection, a look at locks, and a call of `run` may take, in ms. */
 const [CONNECT, LOOK, OUTAGE] = [5_000, 5_000, 15_000]
 
-/** In front of the words behind the name of the command stands its address. */
+/** The address comes before the words that follow the command's name. */
 const commands = {
   run: ['k', '--', 'true'],
   inspect: ['k'],
@@ -32,11 +35,14 @@ function at(url: string, name: Name): Running {
 
 interface Silent {
   readonly port: number
-  /** When the first connection came that was not answered, on the clock of `performance`. */
+  /** When the first unanswered connection came, on the clock of `performance`. */
   readonly since: number | undefined
 }
 
-/** Takes connections, passes so many of them on to the server of the tests, and leaves the others without an answer. */
+/**
+ * Accepts connections. Forwards the first `passed` of them to the tests' server, and leaves the others without an
+ * answer.
+ */
 async function silent(passed = 0): Promise<Silent> {
   let since: number | undefined
   let left = passed
@@ -66,7 +72,7 @@ async function silent(passed = 0): Promise<Silent> {
   }
 }
 
-/** How long it took from `begun` until it had ended, by which it is judged. */
+/** Waits for the end, and returns how long it took from `begun`. */
 async function endOf(running: Running, begun: () => number | undefined) {
   const { code, output, errors } = await running.ended
   const from = begun()
@@ -74,7 +80,7 @@ async function endOf(running: Running, begun: () => number | undefined) {
 }
 
 describe('at the start: 69, one line, and soon', () => {
-  test('somebody listens and never answers', { timeout: 60_000 }, async () => {
+  test('a server accepts connections but never answers', { timeout: 60_000 }, async () => {
     const ends = names.map(async name => {
       const server = await silent()
       const ended = await endOf(at(`redis://127.0.0.1:${server.port}`, name), () => server.since)
@@ -106,7 +112,7 @@ describe('at the start: 69, one line, and soon', () => {
   test.each([
     ['a cluster', (port: number) => `redis+cluster://127.0.0.1:${port},127.0.0.1:1`],
     ['sentinels', (port: number) => `redis+sentinel://127.0.0.1:${port},127.0.0.1:1/m`],
-  ])('%s of which one host is silent and one is not there', { timeout: 40_000 }, async (_, urlOf) => {
+  ])('%s with one silent host and one that is not there', { timeout: 40_000 }, async (_, urlOf) => {
     const server = await silent()
     const ended = await endOf(at(urlOf(server.port), 'list'), () => server.since)
     expect(ended.code).toBe(69)
@@ -115,7 +121,7 @@ describe('at the start: 69, one line, and soon', () => {
   })
 })
 
-test('the first connection is answered, and nothing else is: 69', { timeout: 60_000 }, async () => {
+test('the first connection is answered, but nothing else is: 69', { timeout: 60_000 }, async () => {
   const ends = [...looks, 'run' as const].map(async name => {
     const server = await silent(1)
     const ended = await endOf(at(`redis://127.0.0.1:${server.port}`, name), () => server.since)
@@ -128,14 +134,14 @@ test('the first connection is answered, and nothing else is: 69', { timeout: 60_
   }
 })
 
-/** Long enough that what is away has been noticed, unless it hangs. */
+/** In ms: long enough to notice that Redis is away, unless it hangs. */
 const A_MOMENT = 500
 const stays = [process.execPath, '-e', `console.log('runs'); setInterval(() => {}, 1000)`]
 
 test.each([
   ['dies', 'SIGKILL'],
   ['hangs', 'SIGSTOP'],
-] as const)('Redis %s in the middle', { timeout: 90_000 }, async (_, signal) => {
+] as const)('Redis %s while a command runs', { timeout: 90_000 }, async (_, signal) => {
   const server = await ownServer()
   const locks = client({}, server.url)
   const key = freshKey()
@@ -164,10 +170,10 @@ test.each([
     ['run waits, SIGINT', waiting.int, { code: 130, output: '', errors: '' }, signalled, 0],
     ['run waits, SIGTERM', waiting.term, { code: 143, output: '', errors: '' }, signalled, 0],
     ['run waits, SIGHUP', waiting.hup, { code: 129, output: '', errors: '' }, signalled, 0],
-    // The command is told of the signal, and Redis is given a second to hear of the release.
+    // The command receives the signal, and the release gets a second to reach Redis.
     ['run holds, SIGINT', holding.told, { code: 130, output: 'runs\n', errors: oneLine }, signalled, 1_000],
     ['run holds, until its lease ends', holding.lost, { code: 75, output: 'runs\n' }, away, 4_000],
-    // Where the connection is half-open, the next heartbeat finds out.
+    // If the connection is half-open, the next heartbeat notices.
     ['run waits', waiting.patient, { code: 69, output: '', errors: oneLine }, away, OUTAGE + 5_000],
     ['run waits with a --timeout', waiting.timed, { code: 69, output: '', errors: oneLine }, away, OUTAGE + 5_000],
   ] as const

@@ -1,4 +1,4 @@
-/** What cannot be obeyed: one line that says why and what to do, the exit code for it, and no secret in any stream. */
+/** Input that cannot be obeyed: one line that says why and what to do, its exit code, and no secret in any stream. */
 import { readFileSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
@@ -13,10 +13,10 @@ import { baton, type Ended, STARTUP, start } from './baton.ts'
 
 const SECRET = 's3cret/with?all#of@them%'
 const encoded = encodeURIComponent(SECRET)
-/** Also what is left of it where a URL is taken apart wrongly. */
+/** Includes fragments of the secret that remain if a URL is parsed wrongly. */
 const secrets = [SECRET, encoded, 's3cret']
 
-/** Nothing on stdout, one line on stderr, and no secret. */
+/** Expects nothing on stdout, one line on stderr, and no secret. */
 function expectRefusal({ code, output, errors }: Ended, expected: number, message: string | RegExp): void {
   expect({ code, output }).toEqual({ code: expected, output: '' })
   expect(errors).toMatch(message)
@@ -30,11 +30,11 @@ async function refuses(url: string, message: RegExp): Promise<void> {
   expectRefusal(await baton('list', '--url', url), 69, message)
 }
 
-describe('words that mean nothing: 64, and the nearest name that does', () => {
+describe('unknown words: 64, and the nearest known one', () => {
   test.each([
     [['runn'], `unknown command 'runn' (Did you mean run?)`],
-    [['zzzzzz'], `unknown command 'zzzzzz'; baton --help says what there is`],
-    [['--fiar'], `unknown option '--fiar'; baton --help says what there is`],
+    [['zzzzzz'], `unknown command 'zzzzzz'; baton --help lists what there is`],
+    [['--fiar'], `unknown option '--fiar'; baton --help lists what there is`],
     [['run', 'k', '--fiar', '--', 'true'], `unknown option '--fiar' (Did you mean --fair?)`],
     [['release', '--froce', 'k'], `unknown option '--froce' (Did you mean --force?)`],
     [['release', 'k'], `required option '--force' not specified`],
@@ -46,8 +46,8 @@ describe('words that mean nothing: 64, and the nearest name that does', () => {
     [['inspect', 'a', '--kind', 'lock'], 'Allowed choices are mutex, readWrite, semaphore.'],
     [['release', '--force', 'a', '--holder', 'x'], 'It must be the id of a holder, as inspect shows it.'],
     [['--url', 'redis://127.0.0.1:1', 'lst'], `unknown command 'lst' (Did you mean list?)`],
-    [['--json', 'list'], `unknown option '--json'; baton --help says what there is`],
-    [['--prefix', 'x', 'demo'], `unknown option '--prefix'; baton --help says what there is`],
+    [['--json', 'list'], `unknown option '--json'; baton --help lists what there is`],
+    [['--prefix', 'x', 'demo'], `unknown option '--prefix'; baton --help lists what there is`],
   ])('%j', async (args, message) => {
     const ended = await baton(...args)
     expect(ended.errors).toContain(message)
@@ -55,7 +55,7 @@ describe('words that mean nothing: 64, and the nearest name that does', () => {
   })
 })
 
-describe('a command line of run that is none', () => {
+describe('an invalid command line of run', () => {
   test.each([
     [['run'], `missing required argument 'key'`],
     [['run', 'k'], `missing required argument 'command'`],
@@ -75,8 +75,8 @@ describe('a command line of run that is none', () => {
     [['run', '--url', 'redis://:s3cret@h', 'k', 'ls'], '`baton run --url redis://h k -- ls`'],
     [['--url=s3cret@h', 'run', 'k', 'ls'], '`baton --url=… run k -- ls`'],
     [['run', '--url', 'redis+cluster://:s3cret@a:1,b', 'k', 'ls'], '`baton run --url redis+cluster://a:1,b k -- ls`'],
-    [['run', '--', 'sleep', '4'], 'there is no key; it is: baton run <key> -- <command> [args...]'],
-    [['run', 'k', '--', ''], 'the command behind -- is empty'],
+    [['run', '--', 'sleep', '4'], 'the key is missing; usage: baton run <key> -- <command> [args...]'],
+    [['run', 'k', '--', ''], 'the command after -- is empty'],
     [['run', '', '--', 'true'], 'key is ""'],
   ])('%j', async (args, message) => {
     const ended = await baton(...args)
@@ -85,12 +85,12 @@ describe('a command line of run that is none', () => {
   })
 })
 
-describe('options of run that say of no lock which it is', () => {
+describe('options of run that do not determine the lock', () => {
   test.each([
-    [['--permits', '0'], 'It must be a whole number from 1.'],
-    [['--permits', '1.5'], 'It must be a whole number from 1.'],
-    [['--permits', '9007199254740993'], 'It must be a whole number from 1.'],
-    [['--permits', '2', '--take', 'two'], 'It must be a whole number from 1.'],
+    [['--permits', '0'], 'It must be a whole number, at least 1.'],
+    [['--permits', '1.5'], 'It must be a whole number, at least 1.'],
+    [['--permits', '9007199254740993'], 'It must be a whole number, at least 1.'],
+    [['--permits', '2', '--take', 'two'], 'It must be a whole number, at least 1.'],
     [['--permits', '2', '--take', '3'], '--take 3 is more than --permits 2'],
     [['--take', '1'], '--take needs --permits'],
     [['--permits', '2', '--and', 'b'], `'--permits <n>' cannot be used with option '--and <key>'`],
@@ -111,13 +111,13 @@ describe('options of run that say of no lock which it is', () => {
   })
 })
 
-describe('a time that is none', () => {
+describe('an invalid time', () => {
   test.each([
     ['--timeout', '30 parsecs', 'such as 500ms, 30s or 2m'],
     ['--timeout', '-5s', 'such as 500ms, 30s or 2m'],
     ['--lease', 'soon', 'such as 500ms, 30s or 2m'],
     ['--lease', '0s', 'lease is 0'],
-    // A timer that is set for longer goes off at once, and SIGKILL with it.
+    // A timer set for longer would fire at once, and send SIGKILL.
     ['--grace', '30d', 'at most 24d'],
   ])('%s %j', async (option, value, message) => {
     const ended = await baton('run', 'k', option, value, '--', 'true')
@@ -126,10 +126,10 @@ describe('a time that is none', () => {
   })
 })
 
-describe('an address that is none: 64 (which are, is in address.test.ts)', () => {
+describe('an invalid address: 64 (address.test.ts tests which are valid)', () => {
   const ways = [['run', 'k', '--', 'true'], ['inspect', 'k'], ['list'], ['top'], ['ui'], ['demo'], ['bench']]
   test.each([...ways, ['release', '--force', 'k']])('baton %s', async (name, ...rest) => {
-    const none = /^baton: --url is no address of Redis; it is redis:/
+    const none = /^baton: --url is not an address of Redis; expected redis:/
     for (const scheme of ['redis', 'redis+cluster', 'redis+sentinel']) {
       const url = `${scheme}://:${SECRET}@127.0.0.1:1`
       expectRefusal(await baton(name!, '--url', url, ...rest), 64, none)
@@ -138,39 +138,39 @@ describe('an address that is none: 64 (which are, is in address.test.ts)', () =>
 
   test.each([['list'], ['demo'], ['bench']])('baton %s, in the environment', async name => {
     const ended = await start([name], { REDIS_URL: `redis://:${SECRET}@127.0.0.1:1` }).ended
-    expectRefusal(ended, 64, /^baton: \$REDIS_URL is no address of Redis; it is redis:/)
+    expectRefusal(ended, 64, /^baton: \$REDIS_URL is not an address of Redis; expected redis:/)
   })
 })
 
 describe('a Redis that cannot be used: 69, and why', () => {
-  test('nobody listens', async () => {
+  test('nothing listens', async () => {
     const url = `redis://:${encoded}@127.0.0.1:1`
     await refuses(url, /Redis at 127\.0\.0\.1:1 cannot be used: .*ECONNREFUSED/)
     for (const [name, ...rest] of [ways.run, ['bench'], ['demo']]) {
       const { code, output, errors } = await baton(name!, '--url', url, ...rest)
-      // The last two say which Redis they use.
+      // bench and demo first print which Redis they use.
       expect(output).toMatch(/^(Redis: .*127\.0\.0\.1:1\b.*\n)?$/)
       expectRefusal({ code, output: '', errors }, 69, /ECONNREFUSED|closed/)
     }
   })
 
-  test('nobody listens at any address of the host', () =>
+  test('nothing listens at any address of the host', () =>
     refuses(`redis://:${encoded}@localhost:1`, /Redis at localhost:1 cannot be used: .*ECONNREFUSED/))
 
-  test('there is no such host', () =>
+  test('the host does not exist', () =>
     refuses(
       `redis://:${encoded}@no-such-host.invalid`,
       /no-such-host\.invalid:6379 cannot be used: .*(ENOTFOUND|EAI_AGAIN)/,
     ))
 
-  test('somebody listens and never answers', async () => {
+  test('a server accepts connections but never answers', async () => {
     const silent = createServer(() => {})
     await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void silent.close())
     await refuses(`redis://:${encoded}@127.0.0.1:${(silent.address() as AddressInfo).port}`, /no answer within 5 s/)
   })
 
-  test('wrong password, wrong user, none, no such database', async () => {
+  test('wrong password, wrong user, no password, no such database', async () => {
     const password = 'the right one'
     const args = ['--requirepass', password, '--user', 'somebody', 'on', `>${password}`, '~*', '&*', '+@all']
     const { port } = await ownServer(...args)
@@ -183,9 +183,9 @@ describe('a Redis that cannot be used: 69, and why', () => {
     expect({ code, output }).toEqual({ code: 0, output: 'no lock is held\n' })
   })
 
-  test('TLS where there is none, none where there is, and a certificate that nobody trusts', async () => {
+  test('TLS to a server without it, no TLS to a server with it, and an untrusted certificate', async () => {
     const plain = new URL(redisUrl()).port
-    await refuses(`rediss://:${encoded}@127.0.0.1:${plain}`, /no TLS connection came about .*begins with redis:\/\//)
+    await refuses(`rediss://:${encoded}@127.0.0.1:${plain}`, /the TLS handshake failed .*begins with redis:\/\//)
     const servers = await tls.start()
     onTestFinished(() => servers.stop())
     const { port } = servers.client.kind === 'server' ? servers.client.options : {}
@@ -195,11 +195,11 @@ describe('a Redis that cannot be used: 69, and why', () => {
 
   test('a node of a cluster', async () => {
     const { url } = await ownServer('--cluster-enabled', 'yes')
-    await refuses(url, /it is a node of a cluster, whose address begins with redis\+cluster:/)
-    await refuses(url.replace('redis:', 'redis+cluster:'), /it is a node of a cluster without any slots/)
+    await refuses(url, /it is a node of a cluster; the address of a cluster begins with redis\+cluster:/)
+    await refuses(url.replace('redis:', 'redis+cluster:'), /it is a node of a cluster that has no slots/)
   })
 
-  test('a replica: it can be looked at, but nothing can be locked', async () => {
+  test('a replica: locks can be inspected, but not taken', async () => {
     const { url } = await ownServer()
     await plainRedis(url).replicaof('127.0.0.1', 1)
     expectRefusal(await baton('run', 'k', '--url', url, '--', 'true'), 69, /READONLY/)
@@ -211,8 +211,8 @@ describe('a Redis that cannot be used: 69, and why', () => {
     await refuses(`redis://guest:${encoded}@127.0.0.1:${port}`, /NOPERM|lacks/)
   })
 
-  // It waits for the quarter of a minute that a call rides out.
-  test('one that is loading its data, for too long', { timeout: 60_000 }, async () => {
+  // It waits for 15 s, as long as a call waits out an outage.
+  test('a server that loads its data for too long', { timeout: 60_000 }, async () => {
     const slowly = ['--key-load-delay', '50000', '--loading-process-events-interval-bytes', '1024']
     const { url } = await ownServer('--enable-debug-command', 'yes', '--rdbcompression', 'no', ...slowly)
     const redis = new Redis(url, { enableReadyCheck: false })
@@ -226,7 +226,7 @@ describe('a Redis that cannot be used: 69, and why', () => {
   })
 })
 
-test('who may only do what docs/operations.md says can use it', async () => {
+test('a user with only the rights in docs/operations.md can use it', async () => {
   const { aclRule } = await import('../../../src/redis/rights.ts')
   const { mutex } = await import('../../../src/kinds/mutex/mutex.ts')
   const { port } = await ownServer('--user', 'few', 'on', `>${SECRET}`, ...aclRule([mutex]))
@@ -237,7 +237,7 @@ test('who may only do what docs/operations.md says can use it', async () => {
   }
 })
 
-test('a password in --url is not seen in the list of processes, once it has begun', async () => {
+test('a password in --url is not visible in the list of processes, once it has started', async () => {
   const running = start([
     ...['run', freshKey(), '--url', redisUrl().replace('redis://', `redis://:${encoded}@`), '--', process.execPath],
     ...['-e', 'console.log(1); setInterval(() => {}, 1000)'],
@@ -246,14 +246,14 @@ test('a password in --url is not seen in the list of processes, once it has begu
   const shown = readFileSync(`/proc/${running.child.pid}/cmdline`, 'utf8')
   expect(shown).toMatch(/^baton run .*--url redis:\/\/127/)
   for (const secret of secrets) expect(shown).not.toContain(secret)
-  // Ended by SIGKILL, it would leave its command running.
+  // SIGKILL would leave its command running.
   running.child.kill('SIGTERM')
   await running.ended
 })
 
-describe('a command that cannot be started: the lock is free behind it', () => {
+describe('a command that cannot be started: the lock is free afterwards', () => {
   test.each([
-    [['nosuchcommand'], 127, 'nosuchcommand: there is no such command'],
+    [['nosuchcommand'], 127, 'nosuchcommand: command not found'],
     [['/'], 126, '/: '],
     [['/etc/passwd/x'], 126, '/etc/passwd/x: '],
   ])('%j', async (command, expected, message) => {
@@ -264,11 +264,11 @@ describe('a command that cannot be started: the lock is free behind it', () => {
     expect(await client().isLocked(key)).toBe(false)
   })
 
-  test('one whose first line names a program that is not there', async () => {
+  test('a script whose first line names a missing program', async () => {
     const file = join(await emptyFolder(), 'script')
     await writeFile(file, '#!/no/such/interpreter\n')
     await chmod(file, 0o755)
     const ended = await baton('run', freshKey(), '--', file)
-    expectRefusal(ended, 127, /the program that its first line names is not there/)
+    expectRefusal(ended, 127, /the interpreter named in its first line \(#!\) does not exist/)
   })
 })

@@ -8,7 +8,7 @@ import { eventually } from '../../kit/time.ts'
 
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
-/** How long a program may take until it does what it is for, on a busy machine, in ms. */
+/** How long a program may take to start its work on a busy machine, in ms. */
 export const STARTUP = 15_000
 
 export interface Ended {
@@ -25,7 +25,7 @@ export interface Running {
   errors(): string
 }
 
-/** Starts `baton`; it is killed after the test if it has not ended, or when `over` says. */
+/** Starts `baton`. It is killed after the test if it has not ended, or when `over` says so. */
 export function start(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
@@ -47,16 +47,16 @@ export function baton(...args: readonly string[]): Promise<Ended> {
   return start(args).ended
 }
 
-/** A command that says that it runs, and stays until it is ended. */
+/** A command that prints that it runs, and stays until it is ended. */
 export const stays: readonly string[] = ['sh', '-c', 'echo runs; exec sleep 60']
 
-/** Resolves when the program has printed something: `stays` has begun. */
+/** Resolves when the program has printed something, which means that `stays` has begun. */
 export async function begun(running: Running): Promise<Running> {
   await eventually(() => running.output() !== '', STARTUP)
   return running
 }
 
-/** Ends the program by SIGTERM, and expects it to have heard that. */
+/** Sends SIGTERM to the program, and expects that it ends because of it. */
 export async function end(running: Running): Promise<void> {
   running.child.kill('SIGTERM')
   expect((await running.ended).code).toBe(143)

@@ -1,4 +1,4 @@
-/** What may come next in a line of `baton`: what it answers to the scripts of the shells, which test/program/terminal tries. */
+/** What may come next in a line of `baton`: its answers to the shell scripts, which test/program/terminal tries. */
 import { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { nextOf } from '../../../cli/completion/next.ts'
@@ -64,14 +64,14 @@ describe('what may come next', () => {
 })
 
 describe('the names of locks', () => {
-  test('of the prefix that stands before the command', async () => {
+  test('with the prefix that is given before the command', async () => {
     const [prefix, key] = [freshKey('prefix'), freshKey()]
     await client({ prefix, label: 'me' }).lock(key)
     const { output } = await baton('__complete', '--', '--prefix', prefix, 'inspect', '')
     expect(output).toBe(`words\n${key}\theld by me\n`)
   })
 
-  test('that begin so, literally, with who holds them', async () => {
+  test('that literally begin with the word, with their holders', async () => {
     const name = freshKey('a*b')
     await client({ label: 'somebody' }).lock(`${name}:1`)
     await client().lock(name.replace('*', 'x'))
@@ -79,7 +79,7 @@ describe('the names of locks', () => {
     expect(output).toBe(`words\n${name}:1\theld by somebody\n`)
   })
 
-  test('but for those that could not be typed, or would move the cursor', async () => {
+  test('except those that could not be typed, or would move the cursor', async () => {
     const name = freshKey()
     const locks = client({ label: 'l\u001b[2J\tx' })
     for (const odd of ['\n', '\t', '\u001b[2J', '\u202e', '']) await locks.lock(name + odd)
@@ -87,7 +87,7 @@ describe('the names of locks', () => {
     expect(output).toBe(`words\n${name}\theld by l\\u{1b}[2J\\u{9}x\n`)
   })
 
-  test('none, and no complaint, where Redis is not to be had', async () => {
+  test('none, and no error, if Redis is unreachable', async () => {
     const silently = { code: 0, output: 'words\n', errors: '' }
     expect(await start(['__complete', '--', 'inspect', ''], { REDIS_URL: 'redis://127.0.0.1:1' }).ended).toEqual(
       silently,

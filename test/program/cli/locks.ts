@@ -1,4 +1,4 @@
-/** Pictures for tests of what is made of them. */
+/** Pictures for tests of what is drawn from them. */
 import { type Picture, pictureOf, type SeenLock, seen } from '../../../cli/live/picture.ts'
 import type { HolderState, WaiterState } from '../../../src/index.ts'
 
@@ -7,14 +7,14 @@ const NOW = 1_000_000
 
 interface Shown {
   readonly label?: string
-  /** ms */
+  /** In ms. */
   readonly heldFor?: number
   readonly ttl?: number
-  /** For how long each has waited, in ms, from the first in line. */
+  /** How long each has waited, in ms, from the head of the queue. */
   readonly waits?: readonly number[]
 }
 
-/** A mutex that is held, unless `ttl` is 0. */
+/** A mutex; held unless `ttl` is 0. */
 export function lockSeen(
   key: string,
   { label = 'someone', heldFor = 1_000, ttl = 20_000, waits = [] }: Shown = {},

@@ -1,11 +1,13 @@
-/** `baton inspect`, `list`, `top --once` and `release` where locks have several holders, and a key several locks. */
+/** `baton inspect`, `list`, `top --once` and `release` with locks of several holders, and several locks per key. */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { client, freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton } from './baton.ts'
 
-/** A semaphore of five permits with three holders, of whom the first has two, and a queue of two that want two. */
+/**
+ * A semaphore of five permits with three holders, the first of which has two permits, and a queue of two that want two.
+ */
 async function semaphoreOf(key: string): Promise<Lease[]> {
   const leases: Lease[] = []
   for (const i of [1, 2, 3]) {
@@ -23,7 +25,7 @@ async function semaphoreOf(key: string): Promise<Lease[]> {
 const lines = (output: string) => output.trimEnd().split('\n')
 
 describe('inspect', () => {
-  test('a semaphore: what is taken of it, all holders and the queue', async () => {
+  test('a semaphore: how much of it is taken, all holders and the queue', async () => {
     const key = freshKey('quota')
     const leases = await semaphoreOf(key)
     const { code, output, errors } = await baton('inspect', key)
@@ -42,7 +44,7 @@ describe('inspect', () => {
     expect(rest).toHaveLength(7)
   })
 
-  test('--json is what the library says', async () => {
+  test('--json prints what the library returns', async () => {
     const key = freshKey('quota')
     const leases = await semaphoreOf(key)
     const { output } = await baton('inspect', key, '--json')
@@ -57,7 +59,7 @@ describe('inspect', () => {
     })
   })
 
-  test('a read-write lock: who reads or writes, and who waits for what', async () => {
+  test('a read-write lock: its readers and writers, and who waits for what', async () => {
     const key = freshKey('cache')
     const [one, two] = [client({ label: 'one' }).readWrite(key), client({ label: 'two' }).readWrite(key)]
     const leases = [await one.read.lock(), await two.read.lock()]
@@ -76,7 +78,7 @@ describe('inspect', () => {
     expect(state).toMatchObject({ kind: 'readWrite', label: 'three', holders: [{ mode: 'write' }] })
   })
 
-  test('every lock of the key that is held, each for itself; the mutex first', async () => {
+  test('every held lock of the key, each separately; the mutex first', async () => {
     const key = freshKey()
     const locks = client({ label: 'me' })
     await locks.semaphore(key, 2).lock()
@@ -94,7 +96,7 @@ describe('inspect', () => {
     expect(one).toMatchObject([{ kind: 'semaphore', taken: 1 }])
   })
 
-  test('one that is free', async () => {
+  test('a free lock', async () => {
     const key = freshKey()
     expect((await baton('inspect', key, '--kind', 'semaphore')).output).toBe(`${key} is free\n`)
     const [state, ...rest] = lines((await baton('inspect', key, '--json')).output)
@@ -104,7 +106,7 @@ describe('inspect', () => {
 })
 
 describe('list and top --once', () => {
-  test('have a kind where there is a lock that is no mutex', async () => {
+  test('show the kind if there is a lock that is not a mutex', async () => {
     const key = freshKey('quota')
     await semaphoreOf(key)
     await client({ label: 'me' }).lock(key)
@@ -117,7 +119,7 @@ describe('list and top --once', () => {
     expect(kinds).toMatchObject([{ kind: 'mutex' }, { kind: 'semaphore', permits: 5, taken: 4 }])
   })
 
-  test('top has the holders of each, and what waiters want', async () => {
+  test('top shows the holders of each, and what waiters want', async () => {
     const key = freshKey('quota')
     await semaphoreOf(key)
     const [figures, table, holders, queue] = (await baton('top', '--once', `${key}*`)).output.trimEnd().split('\n\n')
@@ -145,11 +147,11 @@ describe('list and top --once', () => {
 describe('release', () => {
   const taken = async (key: string) => (await client().semaphore(key, 1).inspect()).taken
 
-  test('takes the mutex, and says of what else is held how it is taken', async () => {
+  test('takes the mutex, and says how to take the other held locks', async () => {
     const key = freshKey()
     await semaphoreOf(key)
     expect((await baton('release', '--force', '--yes', key)).output).toBe(
-      `${key} is free already; its semaphore is not: --kind semaphore\n`,
+      `${key} is free already, but the semaphore of this key is held: --kind semaphore\n`,
     )
     expect(await taken(key)).toBe(4)
     await client().lock(key)
@@ -157,7 +159,7 @@ describe('release', () => {
     expect(await taken(key)).toBe(4)
   })
 
-  test('--kind semaphore: from all its holders, and those who wait are next', async () => {
+  test('--kind semaphore: from all its holders, and the waiters are next', async () => {
     const key = freshKey()
     const leases = await semaphoreOf(key)
     const asked = await baton('release', '--force', key, '--kind', 'semaphore')
@@ -169,7 +171,7 @@ describe('release', () => {
     expect(holders).toMatchObject([{ label: 'web-4' }, { label: 'web-5' }])
   })
 
-  test('--kind readWrite: from whoever reads', async () => {
+  test('--kind readWrite: from its readers', async () => {
     const key = freshKey()
     const leases = [await client().readWrite(key).read.lock(), await client().readWrite(key).read.lock()]
     const { output } = await baton('release', '--force', '--yes', key, '--kind', 'readWrite')
@@ -177,7 +179,7 @@ describe('release', () => {
     await eventually(() => leases.every(({ signal }) => signal.aborted))
   })
 
-  test('--holder: from one of them, of whichever kind', async () => {
+  test('--holder: from one holder, of any kind of lock', async () => {
     const key = freshKey()
     const [first, second] = await semaphoreOf(key)
     const lease = await client({ label: 'me' }).lock(key)
@@ -188,7 +190,7 @@ describe('release', () => {
     expect(await take(second!.id)).toBe(`${key} is taken from web-2\n`)
     await eventually(() => second!.signal.aborted)
     expect([first!.held, lease.held]).toEqual([true, true])
-    expect(await take(second!.id)).toBe(`${key} is not held by that holder\n`)
+    expect(await take(second!.id)).toBe(`${key} is not held by the holder with that id\n`)
     expect(await take(lease.id)).toBe(`${key} is taken from me\n`)
     await eventually(() => lease.signal.aborted)
     expect(first!.held).toBe(true)

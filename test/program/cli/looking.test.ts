@@ -1,4 +1,4 @@
-/** `baton inspect`, `list` and `release`: what they show of locks, for people and for scripts. */
+/** `baton inspect`, `list` and `release`: what they print, for people and for scripts. */
 import { describe, expect, test } from 'vitest'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
@@ -30,7 +30,7 @@ describe('inspect', () => {
     expect(await baton('inspect', key)).toEqual({ code: 0, output: `${key} is free\n`, errors: '' })
   })
 
-  test('--json is what the library says', async () => {
+  test('--json prints what the library returns', async () => {
     const key = freshKey()
     const { holder } = await heldAndQueued(key)
     const shown = JSON.parse((await baton('inspect', key, '--json')).output)
@@ -41,7 +41,7 @@ describe('inspect', () => {
 })
 
 describe('options that every command has', () => {
-  test('may stand before the command; what stands behind it counts more', async () => {
+  test('may come before the command; those after it override them', async () => {
     const [prefix, key] = [freshKey('prefix'), freshKey()]
     await client({ prefix, label: 'me' }).lock(key)
     for (const args of [
@@ -64,7 +64,7 @@ describe('options that every command has', () => {
 })
 
 describe('list', () => {
-  test('what is held or queued, and matches', async () => {
+  test('shows held and queued locks that match', async () => {
     const name = freshKey('list')
     await heldAndQueued(`${name}:b`)
     await client({ label: 'another' }).lock(`${name}:a`)
@@ -94,7 +94,7 @@ describe('list', () => {
 })
 
 describe('release', () => {
-  test('--force --yes takes it from its holder, and the next one has it', async () => {
+  test('--force --yes takes it from its holder, and the next waiter gets it', async () => {
     const key = freshKey()
     const { lease, wait } = await heldAndQueued(key)
     expect(await baton('release', '--force', '--yes', key)).toEqual({
@@ -106,7 +106,7 @@ describe('release', () => {
     await eventually(() => lease.signal.aborted)
   })
 
-  test('without --yes it asks, and where nobody can be asked it does nothing', async () => {
+  test('without --yes it asks, and does nothing if it cannot ask', async () => {
     const key = freshKey()
     const { lease } = await heldAndQueued(key)
     const { code, output, errors } = await baton('release', '--force', key)

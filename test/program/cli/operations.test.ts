@@ -1,4 +1,4 @@
-/** A night of somebody in operations, by the program alone: one job on two machines, of which one hangs. */
+/** An operator's night with the program alone: one job on two machines, one of which hangs. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -7,7 +7,7 @@ import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton, STARTUP, start } from './baton.ts'
 
-test('guard a job on two machines, see who has it, find out why the other one waits, and take it away', async () => {
+test('guard a job on two machines, see who holds, find out why the other one waits, and take the lock away', async () => {
   const key = freshKey('nightly-report')
   const journal = join(await emptyFolder(), 'journal')
   const lines = async () => (await readFile(journal, 'utf8').catch(() => '')).split('\n').filter(Boolean)
@@ -15,7 +15,7 @@ test('guard a job on two machines, see who has it, find out why the other one wa
   const job = (label: string, script: string, ...options: string[]) =>
     start(['run', key, '--fair', '--label', label, ...options, '--', 'sh', '-c', script])
 
-  // On the first machine it hangs, and does not even end when it is asked to.
+  // On the first machine the job hangs, and does not even end when it is asked to.
   const hanging = job(
     'db-1 cron',
     `trap '${note('asked')}' TERM; ${note('begun')}; while :; do sleep 0.1; done`,
@@ -23,11 +23,11 @@ test('guard a job on two machines, see who has it, find out why the other one wa
     '1s',
   )
   await eventually(async () => (await lines()).length === 1, STARTUP)
-  // On the second one, it waits.
+  // On the second machine it waits.
   const waiting = job('db-2 cron', `${note('begun')}; ${note('done')}`, '--verbose')
   await eventually(async () => (await baton('inspect', key)).output.includes('db-2 cron'), STARTUP)
 
-  // Who has it, since when, and who waits?
+  // Who holds the lock, since when, and who waits?
   const { output } = await baton('inspect', key)
   expect(output).toMatch(new RegExp(`^${key} is held by db-1 cron\\n`))
   expect(output).toMatch(/\n {2}held for {7}\d/)
@@ -35,22 +35,24 @@ test('guard a job on two machines, see who has it, find out why the other one wa
   const listed = (await baton('list', `${key}*`)).output
   expect(listed).toMatch(new RegExp(`\\n${key} +db-1 cron +\\S+ +\\S+ +1\\n`))
 
-  // Why has a job not been run?
+  // Why did a job not run?
   const impatient = await job('db-3 cron', note('wrong'), '--timeout', '200ms').ended
   expect(impatient.code).toBe(124)
-  expect(impatient.errors).toMatch(/^baton: .* was not granted within \S+, held by db-1 cron for .*, 2 in the queue\n$/)
+  expect(impatient.errors).toMatch(
+    /^baton: .* was not granted within \S+, held by db-1 cron for .*, at position 2 of the queue\n$/,
+  )
 
-  // It is taken away: the command is asked, and then made, to end; and the next one begins.
+  // The operator takes the lock away. The command is asked, and then forced, to end, and the next one begins.
   expect((await baton('release', '--force', '--yes', key)).output).toBe(`${key} is released\n`)
   const lost = await hanging.ended
   expect(lost.code).toBe(75)
-  // Its shell may tell of the sleep that is ended by the same SIGTERM.
+  // Its shell may report that the same SIGTERM ended its `sleep`.
   expect(lost.errors).toMatch(/^baton: .*was lost.*; ending the command\n(Terminated\n)*$/)
   const won = await waiting.ended
   expect(won).toMatchObject({ code: 0, output: '' })
   // Why had it waited?
   expect(won.errors).toMatch(
-    /^baton: waiting for .*, held by db-1 cron for .*, 1 in the queue\nbaton: waited \S+( \S+)? for .*\n$/,
+    /^baton: waiting for .*, held by db-1 cron for .*, at position 1 of the queue\nbaton: waited \S+( \S+)? for .*\n$/,
   )
 
   const journalled = (await lines()).map(line => line.split(' '))

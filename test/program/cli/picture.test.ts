@@ -1,4 +1,4 @@
-/** The picture that `baton top` and `baton ui` draw: its figures, its order, what is in sight. */
+/** The picture that `baton top` and `baton ui` draw: its figures, its order, and its filter. */
 import { describe, expect, test } from 'vitest'
 import { holderCell, namesOf, sharedBy } from '../../../cli/description.ts'
 import { lockNamed, matching, type Order, sorted } from '../../../cli/live/picture.ts'
@@ -34,7 +34,7 @@ describe('a lock of several holders', () => {
     { label: 'younger:2', heldFor: 100, ttl: 4_000 },
   ])
 
-  test('is held for as long as its first holder has it, and until the first lease ends', () => {
+  test('counts as held since its first holder got it, and until the first lease ends', () => {
     expect(both).toMatchObject({ heldFor: 9_000, timeLeft: 4_000 })
     const others = [lockSeen('a', { heldFor: 500, ttl: 5_000 }), lockSeen('b', { heldFor: 10_000, ttl: 3_000 })]
     const order = (by: Order) => sorted([both, ...others], by).map(({ key }) => key)
@@ -42,11 +42,11 @@ describe('a lock of several holders', () => {
     expect(order('timeLeft')).toEqual(['b', 'quota', 'a'])
   })
 
-  test('is found by the label of any of them', () => {
+  test('is found by the label of any holder', () => {
     expect(matching([both, ...locks], 'YOUNGER')).toEqual([both])
   })
 
-  test('is another lock than the mutex of its key', () => {
+  test('is a different lock from the mutex of its key', () => {
     const shown = picture(readWriteSeen('quota', [{ mode: 'write' }]), both, lockSeen('quota'))
     expect(shown.locks.map(({ kind }) => kind)).toEqual(['mutex', 'readWrite', 'semaphore'])
     expect(lockNamed(shown, { key: 'quota', kind: 'semaphore' })).toBe(both)
@@ -73,7 +73,7 @@ describe('in a cell of a table', () => {
       ]),
     ],
     ['write web-1', readWriteSeen('k', [{ ...one, mode: 'write' }])],
-    // It has taken the read lock besides, to keep it after its write.
+    // The writer also has the read lock, to keep it after its write.
     [
       'write web-1',
       readWriteSeen('k', [
@@ -127,7 +127,7 @@ describe('order', () => {
     expect(keysBy(order, true)).toBe([...keys].reverse().join(''))
   })
 
-  test('those that are equal stand by key', () => {
+  test('equal locks are ordered by key', () => {
     const equal = ['z', 'x', 'y'].map(key => lockSeen(key))
     expect(sorted(equal, 'waiters').map(({ key }) => key)).toEqual(['x', 'y', 'z'])
   })

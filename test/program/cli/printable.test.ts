@@ -1,9 +1,9 @@
-/** Somebody else's text on a terminal: nothing in it is obeyed. */
+/** Untrusted text on a terminal: nothing in it takes effect. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { printable, printableJson } from '../../../cli/printable.ts'
 
-/** What a terminal might take for more than a character: controls, formats, line ends, and half characters. */
+/** What a terminal might interpret: controls, formats, line ends, and halves of characters. */
 const dangerous = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 const anyText = fc.string({ unit: 'binary' })
 
@@ -17,21 +17,21 @@ describe('printable', () => {
     ['a mark of annotations', 'a\ufff9b', 'a\\u{fff9}b'],
     ['half a character', 'a\ud83d', 'a\\u{d83d}'],
     ['accents piled up', `e${'\u0301'.repeat(5)}`, 'e\u0301\u0301\u0301\\u{301}\\u{301}'],
-  ])('shows %s as what it is', (_, text, shown) => {
+  ])('makes %s visible', (_, text, shown) => {
     expect(printable(text)).toBe(shown)
   })
 
-  test.each(['order:17', 'Größe', '注文', '🔒', 'शक्ति', 'é'])('leaves %s as it is', text => {
+  test.each(['order:17', 'Größe', '注文', '🔒', 'शक्ति', 'é'])('leaves %s unchanged', text => {
     expect(printable(text)).toBe(text)
   })
 
-  test('whatever it is, nothing dangerous is left', () => {
+  test('nothing dangerous is left of any text', () => {
     fc.assert(fc.property(anyText, text => !dangerous.test(printable(text))))
   })
 })
 
 describe('printableJson', () => {
-  test('says the same to a program', () => {
+  test('means the same to a program', () => {
     fc.assert(
       fc.property(fc.dictionary(anyText, anyText), value => {
         expect(JSON.parse(printableJson(value))).toEqual(JSON.parse(JSON.stringify(value)))
@@ -39,7 +39,7 @@ describe('printableJson', () => {
     )
   })
 
-  test('has nothing dangerous in it', () => {
+  test('contains nothing dangerous', () => {
     fc.assert(fc.property(anyText, text => !dangerous.test(printableJson([text]))))
   })
 })

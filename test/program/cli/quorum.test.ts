@@ -1,4 +1,6 @@
-/** The program over a quorum: `--url` three, five or seven times, of servers that say that they keep each write. */
+/**
+ * The program over a quorum: `--url` three, five or seven times, for servers that report that they persist each write.
+ */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
@@ -27,7 +29,7 @@ function urls(of: readonly { readonly port: number }[]): string[] {
   return of.flatMap(server => ['--url', urlOf(server)])
 }
 
-/** No address but those of `--url` may be used, and no secret is printed. */
+/** It may use no address but those of `--url`, and print no secret. */
 function by(args: readonly string[]): Running {
   return start(args, { REDIS_URL: 'redis://127.0.0.1:1' })
 }
@@ -49,10 +51,10 @@ describe('three servers', () => {
 
   afterAll(() => Promise.all((three ?? []).map(server => server.stop())))
 
-  /** A lock in the hands of another `baton run`. */
+  /** A lock held by another `baton run`. */
   const held = (key: string) => begun(by(['run', key, ...quorum, '--label', 'the holder', '--', ...stays]))
 
-  test('run takes turns, tells its command the key and a larger token, and ends as its command does', async () => {
+  test('run takes turns, passes its command the key and a larger token, and ends as its command does', async () => {
     const key = freshKey()
     const first = await ended('run', key, ...quorum, '--', ...token)
     const second = await ended('run', key, ...quorum, '--fair', '--', ...token)
@@ -65,7 +67,7 @@ describe('three servers', () => {
     expect((await ended('run', key, ...quorum, '--', 'sh', '-c', 'exit 7')).code).toBe(7)
   })
 
-  test('I1: one at a time; who does not wait is told who has it, and who waits is granted it by the release', async () => {
+  test('I1: one at a time; a run that does not wait names the holder, and a waiting one is granted by the release', async () => {
     const key = freshKey()
     const holder = await held(key)
     const none = await ended('run', key, ...quorum, '--timeout', '0', '--', 'true')
@@ -91,7 +93,7 @@ describe('three servers', () => {
     expect((await ended('run', b, ...quorum, '--timeout', '0', '--', 'true')).code).toBe(0)
   })
 
-  test('inspect, list, top and release say what a majority says, and run hears of the release', async () => {
+  test('inspect, list, top and release report what a majority reports, and run learns of the release', async () => {
     const key = freshKey()
     const running = await held(key)
     expect((await ended('inspect', key, ...quorum)).output).toMatch(new RegExp(`^${key} is held by the holder\\n`))
@@ -106,7 +108,7 @@ describe('three servers', () => {
     expect((await ended('list', key, ...quorum)).output).toBe('no lock is held\n')
   })
 
-  test('what stands behind the command counts instead of what stands before it', async () => {
+  test('options after the command override those before it', async () => {
     const key = freshKey()
     const run = ['run', key, '--', 'true']
     expect((await ended(...quorum, ...run)).code).toBe(0)
@@ -116,14 +118,14 @@ describe('three servers', () => {
     expect((await ended(...quorum, 'run', key, ...nowhere, '--', 'true')).code).toBe(69)
   })
 
-  test('passwords are not seen in the list of processes', async () => {
+  test('passwords are not visible in the list of processes', async () => {
     const cmdline = ['sh', '-c', 'tr "\\0" " " </proc/$PPID/cmdline']
     const { code, output } = await ended('run', freshKey(), ...quorum, '--', ...cmdline)
     expect(code).toBe(0)
     for (const { port } of three) expect(output).toContain(`--url redis://127.0.0.1:${port} `)
   })
 
-  test('a server that takes connections and never answers is not waited for', async () => {
+  test('a server that accepts connections and never answers is not waited for', async () => {
     const quiet = await silent()
     const two = three.slice(0, 2)
     const running = await begun(by(['run', freshKey(), ...urls([quiet, ...two]), '--', ...stays]))
@@ -132,7 +134,7 @@ describe('three servers', () => {
   })
 })
 
-test('five servers: two that are gone cost a line on stderr, a third one everything', { timeout: 60_000 }, async () => {
+test('five servers: losing two costs a line on stderr, losing a third is fatal', { timeout: 60_000 }, async () => {
   const five = await servers(5)
   onTestFinished(() => Promise.all(five.map(server => server.stop())).then(() => {}))
   const key = freshKey()
@@ -142,7 +144,7 @@ test('five servers: two that are gone cost a line on stderr, a third one everyth
   const [a, b, c] = five as [RunningServer, RunningServer, RunningServer, ...RunningServer[]]
   const holder = await begun(by(['run', key, ...urls(five), '--lease', '2s', '--', ...stays]))
   await Promise.all([a.kill(), b.kill()])
-  // It is renewed by those that are left: who would have it next is refused for longer than the lease.
+  // The remaining servers renew the hold: the next caller is refused for longer than the lease.
   const refused = await ended('run', key, ...urls(five), '--timeout', '4s', '--', 'true')
   expect(refused.code).toBe(124)
   await end(holder)
@@ -155,11 +157,11 @@ test('five servers: two that are gone cost a line on stderr, a third one everyth
   await c.kill()
   const none = await ended(...run)
   expect(none).toMatchObject({ code: 69, output: '' })
-  expect(none.errors).toMatch(/^baton: a quorum of 5 servers needs 3 of them: [^\n]*\n$/)
+  expect(none.errors).toMatch(/^baton: a quorum of 5 servers needs 3 that can be used: [^\n]*\n$/)
   for (const { port } of [a, b, c]) expect(none.errors).toContain(`Redis at 127.0.0.1:${port} cannot be used`)
 })
 
-describe('what is no quorum: 64, before anything is connected', () => {
+describe('no valid quorum: 64, before any connection', () => {
   const nowhere = (count: number) => urls(Array.from({ length: count }, (_, i) => ({ port: i + 1 })))
 
   test.each([2, 4, 6, 8, 9])('%i servers', async count => {
@@ -167,31 +169,37 @@ describe('what is no quorum: 64, before anything is connected', () => {
   })
 
   test('one server twice, also by another database', async () => {
-    await refuses([...nowhere(2), '--url', `${urlOf({ port: 2 })}/1`], /^baton: --url names 127\.0\.0\.1:2 twice; /)
+    await refuses(
+      [...nowhere(2), '--url', `${urlOf({ port: 2 })}/1`],
+      /^baton: --url names the server 127\.0\.0\.1:2 twice; /,
+    )
   })
 
   test.each([
     ['redis+cluster://a,b', 'a cluster'],
     ['redis+sentinel://a/m', 'sentinels'],
   ])('%s among them', async (url, what) => {
-    await refuses([...nowhere(2), '--url', url], new RegExp(`^baton: --url is given 3 times, and names ${what}, `))
+    await refuses(
+      [...nowhere(2), '--url', url],
+      new RegExp(`^baton: --url is given 3 times, and one of them names ${what}, `),
+    )
   })
 
   test('no address among them', async () => {
-    await refuses([...nowhere(2), '--url', password], /^baton: --url is no address of Redis; /)
+    await refuses([...nowhere(2), '--url', password], /^baton: --url is not an address of Redis; /)
   })
 
   test.each([[['--permits', '2']], [['--read']], [['--write']]])('a lock of another kind: %j', async kind => {
     const { code, errors } = await ended('run', 'k', ...nowhere(3), ...kind, '--', 'true')
     expect(code).toBe(64)
-    expect(errors).toMatch(/^baton: a quorum, .* has mutexes only: [^\n]*\n$/)
+    expect(errors).toMatch(/^baton: a quorum \(several --url\) has only mutexes: [^\n]*\n$/)
   })
 
   test.each(['bench', 'demo'])('%s works with one server', async name => {
     const { code, errors } = await ended(name, ...nowhere(3))
     expect(code).toBe(64)
     expect(errors).toMatch(
-      new RegExp(`^baton: baton ${name} works with one server, and --url names 3 of them; [^\n]*\n$`),
+      new RegExp(`^baton: baton ${name} works with one server, but --url names 3 servers; [^\n]*\n$`),
     )
   })
 
@@ -209,11 +217,11 @@ describe('what is no quorum: 64, before anything is connected', () => {
 })
 
 test('the help names it', async () => {
-  expect((await baton('--help')).output).toMatch(/A quorum of independent servers.* --url three, five or seven times/)
+  expect((await baton('--help')).output).toMatch(/For a quorum, give --url three, five or seven times/)
   expect((await baton('run', '--help')).output).toMatch(/--url redis:\/\/a --url redis:\/\/b --url redis:\/\/c/)
 })
 
-/** Takes connections, and answers nothing. `since`: when the first one came, on the clock of `performance`. */
+/** Accepts connections, and answers nothing. `since` is when the first one came, on the clock of `performance`. */
 async function silent(): Promise<{ port: number; since: () => number | undefined }> {
   let since: number | undefined
   const sockets = new Set<Socket>()

@@ -1,4 +1,7 @@
-/** What `baton run` does with what its command has started: all of it is ended with the lock, none of it is waited for. */
+/**
+ * What `baton run` does with the processes that its command has started: all are ended if the lock is lost, and none is
+ * waited for.
+ */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -14,13 +17,13 @@ interface Job {
   readonly running: Running
   /** The process that the command has started. */
   readonly grandchild: number
-  /** How often it has said that it works. */
+  /** How often it has recorded that it works. */
   ticks(): Promise<number>
 }
 
 const ticking = 'while :; do echo tick >>ticks; sleep 0.05; done'
 
-/** `baton run` with a shell as its command, which starts another one that works on and on. */
+/** `baton run` with a shell as its command. The shell starts another one that works endlessly. */
 async function job(
   key: string,
   {
@@ -43,7 +46,7 @@ async function job(
   return { folder, running, grandchild, ticks }
 }
 
-/** Whether it runs. One that has ended may stay in the table until somebody takes notice. */
+/** Whether the process runs. A process that has ended may stay in the table until its parent collects it. */
 function isThere(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
@@ -53,7 +56,7 @@ function isThere(pid: number): boolean {
 }
 
 describe('a lock that is lost', () => {
-  test('I8: ends what the command has started, too, so that nothing works on beside the next holder', async () => {
+  test('I8: ends the command’s children, too, so that nothing works beside the next holder', async () => {
     const key = freshKey()
     const { running, grandchild, ticks } = await job(key)
     expect(await client().forceRelease(key)).toBe(true)
@@ -64,27 +67,27 @@ describe('a lock that is lost', () => {
     expect(await ticks()).toBe(then)
   })
 
-  test('what ignores SIGTERM is ended by SIGKILL after --grace, also when the command itself has ended before', async () => {
+  test('a process that ignores SIGTERM is ended by SIGKILL after --grace, also if the command itself ended before', async () => {
     const key = freshKey()
     const worker = `trap '' TERM; ${ticking}`
     const { running, grandchild, ticks } = await job(key, { worker, args: ['--grace', '1s'] })
     await client().forceRelease(key)
     const then = await ticks()
-    await eventually(async () => (await ticks()) > then) // it goes on in spite of SIGTERM
+    await eventually(async () => (await ticks()) > then) // it continues in spite of SIGTERM
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(isThere(grandchild)).toBe(false)
   })
 
-  test('it ends what has outlived the process that started it', async () => {
+  test('ends a process that outlives the one that started it', async () => {
     const key = freshKey()
-    // The shell between has ended at once: its child belongs to nobody, but is in the group still.
+    // The intermediate shell has ended at once. Its child has no parent any longer, but is still in the group.
     const { running, grandchild } = await job(key, { command: 'sh -c "sh worker.sh &"; sleep 600' })
     expect(await client().forceRelease(key)).toBe(true)
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(isThere(grandchild)).toBe(false)
   })
 
-  test('it ends what works on in the background, though that ignores SIGTERM and the command has ended', async () => {
+  test('ends a background process that ignores SIGTERM, although the command has ended', async () => {
     const key = freshKey()
     const worker = `trap '' TERM; ${ticking}`
     const command = 'sh worker.sh & sleep 600'
@@ -94,7 +97,7 @@ describe('a lock that is lost', () => {
     expect(isThere(grandchild)).toBe(false)
   })
 
-  test('whoever ends in the time of --grace is not killed', async () => {
+  test('a process that ends within --grace is not killed', async () => {
     const key = freshKey()
     const worker = `trap 'sleep 0.5; echo tidy >tidied; exit' TERM; ${ticking}`
     const { running, folder } = await job(key, { worker })
@@ -104,7 +107,7 @@ describe('a lock that is lost', () => {
   })
 })
 
-/** A script that notes each signal of this name, says that it works, and ends when it has been enough. */
+/** A script that records each signal of this name, reports when it is ready, and ends when the test is done. */
 const noting = (name: NodeJS.Signals) =>
   [
     'const { appendFileSync: append, existsSync } = require("fs")',
@@ -115,24 +118,27 @@ const noting = (name: NodeJS.Signals) =>
   ].join('; ')
 
 describe('a signal', () => {
-  test.each(['SIGUSR1', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s goes on to all of the group, once', async name => {
-    const node = `exec '${process.execPath}' -e '${noting(name)}'`
-    const command = `sh worker.sh & ${node} command`
-    const { running, folder } = await job(freshKey(), { worker: `${node} grandchild`, command })
-    // Whoever has not begun to listen would be ended by it.
-    const listens = (who: string) => readFile(join(folder, `${who}-listens`), 'utf8').catch(() => '')
-    await eventually(async () => (await listens('command')) && (await listens('grandchild')), STARTUP)
-    const heard = (who: string) => readFile(join(folder, who), 'utf8').catch(() => '')
-    running.child.kill(name)
-    await eventually(async () => (await heard('command')) !== '' && (await heard('grandchild')) !== '')
-    // A second one would come by now.
-    await sleep(300)
-    await writeFile(join(folder, 'enough'), '')
-    expect(await running.ended).toMatchObject({ code: 9, errors: '' })
-    expect([await heard('command'), await heard('grandchild')]).toEqual(['heard\n', 'heard\n'])
-  })
+  test.each(['SIGUSR1', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    '%s is passed on to the whole group, once',
+    async name => {
+      const node = `exec '${process.execPath}' -e '${noting(name)}'`
+      const command = `sh worker.sh & ${node} command`
+      const { running, folder } = await job(freshKey(), { worker: `${node} grandchild`, command })
+      // Before it listens, a process would be ended by the signal.
+      const listens = (who: string) => readFile(join(folder, `${who}-listens`), 'utf8').catch(() => '')
+      await eventually(async () => (await listens('command')) && (await listens('grandchild')), STARTUP)
+      const heard = (who: string) => readFile(join(folder, who), 'utf8').catch(() => '')
+      running.child.kill(name)
+      await eventually(async () => (await heard('command')) !== '' && (await heard('grandchild')) !== '')
+      // A second signal would arrive by now.
+      await sleep(300)
+      await writeFile(join(folder, 'enough'), '')
+      expect(await running.ended).toMatchObject({ code: 9, errors: '' })
+      expect([await heard('command'), await heard('grandchild')]).toEqual(['heard\n', 'heard\n'])
+    },
+  )
 
-  test('SIGKILL cannot go on: the command works on, and the lock is free when its lease has ended', async () => {
+  test('SIGKILL cannot be passed on: the command keeps working, and the lock is free when its lease has ended', async () => {
     const key = freshKey()
     const { running, grandchild, ticks } = await job(key, { args: ['--lease', '4s'] })
     running.child.kill('SIGKILL')
@@ -145,7 +151,7 @@ describe('a signal', () => {
   })
 })
 
-test('what goes on behind the command is left alone, and the lock is free when the command has ended', async () => {
+test('processes that outlive the command are left alone, and the lock is free when the command has ended', async () => {
   const key = freshKey()
   const command = 'sh worker.sh >worker.log 2>&1 & until [ -e ticks ]; do sleep 0.05; done'
   const { running, grandchild, ticks } = await job(key, { command })

@@ -1,4 +1,7 @@
-/** `baton run` with semaphores, read-write locks, and several locks at once: who works beside whom, and what a command is told. */
+/**
+ * `baton run` with semaphores, read-write locks, and several locks at once: who works beside whom, and what a command
+ * receives.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -7,7 +10,7 @@ import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton, begun, end, STARTUP, start, stays } from './baton.ts'
 
-/** Runs commands that note when they begin and end; `most`: how many of them ran at the same time. */
+/** Runs commands that record when they begin and end. `most` is how many of them ran at the same time. */
 async function journalled(...lines: readonly (readonly string[])[]) {
   const journal = join(await emptyFolder(), 'journal')
   const note = (what: string) => `echo ${what} "$BATON_FENCING_TOKEN" >>'${journal}'`
@@ -34,7 +37,7 @@ describe('--permits', () => {
     expect(await client().semaphore(key, 2).inspect()).toMatchObject({ taken: 0, waiters: [] })
   })
 
-  test('--take: as many permits as it says, and it waits until they are free', { timeout: 40_000 }, async () => {
+  test('--take: takes as many permits as it says, and waits until they are free', { timeout: 40_000 }, async () => {
     const key = freshKey('quota')
     const semaphore = client().semaphore(key, 3)
     const two = await begun(start(['run', key, '--permits', '3', '--take', '2', '--label', 'two', '--', ...stays]))
@@ -48,7 +51,7 @@ describe('--permits', () => {
     await end(await begun(next))
   })
 
-  test('has nothing to do with the mutex of the same key', async () => {
+  test('is independent of the mutex of the same key', async () => {
     const key = freshKey()
     await client().lock(key)
     expect((await baton('run', key, '--permits', '1', '--timeout', '0', '--', 'true')).code).toBe(0)
@@ -70,12 +73,12 @@ describe('--permits', () => {
 })
 
 describe('--read and --write', () => {
-  test('I1: a writer works beside nobody', { timeout: 40_000 }, async () => {
+  test('I1: a writer works alone', { timeout: 40_000 }, async () => {
     const write = [freshKey('cache'), '--write']
     expect((await journalled(write, write, [...write, '--fair'])).most).toBe(1)
   })
 
-  test('readers work beside each other, and who comes behind a waiting writer waits', { timeout: 60_000 }, async () => {
+  test('readers work side by side, and callers behind a waiting writer wait', { timeout: 60_000 }, async () => {
     const key = freshKey('cache')
     const [read, write] = [
       [key, '--read'],
@@ -104,7 +107,7 @@ describe('--read and --write', () => {
 })
 
 describe('--and', () => {
-  test('all of them or none, in whichever order they are named, without a deadlock', { timeout: 60_000 }, async () => {
+  test('all of them or none, in whatever order they are named, without a deadlock', { timeout: 60_000 }, async () => {
     const [a, b, c] = [freshKey('a'), freshKey('b'), freshKey('c')]
     const [forth, back] = [
       [a, '--and', b, '--and', c],
@@ -115,8 +118,8 @@ describe('--and', () => {
     for (const key of [a, b, c]) expect(await client().isLocked(key)).toBe(false)
   })
 
-  test('the command has the first key, its token, and the tokens of all', async () => {
-    // The later in the order in which they are taken is named first.
+  test('the command receives the first key, its token, and the tokens of all', async () => {
+    // The first one named is the last one taken.
     const [first, second] = [`z:${freshKey()}`, `a:${freshKey()} "two"`]
     const print = `echo "$BATON_KEY"; echo "$BATON_FENCING_TOKEN"; echo "$BATON_FENCING_TOKENS"`
     const { code, output } = await baton('run', first, '--and', second, '--and', first, '--', 'sh', '-c', print)
@@ -128,7 +131,7 @@ describe('--and', () => {
     expect(all[second]).toBeGreaterThan(1_000_000)
   })
 
-  test('one that somebody has: 124, and the others are free', async () => {
+  test('one of them is held: 124, and the others are free', async () => {
     const [free, held] = [`a:${freshKey()}`, `b:${freshKey()}`]
     await client({ label: 'somebody' }).lock(held)
     const { code, output, errors } = await baton('run', free, '--and', held, '--timeout', '2s', '--', ...stays)
@@ -137,7 +140,7 @@ describe('--and', () => {
     await eventually(async () => !(await client().isLocked(free)))
   })
 
-  test('--verbose says which are waited for', async () => {
+  test('--verbose says which locks it waits for', async () => {
     const [first, second] = [`a:${freshKey()}`, `b:${freshKey()}`]
     const [one, two] = [await client({ label: 'one' }).lock(first), await client({ label: 'two' }).lock(second)]
     const running = start(['run', second, '--and', first, '--verbose', '--', 'true'])
@@ -150,7 +153,7 @@ describe('--and', () => {
     expect(errors).toMatch(new RegExp(`\\nbaton: waited \\S+( \\S+)? for ${first} and ${second}\\n$`))
   })
 
-  test('a signal ends the wait, and nothing is left of it', async () => {
+  test('a signal ends the wait, and leaves nothing behind', async () => {
     const [free, held] = [`a:${freshKey()}`, `b:${freshKey()}`]
     const locks = client()
     await locks.lock(held)
@@ -162,7 +165,7 @@ describe('--and', () => {
     expect(await locks.isLocked(free)).toBe(false)
   })
 
-  test('I8: one that is lost ends the command, and the others are released', async () => {
+  test('I8: losing one ends the command, and the others are released', async () => {
     const [a, b] = [freshKey('a'), freshKey('b')]
     const locks = client()
     const running = await begun(start(['run', a, '--and', b, '--', ...stays]))
@@ -174,7 +177,7 @@ describe('--and', () => {
   })
 })
 
-test('a command under a mutex has its token under its key, too, and not those of a command around it', async () => {
+test('a command under a mutex also finds its token by its key, but not the tokens of an enclosing command', async () => {
   const [outer, inner] = [freshKey('outer'), freshKey('inner')]
   const print = `echo "$BATON_KEY $BATON_FENCING_TOKENS $BATON_FENCING_TOKEN"`
   const { ended } = start(['run', inner, '--', 'sh', '-c', print], {

@@ -1,23 +1,23 @@
-/** `baton run` by its exit codes, what it prints, and what becomes of the lock and of the command. */
+/** `baton run`: its exit codes, what it prints, and what happens to the lock and to the command. */
 import { describe, expect, test } from 'vitest'
 import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton, STARTUP, start } from './baton.ts'
 
 const node = (script: string) => [process.execPath, '-e', script]
-/** Says that it runs, and stays until it is ended. */
+/** Prints that it runs, and stays until it is ended. */
 const stays = node(`console.log('runs'); setInterval(() => {}, 1000)`)
-/** The same, but for SIGTERM. */
+/** The same, but it ignores SIGTERM. */
 const stubborn = node(
   `process.on('SIGTERM', () => console.log('no')); console.log('runs'); setInterval(() => {}, 1000)`,
 )
-/** Ends by a signal, and says so. */
+/** Ends by a signal, and reports it. */
 const endsAtUsr2 = node(
   `process.on('SIGUSR2', () => console.log('ends') ?? process.exit(7)); console.log('runs'); setInterval(() => {}, 1000)`,
 )
 
 describe('a command under a lock', () => {
-  test('has the lock, its key and its token; its exit code is that of baton; the lock is free behind it', async () => {
+  test('has the lock, its key and its token; baton ends with its exit code; the lock is free afterwards', async () => {
     const key = freshKey()
     const locks = client()
     const running = start([
@@ -39,12 +39,12 @@ describe('a command under a lock', () => {
     expect(await locks.isLocked(key)).toBe(false)
   })
 
-  test('its own options are behind --', async () => {
+  test('its own options come after --', async () => {
     const { code, output } = await baton('run', freshKey(), '--', process.execPath, '--eval', 'console.log("fine")')
     expect({ code, output }).toEqual({ code: 0, output: 'fine\n' })
   })
 
-  test('one that a signal ended: 128 and its number', async () => {
+  test('a command ended by a signal: 128 and its number', async () => {
     expect((await baton('run', freshKey(), '--', ...node(`process.kill(process.pid, 'SIGKILL')`))).code).toBe(137)
   })
 })
@@ -58,12 +58,12 @@ describe('waiting', () => {
     expect(spans[1]![0]).toBeGreaterThanOrEqual(spans[0]![1]!)
   })
 
-  test('too long: 124, who has it, and the command was not run', async () => {
+  test('too long: 124, the holder is named, and the command does not run', async () => {
     const key = freshKey()
     await client({ label: 'somebody' }).lock(key)
     const { code, output, errors } = await baton('run', key, '--fair', '--timeout', '400ms', '--', ...stays)
     expect({ code, output }).toEqual({ code: 124, output: '' })
-    expect(errors).toMatch(/was not granted within .*, held by somebody for .*, 1 in the queue/)
+    expect(errors).toMatch(/was not granted within .*, held by somebody for .*, at position 1 of the queue/)
   })
 
   test('not at all: --timeout 0', async () => {
@@ -74,7 +74,7 @@ describe('waiting', () => {
     expect(errors).toMatch(/was not granted within .*, held by somebody for /)
   })
 
-  test('a signal ends it, and nothing is left in the queue', async () => {
+  test('a signal ends it, and leaves nothing in the queue', async () => {
     const key = freshKey()
     const locks = client()
     await locks.lock(key)
@@ -87,7 +87,7 @@ describe('waiting', () => {
 })
 
 describe('a limit for how long', () => {
-  test('--fair-after: from then on it has a place in the queue', async () => {
+  test('--fair-after: after this time it has a place in the queue', async () => {
     const key = freshKey()
     const locks = client()
     const lease = await locks.lock(key)
@@ -108,7 +108,7 @@ describe('a limit for how long', () => {
   })
 })
 
-describe('a Redis that has gone while the command ran does not hold up its end', () => {
+describe('a Redis that goes away while the command runs does not delay its end', () => {
   test.each([
     ['it has died', (pid: number) => process.kill(pid, 'SIGKILL')],
     ['it does not answer', (pid: number) => process.kill(pid, 'SIGSTOP')],
@@ -121,15 +121,15 @@ describe('a Redis that has gone while the command ran does not hold up its end',
     await eventually(() => running.output().includes('ends'), STARTUP)
     const before = performance.now()
     const { code, errors } = await running.ended
-    // It took 15 s. Mostly it is one or two.
+    // In a former version it took 15 s. It usually takes one or two.
     expect(performance.now() - before).toBeLessThan(8_000)
     expect(code).toBe(7)
-    expect(errors).toMatch(/^baton: [^\n]*the lock ends with its lease\n$/)
+    expect(errors).toMatch(/^baton: [^\n]*the lock becomes free when its lease ends\n$/)
   })
 })
 
 describe('while the command runs', () => {
-  test('signals go on to it', async () => {
+  test('signals are passed on to it', async () => {
     const trap = node(`process.on('SIGUSR2', () => process.exit(5)); console.log('runs'); setInterval(() => {}, 1000)`)
     const running = start(['run', freshKey(), '--', ...trap])
     await eventually(() => running.output() !== '', STARTUP)
@@ -137,7 +137,7 @@ describe('while the command runs', () => {
     expect((await running.ended).code).toBe(5)
   })
 
-  test('I8: a lock that is lost ends it by SIGTERM: 75', async () => {
+  test('I8: losing the lock ends it by SIGTERM: 75', async () => {
     const key = freshKey()
     const running = start(['run', key, '--', ...stays])
     await eventually(() => running.output() !== '', STARTUP)
@@ -147,7 +147,7 @@ describe('while the command runs', () => {
     expect(errors).toContain('ending the command')
   })
 
-  test('by SIGKILL where that is not enough, after --grace', async () => {
+  test('by SIGKILL if SIGTERM is not enough, after --grace', async () => {
     const key = freshKey()
     const running = start(['run', key, '--grace', '300ms', '--', ...stubborn])
     await eventually(() => running.output() !== '', STARTUP)

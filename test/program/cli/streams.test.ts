@@ -1,4 +1,4 @@
-/** Who reads what `baton` prints, and what it reads: a reader that goes away, a pipe, a file, no colours where none are wanted. */
+/** The readers and inputs of `baton`: a reader that goes away, a pipe, a file, and no colours where none are wanted. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -9,7 +9,7 @@ import { baton, STARTUP, start } from './baton.ts'
 
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
-/** A line of the shell, in which `baton` is the program. */
+/** A line of the shell in which `baton` is the built program. */
 async function shell(line: string, env: NodeJS.ProcessEnv = {}): Promise<{ stdout: string; stderr: string }> {
   const named = `baton() { "${process.execPath}" "${program}" "$@"; }; ${line}`
   return promisify(execFile)('bash', ['-c', named], { env: { ...process.env, REDIS_URL: redisUrl(), ...env } })
@@ -30,12 +30,12 @@ describe('a reader that goes away is no failure', () => {
     expect(stderr).toBe('exit 0\n')
   })
 
-  test('where there has never been one', async () => {
+  test('if there has never been one', async () => {
     expect(await shell('baton list >&- 2>&-; echo "exit $?"')).toEqual({ stdout: 'exit 0\n', stderr: '' })
   })
 })
 
-test('what cannot be written is', async () => {
+test('output that cannot be written is a failure', async () => {
   const { stdout } = await shell('baton list >/dev/full 2>/dev/null; echo "exit $?"')
   expect(stdout).toBe('exit 73\n')
 })
@@ -52,13 +52,13 @@ describe('the streams of run are those of its command', () => {
   })
 })
 
-describe('waiting, where nobody looks', () => {
+describe('waiting without a terminal', () => {
   const waitingFor = async (...options: string[]) => {
     const key = freshKey()
     const lease = await client({ label: 'somebody' }).lock(key)
     const running = start(['run', key, '--fair', ...options, '--', 'echo', 'done'])
     await eventually(async () => (await client().inspect(key)).waiters.length === 1, STARTUP)
-    // That it is in the queue is known to Redis before it is to the program.
+    // Redis knows that it is in the queue before the program does.
     if (options.includes('--verbose')) await eventually(() => running.errors() !== '', STARTUP)
     await lease.release()
     const { code, output, errors } = await running.ended
@@ -70,7 +70,7 @@ describe('waiting, where nobody looks', () => {
     expect((await waitingFor()).errors).toBe('')
   })
 
-  test('unless --verbose asks for its reason', async () => {
+  test('unless --verbose asks for the reason', async () => {
     const { key, errors } = await waitingFor('--verbose')
     const [first, last, ...rest] = errors.trimEnd().split('\n')
     expect(first).toMatch(new RegExp(`^baton: waiting for ${key}, held by somebody for \\S+, 1 in the queue$`))
@@ -101,7 +101,7 @@ describe('what is printed for scripts and for people', () => {
     expect(Object.keys(free).sort()).toEqual(['holders', 'holds', 'key', 'kind', 'locked', 'waiters'])
   })
 
-  test('every command says how it is used, with examples', async () => {
+  test('every command explains its use, with examples', async () => {
     const { output } = await baton('--help')
     const names = [...output.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!)
     expect(names).toEqual(['run', 'inspect', 'list', 'top', 'ui', 'release', 'bench', 'demo', 'completion', 'help'])

@@ -1,4 +1,4 @@
-/** `baton top` without a terminal: what keys do to the view, and what the screen says of it. */
+/** `baton top` without a terminal: how keys change the view, and how the screen shows it. */
 import { stripVTControlCharacters } from 'node:util'
 import picocolors from 'picocolors'
 import stringWidth from 'string-width'
@@ -40,7 +40,7 @@ function shownBy(view: View, shown: Picture | undefined, more: Partial<Watch> & 
 }
 
 describe('keys', () => {
-  test('move the cursor, and no farther than there are rows', () => {
+  test('move the cursor, but not past the last row', () => {
     const names = (...keys: string[]) => selected(pressed(many, keys), many)
     expect(names()).toBe('lock-00')
     expect(names('down', 'j', 'up')).toBe('lock-01')
@@ -91,7 +91,7 @@ describe('keys', () => {
     expect(pressed(picture(), ['return']).opened).toBeUndefined()
   })
 
-  test('the rest', () => {
+  test('all other keys', () => {
     const shown = (name: string, view = firstView) => pressOne(many, view, name)
     expect(shown('q')).toBe('quit')
     expect(shown(' ')).toBe('pause')
@@ -105,15 +105,15 @@ describe('keys', () => {
 })
 
 describe('the screen', () => {
-  test('says how far it can be believed', () => {
+  test('shows how fresh it is', () => {
     const status = (...[shown, more]: [Picture?, Parameters<typeof shownBy>[2]?]) => shownBy(firstView, shown, more)[1]!
     expect(status(many)).toBe('every 1s')
-    expect(status(many, { took: 400, pace: 2_000 })).toBe('every 2s, because a look takes 400ms')
+    expect(status(many, { took: 400, pace: 2_000 })).toBe('every 2s, because reading takes 400ms')
     expect(status(many, { paused: true, age: 65_000 })).toBe('paused, as of 1m 5s ago')
     expect(status(many, { surveying: 5_000, age: 6_000 })).toBe('as of 6s ago: no answer for 5s')
     expect(status(many, { trouble: new Error('gone\u001b[2J'), age: 6_000 })).toBe('as of 6s ago: gone\\u{1b}[2J')
-    expect(status(undefined)).toBe('looking …')
-    expect(status(undefined, { trouble: new Error('gone') })).toBe('nothing seen yet: gone')
+    expect(status(undefined)).toBe('reading …')
+    expect(status(undefined, { trouble: new Error('gone') })).toBe('no data yet: gone')
   })
 
   test('fits, whatever its size', () => {
@@ -132,7 +132,7 @@ describe('the screen', () => {
     }
   })
 
-  test('columns stand below each other, whatever is in them', () => {
+  test('columns are aligned, whatever they contain', () => {
     const names = [
       'plain',
       '注文'.repeat(30),
@@ -154,7 +154,7 @@ describe('the screen', () => {
     expect(row).toMatch(/> order:9+…9+:refund /)
   })
 
-  test('a lock that is open, and one that is gone', () => {
+  test('an opened lock, and one that is gone', () => {
     const view = pressed(long, ['return', 'down'])
     const [, , name, holder, owner, times, titles, first] = shownBy(view, long)
     expect(name).toBe('busy')
@@ -167,7 +167,7 @@ describe('the screen', () => {
     expect(gone.slice(2, 4)).toEqual(['busy', '  it is free'])
   })
 
-  test('a lock of several holders that is open: all of them, and then its queue, on the lines of any other', () => {
+  test('an opened lock of several holders: all of them and then its queue, on the same lines as any other', () => {
     const holders = [
       { label: 'web-1', permits: 2, heldFor: 90_000 },
       { label: 'web-2', heldFor: 5_000, ttl: 7_000 },
@@ -200,7 +200,7 @@ describe('the screen', () => {
     expect(lines[9]).toMatch(/^ +1 waiter-1 +write +4s /)
   })
 
-  test('where it is narrow, names are cut, and neither the mode nor how many others hold it', () => {
+  test('a narrow screen cuts names, but neither the mode nor the number of other holders', () => {
     const importer = 'importer.example.internal:31234'
     const shown = picture(
       readWriteSeen('a', [{ mode: 'write', label: importer }]),
@@ -218,7 +218,7 @@ describe('the screen', () => {
     ])
   })
 
-  test('more holders than lines are scrolled through, and the queue behind them', () => {
+  test('more holders than lines can be scrolled, and the queue below them', () => {
     const holders = Array.from({ length: 500 }, (_, i) => ({ label: `holder-${i}` }))
     const shown = picture(semaphoreSeen('crowd', holders, [2_000, 1_000]))
     const open = pressed(shown, ['return'])
@@ -234,10 +234,10 @@ describe('the screen', () => {
     }
   })
 
-  test('where there is nothing it says so', () => {
+  test('if there is nothing, it says so', () => {
     expect(shownBy(firstView, picture()).join('\n')).toContain('no lock is held')
     const text = shownBy({ ...firstView, filter: 'nobody' }, many).join('\n')
-    expect(text).toContain('0 of 50 have “nobody”')
-    expect(text).toContain('no lock has “nobody”; esc shows all 50')
+    expect(text).toContain('0 of 50 match “nobody”')
+    expect(text).toContain('no lock matches “nobody”; esc shows all 50')
   })
 })

@@ -4,7 +4,7 @@ import { client, freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton } from './baton.ts'
 
-/** Two locks, of which one has a queue of two. */
+/** Two locks, one of which has a queue of two. */
 async function twoLocks(name: string) {
   const [holder, first, second] = ['the holder', 'the first', 'the second'].map(label => client({ label }))
   const lease = await holder!.lock(`${name}:b`)
@@ -85,10 +85,10 @@ test('names and labels of others are shown, not obeyed', async () => {
   expect(JSON.parse(json).locks[0].key).toBe(key)
 })
 
-test('where there is no terminal it wants --once', async () => {
+test('without a terminal it requires --once', async () => {
   const { code, output, errors } = await baton('top')
   expect({ code, output }).toEqual({ code: 64, output: '' })
-  expect(errors).toBe('baton: top needs a terminal; --once prints one snapshot without it\n')
+  expect(errors).toBe('baton: top needs a terminal; use --once to print one snapshot without one\n')
 })
 
 test.each([

@@ -1,4 +1,4 @@
-/** The program where the locks are in a cluster, or behind sentinels: every command, with passwords, by TLS and without. */
+/** The program with locks in a cluster, or behind sentinels: every command, with passwords, with and without TLS. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
@@ -23,7 +23,7 @@ const cases: readonly Case[] = [
 
 describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
   let servers: Guarded
-  /** As it is shown. */
+  /** The address as it is shown. */
   let place: string
   let url: string
   let env: NodeJS.ProcessEnv
@@ -42,7 +42,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
   const ended = async (...args: string[]) => noSecret(await start(args, env).ended)
   const by = async (other: string, ...args: string[]) =>
     noSecret(await start([...args, '--url', other], { ...env, REDIS_URL: '' }).ended)
-  /** A lock in the hands of another `baton run`. */
+  /** A lock held by another `baton run`. */
   const held = async (key: string) => {
     const running = start(['run', key, '--label', 'the holder', '--', ...stays], env)
     await eventually(() => running.output() !== '', STARTUP)
@@ -50,7 +50,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     return running
   }
 
-  test('run takes turns, and tells its command the token', async () => {
+  test('run takes turns, and passes its command the token', async () => {
     const keys = [freshKey('{a}'), freshKey('{b}'), freshKey('{c}')]
     const token = ['sh', '-c', 'echo $BATON_FENCING_TOKEN']
     for (const key of keys) {
@@ -61,7 +61,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     }
   })
 
-  test('inspect, list, top and release see what run holds, and run hears of the release', async () => {
+  test('inspect, list, top and release see what run holds, and run learns of the release', async () => {
     const key = freshKey()
     const running = await held(key)
     const waiting = start(['run', key, '--fair', '--label', 'the next', '--', 'echo', 'mine'], env)
@@ -77,7 +77,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     const [{ heldFor }] = JSON.parse((await ended('list', key, '--json')).output)
     expect(heldFor).toBeGreaterThan(0)
     expect(heldFor).toBeLessThan(60_000)
-    // By --url, too.
+    // Also with --url.
     expect(await by(url, 'release', '--force', '--yes', key)).toMatchObject({ code: 0, output: `${key} is released\n` })
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(await waiting.ended).toMatchObject({ code: 0, output: 'mine\n' })
@@ -93,7 +93,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     for (const one of running) expect((await one.ended).code).toBe(143)
   })
 
-  test('ui shows where it looks, without secrets', async () => {
+  test('ui shows its address, without secrets', async () => {
     const { running, address } = await openSite([], env)
     const { body } = await ask(address)
     expect(running.output()).toContain(`shows the locks at ${place}`)
@@ -107,24 +107,24 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     expect((await ended('__complete', '--', 'inspect', 'completed')).output).toContain(key)
   })
 
-  test('a password in --url is not seen in the list of processes', async () => {
+  test('a password in --url is not visible in the list of processes', async () => {
     const running = start(['run', freshKey(), '--url', url, '--', 'sh', '-c', 'tr "\\0" " " </proc/$PPID/cmdline'], env)
     const { code, output } = noSecret(await running.ended)
     expect(code).toBe(0)
     expect(output).toContain(`--url ${place} `)
   })
 
-  test.each(['bench', 'demo'])('%s says at once that it works with one server: 64', async name => {
+  test.each(['bench', 'demo'])('%s reports at once that it works with one server: 64', async name => {
     const byUrl = await by(url, name)
     expect(byUrl).toMatchObject({ code: 64, output: '' })
     const what = kind === 'cluster' ? 'a cluster' : 'sentinels'
     expect(byUrl.errors).toMatch(
-      new RegExp(`^baton: baton ${name} works with one server, and --url names ${what}; [^\n]*\n$`),
+      new RegExp(`^baton: baton ${name} works with one server, but --url names ${what}; [^\n]*\n$`),
     )
     expect((await ended(name)).errors).toMatch(/\$REDIS_URL names .*unset REDIS_URL/)
   })
 
-  test('what is wrong with the password, the protocol or the kind of server is said: 69', async () => {
+  test('a wrong password, protocol or kind of server is reported: 69', async () => {
     const refused = async (other: string, why: RegExp) => {
       const { code, output, errors } = await by(other, 'list')
       expect({ code, output }).toEqual({ code: 69, output: '' })
@@ -134,18 +134,18 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     await refused(url.replace(encoded.data, 'another'), /WRONGPASS/)
     await refused(url.replace(`default:${encoded.data}@`, ''), /NOAUTH .*user:password@ before the host/)
     if (kind === 'sentinel') {
-      await refused(url.replace(/\?.*/, ''), /a sentinel says NOAUTH .*\?sentinel_username=/)
-      await refused(url.replace(encoded.sentinels, 'another'), /a sentinel says WRONGPASS .*\?sentinel_username=/)
+      await refused(url.replace(/\?.*/, ''), /a sentinel refused: NOAUTH .*\?sentinel_username=/)
+      await refused(url.replace(encoded.sentinels, 'another'), /a sentinel refused: WRONGPASS .*\?sentinel_username=/)
       await refused(url.replace(masterName, 'nobody'), /the sentinels know no master named nobody/)
       const master = `redis+sentinel://127.0.0.1:${servers.servers[0]!.port}/m?sentinel_password=${encoded.data}`
-      await refused(master, /it is no sentinel/)
+      await refused(master, /it is not a sentinel/)
     } else {
       const { port } = servers.servers[0]!
       await refused(
         `redis://:${encoded.data}@127.0.0.1:${port}`,
         /is a node of a cluster, whose address begins with redis\+cluster:/,
       )
-      await refused(redisUrl().replace('redis:', 'redis+cluster:'), /it is no node of a cluster/)
+      await refused(redisUrl().replace('redis:', 'redis+cluster:'), /it is not a node of a cluster/)
     }
     const swapped = tls ? url.replace('rediss', 'redis') : url.replace('redis', 'rediss')
     await refused(

@@ -1,4 +1,4 @@
-/** The line that tells for whom one waits: it never takes more room than there is, and gives up the names before the rest. */
+/** The line that says what a wait is for: it never takes more room than there is, and shortens the names first. */
 import stringWidth from 'string-width'
 import { expect, test } from 'vitest'
 import { waitingLine } from '../../../cli/waiting.ts'
@@ -16,7 +16,7 @@ const line = (key: string, label: string, waited: number, columns: number) => {
   const who = { owner: 'o', label, fencingToken: 1_000_000, ttl: 1 }
   const held = { kind: 'mutex', locked: true, ...who, holds: 1, holders: [{ id: 'h', heldFor: 40, ...who }] } as const
   const state: LockState = { key, ...held, waiters: [waiter, { ...waiter, owner: 'another', position: 2 }] }
-  // Drawn when it has been held for as long as it is waited for.
+  // Drawn when the lock has been held for as long as the wait.
   return waitingLine(state, { owner: 'me', waited, age: waited - 40 }, columns)
 }
 
@@ -32,7 +32,7 @@ test.each(Object.entries(names))('%s names, in every width', (_, [key, label]) =
   }
 })
 
-test('a reader waits for those that read only where no writer waits before it', () => {
+test('a reader waits for readers only if no writer waits before it', () => {
   const holder = {
     id: 'h',
     owner: 'o',
@@ -53,7 +53,7 @@ test('a reader waits for those that read only where no writer waits before it', 
   expect(shown('web-2', writing)).toBe('waiting 1s (2 of 2) for prices, held by web-1 for 40ms')
 })
 
-test('all of it, where there is room', () => {
+test('all of it, if there is room', () => {
   expect(line('nightly-report', 'web-1', 83_000, 100)).toBe(
     'waiting 1m 23s (1 of 2) for nightly-report, held by web-1 for 1m 23s',
   )

@@ -1,4 +1,4 @@
-/** Looking at all locks again and again: what it costs Redis, and what becomes of it while Redis is away. */
+/** Repeated surveys of all locks: what they cost Redis, and what happens while Redis is away. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Connected } from '../../../cli/connection.ts'
 import { type Watch, type WatchOptions, watch } from '../../../cli/live/watch.ts'
@@ -18,7 +18,7 @@ function at(url: string, locks: LockClient = client({}, url)): Connected {
   return { locks, where: new URL(url).host }
 }
 
-/** How many surveys were under way, and at most at a time. */
+/** How many surveys have begun, and how many ran at a time at most. */
 function counted(locks: LockClient): { begun: number; atOnce: number } {
   const count = { begun: 0, atOnce: 0 }
   const list = locks.list.bind(locks)
@@ -36,7 +36,7 @@ function counted(locks: LockClient): { begun: number; atOnce: number } {
   return count
 }
 
-test('shows who holds and who waits, anew', async () => {
+test('shows holders and waiters, and updates them', async () => {
   const key = freshKey('watched')
   const [holder, waiter] = [client({ label: 'the holder' }), client({ label: 'the waiter' })]
   const live = watched(at(redisUrl()), { pattern: `${key}*` })
@@ -51,7 +51,7 @@ test('shows who holds and who waits, anew', async () => {
   await eventually(() => live.picture?.locks.length === 0)
 })
 
-// Below each has a server of its own: on that of all tests there may be ten thousand locks, which take seconds.
+// The tests below have servers of their own. The shared server may have ten thousand locks, which take seconds.
 
 test('rests four times as long as a survey took, and never makes two at a time', async () => {
   const { url } = await ownServer()
@@ -66,14 +66,14 @@ test('rests four times as long as a survey took, and never makes two at a time',
   await eventually(() => surveys.length >= 4, 15_000)
   surveys.slice(1).forEach(({ ended, took }, i) => {
     const before = surveys[i]!
-    // Timers may go off a little early.
+    // Timers may fire a little early.
     expect(ended - before.ended).toBeGreaterThan(4 * before.took + took - 5)
   })
   expect(surveys[0]!.took).toBeGreaterThan(40)
   expect(count.atOnce).toBe(1)
 })
 
-test('no survey while it is paused, and none after its end', async () => {
+test('makes no survey while it is paused, and none after its end', async () => {
   const { url } = await ownServer()
   const here = at(url)
   const count = counted(here.locks)
@@ -114,7 +114,7 @@ describe('while Redis is away', () => {
     await eventually(() => live.picture?.locks.some(({ key }) => key === 'after'))
   })
 
-  test('a survey that has waited for it is not taken for a long one', async () => {
+  test('a survey that has waited for Redis does not count as a long one', async () => {
     const { url } = await ownServer()
     const proxy = await faultProxy(url)
     const live = watched(at(proxy.url))
@@ -125,7 +125,7 @@ describe('while Redis is away', () => {
     await sleep(1_000)
     proxy.accept()
     await eventually(() => !live.trouble, 10_000)
-    // Four times the second that it was away would be four.
+    // Redis was away for a second. A rest of four times that would be four seconds.
     const { picture } = live
     await eventually(() => live.picture !== picture, 3_000)
   })

@@ -15,7 +15,7 @@ const slow = 90_000
 
 let server: LocalRedis
 let redis: Redis
-/** Left by somebody else, on a server that is not only ours. */
+/** Keys that existed before, because the server may have other users. */
 let before: Set<string>
 
 beforeAll(async () => {
@@ -30,7 +30,7 @@ afterAll(async () => {
 })
 
 function start(program: string[], ...args: string[]): ChildProcess {
-  // Colours are asked for, but this is a pipe.
+  // Colours are requested, but the output is a pipe.
   return spawn(process.execPath, [...program, 'demo', ...args], {
     cwd: root,
     env: { ...process.env, FORCE_COLOR: '1' },
@@ -48,7 +48,7 @@ async function keysLeft(): Promise<string[]> {
 }
 
 describe('with the lock', () => {
-  test('50 are sold, nothing is violated, and nothing is left', { timeout: slow }, async () => {
+  test('50 are sold, nothing is violated, and nothing is left behind', { timeout: slow }, async () => {
     const startedAt = Date.now()
     const { out, err, code } = await run(built, '--url', server.url)
     expect(err).toBe('')
@@ -70,7 +70,7 @@ describe('with the lock', () => {
 })
 
 describe('without the lock', () => {
-  test('it oversells, sells twice, overlaps, and says so by its exit code', { timeout: slow }, async () => {
+  test('it oversells, sells twice, overlaps, and reports so by its exit code', { timeout: slow }, async () => {
     const { out, code } = await run(source, '--no-lock', '--url', server.url)
     expect(code).toBe(1)
     expect(out).toMatch(/VIOLATED +oversold +[1-9]/)
@@ -129,7 +129,7 @@ describe('ended early', () => {
   })
 })
 
-/** The workers, which are the only children that the demo has when it is given a URL. */
+/** The workers, which are the demo's only children if it is given a URL. */
 function childrenOf(parent: number): number[] {
   const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
   const rows = table
@@ -147,7 +147,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Reads on afterwards: a closed pipe would end the demo. */
+/** Keeps reading afterwards: a closed pipe would end the demo. */
 function untilOutput(child: ChildProcess, pattern: RegExp): Promise<void> {
   return new Promise(resolve => {
     let seen = ''

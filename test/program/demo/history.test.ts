@@ -1,6 +1,6 @@
 /**
- * The checker of histories judges a sale of the demo, beside the demo's own verdict, which is published with it and so knows
- * nothing of the checker. What the demo observes is what both are told.
+ * The history checker judges a sale of the demo, in addition to the demo's own verdict. The demo is published and so
+ * cannot use the checker. Both judge the same observations.
  */
 import { expect, onTestFinished, test } from 'vitest'
 import { runSale, type Stage } from '../../../cli/demo/coordinator.ts'
@@ -11,7 +11,7 @@ import { Memory, violationsIn } from '../../history/recorded.ts'
 import { freshKey, plainRedis, redisUrl } from '../../kit/redis.ts'
 
 const key = 'the coupon'
-/** Between two looks for a new snapshot of the queue, ms. */
+/** Time between two checks for a new snapshot of the queue, in ms. */
 const LOOK = 10
 
 interface Sight {
@@ -20,7 +20,7 @@ interface Sight {
   readonly ids: readonly string[]
 }
 
-/** The queue at each look of the demo. Seen a moment late, which takes waiters out of the comparison, and adds none. */
+/** The queue as the demo sees it. It is read a moment late, which can only remove waiters from the comparison. */
 function watchQueue({ ledger }: Stage, sights: Sight[]): void {
   let from = now()
   const looks = setInterval(() => {
@@ -34,7 +34,8 @@ function watchQueue({ ledger }: Stage, sights: Sight[]): void {
 function noteQueue(memory: Memory, sights: readonly Sight[], { sections }: History): void {
   const workers = new Map(sections.map(({ hold, pid }) => [hold, String(pid)]))
   for (const { from, t, ids } of sights) {
-    // Nobody looks at tickets, but that they stay. A waiter that was never granted is compared with none.
+    // Only the constancy of tickets is checked, so the id serves as the ticket. A waiter that was never granted is not
+    // compared.
     const entries = ids.map((id): [string, string, string, string] => [id, id, workers.get(id) ?? '', id])
     memory.record('queue', { key, from, entries }, t)
   }
@@ -81,7 +82,7 @@ test('the checker finds nothing in a sale with the lock', { timeout: 90_000 }, a
   expect(violationsIn(memory.events)).toEqual([])
   expect(sights.length).toBeGreaterThan(10)
 
-  // And it would find one: as soon as two of these sections had been there together.
+  // The checker would find a violation: one appears as soon as two of these sections overlap.
   const { pid, begin, token } = history.sections.find(({ how }) => how === 'released')!
   const other = { worker: `not ${pid}`, attempt: 'other', key, id: 'other', owner: 'other', via: 'handoff' } as const
   memory.record('grant', { ...other, token: token! + 1, deadline: begin + 1 }, begin + 0.5)

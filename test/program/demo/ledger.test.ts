@@ -18,7 +18,7 @@ function enter(section: string, at: number, leaseEnds: number | null): void {
 
 const section = (id: string) => ledger.sections.get(id)
 
-test('a section that is left ends when its worker said, and answers an order', () => {
+test('a completed section ends when its worker reported, and answers an order', () => {
   enter('a', 10, 1_500)
   expect(section('a')).toMatchObject({ begin: 10, end: Number.POSITIVE_INFINITY, how: 'open' })
   ledger.left({ kind: 'left', section: 'a', order: 'order of a', at: 30, answer: 'sold', stock: 49 })
@@ -27,7 +27,7 @@ test('a section that is left ends when its worker said, and answers an order', (
 })
 
 describe('a killed process', () => {
-  test('its sections end with their leases, as last heard of, and not those that had ended before', () => {
+  test('its sections end with their last known leases, except those that had ended before', () => {
     enter('a', 10, 1_500)
     ledger.left({ kind: 'left', section: 'a', order: 'order of a', at: 30, answer: 'sold out', stock: 0 })
     enter('b', 40, 200)
@@ -59,7 +59,7 @@ describe('a frozen process', () => {
     expect(ledger.lateWrite).toBe('refused')
   })
 
-  test('whose write is accepted lasted until then, though it knows that it lost the lock', () => {
+  test('whose write is accepted lasted until then, although it knows that it lost the lock', () => {
     ledger.lost({ ...lost, refused: null, wroteAt: 3_030 })
     expect(section('a')).toMatchObject({ end: 3_030, how: 'lost' })
     expect(ledger.lateWrite).toBe('accepted')
@@ -71,7 +71,7 @@ describe('a frozen process', () => {
     expect(ledger.lateWrite).toBe('accepted')
   })
 
-  test('that loses another section says nothing about the late write', () => {
+  test('that loses another section is no evidence about the late write', () => {
     enter('b', 10, 1_500)
     ledger.lost({ ...lost, section: 'b', refused: { token: 10, seen: 99 }, wroteAt: null })
     expect(ledger.lateWrite).toBeNull()

@@ -30,7 +30,7 @@ describe('normaliseCustomer', () => {
     ['C-042', 'leading zeros count'],
     ['D-0042', 'the letter counts'],
     ['C-00421', 'every digit counts'],
-  ])('%j is somebody else: %s', spelling => {
+  ])('%j is a different customer: %s', spelling => {
     expect(normaliseCustomer(spelling)).not.toBe('c0042')
   })
 })
@@ -46,7 +46,7 @@ describe('the orders of the sale', () => {
     expect(times).toEqual(times.toSorted((a, b) => a - b))
   })
 
-  test('have customers who try twice, three times, and under other spellings', async () => {
+  test('have customers who try twice, three times, and with other spellings', async () => {
     const tries = new Map<string, Set<string>[]>()
     for (const { customer, spelling } of await loadOrders()) {
       tries.set(customer, [...(tries.get(customer) ?? []), new Set([spelling])])
@@ -58,7 +58,7 @@ describe('the orders of the sale', () => {
     expect(respelt.length).toBeGreaterThan(50)
   })
 
-  test('have second tries while there is stock, or the rule would never be put to the test', async () => {
+  test('have second tries while there is stock; otherwise the rule would never be tested', async () => {
     const early = (await loadOrders()).slice(0, sale.stock)
     expect(early.length - new Set(early.map(order => order.customer)).size).toBeGreaterThan(5)
   })

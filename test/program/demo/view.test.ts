@@ -74,7 +74,7 @@ describe('the picture', () => {
   })
 })
 
-test('in a pipe every event is one plain line, whatever the environment says of colours', () => {
+test('in a pipe every event is one plain line, whatever the environment requests about colours', () => {
   const out = new PassThrough()
   const display = openDisplay(out as unknown as WriteStream, { FORCE_COLOR: '1', CI: '1' })
   display.print(display.colours.bold('title'))

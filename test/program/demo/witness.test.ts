@@ -1,6 +1,6 @@
 /**
- * The witness against histories made by hand: a good one, in which it must find nothing, and the same with one thing
- * wrong, which it must find.
+ * The witness judges hand-made histories: a good one, in which it must find nothing, and the same with one error, which
+ * it must find.
  */
 import { describe, expect, test } from 'vitest'
 import type { Order } from '../../../cli/demo/orders.ts'
@@ -12,7 +12,7 @@ const processes = 4
 const perSection = 10
 const gap = 1
 
-/** 60 orders of 60 customers, one section after another, 4 processes in turn, everybody waiting from the start. */
+/** 60 orders of 60 customers, one section after another, 4 processes in turn, all waiting from the start. */
 function goodHistory() {
   const orders: Order[] = Array.from({ length: 60 }, (_, n) => ({
     id: `S-${n}`,
@@ -81,19 +81,19 @@ test('nothing is found in a good history', () => {
 })
 
 describe('the shop', () => {
-  test('one more than the stock is oversold', () => {
+  test('one sale more than the stock is oversold', () => {
     const history = goodHistory()
     history.answers.set('S-55', 'sold')
     expect(judge(history)).toMatchObject({ sold: 51, oversold: 1, stockDrift: 1 })
   })
 
-  test('a second sale to a customer is a double, however he spells himself', () => {
+  test('a second sale to a customer is a double, however the customer spells the id', () => {
     const history = goodHistory()
     history.orders[7] = { ...history.orders[7]!, spelling: ' ｃ３ ' }
     expect(judge(history).doubles).toBe(1)
   })
 
-  test('an answer that says so is no double', () => {
+  test('the answer "has one" is no double', () => {
     const history = goodHistory()
     history.orders[55] = { ...history.orders[55]!, spelling: 'c 3' }
     history.answers.set('S-55', 'has one')
@@ -112,7 +112,7 @@ describe('the shop', () => {
 })
 
 describe('overlap', () => {
-  test('a section that begins before the one before it has ended', () => {
+  test('a section that begins before the previous one has ended', () => {
     const history = goodHistory()
     history.sections[20]!.end += gap + 0.001
     expect(judge(history).overlapping).toBe(2)
@@ -140,13 +140,13 @@ describe('overlap', () => {
     expect(judge(history).overlapping).toBe(0)
   })
 
-  test('a mark found in the shop, though the clocks say nothing', () => {
+  test('a mark found in the shop, although the clocks show nothing', () => {
     const history = goodHistory()
     history.sections[21] = { ...history.sections[21]!, found: 'section 20' }
     expect(judge(history).overlapping).toBe(2)
   })
 
-  test('a mark of a section that nobody knows', () => {
+  test('a mark of an unknown section', () => {
     const history = goodHistory()
     history.sections[21] = { ...history.sections[21]!, found: 'a stranger' }
     expect(judge(history).overlapping).toBe(2)
@@ -175,7 +175,7 @@ describe('order', () => {
     expect(judge(history).inversions).toBe(1)
   })
 
-  test('everybody overtaken by the last, counted once each though seen in several snapshots', () => {
+  test('all others overtaken by the last, each counted once though seen in several snapshots', () => {
     const history = goodHistory()
     history.snapshots = [history.snapshots[0]!, history.snapshots[0]!]
     history.sections[14] = { ...history.sections[14]!, token: 1 }
@@ -195,7 +195,7 @@ describe('order', () => {
     expect(judge(history).inversions).toBe(0)
   })
 
-  test('requests that waited while their process was frozen are left out, the others of that process are not', () => {
+  test('requests that waited while their process was frozen are left out; others of that process are not', () => {
     const history = goodHistory()
     const late = { ...history.sections[4]!, token: 9_999, begin: 2_000, end: 2_010 }
     history.sections[4] = late
@@ -206,7 +206,7 @@ describe('order', () => {
     expect(judge(history).inversions).toBeGreaterThan(0)
   })
 
-  test('no pairs compared is no proof of order', () => {
+  test('without compared pairs there is no proof of order', () => {
     const found = judge({ ...goodHistory(), snapshots: [] })
     expect(found.pairs).toBe(0)
     expect(assess(found, true).find(row => row.what === 'order inversions')?.ok).toBe(false)
@@ -217,7 +217,7 @@ describe('hand-offs and costs', () => {
   test('only to another process, only if it waited, only from one that released', () => {
     const history = goodHistory()
     const before = judge(history).handoffs.count
-    const asked = history.sections[10]!.begin - 1 // while the one before was inside: may have come too late
+    const asked = history.sections[10]!.begin - 1 // asked while the one before was inside: may have come too late
     history.sections[10] = { ...history.sections[10]!, requestedAt: asked }
     history.sections[20]!.how = 'killed'
     history.sections[30] = { ...history.sections[30]!, pid: history.sections[29]!.pid }
@@ -230,7 +230,7 @@ describe('hand-offs and costs', () => {
     expect(judge(history).handoffs).toEqual({ count: 59, p50: gap, p99: 100 + gap })
   })
 
-  test('a crash costs the time until somebody else is inside', () => {
+  test('a crash costs the time until another process is inside', () => {
     const history = goodHistory()
     const { begin } = history.sections[20]!
     Object.assign(history.sections[20]!, { how: 'killed', end: begin + 1_500 })
@@ -268,7 +268,7 @@ describe('the verdict', () => {
     expect(rows.filter(row => row.ok === false)).toHaveLength(1)
   })
 
-  test('without a lock, order and costs are no question', () => {
+  test('without a lock, order and costs are not judged', () => {
     const found = { ...good, inversions: 0, pairs: 0, crashCost: null, freezeCost: null }
     expect(passed(assess(found, false))).toBe(true)
     expect(passed(assess({ ...found, oversold: 3 }, false))).toBe(false)

@@ -1,6 +1,8 @@
 import { connect } from 'node:net'
 
-/** Sends one inline command to a loopback port; answers the first line of the reply, undefined if nobody listens. */
+/**
+ * Sends one inline command to a loopback port. Returns the first line of the reply, or undefined if nothing listens.
+ */
 export function ask(port: number, command: string): Promise<string | undefined> {
   return new Promise(resolve => {
     const socket = connect(port, '127.0.0.1', () => socket.write(`${command}\r\n`))
@@ -12,7 +14,7 @@ export function ask(port: number, command: string): Promise<string | undefined> 
   })
 }
 
-/** Waits until a condition holds, for what happens in other processes; false if it does not within the time. */
+/** Waits until a condition holds in another process. Returns false if it does not hold in time. */
 export async function eventually(condition: () => Promise<boolean>, withinMs = 5_000): Promise<boolean> {
   const deadline = Date.now() + withinMs
   while (Date.now() < deadline) {

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 export interface Child {
   readonly process: ChildProcess
-  /** Lines of its output, oldest first; ends with the process. */
+  /** The lines of its output, oldest first; ends with the process. */
   readonly lines: AsyncIterator<string>
   readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }

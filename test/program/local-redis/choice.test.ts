@@ -37,7 +37,7 @@ describe('REDIS_URL', () => {
     await redis.stop()
   })
 
-  test('that is not an address is an error that does not quote it', async () => {
+  test('an invalid one is an error that does not quote it', async () => {
     vi.stubEnv('REDIS_URL', 'redis:/:swordfish@redis.example')
     const error = await obtainRedis().catch((error: Error) => error)
     expect(String(error)).toContain('REDIS_URL')
@@ -58,7 +58,7 @@ test('without REDIS_URL a server is started, announced in one line, and stopped'
 describe('the PATH', () => {
   test.skipIf(!local)('gives the server found on it', async () => {
     const binary = binaryIn(local!.description)
-    // A server from an unpacked package needs the libraries beside it; an installed one is not disturbed by them.
+    // A server from an unpacked package needs the libraries next to it. An installed one is not affected by them.
     const libraries = join(dirname(binary), '..', 'lib')
     const path = `LD_LIBRARY_PATH=$(echo ${libraries}/*-linux-gnu* | tr ' ' :)`
     await program('valkey-server', `${path} exec ${binary} "$@"`)
@@ -71,7 +71,7 @@ describe('the PATH', () => {
     await server.stop()
   })
 
-  test('with a program that is no server goes on to the next option', async () => {
+  test('with a program that is not a server continues with the next option', async () => {
     await program('redis-server', 'echo something else')
     expect(await onPath({ PATH: folder }).find()).toEqual({
       unavailable: expect.stringContaining('is not a Redis or Valkey server'),
@@ -79,14 +79,14 @@ describe('the PATH', () => {
   })
 })
 
-test('an image that is named is used, or nothing is: here no engine answers', { timeout: 60_000 }, async () => {
+test('a named image is used, or nothing is: here no engine answers', { timeout: 60_000 }, async () => {
   const missing = { BATON_REDIS_IMAGE: 'redis-baton/none:0', DOCKER_HOST: `unix://${join(folder, 'none.sock')}` }
   const child = runChild('obtain.ts', [], { REDIS_URL: '', ...missing })
   expect((await child.lines.next()).done).toBe(true)
   expect((await child.ended).code).toBe(1)
 })
 
-test('with no option left the error says what was tried and what to install', async () => {
+test('with no option left the error lists what was tried and what to install', async () => {
   const error = await chooseSource([
     onPath({ PATH: folder }),
     fromDistribution({ PATH: folder }),

@@ -51,7 +51,7 @@ describe.skipIf(!available)('the cache of the distribution package', { timeout: 
     expect((await stat(binary)).size).toBeGreaterThan(100)
   })
 
-  test('left half done by a killed process does no harm', async () => {
+  test('a tree left half done by a killed process does no harm', async () => {
     await rm(join(cache, 'redis'), { recursive: true })
     const child = runChild('unpack.ts', [], { BATON_CACHE: cache })
     const workshops = async () => (await readdir(join(cache, 'redis')).catch(() => [])).filter(isWorkshop)

@@ -8,7 +8,7 @@ import { onPath } from '../../../local-redis/path.ts'
 import { ask, eventually } from './ask.ts'
 import { runChild } from './child.ts'
 
-/** Servers in containers are left to the reaper of testcontainers; this is about child processes. */
+/** Servers in containers are left to testcontainers' reaper; this test is about child processes. */
 const source = await chooseSource([onPath(), fromDistribution()]).catch(() => undefined)
 
 describe.skipIf(!source)('no server is left', { timeout: 60_000 }, () => {
@@ -20,7 +20,7 @@ describe.skipIf(!source)('no server is left', { timeout: 60_000 }, () => {
 
   afterAll(() => rm(temporary, { recursive: true }))
 
-  /** tsx keeps a folder of its own in TMPDIR. */
+  /** tsx has a folder of its own in TMPDIR. */
   const serverFolders = async () => (await readdir(temporary)).filter(name => name.startsWith('baton-redis-'))
 
   async function nothingIsLeft(port: number): Promise<void> {
@@ -28,7 +28,7 @@ describe.skipIf(!source)('no server is left', { timeout: 60_000 }, () => {
     expect(await eventually(async () => (await serverFolders()).length === 0)).toBe(true)
   }
 
-  test.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGKILL'] as const)('by a process that gets %s', async signal => {
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGKILL'] as const)('by a process that receives %s', async signal => {
     const child = runChild('hold-server.ts', ['wait'], { TMPDIR: temporary })
     const port = Number((await child.lines.next()).value)
     expect(await ask(port, 'PING')).toBe('+PONG')

@@ -11,7 +11,7 @@ import {
 } from '../../../local-redis/index.ts'
 import { ask } from './ask.ts'
 
-/** Finding a source may fetch a package or an image the first time. */
+/** In ms: finding a source may have to fetch a package or an image the first time. */
 const fetching = 300_000
 
 describe('a server', { timeout: 60_000 }, () => {
@@ -28,7 +28,7 @@ describe('a server', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     source = await findServerSource()
     temporary = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    vi.stubEnv('TMPDIR', temporary) // so that what a server leaves behind can be seen
+    vi.stubEnv('TMPDIR', temporary) // so that leftovers of a server can be seen
   }, fetching)
 
   afterEach(async () => {
@@ -68,16 +68,16 @@ describe('a server', { timeout: 60_000 }, () => {
     expect(await ask(server.port, 'SELECT 3')).toContain('-ERR')
   })
 
-  test('that wants a password counts as ready', async () => {
+  test('that requires a password counts as ready', async () => {
     const server = await start({ args: ['--requirepass', 'swordfish'] })
     expect(await ask(server.port, 'PING')).toContain('-NOAUTH')
   })
 
-  test('that cannot start says why', async () => {
+  test('that cannot start reports why', async () => {
     await expect(start({ args: ['--no-such-option', '1'] })).rejects.toThrow(/no-such-option/)
   })
 
-  test('is refused a port that is taken, and says so', async () => {
+  test('is refused a port that is taken, and reports that', async () => {
     const squatter = createServer()
     await new Promise<void>(resolve => squatter.listen(0, '127.0.0.1', resolve))
     const { port } = squatter.address() as { port: number }
@@ -88,7 +88,7 @@ describe('a server', { timeout: 60_000 }, () => {
     }
   })
 
-  test('is not taken for another server on its port', async () => {
+  test('is not confused with another server on its port', async () => {
     const first = await start()
     await expect(start({ port: first.port })).rejects.toThrow(/another server|already/)
     expect(await ask(first.port, 'PING')).toBe('+PONG')

@@ -1,4 +1,4 @@
-/** Completion as bash does it, when the TAB key is pressed. */
+/** Completion in bash, when the TAB key is pressed. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -9,7 +9,10 @@ import type { Terminal } from './tmux.ts'
 
 const open = () => bash(['source <(baton completion bash)'], { columns: 160 })
 
-/** Presses TAB until the screen is as expected: the names of locks are not waited for longer than a person would. */
+/**
+ * Presses TAB until the screen is as expected. One TAB may not be enough: the program looks for the names of locks only
+ * as long as a person would wait.
+ */
 async function tab(terminal: Terminal, expected: (screen: string) => boolean, times = 1): Promise<void> {
   for (let left = 5; ; left--) {
     await terminal.press(...Array.from({ length: times }, () => 'Tab'))
@@ -18,7 +21,7 @@ async function tab(terminal: Terminal, expected: (screen: string) => boolean, ti
   }
 }
 
-/** What bash makes of a beginning that has only one end. */
+/** Expects that bash completes the beginning of a line to this. */
 async function completed(beginning: string, expected: string): Promise<void> {
   const terminal = await open()
   await terminal.type(beginning)
@@ -26,21 +29,21 @@ async function completed(beginning: string, expected: string): Promise<void> {
   expect((await terminal.cursor()).column).toBe(PROMPT.length + 1 + expected.length)
 }
 
-describe('by one TAB, where there is one way on', () => {
+describe('with one TAB, if there is one way to continue', () => {
   test('a command', () => completed('baton ins', 'baton inspect '))
   test('an option', () => completed('baton run key --ti', 'baton run key --timeout '))
   test('--', () => completed('baton run key ', 'baton run key -- '))
-  test('the command behind it', () => completed('baton run key -- printe', 'baton run key -- printenv '))
+  test('the command after it', () => completed('baton run key -- printe', 'baton run key -- printenv '))
   test('a file', () => completed('baton bench --json /etc/passw', 'baton bench --json /etc/passwd'))
 
-  test('the name of a lock, also behind a colon, which readline takes for the end of a word', async () => {
+  test('the name of a lock, also after a colon, which readline takes for the end of a word', async () => {
     const name = freshKey('order')
     await client().lock(`${name}:eu:1`)
     await completed(`baton inspect ${name}:e`, `baton inspect ${name}:eu:1 `)
     await completed(`baton release --force ${name}`, `baton release --force ${name}:eu:1 `)
   })
 
-  test('one that is not a word of the shell is written so that it is', async () => {
+  test('a name that is not one shell word is quoted', async () => {
     const name = freshKey()
     await client().lock(`${name} & two`)
     await completed(`baton inspect ${name}`, `baton inspect ${name}\\ \\&\\ two `)
@@ -48,7 +51,7 @@ describe('by one TAB, where there is one way on', () => {
   })
 })
 
-test('by two, all ways there are', async () => {
+test('with two, all ways to continue', async () => {
   const terminal = await open()
   await terminal.type('baton ')
   await tab(terminal, screen => screen.includes('inspect'), 2)
@@ -59,14 +62,14 @@ test('by two, all ways there are', async () => {
   expect(screen).not.toContain('__complete')
 })
 
-test('a name that is a trap for the shell is only a name', async () => {
+test('a name that is a trap for the shell stays a name', async () => {
   const trap = join(await emptyFolder(), 'sprung')
   const name = freshKey()
   await client().lock(`${name}$(touch ${trap})`)
   await client().lock(`${name}\`touch ${trap}\``)
   const terminal = await open()
   await terminal.type(`baton inspect ${name}`)
-  // Both of them are shown; in quotes, where they would be run with the line, neither is.
+  // Both names are shown. Inside quotes, where they would be executed with the line, neither is.
   await tab(terminal, screen => screen.includes('\\$\\(touch') && screen.includes('\\`touch'), 2)
   await terminal.press('C-u')
   await terminal.type(`baton inspect "${name}`)

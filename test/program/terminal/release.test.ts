@@ -1,4 +1,4 @@
-/** `baton release` asks, and does what it is told. */
+/** `baton release` asks, and does what the answer says. */
 import { expect, test } from 'vitest'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
@@ -7,7 +7,7 @@ import { batonInTerminal } from './tmux.ts'
 const asking = async (key: string) => {
   const terminal = await batonInTerminal(['release', '--force', key], { columns: 120, env: { REDIS_URL: redisUrl() } })
   await terminal.eventually(`${key} is held by the holder, for `)
-  await terminal.eventually('Take it? (y/N)')
+  await terminal.eventually('Take the lock? (y/N)')
   return terminal
 }
 

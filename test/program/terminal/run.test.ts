@@ -1,4 +1,4 @@
-/** `baton run` as a person has it before him: the line that tells for whom he waits, and a command that is used by hand. */
+/** `baton run` as a person uses it: the line that says what the wait is for, and an interactive command. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -12,7 +12,7 @@ const run = (args: readonly string[], options: TerminalOptions = {}): Promise<Te
   batonInTerminal(['run', ...args], { ...options, env: { REDIS_URL: redisUrl(), ...options.env } })
 
 const node = (script: string) => [process.execPath, '-e', script]
-/** Counts the SIGINTs it gets, and ends when a line is typed. */
+/** Counts the SIGINTs it receives, and ends when a line is typed. */
 const counting = node(
   [
     'let count = 0',
@@ -23,12 +23,12 @@ const counting = node(
 )
 
 describe('waiting is visible', () => {
-  test('place, holder and time stand in one line, which follows the queue and goes when the command begins', async () => {
+  test('position, holder and time are in one line, which follows the queue and disappears when the command begins', async () => {
     const key = freshKey('nightly')
     const [first, second] = [client({ label: 'web-1' }), client({ label: 'web-2' })]
     const lease = await first.lock(key)
     const next = second.lock(key, { fair: true })
-    next.catch(() => {}) // only if the test fails before its turn
+    next.catch(() => {}) // matters only if the test fails before its turn
     await eventually(async () => (await first.inspect(key)).waiters.length === 1)
 
     const terminal = await run(
@@ -44,14 +44,14 @@ describe('waiting is visible', () => {
     await terminal.eventually(line('1 of 1', 'web-2'))
     await (await next).release()
 
-    // Nothing of it is left, and the command has the terminal as it was: the cursor is seen, and stands where it should.
+    // Nothing of it is left, and the command has the terminal as it was: the cursor is visible and in the right place.
     expect(await terminal.eventually(/^started$/)).toBe('started')
     expect(await terminal.cursor()).toEqual({ row: 1, column: 0, visible: true })
     await terminal.press('Enter')
     expect(await terminal.exitCode()).toBe(0)
   })
 
-  test('an unfair waiter sees who has it, and has a place when it has joined the queue', async () => {
+  test('an unfair waiter sees the holder, and its own position once it has joined the queue', async () => {
     const key = freshKey()
     await client({ label: 'web-1' }).lock(key)
     const terminal = await run([key, '--', 'true'], { columns: 120 })
@@ -59,7 +59,7 @@ describe('waiting is visible', () => {
     await terminal.eventually(`(1 of 1) for ${key}`)
   })
 
-  test('the times go on while Redis is away', async () => {
+  test('the times continue while Redis is away', async () => {
     const server = await ownServer()
     const { url } = server
     const key = freshKey()
@@ -71,21 +71,21 @@ describe('waiting is visible', () => {
     await terminal.eventually(/^waiting ([4-9]|\d\d)s .*held by web-1 for ([4-9]|\d\d)s$/)
   })
 
-  test('it is one line on a narrow terminal too, whatever stands in it, and after a change of size', async () => {
+  test('it is one line on a narrow terminal too, whatever it contains, and after a change of size', async () => {
     const key = `${freshKey('夜間報告書-レポート')}-\u001b[2J${'長'.repeat(30)}`
     await client({ label: `机器-${'主'.repeat(40)}\u001b[31m` }).lock(key)
     const terminal = await run([key, '--fair', '--', 'true'], { columns: 70, rows: 10 })
     const wide = await terminal.eventually(/^waiting [^\n]*$/)
     expect(wide).toMatch(/^waiting \S+ \(1 of 1\) for 夜間\S*…\S*, held by 机器-?主*…\S* for \S+$/)
     expect(width(wide)).toBeLessThan(70)
-    // What the terminal has broken in two at its change of size stays; the next one fits.
+    // The text that the terminal wrapped when its size changed stays. The next line fits.
     await terminal.resize(30, 10)
     await terminal.eventually(screen => /^waiting .*…$/.test(lastOf(screen)) && width(lastOf(screen)) < 30)
     await terminal.press('C-c')
     expect(await terminal.exitCode()).toBe(130)
   })
 
-  test('nothing is shown where there is nothing to wait for', async () => {
+  test('nothing is shown if there is nothing to wait for', async () => {
     const terminal = await run([freshKey(), '--', 'echo', 'started'])
     expect(await terminal.exitCode()).toBe(0)
     expect(await terminal.output()).toBe('started\r\n')
@@ -104,7 +104,7 @@ describe('waiting is visible', () => {
   })
 })
 
-describe('a command that is used by hand is used as without baton', () => {
+describe('an interactive command works as without baton', () => {
   test('it reads what is typed', async () => {
     const terminal = await run([freshKey(), '--', 'bash', '-c', 'read -rp "Who? " name; echo "Hello, $name"; exit 7'])
     await terminal.eventually('Who?')
@@ -125,9 +125,9 @@ describe('a command that is used by hand is used as without baton', () => {
     expect(await terminal.exitCode()).toBe(2)
   })
 
-  test('so it does where the input of baton is a pipe', async () => {
+  test('also if the input of baton is a pipe', async () => {
     const terminal = await bash()
-    // What feeds the pipe outlives the keys, so that the command is not ended by its end.
+    // The process that feeds the pipe survives the keys. Otherwise its end would end the command.
     await terminal.type(`(trap '' INT; sleep 60) | baton run ${freshKey()} -- ${quoted(counting)}`)
     await terminal.press('Enter')
     await terminal.eventually(/^runs$/m)
@@ -137,7 +137,7 @@ describe('a command that is used by hand is used as without baton', () => {
     expect(await terminal.eventually('interrupted 2')).not.toContain('interrupted 3')
   })
 
-  test('a signal that no key has sent goes on to it', async () => {
+  test('a signal that did not come from a key is passed on to it', async () => {
     const terminal = await bash()
     await terminal.type(`sleep 60 | baton run ${freshKey()} -- ${quoted(counting)} &`)
     await terminal.press('Enter')
@@ -147,9 +147,9 @@ describe('a command that is used by hand is used as without baton', () => {
     await terminal.eventually('interrupted 1')
   })
 
-  test('where the input of baton is a pipe, Ctrl-Z stops the command together with baton, which renews its lock', async () => {
+  test('if the input of baton is a pipe, Ctrl-Z stops the command together with baton, which renews its lock', async () => {
     const terminal = await bash()
-    // No shell: one that is about to start something is not in the state of a stopped process, though it does nothing.
+    // Not a shell: while a shell is starting something, it does not count as stopped, though it does nothing.
     const count = node(
       `const { writeFileSync: write } = require("fs"); write("pid", String(process.pid)); let i = 0; setInterval(() => write("count", String(++i)), 50)`,
     )
@@ -170,7 +170,7 @@ describe('a command that is used by hand is used as without baton', () => {
     await terminal.eventually(new RegExp(`\\^C\\n${PROMPT}$`))
   })
 
-  test('a lock that is lost ends the command only: what it has started is in one group with the shell’s job', async () => {
+  test('losing the lock ends only the command: its children are in one group with the shell’s job', async () => {
     const key = freshKey()
     const folder = await emptyFolder()
     const script = `sh -c 'echo $$ >pid; exec sleep 60' & echo runs; wait`
@@ -183,11 +183,11 @@ describe('a command that is used by hand is used as without baton', () => {
     expect(process.kill(pid, 0)).toBe(true)
   })
 
-  test('it is stopped by Ctrl-Z, and goes on by fg', async () => {
+  test('Ctrl-Z stops it, and fg continues it', async () => {
     const terminal = await bash()
     await terminal.type(`baton run ${freshKey()} -- sh -c 'echo runs; exec cat'`)
     await terminal.press('Enter')
-    // What is typed earlier is for the shell.
+    // Anything typed earlier would go to the shell.
     await terminal.eventually(/^runs$/m)
     await terminal.type('one')
     await terminal.press('Enter')
@@ -216,7 +216,7 @@ function lastOf(screen: string): string {
   return screen.split('\n').at(-1)!
 }
 
-/** In columns: those of these tests are one or two wide. */
+/** Width in columns. The characters in these tests are one or two wide. */
 function width(text: string): number {
   return [...text].reduce((sum, character) => sum + (character.codePointAt(0)! > 0x2e80 ? 2 : 1), 0)
 }

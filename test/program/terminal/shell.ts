@@ -7,11 +7,11 @@ import { built, Terminal, type TerminalOptions } from './tmux.ts'
 
 export const PROMPT = 'ready>'
 
-/** Bash without anybody's settings. `lines` are run before it asks for more. */
+/** Bash without the user's settings. It runs `lines` before its first prompt. */
 export async function bash(lines: readonly string[] = [], options: TerminalOptions = {}): Promise<Terminal> {
   const folder = await folderWithBaton()
   const startup = join(folder, 'startup')
-  // What is typed here stays out of the history of whoever runs the test.
+  // Keeps what is typed here out of the user's history.
   await writeFile(startup, ['unset HISTFILE', `PS1='${PROMPT} '`, ...lines, ''].join('\n'))
   const terminal = await Terminal.open(['bash', '--noprofile', '--rcfile', startup, '-i'], {
     ...options,
@@ -21,7 +21,7 @@ export async function bash(lines: readonly string[] = [], options: TerminalOptio
   return terminal
 }
 
-/** A folder with a program `baton`, which is the built one; removed after the test. */
+/** A folder with the built `baton` as a program; removed after the test. */
 export async function folderWithBaton(): Promise<string> {
   const folder = await emptyFolder()
   const file = join(folder, 'baton')

@@ -1,9 +1,10 @@
 /**
- * A real terminal for a test: the program runs in a pane of tmux, is typed at, and is judged by what stands on the screen.
+ * A real terminal for a test: the program runs in a pane of tmux, receives keys, and is judged by what is on the
+ * screen.
  *
- * Each terminal is a tmux server of its own, with its socket in a folder of its own, so nothing is shared with a tmux of
- * this machine's user or with another test. It must not outlive the test, whichever way that ends; so a guard holds one
- * end of a pipe whose other end is this process's, and ends the server when the pipe is closed:
+ * Each terminal is a tmux server of its own, with its socket in a folder of its own, so nothing is shared with the
+ * user's tmux or with another test. The server must not outlive the test, however the test ends. So a guard process
+ * holds one end of a pipe, whose other end belongs to this process, and ends the server when the pipe is closed:
  *
  *      this process ──pipe──> sh: waits for its end, then tmux kill-server
  *           └──────tmux───────> server ──> pane: the program
@@ -22,7 +23,7 @@ export interface TerminalOptions {
   /** Size in characters. Default: 80 × 24. */
   readonly columns?: number
   readonly rows?: number
-  /** In addition to this process's environment; undefined takes a variable away. */
+  /** Added to this process's environment; undefined removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly cwd?: string
 }
@@ -34,10 +35,10 @@ export interface Cursor {
   readonly visible: boolean
 }
 
-/** What stands on the screen: a part of it, a pattern, or a judgement. */
+/** What the screen should show: a part of it, a pattern, or a predicate. */
 export type Expected = string | RegExp | ((screen: string) => boolean)
 
-/** What `npm run build` has made. */
+/** The program that `npm run build` has made. */
 export const built = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
 const settings = `
@@ -47,12 +48,12 @@ set -g remain-on-exit on
 set -gq remain-on-exit-format ''
 `
 
-/** Set by test runners and by a terminal around them. They would change what a program takes its terminal for. */
+/** Variables of test runners and of an enclosing terminal, which would change how a program sees its terminal. */
 const foreign = ['CI', 'NO_COLOR', 'FORCE_COLOR', 'COLORTERM', 'TMUX', 'TMUX_PANE', 'COLUMNS', 'LINES']
 
 /** How long `eventually` and `exitCode` wait, in ms. Generous: Node takes a second to start on a busy machine. */
 const PATIENCE = 15_000
-/** Between two looks at a screen, in ms. */
+/** Time between two looks at a screen, in ms. */
 const LOOK = 30
 
 const run = promisify(execFile)
@@ -71,7 +72,7 @@ export class Terminal {
     this.#recorded = join(folder, 'output')
   }
 
-  /** Starts `command` in a terminal of its own, which is closed after the test together with what runs in it. */
+  /** Starts `command` in a terminal of its own. After the test the terminal is closed and everything in it is ended. */
   static async open(command: readonly string[], options: TerminalOptions = {}): Promise<Terminal> {
     const { columns = 80, rows = 24, env = {}, cwd = process.cwd() } = options
     const folder = await mkdtemp(join(tmpdir(), 'baton-terminal-'))
@@ -107,17 +108,17 @@ export class Terminal {
     await this.#tmux(['send-keys', '--', ...keys])
   }
 
-  /** Text as it is, without Enter. */
+  /** Types the text as it is, without Enter. */
   async type(text: string): Promise<void> {
     await this.#tmux(['send-keys', '-l', '--', text])
   }
 
-  /** The program gets SIGWINCH. */
+  /** Changes the size; the program receives SIGWINCH. */
   async resize(columns: number, rows: number): Promise<void> {
     await this.#tmux(['resize-window', '-x', String(columns), '-y', String(rows)])
   }
 
-  /** All rows, without the blanks at their ends and without empty rows at the bottom. */
+  /** All rows, without trailing blanks and without empty rows at the bottom. */
   async screen(): Promise<string> {
     const rows = (await this.#tmux(['capture-pane', '-p'])).split('\n').map(row => row.trimEnd())
     return rows.join('\n').trimEnd()
@@ -128,7 +129,7 @@ export class Terminal {
     return (await this.#tmux(['capture-pane', '-p', '-e'])).trimEnd()
   }
 
-  /** Everything the program has written since its start, byte by byte. */
+  /** Everything that the program has written since its start, byte by byte. */
   output(): Promise<string> {
     return readFile(this.#recorded, 'utf8')
   }
@@ -138,7 +139,9 @@ export class Terminal {
     return { row: row!, column: column!, visible: flag === 1 }
   }
 
-  /** Waits for the screen to be as expected, and returns it. Fails after `limit` ms, and shows what was there instead. */
+  /**
+   * Waits for the screen to be as expected, and returns it. Fails after `limit` ms, and shows what was there instead.
+   */
   async eventually(expected: Expected, limit: number = PATIENCE): Promise<string> {
     const end = performance.now() + limit
     for (;;) {
@@ -149,19 +152,22 @@ export class Terminal {
     }
   }
 
-  /** The program that was started in it. */
+  /** The process id of the program in the pane. */
   async pid(): Promise<number> {
     return Number(await this.#ask('#{pane_pid}'))
   }
 
-  /** Waits for the program's end: its exit code, or 128 and the number of the signal that ended it. The screen stays. */
+  /**
+   * Waits for the program's end. Resolves to its exit code, or to 128 and the number of the signal that ended it. The
+   * screen stays.
+   */
   exitCode(limit: number = PATIENCE): Promise<number> {
     const ending = async () => {
       const [dead, status, signal] = (await this.#ask('#{pane_dead},#{pane_dead_status},#{pane_dead_signal}')).split(
         ',',
       )
       if (status || signal) return { code: signal ? 128 + Number(signal) : Number(status) }
-      // Tmux sometimes misses the end of a program whose output it has seen to end, until another child of it ends.
+      // If a program's output has ended, tmux sometimes misses the program's own end until another child of tmux ends.
       if (dead === '1') await this.#tmux(['run-shell', 'true'])
       return undefined
     }
@@ -190,11 +196,11 @@ function matches(screen: string, expected: Expected): boolean {
   return expected instanceof RegExp ? expected.test(screen) : expected(screen)
 }
 
-/** What the hang-up of its terminal has not ended. */
+/** Kills what has survived the closing of its terminal. */
 function end(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // It has ended.
+    // It has ended already.
   }
 }

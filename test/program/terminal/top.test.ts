@@ -1,4 +1,4 @@
-/** `baton top` as a person has it: in a terminal, with keys. */
+/** `baton top` as a person uses it: in a terminal, with keys. */
 import { describe, expect, test } from 'vitest'
 import { park } from '../../kit/parking.ts'
 import { faultProxy } from '../../kit/proxies.ts'
@@ -12,7 +12,7 @@ function top(name: string, ...args: string[]): Promise<Terminal> {
   return batonInTerminal(['top', `${name}*`, '--interval', '100ms', ...args], { env: environment })
 }
 
-/** `c` has a queue of two, `a` has waited for longest in its queue of one, `b` has none. */
+/** `c` has a queue of two; `a` has a queue of one, with the longest wait; `b` has none. */
 async function threeLocks(name: string) {
   const holder = client({ label: 'the holder' })
   const leases = new Map()
@@ -27,7 +27,7 @@ async function threeLocks(name: string) {
   return leases
 }
 
-/** The keys' last letters, as they stand below each other. */
+/** The last letters of the keys, from top to bottom. */
 function rowsOf(screen: string, name: string): string {
   const rows = screen.split('\n').map(row => row.slice(2).split(' ')[0]!)
   return rows
@@ -133,12 +133,12 @@ describe('at 80 × 24', () => {
     await terminal.eventually(/^ holds web-2 .*\n holds web-3 .*\n holds web-4 +2 .*\n +1 web-5 +2 /m)
     await terminal.press('Escape')
     await terminal.eventually(new RegExp(`^> ${key} +4/5 web-2 \\+2 `, 'm'))
-    // The cursor goes on to the other lock of that key.
+    // The cursor moves to the other lock of that key.
     await terminal.press('Down', 'Enter')
     await terminal.eventually(`${key}\n  holder mutex\n`)
   })
 
-  test('pause, and go on', async () => {
+  test('pause, and continue', async () => {
     const name = freshName()
     const leases = await threeLocks(name)
     const terminal = await top(name)
@@ -167,7 +167,7 @@ test('resize', async () => {
   await threeLocks(name)
   const terminal = await top(name)
   await terminal.eventually('3 waiting')
-  // The cursor is in the last line then, and a terminal that becomes lower loses its first lines.
+  // The cursor is in the last line now. A terminal that becomes lower then loses its first lines.
   await terminal.press('/')
   await terminal.eventually('filter:')
   await terminal.resize(80, 9)
@@ -182,7 +182,7 @@ test('resize', async () => {
   expect(narrow).toContain(`> ${name.slice(0, 4)}`)
 })
 
-test('only what changes is written, and never the whole screen', async () => {
+test('only changes are written, and never the whole screen', async () => {
   const name = freshName()
   const leases = await threeLocks(name)
   const terminal = await top(name, '--interval', '300ms')
@@ -198,7 +198,7 @@ test('only what changes is written, and never the whole screen', async () => {
 })
 
 describe('leaves the terminal as it was', () => {
-  /** A shell that has printed something, and runs it. */
+  /** A shell that has printed something and then runs `baton`. */
   async function inShell(name: string): Promise<Terminal> {
     const terminal = await Terminal.open(['bash', '--norc', '-i'], { env: { ...environment, PS1: '$ ' } })
     await terminal.eventually('$')
@@ -218,7 +218,7 @@ describe('leaves the terminal as it was', () => {
     const screen = await terminal.eventually('ended by 0')
     expect(screen).toContain('before\n')
     expect((await terminal.cursor()).visible).toBe(true)
-    // It echoes again, and a line that is too long goes on in the next.
+    // The terminal echoes again, and wraps long lines.
     await terminal.type(`echo ${'x'.repeat(90)}`)
     await terminal.eventually('x'.repeat(20))
   })
@@ -233,7 +233,7 @@ describe('leaves the terminal as it was', () => {
     process.kill(await terminal.pid(), signal)
     expect(await terminal.exitCode()).toBe(code)
     expect(await terminal.screen()).not.toContain('no lock is held')
-    // The cursor of a pane whose program has ended cannot be asked for.
+    // The cursor of a pane whose program has ended cannot be queried.
     expect(await terminal.output()).toSatisfy((written: string) => written.endsWith('\u001b[?25h\u001b[?1049l'))
   })
 
@@ -278,7 +278,7 @@ test.each(['q', 'C-c'])('%s ends it at once while Redis hangs', async key => {
   proxy.swallow('down')
   await terminal.eventually(/no answer for|as of \S+ ago:/)
   await terminal.press(key)
-  // It rides out an outage for a quarter of a minute.
+  // Otherwise it would wait out an outage for 15 s.
   expect(await terminal.exitCode(4_000)).toBe(0)
 })
 

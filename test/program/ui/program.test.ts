@@ -1,17 +1,17 @@
-/** `baton ui` as a program, and what its server takes from a page: the release of a lock. */
+/** `baton ui` as a program, and the request that its server accepts from a page: to release a lock. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { start } from '../cli/baton.ts'
 import { ask, openSite, type Site, Stream, told } from './site.ts'
 
-/** A page that may only look, and one that may release. */
+/** A read-only page, and one that may release. */
 let looking: Site
 let releasing: Site
 const ends: (() => void)[] = []
 
 beforeAll(async () => {
   const over = (end: () => void) => ends.push(end)
-  // A pattern that nothing matches: what other tests have left on their server is not looked at, lock by lock.
+  // A pattern that matches nothing, so that locks of other tests on the server are not surveyed one by one.
   const none = freshKey('nothing')
   ;[looking, releasing] = await Promise.all([openSite([none], {}, over), openSite([none, '--allow-release'], {}, over)])
 })
@@ -38,7 +38,7 @@ describe('releasing', () => {
     expect(await client().isLocked(key)).toBe(true)
   })
 
-  test('takes a lock from the holder that was shown, and says so here and in the terminal', async () => {
+  test('takes a lock from the holder that was shown, and reports that here and in the terminal', async () => {
     const key = freshKey('taken')
     const holder = client({ label: 'somebody' })
     const lease = await holder.lock(key)
@@ -67,18 +67,18 @@ describe('releasing', () => {
     const site = releasing
     const semaphores = ['one', 'two'].map(label => client({ label }).semaphore(key, 2))
     const [one, two] = [await semaphores[0]!.lock(), await semaphores[1]!.lock()]
-    // Of that key and id, the mutex has no such holder.
+    // The mutex of that key has no holder with that id.
     expect(JSON.parse((await post(site, { key, id: one.id })).body)).toMatchObject({ released: false })
     const request = { key, kind: 'semaphore', id: one.id }
     const { body } = await post(site, request)
     expect(JSON.parse(body)).toMatchObject({ released: true, said: expect.stringContaining('held by one, for ') })
     await told(() => one.signal.aborted)
     const { said } = JSON.parse((await post(site, request)).body)
-    expect(said).toMatch(/^Nothing was released: .* It is held by two, for /)
+    expect(said).toMatch(/^Nothing was released: .* It is now held by two, for /)
     expect(two.held && (await semaphores[1]!.inspect()).taken).toBe(1)
   })
 
-  test('is refused to other pages, to forms, and to what makes no sense', async () => {
+  test('is refused to other pages, to forms, and for invalid requests', async () => {
     const key = freshKey()
     const lease = await client().lock(key)
     const site = releasing
@@ -113,7 +113,7 @@ describe('releasing', () => {
 })
 
 describe('the program', () => {
-  test('ends at once and well when it is told to, with pages open', async () => {
+  test('ends at once and with success when it is told to, with pages open', async () => {
     const { address, running } = await openSite([freshKey('nothing')])
     const [stream, gone] = [await Stream.open(address), await Stream.open(address)]
     await told(() => stream.pictures > 0)
@@ -127,10 +127,10 @@ describe('the program', () => {
     })
   })
 
-  test('says in one line what it cannot do', async () => {
+  test('reports in one line what it cannot do', async () => {
     const taken = await start(['ui', freshKey('nothing'), '--port', looking.address.port]).ended
     expect(taken).toMatchObject({ code: 69, output: '' })
-    expect(taken.errors).toMatch(/^baton: port \d+ cannot be used: another program has it.*\n$/)
+    expect(taken.errors).toMatch(/^baton: port \d+ cannot be used: another program uses it.*\n$/)
     const bad = [['--port', '70000'], ['--port', 'x'], ['--interval', '1ms'], ['--interval', '5'], ['[z-a]']]
     const ends = await Promise.all(bad.map(args => start(['ui', ...args]).ended))
     for (const [i, { code, output, errors }] of ends.entries()) {
@@ -142,7 +142,7 @@ describe('the program', () => {
     expect(nowhere.errors).not.toContain('secret')
   })
 
-  test('tells a password to nobody', async () => {
+  test('shows a password to nobody', async () => {
     const server = await ownServer('--requirepass', 'hunter2')
     const url = new URL(server.url)
     url.password = 'hunter2'

@@ -1,4 +1,7 @@
-/** The server of `baton ui`: whom it lets in, what it sends, and what that costs. The page itself: test/program/browser. */
+/**
+ * The server of `baton ui`: whom it serves, what it sends, and what that costs. The page itself is tested in
+ * test/program/browser.
+ */
 import { networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { calls } from '../../kit/command-stats.ts'
@@ -6,12 +9,12 @@ import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 import { ask, openSite, type Site, Stream, told } from './site.ts'
 
-/** For all tests that ask nothing of what is listed. */
+/** For all tests that do not depend on the listed locks. */
 let looking: Site
 let end: (() => void) | undefined
 
 beforeAll(async () => {
-  // A pattern that nothing matches: what other tests have left on their server is not looked at, lock by lock.
+  // A pattern that matches nothing, so that locks of other tests on the server are not surveyed one by one.
   looking = await openSite([freshKey('nothing')], {}, over => {
     end = over
   })
@@ -19,7 +22,7 @@ beforeAll(async () => {
 
 afterAll(() => end?.())
 
-describe('who is let in', () => {
+describe('who is served', () => {
   test('this machine, by one of its own names and with the whole address', async () => {
     const { address } = looking
     expect(address.hostname).toBe('127.0.0.1')
@@ -111,7 +114,7 @@ describe('what is sent', () => {
     await told(() => stream.table.rows.length === 0 && stream.lock?.token === null)
   })
 
-  test('of a lock with several holders, all of them; of several locks of a key, each', async () => {
+  test('all holders of one lock; each of several locks of a key', async () => {
     const key = freshKey('ui')
     const leases = []
     for (const label of ['first', 'second', 'third']) {
@@ -158,7 +161,7 @@ describe('what is sent', () => {
     await told(() => other.lock?.shared?.said === 'read-write lock: nobody holds it')
   })
 
-  test('only what is looked at: in its order, through its filter, not more than is asked for', async () => {
+  test('only what is looked at: in its order, through its filter, and no more than requested', async () => {
     const name = freshKey('many')
     const holder = client({ label: 'a holder' })
     await Promise.all(['c', 'A', 'b'].map(part => holder.lock(`${name}:${part}`)))
@@ -176,7 +179,7 @@ describe('what is sent', () => {
     expect(await seen({})).toEqual(['A', 'b', 'c'])
     expect(await seen({ reversed: 'true' })).toEqual(['c', 'b', 'A'])
     expect(await seen({ sort: 'waiters' })).toEqual(['b', 'A', 'c'])
-    // Names of what every object has are no orders.
+    // Names of properties that every object has are not orders.
     expect(await seen({ sort: 'constructor', rows: 'NaN' })).toEqual(['A', 'b', 'c'])
     expect(await seen({ sort: 'longestWait', rows: '1' })).toEqual(['b'])
     expect(await seen({ filter: ':a' })).toEqual(['A'])
@@ -190,7 +193,7 @@ describe('what is sent', () => {
     expect(stream.text.match(/"table"/g)).toHaveLength(1)
   })
 
-  test('a name is data, whatever it is made of, and is shown as what it is', async () => {
+  test('a name is data, whatever it contains, and is shown with its control characters visible', async () => {
     const begin = freshKey('odd')
     const names = [
       `${begin}</script><script>alert(1)</script>`,
@@ -220,11 +223,11 @@ describe('what is sent', () => {
 })
 
 describe('what it costs', () => {
-  test('one survey for all who look, and none while nobody does', async () => {
+  test('one survey for all viewers, and none without viewers', async () => {
     const server = await ownServer()
     const redis = plainRedis(server.url)
     const { address } = await openSite(['--interval', '100ms'], { REDIS_URL: server.url })
-    // Each survey begins with the server's time, and nobody else asks for it.
+    // Each survey begins with TIME, which nothing else sends.
     const surveys = async () => (await calls(redis))['time'] ?? 0
     const before = await surveys()
 
@@ -234,7 +237,7 @@ describe('what it costs', () => {
     expect((await surveys()) - before).toBeLessThanOrEqual(pictures + 3)
 
     for (const stream of streams) stream.close()
-    // Whoever only knocks does not stay.
+    // A HEAD request does not count as a viewer.
     await ask(new URL('events', address), { method: 'HEAD' })
     for (let ms = 0; ms < 20; ms++) {
       const leaving = new AbortController()
@@ -244,7 +247,7 @@ describe('what it costs', () => {
         () => {},
       )
     }
-    // One may be under way.
+    // One survey may be under way.
     let last = -1
     await told(async () => {
       const now = await surveys()
@@ -259,7 +262,7 @@ describe('what it costs', () => {
 })
 
 describe('an outage', () => {
-  test('of Redis is told with its reason and the age of the picture, and so is its end', async () => {
+  test('of Redis is reported with its reason and the age of the picture, and so is its end', async () => {
     const server = await ownServer()
     const { address } = await openSite([], { REDIS_URL: server.url })
     const locks = client({}, server.url)
@@ -274,7 +277,7 @@ describe('an outage', () => {
     expect(stream.table.rows).toMatchObject([{ key: 'before' }])
     const { age } = stream.now
     await told(() => (stream.now.age ?? 0) > (age ?? 0))
-    // Who comes now is told, too.
+    // A new viewer is told, too.
     const late = await Stream.open(address)
     await told(() => late.now.trouble)
 

@@ -1,4 +1,4 @@
-/** `baton ui` as its user starts it, and what a browser would ask of it. */
+/** `baton ui` as its user starts it, and the requests that a browser would make. */
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
@@ -7,12 +7,12 @@ import { eventually } from '../../kit/time.ts'
 import { type Running, start } from '../cli/baton.ts'
 
 export interface Site {
-  /** What it has printed, up to the secret and with it. */
+  /** The address that it has printed, including the secret. */
   readonly address: URL
   readonly running: Running
 }
 
-/** Starts the program, and waits for its address. It is killed after the test, or when `over` says. */
+/** Starts the program, and waits for its address. It is killed after the test, or when `over` says so. */
 export async function openSite(
   args: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
@@ -35,7 +35,7 @@ interface Asking {
   readonly body?: string
 }
 
-/** As `fetch`, but it lets one say who is asked, and where one comes from. */
+/** Like `fetch`, but with control over the Host and Origin headers. */
 export async function ask(url: URL, { method = 'GET', headers = {}, body }: Asking = {}): Promise<Answer> {
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     request(url, { method, headers, agent: false }, resolve).once('error', reject).end(body)
@@ -43,16 +43,18 @@ export async function ask(url: URL, { method = 'GET', headers = {}, body }: Aski
   return { status: answer.statusCode ?? 0, headers: answer.headers, body: await text(answer) }
 }
 
-/** Waits for what a page is told. On a busy machine surveys are slow, and the rest after each is four times as long. */
+/**
+ * Waits for what a page receives. On a busy machine surveys are slow, and the rest after each is four times as long.
+ */
 export function told<T>(check: () => T | Promise<T>): Promise<T> {
   return eventually(check, 15_000)
 }
 
-/** What a page has been told, on one stream. */
+/** What a page has received, on one stream. */
 export class Stream {
-  /** All frames laid over each other, as the page has them. */
+  /** All frames merged, as the page shows them. */
   now: Partial<Frame> = {}
-  /** Frames that had a picture in them. */
+  /** The number of frames that contained a picture. */
   pictures = 0
   readonly #heard: string[] = []
   readonly #ended = new AbortController()

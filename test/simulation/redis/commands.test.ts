@@ -1,6 +1,6 @@
 /**
- * The commands in memory are those of Redis: the same random sequences, called from Lua on both, bring the same replies. Of
- * an error only the code is compared.
+ * The commands in memory do the same as those of Redis: the same random sequences, called from Lua, return the same
+ * replies on both. For errors, only the code is compared.
  */
 import { expect, test } from 'vitest'
 import { Random } from '../../kit/random.ts'
@@ -11,7 +11,7 @@ import { FakeRedis } from './redis.ts'
 const SEQUENCES = 300
 const STEPS = 50
 
-/** Calls the commands in ARGV, each after the number of its words, and returns what Lua received for each. */
+/** Calls the commands in ARGV, each preceded by the number of its words, and returns Lua's view of each reply. */
 const CALLER = `
 local function told(reply)
   if type(reply) ~= 'table' then return type(reply) .. ' ' .. tostring(reply) end
@@ -42,7 +42,7 @@ class Words {
 
   readonly key = () => this.random.pick(this.#keys)
   readonly field = () => this.random.pick(['f', 'g', 'h', 'hold:1', ''])
-  /** Bytes decide the order of members with the same score. */
+  /** Members with the same score are ordered by their bytes, so these differ in case, length and encoding. */
   readonly member = () => this.random.pick(['a', 'B', 'ab', 'a:', 'é', 'z', '\u{1f512}'])
   readonly score = () =>
     this.random.pick(['1', '1', '2', '2.5', '-3', '1750000000000001', '+inf', '-inf', '1e3', 'nan?'])
@@ -60,7 +60,7 @@ class Words {
   }
 }
 
-/** For each command what it may be given, wrong arguments included. */
+/** Random arguments for each command, including invalid ones. */
 const makers: Record<string, (w: Words) => string[]> = {
   EXISTS: w => w.some(w.key),
   DEL: w => [w.key()],
@@ -92,16 +92,16 @@ const makers: Record<string, (w: Words) => string[]> = {
   ZPOPMIN: w => [w.key(), ...w.maybe(w.rank())],
 }
 
-/** Other commands read what these write. */
+/** More frequent, because other commands read what these write. */
 const frequent = ['HSET', 'ZADD', 'ZADD', 'ZADD']
 
-test('every command is tried', () => {
+test('every command is tested', () => {
   const { TIME, ...timeless } = Object.fromEntries(commands)
   expect(TIME).toBeDefined()
   expect(Object.keys(makers).sort()).toEqual(Object.keys(timeless).sort())
 })
 
-test('random commands bring the replies of a real server', async () => {
+test('random commands return the replies of a real server', async () => {
   const redis = plainRedis()
   const memory = new FakeRedis({ micros: Date.now() * 1_000 }, () => 0)
   for (let seed = 1; seed <= SEQUENCES; seed++) {
@@ -120,7 +120,7 @@ test('random commands bring the replies of a real server', async () => {
   }
 }, 60_000)
 
-test('a key expires after the ms that PEXPIREAT names, not with it', () => {
+test('a key expires after the millisecond given to PEXPIREAT, not at its beginning', () => {
   const clock = { micros: 1_000_000_000 }
   const memory = new FakeRedis(clock, () => 0)
   const run = (...call: string[]) => memory.eval('return redis.call(unpack(ARGV))', [], call)
@@ -134,7 +134,7 @@ test('a key expires after the ms that PEXPIREAT names, not with it', () => {
   expect(memory.keys.names).toEqual([])
 })
 
-test('a script cannot catch that a command or an option is missing', () => {
+test('a script cannot catch the error for a missing command or option', () => {
   const memory = new FakeRedis({ micros: 1_000 }, () => 0)
   const unknown = (lua: string) => () => memory.eval(lua, [], [])
   expect(unknown("return redis.pcall('HSETNX', 'k', 'f', 'v')")).toThrow('has no command HSETNX')

@@ -1,13 +1,13 @@
 /**
- * The commands of Redis that scripts may need: what each does to the keys, and what it replies. A command or an option that
- * is missing here throws an error that is no reply, so that no script can catch it.
+ * The Redis commands that scripts may need: their effect on the keys, and their replies. A command or an option that is
+ * missing here throws an error that is not an ErrorReply, so that no script can catch it.
  */
 import type { Keyspace } from './keyspace.ts'
 import { sortedSetCommands } from './sorted-set-commands.ts'
 import { type CommandReply, ErrorReply, fits, integerOf, OK } from './values.ts'
 
 export interface Command {
-  /** The number of its arguments, or with `more` the least number. */
+  /** The number of arguments; with `more`, the smallest number. */
   readonly takes: number
   readonly more?: boolean
   run(db: Keyspace, args: readonly string[]): CommandReply
@@ -107,7 +107,7 @@ const hashCommands: Record<string, Command> = {
   },
 }
 
-/** By their names. */
+/** All commands, by name. */
 export const commands: ReadonlyMap<string, Command> = new Map(
   Object.entries({ ...keyCommands, ...hashCommands, ...sortedSetCommands }),
 )

@@ -8,7 +8,7 @@ type Value = string | Hash | SortedSet
 
 interface Entry {
   readonly value: Value
-  /** ms by the server's clock; Infinity: the key does not expire. */
+  /** When the key expires, ms by the server's clock; Infinity: never. */
   until: number
 }
 
@@ -31,12 +31,12 @@ export class Keyspace {
     return this.#clock.micros
   }
 
-  /** ms, rounded down: so Redis compares it with the expiry of keys. */
+  /** ms, rounded down, because that is what Redis compares with the expiry of keys. */
   get now(): number {
     return Math.floor(this.micros / 1000)
   }
 
-  /** Of all keys that have not expired. */
+  /** The names of all keys that have not expired. */
   get names(): string[] {
     return [...this.#entries.keys()].filter(key => this.has(key))
   }
@@ -67,7 +67,9 @@ export class Keyspace {
     this.#entries.set(key, { value: text, until: Number.POSITIVE_INFINITY })
   }
 
-  /** The hash of this key; a missing one is made. A caller has to put something into it, since no hash is empty. */
+  /**
+   * The hash of this key; creates a missing one. The caller must then add a field, because Redis has no empty hashes.
+   */
   hashForWriting(key: string): Hash {
     return this.hash(key) ?? this.#make(key, new Map<string, string>())
   }
@@ -76,7 +78,7 @@ export class Keyspace {
     return this.sortedSet(key) ?? this.#make(key, new SortedSet())
   }
 
-  /** After removals: a key whose value has become empty is gone. */
+  /** Call this after removals: it deletes a key whose value has become empty. */
   dropIfEmpty(key: string): void {
     const value = this.#entries.get(key)?.value
     if (value !== undefined && typeof value !== 'string' && value.size === 0) this.#entries.delete(key)
@@ -90,12 +92,12 @@ export class Keyspace {
     this.#entries.clear()
   }
 
-  /** ms by the server's clock; Infinity: the key does not expire; undefined: there is no such key. */
+  /** When the key expires, ms by the server's clock; Infinity: never; undefined: the key does not exist. */
   livesUntil(key: string): number | undefined {
     return this.#find(key)?.until
   }
 
-  /** False: there is no such key. */
+  /** Sets the expiry of a key. Returns false if the key does not exist. */
   letLiveUntil(key: string, until: number): boolean {
     const entry = this.#find(key)
     if (!entry) return false

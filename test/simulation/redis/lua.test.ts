@@ -1,18 +1,18 @@
-/** Lua in WebAssembly is the Lua of Redis: numbers, strings, replies and errors of scripts are the same in both. */
+/** Lua in WebAssembly works like Lua in Redis: numbers, strings, replies and errors of scripts are the same in both. */
 import { expect, test } from 'vitest'
 import { freshKey, plainRedis } from '../../kit/redis.ts'
 import { FakeRedis } from './redis.ts'
 
 const memory = new FakeRedis({ micros: 1_750_000_000_000_000 }, () => 0)
 
-/** Each runs as it stands, with a new key as KEYS[1], and "Grüße" as ARGV[1]. */
+/** Each sample runs as a script of its own, with a new key as KEYS[1] and "Grüße" as ARGV[1]. */
 const samples = [
-  // Numbers as text. A token has 16 digits.
+  // Numbers as text. Tokens have 16 digits.
   "return { '' .. 1750000000000, '' .. 99999999999999, '' .. 1e14, '' .. 1e15, tostring(1 / 3), tostring(-0.5) }",
   "return string.format('%.0f %5.1f %s %%d', 1750000000000001, 2.25, 1e14)",
   "return { tostring(1 / 0), tostring(-1 / 0), tonumber('0x10'), tonumber(' 12 '), tonumber('1e3'), tonumber('12a') or 'no' }",
   "return { '10' + 5, '3' * '4', 7 % 3, -7 % 3, 2 ^ 53, math.floor(-1.5), math.ceil(1.2), math.max(1, 9, 3) }",
-  // Numbers in a reply are cut; a list ends before the first nil, and false is no nil to Lua.
+  // Replies. Numbers are truncated. A list ends before the first nil, but false does not end it.
   'return 2.9',
   'return -2.9',
   'return 1e15',
@@ -29,7 +29,7 @@ const samples = [
   "return { string.gsub('hello', 'l', 'L') }",
   "local all = {} for word in string.gmatch('a b c', '%a') do all[#all + 1] = word end return all",
   "return { table.concat({ 1, 2, 'x' }, ','), #KEYS, #ARGV, select('#', nil, nil), type(next({})) }",
-  // Numbers and strings in the arguments of a command, and what it gives back to Lua.
+  // Numbers and strings as arguments of a command, and its reply in Lua.
   "redis.call('HSET', KEYS[1], 1, 1750000000000001, 2, 0.5, 3, -17, 4, 2 ^ 53) return redis.call('HMGET', KEYS[1], 1, 2, 3, 4, 5)",
   "local old = redis.call('HGET', KEYS[1], 'f') return { type(old), tostring(old) }",
   "local set = redis.call('SET', KEYS[1], ARGV[1]) return { type(set), set.ok, redis.call('GET', KEYS[1]) }",
@@ -38,7 +38,7 @@ const samples = [
   "redis.call('ZADD', KEYS[1], 1.5, 'm') return redis.call('ZPOPMIN', KEYS[1])",
   "local list = {} for i = 1, 7000 do list[i] = i end return redis.call('EXISTS', unpack(list))",
   "local list = {} for i = 1, 8000 do list[i] = i end return (pcall(unpack, list)) and 'fits' or 'too many'",
-  // Errors: of a command, caught or not; of the script; and those that it returns.
+  // Errors: of a command, caught or not; of the script itself; returned by the script.
   "redis.call('SET', KEYS[1], 'v') return redis.call('HGET', KEYS[1], 'f')",
   "redis.call('SET', KEYS[1], 'v') local reply = redis.pcall('HGET', KEYS[1], 'f') return { type(reply), reply.err }",
   "redis.call('SET', KEYS[1], 'v') return redis.pcall('HGET', KEYS[1], 'f')",
@@ -62,7 +62,7 @@ const samples = [
   'return (',
 ]
 
-/** The reply, or the code of the error: the rest of an error's text depends on the version of the server. */
+/** The reply, or the code of the error. The rest of an error's text depends on the server's version. */
 async function outcome(run: () => unknown): Promise<unknown> {
   try {
     return await run()
@@ -71,7 +71,7 @@ async function outcome(run: () => unknown): Promise<unknown> {
   }
 }
 
-test('scripts bring the replies of a real server', async () => {
+test('scripts return the replies of a real server', async () => {
   const redis = plainRedis()
   for (const lua of samples) {
     const key = freshKey('lua')
@@ -81,8 +81,8 @@ test('scripts bring the replies of a real server', async () => {
   }
 })
 
-// Not compared with the server: from 7.2 on it writes fractions shorter.
-test('a number is written to a command with up to 17 digits', () => {
+// Not compared with the server, because Redis 7.2 and later write fractions with fewer digits.
+test('a number becomes an argument of a command with up to 17 digits', () => {
   const numbers = [
     '0.1',
     '1/3',
@@ -104,14 +104,14 @@ test('a number is written to a command with up to 17 digits', () => {
   }
 })
 
-// The numbers of `%d` have 32 bits in WebAssembly, and 64 in the server.
-test('a format with a whole number is refused', () => {
+// `%d` formats 32-bit numbers in WebAssembly, and 64-bit numbers in the server.
+test('a format for integers is refused', () => {
   for (const format of ['%d', '%5i %s', '%.0f %x']) {
     expect(() => memory.eval(`return string.format('${format}', 1750000000000001, 1)`, [], [])).toThrow('write %.0f')
   }
 })
 
-test('a script that has failed leaves nothing for the next', () => {
+test('a failed script does not affect the next one', () => {
   for (let i = 0; i < 300; i++) {
     expect(() =>
       memory.eval("local deep = {} for i = 1, 50 do deep[i] = i end redis.call('HGET', unpack(deep))", [], []),

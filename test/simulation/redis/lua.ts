@@ -1,24 +1,25 @@
 /**
- * Lua 5.1, as Redis has it, in WebAssembly (wasmoon-lua5.1). lua.test.ts compares both: numbers as text ("%.14g") and as
- * arguments of commands ("%.17g"), strings of bytes, replies, errors, the limit of `unpack`.
+ * Lua 5.1, the version of Redis, in WebAssembly (wasmoon-lua5.1). lua.test.ts compares both: numbers as text ("%.14g")
+ * and as arguments of commands ("%.17g"), strings of bytes, replies, errors, and the limit of `unpack`.
  *
- * Scripts find `redis`, `string`, `table`, `math` and Lua's own globals; `cjson`, `cmsgpack`, `struct` and `bit` are missing.
- * Two differences are left: whole numbers of string.format (`%d`) have 32 bits here, so such a format is refused; and 0/0 is
- * written "nan", where a server on x86 writes "-nan".
+ * Scripts have `redis`, `string`, `table`, `math` and Lua's own globals; `cjson`, `cmsgpack`, `struct` and `bit` are
+ * missing. There are two differences. The integers of string.format (`%d`) have 32 bits here, so such a format is
+ * refused. And 0/0 is written as "nan", where a server on x86 writes "-nan".
  *
- * All servers share one Lua state, since a script keeps nothing between two runs, and each script is compiled once. Strings
- * and numbers are passed by the functions of Lua's C interface: the package's own conversion is many times slower.
+ * All servers share one Lua state, because a script keeps nothing between two runs, and each script is compiled once.
+ * Strings and numbers are passed with the functions of Lua's C interface, because the package's own conversion is many
+ * times slower.
  */
 import { LuaApi } from 'wasmoon-lua5.1'
 import { type CommandReply, ErrorReply, Status, textOf, written } from './values.ts'
 
-/** What a client gets. */
+/** A reply as a client receives it. */
 export type Reply = string | number | null | Reply[]
 
-/** Runs a command. A script can catch an ErrorReply that this throws; any other error ends the script's run. */
+/** Runs a command. A script can catch an ErrorReply that this throws; any other error ends the script. */
 type Call = (name: string, args: string[]) => CommandReply
 
-/** A script broke off by an error, instead of returning one. */
+/** A script failed with an error, instead of returning one. */
 export class ScriptError extends Error {
   override readonly name = 'ScriptError'
 }
@@ -27,7 +28,7 @@ const REGISTRY = -10_000
 const GLOBALS = -10_002
 const [BOOLEAN, NUMBER, STRING, TABLE] = [1, 3, 4, 5]
 
-/** The part of Lua's C interface that is used here. States, functions and texts are addresses. */
+/** The part of Lua's C interface that is used here. States, functions and texts are passed as addresses. */
 interface LuaModule {
   readonly HEAPU8: Uint8Array
   readonly HEAPU32: Uint32Array
@@ -57,7 +58,10 @@ interface LuaModule {
   _lua_type(state: number, index: number): number
 }
 
-/** Removes the globals that Redis does not offer, and guards the rest. Its arguments are `redis.call` and `redis.pcall`. */
+/**
+ * Removes the globals that Redis does not have, and protects the rest. Its arguments are `redis.call` and
+ * `redis.pcall`.
+ */
 const PROLOGUE = `
 local call, try = ...
 redis = { call = call, pcall = try }
@@ -95,13 +99,13 @@ setmetatable(_G, { __index = absent, __newindex = function() error('Attempt to m
 class Lua {
   readonly #c: LuaModule
   readonly #state: number
-  /** By the text of a script: the place of the compiled one in Lua's registry. */
+  /** From the text of a script to the index of the compiled script in Lua's registry. */
   readonly #compiled = new Map<string, number>()
   #memory: Buffer
-  /** A string is written here before Lua copies it; there are `#room` bytes for it. */
+  /** The address of a buffer of `#room` bytes: a string is written there before Lua copies it. */
   #scratch = 0
   #room = 0
-  /** Here Lua writes the size of a string that is read. */
+  /** The address at which Lua writes the size of a string that is read. */
   readonly #size: number
   #call: Call = () => null
   /** An error that the script must not catch. */
@@ -169,8 +173,8 @@ class Lua {
   }
 
   /**
-   * `redis.call`, which raises errors, and `redis.pcall`. JavaScript errors must not leave this function: unwinding would skip
-   * Lua's own frames.
+   * Implements `redis.call`, which raises errors, and `redis.pcall`. JavaScript errors must not leave this function,
+   * because unwinding would skip Lua's own frames.
    */
   #command(state: number, raises: boolean): number {
     try {
@@ -214,7 +218,7 @@ class Lua {
     }
   }
 
-  /** A table with nothing else in it. */
+  /** Pushes a table with one field. */
   #pushField(state: number, name: string, text: string): void {
     this.#c._lua_createtable(state, 0, 1)
     this.#push(state, name)
@@ -222,7 +226,7 @@ class Lua {
     this.#c._lua_rawset(state, -3)
   }
 
-  /** The reply that Redis makes of a Lua value: numbers lose their fractions, and lists end before the first nil. */
+  /** Converts a Lua value to a reply like Redis: numbers lose their fractions, and lists end before the first nil. */
   #replyAt(index: number): Reply {
     const [c, state] = [this.#c, this.#state]
     const type = c._lua_type(state, index)
@@ -275,7 +279,7 @@ class Lua {
     return this.#currentMemory().toString('latin1', at, at + this.#c.HEAPU32[this.#size >> 2]!)
   }
 
-  /** WebAssembly's memory is another buffer after it has grown. */
+  /** When WebAssembly's memory grows, it becomes another buffer. */
   #currentMemory(): Buffer {
     const { buffer } = this.#c.HEAPU8
     if (this.#memory.buffer !== buffer) this.#memory = Buffer.from(buffer)

@@ -1,10 +1,10 @@
-/** A Redis in memory, which runs scripts: keys with the commands for them, and Lua. */
+/** A Redis in memory that runs scripts: keys, commands and Lua. */
 import { run } from './commands.ts'
 import { Keyspace, type ServerClock } from './keyspace.ts'
 import { lua, type Reply } from './lua.ts'
 import { bytesOf, type CommandReply, textOf } from './values.ts'
 
-/** Delivers a message, and returns how many subscribers its channel has. */
+/** Delivers a message, and returns the number of subscribers. */
 export type Publish = (channel: string, text: string) => number
 
 export class FakeRedis {
@@ -16,7 +16,7 @@ export class FakeRedis {
     this.#publish = publish
   }
 
-  /** As EVAL. Throws an ErrorReply if the script returns an error, and a ScriptError if it breaks off. */
+  /** Like EVAL. Throws an ErrorReply if the script returns an error, and a ScriptError if it fails with one. */
   eval(script: string, keys: readonly string[], argv: readonly string[]): Reply {
     return lua.run(script, keys.map(bytesOf), argv.map(bytesOf), this.#call)
   }

@@ -1,7 +1,7 @@
 /**
- * The scripts of lua/ do in memory what they do on a real server: the same random calls at the same times bring the same
- * replies, messages and keys. On the real server, scripts read the time from a key, and the test removes before each call
- * what would have expired by that time.
+ * The scripts of lua/ do the same in memory as on a real server: the same random calls at the same times lead to the
+ * same replies, messages and keys. On the real server, scripts read the time from a key, and before each call the test
+ * removes the keys that would have expired by that time.
  */
 import type { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
@@ -30,13 +30,13 @@ for i, key in ipairs(KEYS) do
 end
 return all`
 
-/** Both servers, for one lock. */
+/** One lock on both servers. */
 class Pair {
   readonly clock: { micros: number }
   readonly inbox: string
   readonly lock: string
   readonly heard: string[] = []
-  /** The scripts and the first words of their replies. */
+  /** The calls so far: the name of the script, and the first word of its reply. */
   readonly given: string[] = []
   readonly #names: Record<string, string>
   /** Every key that the lock may have. */
@@ -54,7 +54,7 @@ class Pair {
     this.inbox = keys.inboxPrefix(this.lock)
     this.#time = `${this.lock}:time`
     this.#redis = redis
-    // In the future of the real server, so that it never expires a key by itself.
+    // Ahead of the real server's time, so that the real server never expires a key on its own.
     this.clock = { micros: (Date.now() + 3_600_000) * 1_000 }
     const channels = this.channels(clients)
     this.#memory = new FakeRedis(this.clock, (channel, text) => {
@@ -77,7 +77,7 @@ class Pair {
     await this.#redis.hset(this.#time, { seconds: Math.floor(micros / 1e6), micros: micros % 1e6 })
   }
 
-  /** Runs a script on both, compares what it does, and returns its reply. */
+  /** Runs a script on both servers, compares replies and keys, and returns the reply. */
   readonly run = async <N extends ScriptName>(name: N, args: ArgsOf<(typeof scripts)[N]>): Promise<unknown> => {
     const { keys } = scripts[name]
     const lua = textOf(scripts[name], { cluster: false, inboxes: this.inbox, tokenMemory: MEMORY })
@@ -98,7 +98,7 @@ class Pair {
   }
 }
 
-/** As far as they are there. */
+/** The arguments before the first absent one. */
 function argvOf(values: readonly unknown[]): string[] {
   const end = values.indexOf(undefined)
   return values
@@ -107,7 +107,7 @@ function argvOf(values: readonly unknown[]): string[] {
     .map(String)
 }
 
-/** The fields of a hash may come in any order. */
+/** A dump without the order of hash fields, which may differ. */
 function unordered(dump: unknown): unknown {
   return (dump as [string[], string[], number][]).map(([hash, set, lives]) => {
     const fields = hash.flatMap((field, i) => (i % 2 ? [] : [`${field}: ${hash[i + 1]}`]))
@@ -121,13 +121,13 @@ interface Caller {
   readonly claim: string
 }
 
-/** Random calls by a few callers of three clients. Nobody has subscribed to the inbox of the third client. */
+/** Random calls by a few callers of three clients. The inbox of the third client has no subscriber. */
 class Sequence {
   readonly #random: Random
   readonly #pair: Pair
   readonly #callers: Caller[]
   readonly #tickets = new Map<string, string>()
-  /** The latest grant in a reply. */
+  /** The latest grant that a reply contained. */
   #granted = { id: '', token: 0 }
 
   constructor(random: Random, pair: Pair, clients: readonly string[]) {
@@ -231,7 +231,7 @@ afterEach(({ task }) => {
 const clients = ['a', 'b', 'c'].map(name => name.padEnd(12, '_'))
 const heardOf = clients.slice(0, 2)
 
-test('the scripts answer, tell and keep in memory what they do on a real server', async () => {
+test('random calls lead to the same replies, messages and keys as on a real server', async () => {
   const redis = plainRedis()
   const ear = plainRedis()
   const heard: string[] = []
@@ -243,18 +243,18 @@ test('the scripts answer, tell and keep in memory what they do on a real server'
     await ear.subscribe(...pair.channels(heardOf))
     const calls = new Sequence(new Random(sequence), pair, clients)
     for (let step = 0; step < STEPS; step++) await calls.step()
-    // It is answered behind every message so far.
+    // The reply to UNSUBSCRIBE arrives after all messages sent before.
     await ear.unsubscribe()
     expect(pair.heard).toEqual(heard)
     await pair.clean()
     for (const reply of pair.given) given.add(reply)
   }
-  // That there are more dead waiters than one call passes over is the next test.
+  // The next test covers `unfinished`: more dead waiters than one call passes over.
   const promised = Object.entries(replies).flatMap(([name, words]) => words.map(word => `${name} ${word}`))
   expect([...given].sort()).toEqual(promised.filter(reply => !reply.endsWith('unfinished')).sort())
 }, 60_000)
 
-test('they do so with more dead waiters than one call passes over', async () => {
+test('so do calls with more dead waiters than one call passes over', async () => {
   const redis = plainRedis()
   const ear = plainRedis()
   const [holder, heir] = heardOf.map(client => `${client}${'1'.padStart(16, '_')}`) as [string, string]

@@ -1,4 +1,4 @@
-/** The commands for ZSETs. */
+/** The commands for sorted sets (ZSETs). */
 import type { Command } from './commands.ts'
 import type { Keyspace } from './keyspace.ts'
 import { type Between, type Member, SortedSet } from './sorted-set.ts'
@@ -124,7 +124,7 @@ function add(db: Keyspace, key: string, rest: string[]): CommandReply {
   return added
 }
 
-/** For reading: a missing key counts as an empty set. */
+/** The set of a key, for reading; a missing key counts as an empty set. */
 function setOf(db: Keyspace, key: string): SortedSet {
   return db.sortedSet(key) ?? new SortedSet()
 }
@@ -135,7 +135,7 @@ function remove(db: Keyspace, key: string, start: number, count: number): Member
   return removed
 }
 
-/** `reverse`: ranks count from the highest score down, and so are the members ordered. */
+/** The members of a range of ranks. `reverse`: ranks and order count down from the highest score. */
 function ranked(db: Keyspace, key: string, first: string, last: string, reverse = false): readonly Member[] {
   const [from, to] = [integer(first), integer(last)]
   const { members } = setOf(db, key)
@@ -143,7 +143,7 @@ function ranked(db: Keyspace, key: string, first: string, last: string, reverse 
   return (reverse ? members.toReversed() : members).slice(start, end)
 }
 
-/** Negative ranks count from the end. `end` is the first rank that is not within. */
+/** Resolves a range of ranks; negative ranks count from the end. `end` is exclusive. */
 function ranks(size: number, first: number, last: number): { start: number; end: number } {
   const fromStart = (rank: number) => (rank < 0 ? size + rank : rank)
   const start = Math.max(0, fromStart(first))

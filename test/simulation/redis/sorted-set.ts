@@ -1,10 +1,10 @@
-/** A ZSET: its members in the order of their scores; members with the same score in the order of their bytes. */
+/** A ZSET: members ordered by score; with the same score, by their bytes. */
 export interface Member {
   readonly member: string
   readonly score: number
 }
 
-/** A range of scores, with or without its ends. */
+/** A range of scores; each end may be exclusive. */
 export interface Between {
   readonly min: number
   readonly max: number
@@ -20,7 +20,7 @@ export class SortedSet {
     return this.#scores.size
   }
 
-  /** In order. */
+  /** All members, in order. */
   get members(): readonly Member[] {
     return this.#sorted
   }
@@ -29,7 +29,7 @@ export class SortedSet {
     return this.#scores.get(member)
   }
 
-  /** -1: it is no member. */
+  /** The rank of a member; -1: it is not in the set. */
   rank(member: string): number {
     const score = this.#scores.get(member)
     return score === undefined ? -1 : this.#place({ member, score })
@@ -55,7 +55,7 @@ export class SortedSet {
     return removed
   }
 
-  /** The rank of the first member within the range, and how many members are within it. */
+  /** The rank of the first member in the range, and the number of members in it. */
   within({ min, max, aboveMin, belowMax }: Between): { start: number; count: number } {
     const below = (score: number) => (aboveMin ? score <= min : score < min)
     const above = (score: number) => (belowMax ? score >= max : score > max)

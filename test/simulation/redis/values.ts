@@ -1,16 +1,16 @@
 /**
- * What Redis's commands take and answer, as text.
+ * The arguments and replies of Redis commands.
  *
- * Redis's strings are bytes. Here such a string is a JavaScript string with one character for each byte, so that Lua can
- * cut it anywhere, and `<` compares it as Redis does.
+ * Redis strings consist of bytes. Here such a string is a JavaScript string with one character for each byte, so that
+ * Lua can cut it anywhere, and `<` compares it like Redis.
  */
 
-/** An error as a reply, of a command or a script. Its first word is its code. */
+/** An error reply of a command or a script. The first word of its message is the code. */
 export class ErrorReply extends Error {
   override readonly name = 'ReplyError'
 }
 
-/** A status as a reply, such as +OK. Lua gets a table, a client a text. */
+/** A status reply, such as +OK. Lua receives a table, a client receives a text. */
 export class Status {
   readonly text: string
 
@@ -19,7 +19,7 @@ export class Status {
   }
 }
 
-/** What a command answers. */
+/** The reply of a command. */
 export type CommandReply = string | number | null | Status | readonly CommandReply[]
 
 export const OK = new Status('OK')
@@ -34,7 +34,10 @@ export function textOf(bytes: string): string {
   return beyondAscii.test(bytes) ? Buffer.from(bytes, 'latin1').toString() : bytes
 }
 
-/** "%.17g" of C: so Redis writes scores, and numbers that Lua passes to a command. From 7.2 on, Redis writes fractions shorter. */
+/**
+ * Formats a number like "%.17g" in C, as Redis formats scores, and numbers that Lua passes to a command. Redis 7.2 and
+ * later write fractions with fewer digits.
+ */
 export function written(number: number): string {
   if (Number.isSafeInteger(number)) return Object.is(number, -0) ? '-0' : String(number)
   if (!Number.isFinite(number)) return Number.isNaN(number) ? 'nan' : number > 0 ? 'inf' : '-inf'
@@ -44,14 +47,14 @@ export function written(number: number): string {
   return `${digits.replace(/\.?0+$/, '')}e${power[0]}${power.slice(1).padStart(2, '0')}`
 }
 
-/** The score that a text stands for; undefined: none. */
+/** Parses a score; undefined: the text is not one. */
 export function scoreOf(text: string): number | undefined {
   if (/^[+-]?inf(inity)?$/i.test(text))
     return text.startsWith('-') ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined
 }
 
-/** The whole number of 64 bits that a text stands for; undefined: none. */
+/** Parses a 64-bit integer; undefined: the text is not one. */
 export function integerOf(text: string): bigint | undefined {
   if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) return undefined
   const number = BigInt(text)

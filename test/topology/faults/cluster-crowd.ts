@@ -1,10 +1,10 @@
 /**
- * Clients of a cluster that contend for locks without a pause, while a test does something to the cluster, and the
- * verdict of the history checker on what they saw.
+ * Clients of a cluster that contend for locks without a pause while a test does something to the cluster, and the
+ * history checker's verdict.
  *
- * Each key has fair callers of every client, or unfair ones; of a read-write lock, two in three read, and of a semaphore of two permits
- * one in three wants both. The queues are read all the time, which is what order is
- * judged by (I3). Nothing is excused but what a test says itself: neither are lost connections.
+ * Each key has fair callers in every client, or unfair ones. Of a read-write lock, two in three read. Of a semaphore
+ * with two permits, one in three wants both. The queues are read all the time, because I3 is judged by them. Nothing is
+ * excused except what a test records itself; lost connections are no excuse.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Command } from 'ioredis'
@@ -20,12 +20,12 @@ import type { Wants } from '../../history/wants.ts'
 import { eventually } from '../../kit/time.ts'
 import { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 
-/** A manual failover that does not come about holds everybody up for 5 s: live waiters have to last longer. */
+/** A manual failover that fails delays everyone for 5 s, so live waiters have to last longer. */
 const terms = { waiterTtl: 10_000, lease: 20_000, outageTimeout: 20_000 } satisfies ClientOptions
 const workers = ['one', 'two', 'three']
-/** Between two looks at the queues, in ms. */
+/** Time between two looks at the queues, in ms. */
 const LOOK = 25
-/** In which an operation on the cluster has to be made up for, in ms. */
+/** In ms: the effects of an operation on the cluster have to be overcome within this time. */
 export const SOON = 15_000
 
 export interface Contest {
@@ -35,7 +35,7 @@ export interface Contest {
   readonly kind?: 'semaphore' | 'readWrite'
 }
 
-/** On slots of each master, and of each kind on that of `job-0`. */
+/** Keys in slots of each master, and one key of each kind on the master of `job-0`. */
 export const contests: readonly Contest[] = [
   { key: 'job-0', fair: true },
   { key: 'job-1', fair: false },
@@ -58,7 +58,7 @@ export async function ownCluster(...args: string[]): Promise<RedisCluster> {
   return cluster
 }
 
-/** A connection to all of it, closed after the test. */
+/** A connection to the whole cluster, closed after the test. */
 export function clusterClient(cluster: RedisCluster): Cluster {
   const redis = new Cluster(cluster.addresses, { redisOptions: { maxRetriesPerRequest: null } })
   redis.on('error', () => {})
@@ -106,7 +106,7 @@ export class Crowd {
     this.#done.push(this.#watch())
   }
 
-  /** Resolves when callers of every key and every client have been served anew. */
+  /** Resolves when callers of every key and every client have been served since this call. */
   async served(limit = SOON): Promise<void> {
     this.#served.clear()
     const all = this.#contests.length * workers.length
@@ -117,12 +117,12 @@ export class Crowd {
     return now()
   }
 
-  /** What has happened to the data of the cluster from outside, for the checker. */
+  /** Records what has happened to the data of the cluster from outside, for the checker. */
   record<K extends Kind>(kind: K, fields: Fields<K>): void {
     this.#history.record(kind, fields)
   }
 
-  /** Lets everybody finish. */
+  /** Lets all callers finish. */
   async end(): Promise<Verdict> {
     this.#open = false
     this.record('healed', { bound: SOON })

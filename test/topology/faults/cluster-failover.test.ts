@@ -1,4 +1,4 @@
-/** A master of a cluster is replaced by its replica, under contention and with waiters parked. */
+/** A master of a cluster is replaced by its replica, under contention and with parked waiters. */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
@@ -8,10 +8,10 @@ import { Crowd, clusterLocks, contests, ownCluster, SOON, slotOf } from './clust
 
 describe('CLUSTER FAILOVER', () => {
   // Break: `if reached == 0 then` to `if false then` in lua/shared/send.lua, `redis.on('moved'` to `redis.on('never'`
-  // in src/redis/shard.ts, `cluster.on('refresh', () => this.#findAll())` away in src/redis/shards.ts: nobody follows
-  // the slot, and who has not followed it is passed over. As a rule they follow before the release comes, or are found
-  // later.
-  test('I3 I4: waiters and leases go on, there and back', { timeout: 60_000 }, async () => {
+  // in src/redis/shard.ts, `cluster.on('refresh', () => this.#findAll())` away in src/redis/shards.ts: no client
+  // follows the slot, and clients that have not followed it are passed over. (Usually they follow before the release,
+  // or are found later.)
+  test('I3 I4: waiters and leases continue, there and back', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const clients = ['one', 'two'].map(label => clusterLocks(cluster, { label, waiterTtl: 60_000, lease: 60_000 }))
     const orders: Partial<Record<KindName, number[]>> = {}
@@ -42,7 +42,8 @@ describe('CLUSTER FAILOVER', () => {
     await cluster.failOver(replica)
     await cluster.untilWhole()
     expect(leases.map(({ held }) => held)).toEqual(leases.map(() => true))
-    // The master holds writers up for as long as it hands over; then they are faster than those who follow the slot.
+    // The master delays writers during its handover. Then their writes may arrive before other clients have followed
+    // the slot.
     const back = cluster.failOver(master)
     await sleep(10)
     expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
@@ -53,10 +54,11 @@ describe('CLUSTER FAILOVER', () => {
 })
 
 describe('SIGKILL of a master', () => {
-  // The limit of I1 and I3: what the replica did not have when its master died. So on that master's keys, holds that had
-  // been granted before the promotion may overlap with later ones, and places may be lost; on all other keys nothing may.
-  // Break: `else this.#send(call)` away in src/redis/connection.ts: what was cut off is not asked again.
-  test('I1 to I8: everybody is served again; what was lost is signalled', { timeout: 90_000 }, async () => {
+  // The limit of I1 and I3 is what the replica did not have when its master died. On that master's keys, holds granted
+  // before the promotion may overlap with later ones, and queue positions may be lost. On all other keys neither may
+  // happen.
+  // Break: `else this.#send(call)` away in src/redis/connection.ts: interrupted requests are not sent again.
+  test('I1 to I8: all callers are served again; lost holds are signalled', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const crowd = new Crowd(cluster, contests)
     const holder = clusterLocks(cluster)

@@ -1,6 +1,6 @@
 /**
- * What a client does on all masters of a cluster, also while one of them does not answer. How renewals leave together is the same for all
- * kinds, and tested of mutexes.
+ * What a client does on all masters of a cluster, also while one of them does not answer. How renewals are batched is
+ * the same for all kinds, and is tested with mutexes.
  */
 import { Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -11,12 +11,12 @@ import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
 const keys = Array.from({ length: 30 }, (_, i) => `job-${i}`)
 
-// Break: `AT_ONCE + 1` to `AT_ONCE + 99` in src/redis/writes.ts: thirty writes, in place of two and one for each master.
-test('I9: what is to be renewed at a time takes a few writes, not one for each lock', async () => {
+// Break: `AT_ONCE + 1` to `AT_ONCE + 99` in src/redis/writes.ts: thirty writes, instead of two and one for each master.
+test('I9: renewals that are due together take a few writes, not one per lock', async () => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { lease: 6_000 })
   const leases = await Promise.all(keys.map(key => locks.lock(key)))
-  // By then each hold listens to its lock, and has been asked about once for that.
+  // By then each hold has its subscription, and has been checked once because of that.
   await sleep(1_000)
   const renewed = heard(locks, 'renewed')
   const writes: Socket[] = []
@@ -36,11 +36,11 @@ test('I9: what is to be renewed at a time takes a few writes, not one for each l
   for (const lease of leases) expect(lease.held).toBe(true)
 })
 
-// Break: `return this.#keys.placeOf(key)` to `return ''` in src/kinds/queued-kind.ts: one call for all, which a cluster
-// refuses.
-// Break: `if (!mastersOf(redis).includes(master)) return` to `return` in src/redis/listing.ts: the list leaves out
-// what it cannot reach.
-test('I8: renewals elsewhere go on, and `list` waits for the one that is missing', { timeout: 90_000 }, async () => {
+// Break: `return this.#keys.placeOf(key)` to `return ''` in src/kinds/queued-kind.ts: one call covers all locks, which
+// a cluster refuses.
+// Break: `if (!mastersOf(redis).includes(master)) return` to `return` in src/redis/listing.ts: the list omits locks
+// that it cannot reach.
+test('I8: renewals on other masters continue, and `list` waits for the missing one', { timeout: 90_000 }, async () => {
   const cluster = await ownCluster('--cluster-require-full-coverage', 'no')
   const locks = clusterLocks(cluster, { lease: 4_000, outageTimeout: 15_000 })
   const leases = await Promise.all(keys.map((key, i) => lockOf(locks, kindNames[i % 3]!, key).lock()))
@@ -54,7 +54,7 @@ test('I8: renewals elsewhere go on, and `list` waits for the one that is missing
   expect(elsewhere.length).toBeLessThan(leases.length)
   await cluster.kill(replica)
   await cluster.kill(master)
-  // Longer than two leases: nobody can have lived on what was left of the first.
+  // Longer than two leases, so no lease can be left from before.
   await sleep(9_000)
   for (const lease of leases) expect([lease.key, lease.held]).toEqual([lease.key, elsewhere.includes(lease)])
   for (const lease of leases) expect(lease.signal.aborted).toBe(!lease.held)

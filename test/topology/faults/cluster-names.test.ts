@@ -1,4 +1,4 @@
-/** The addresses of a cluster are names, which have to be looked up. No script has a part in that, so the kind is a mutex. */
+/** The addresses of a cluster are names that have to be resolved. No script is involved, so the kind is a mutex. */
 import { lookup } from 'node:dns'
 import { Cluster } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
@@ -8,13 +8,13 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { ownCluster } from './cluster-crowd.ts'
 
-/** A connection that is not there after a third of it is given up; the late answer comes after that. */
+/** A connection attempt is given up after a third of outageTimeout. The late answer comes after that. */
 const patience = { outageTimeout: 9_000 }
 const LATE = 4_500
 
 // Break: `if (mute) this.#wentDown()` away in src/redis/connection.ts: it never connects again, and the lock is not
 // granted.
-test('I4 I6: one name that is looked up slowly while connecting: the client connects anew', async () => {
+test('I4 I6: one name resolves slowly while connecting: the client connects again', async () => {
   const { port } = (await ownCluster()).addresses[0]!
   let asked = 0
   let late = 0
@@ -33,7 +33,7 @@ test('I4 I6: one name that is looked up slowly while connecting: the client conn
   onTestFinished(() => locks.close())
   const lease = await within(patience.outageTimeout, locks.lock(freshKey()))
   expect(asked).toBeGreaterThan(1)
-  // The answer that comes after all changes nothing.
+  // The late answer has no effect.
   await eventually(() => late === 1)
   expect(await lease.release()).toBe(true)
   const again = await Promise.all(Array.from({ length: 6 }, () => locks.lock(freshKey())))

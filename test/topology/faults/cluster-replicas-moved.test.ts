@@ -1,6 +1,6 @@
 /**
- * `replicas` on a cluster: confirmations have connections of their own, which follow a slot to its new master, whatever kind of lock they
- * are of.
+ * `replicas` on a cluster: confirmations have connections of their own, which follow a slot to its new master for every
+ * kind of lock.
  */
 import { expect, test } from 'vitest'
 import { kindNames, lockOf } from '../../kit/kind-clients.ts'
@@ -28,11 +28,11 @@ const ways: [name: string, move: (cluster: RedisCluster) => Promise<void>][] = [
   ],
 ]
 
-// Break: `(isReply(error) && !this.#connection.passes(error))` to `isReply(error)` in src/redis/replication.ts:
-// MOVED counts as the answer, so each grant is undone and tried again, in vain.
+// Break: `(isReply(error) && !this.#connection.passes(error))` to `isReply(error)` in src/redis/replication.ts: MOVED
+// counts as the answer, so each grant is undone and retried, without success.
 // Break: `if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})` away in
 // src/redis/replication.ts: the old master is asked again and again.
-test.each(ways)('I2 I4: %s: locks are granted there, and leases go on', { timeout: 60_000 }, async (_, move) => {
+test.each(ways)('I2 I4: %s: locks are granted there, and leases continue', { timeout: 60_000 }, async (_, move) => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { replicas: { min: 1, timeout: 2_000 } })
   const at = await Promise.all(
@@ -54,7 +54,7 @@ test.each(ways)('I2 I4: %s: locks are granted there, and leases go on', { timeou
     await steady.renew()
     expect(await steady.release()).toBe(true)
     expect(await lease.release()).toBe(true)
-    // Also where there is a single attempt.
+    // This also holds for a single attempt.
     expect(await (await lock.tryLock())?.release()).toBe(true)
   }
 })

@@ -1,11 +1,12 @@
-/** `replicas` on a cluster: each master has replicas of its own, and is asked about those, by the scripts of each kind. */
+/** `replicas` on a cluster: each master is asked about its own replicas, by the scripts of each kind. */
 import { expect, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
-// Break: `this.names.placeOfLock(lock)` to `''` in src/redis/link.ts: a pipeline over nodes, which ioredis refuses.
-test('I1: grants and hand-offs count where the replica is there, and only there', { timeout: 60_000 }, async () => {
+// Break: `this.names.placeOfLock(lock)` to `''` in src/redis/link.ts: a pipeline spans several nodes, which ioredis
+// refuses.
+test('I1: grants and hand-offs count only where the replica works', { timeout: 60_000 }, async () => {
   const cluster = await ownCluster('--cluster-node-timeout', '15000')
   const make = () => clusterLocks(cluster, { replicas: { min: 1, timeout: 400 }, outageTimeout: 20_000 })
   const [a, b] = [make(), make()]
@@ -33,7 +34,7 @@ test('I1: grants and hand-offs count where the replica is there, and only there'
     expect({ ...place, status: outcome.status }).toEqual({ ...place, status })
     if (outcome.status === 'rejected') {
       expect(outcome.reason).toBeInstanceOf(LockConnectionError)
-      expect(outcome.reason.message).toContain('0 of 1 replicas have it after 400 ms')
+      expect(outcome.reason.message).toContain('0 of 1 replicas confirmed it within 400 ms')
     }
   }
 })

@@ -1,4 +1,4 @@
-/** A cluster whose nodes take connections, and never say a word: no script is ever run, so the kind is a mutex. */
+/** A cluster whose nodes accept connections, but never answer. No script ever runs, so the kind is a mutex. */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Cluster } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
@@ -7,7 +7,7 @@ import { client, freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
 // Break: `setTimeout(() => probe.disconnect(), 500)` to `setTimeout(() => {}, 500)` in src/redis/clients.ts: the
-// connections that were to find out why nobody answers wait for that for ever.
+// connections that are made to learn why no node answers stay open for ever.
 test('I6 I7: a call rejects in time, and after close no connection is left', async () => {
   const sockets = new Set<Socket>()
   let came = 0

@@ -1,4 +1,6 @@
-/** Slots of a cluster change their owner, in the old way, key by key, while their locks, of every kind, are contended. */
+/**
+ * Slots of a cluster change their owner the old way, key by key, while callers contend for their locks of every kind.
+ */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
@@ -7,21 +9,21 @@ import { eventually, sleep } from '../../kit/time.ts'
 import type { Node, RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 import { type Contest, Crowd, clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
-/** How often a client that depends on messages asks whether they still come, in ms. */
+/** How often a client that depends on messages checks whether they still arrive, in ms. */
 const BEAT = 5_000
 
-/** So many of this error the nodes have given. */
+/** How many errors of this name the nodes have returned. */
 async function errors(cluster: RedisCluster, name: string): Promise<number> {
   const infos = await Promise.all(cluster.nodes.map(({ redis }) => redis.info('errorstats')))
   return infos.reduce((sum, info) => sum + Number(new RegExp(`errorstat_${name}:count=(\\d+)`).exec(info)?.[1] ?? 0), 0)
 }
 
 describe('a slot that moves', () => {
-  // While its keys lie on two nodes, scripts are put off or run where nobody is subscribed yet: places may be lost there,
-  // and nothing else. On the keys of other slots nothing may.
-  // Break: `|\bnon local key\b` away in src/redis/refusals.ts: calls that are put off fail, releases among them, so nobody is
-  // granted these locks before their leases end.
-  test('I1 I2 I4 to I8: back and forth, and to a node that is added', { timeout: 90_000 }, async () => {
+  // While the slot's keys are on two nodes, scripts are put off, or run where no client has subscribed yet. Queue
+  // positions may be lost there, but nothing else. Keys of other slots must not be affected.
+  // Break: `|\bnon local key\b` away in src/redis/refusals.ts: calls that are put off fail, including releases, so
+  // these locks are not granted before their leases end.
+  test('I1 I2 I4 to I8: back and forth, and to an added node', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const moving: Contest[] = [
       { key: '{m}:fair', fair: true },
@@ -54,7 +56,7 @@ describe('a slot that moves', () => {
     }
 
     expect(await errors(cluster, 'ASK')).toBeGreaterThan(0)
-    // By which a script is put off that asks for a key of the lock on the other node: lua/shared/all.lua.
+    // A script that needs a key of the lock on the other node is put off with this error: lua/shared/all.lua.
     expect(await errors(cluster, 'ERR')).toBeGreaterThan(before)
     expect(steady.map(lease => lease.held)).toEqual(steady.map(() => true))
     expect(await Promise.all(steady.map(lease => lease.release()))).toEqual(steady.map(() => true))
@@ -63,9 +65,9 @@ describe('a slot that moves', () => {
     expect(ends.size, 'nothing failed').toBe(0)
   })
 
-  // Break: `redis.on('moved'` to `redis.on('never'` in src/redis/shard.ts: the waiters stay where nobody publishes any
-  // more. Their heartbeat, 20 s later, or the beat, after 5 s, would be the first to notice.
-  test('I3 I4: takes the subscriptions of those who only wait with it', { timeout: 60_000 }, async () => {
+  // Break: `redis.on('moved'` to `redis.on('never'` in src/redis/shard.ts: the waiters stay subscribed where nothing is
+  // published any longer. Their heartbeat, 20 s later, or the beat, after 5 s, would be the first to notice.
+  test('I3 I4: takes the subscriptions of idle waiters along', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const made = performance.now()
     const [one, two] = [clusterLocks(cluster, { waiterTtl: 60_000 }), clusterLocks(cluster, { waiterTtl: 60_000 })]
@@ -90,11 +92,12 @@ describe('a slot that moves', () => {
     }
     const home = await cluster.masterOf(slot)
     const away = cluster.nodes.slice(0, 3).find(node => node !== home) as Node
-    // Just after a beat, so that the next one does not come first.
+    // Right after a beat, so that the next beat does not come first.
     await sleep(BEAT - ((performance.now() - made) % BEAT) + 300)
     await cluster.moveSlot(slot, away)
     const there = async () => ((await away.redis.call('PUBSUB', 'SHARDCHANNELS')) as string[]).length
-    // Of each kind, two clients wait for their grants, one for "unlocked". Nobody has sent a command since, and no beat is due yet.
+    // For each kind, two clients wait for grants and one for "unlocked". No client has sent a command since, and no
+    // beat is due yet.
     await eventually(async () => (await there()) >= 3 * kindNames.length, 2_500)
     expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
     await within(8_000, Promise.all(waits))

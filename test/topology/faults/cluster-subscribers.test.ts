@@ -1,6 +1,7 @@
 /**
- * One of a client's subscriber connections in a cluster is gone, or only seems to be there; the others go on. Who looks again does so by the
- * scripts of its kind; how a connection is found out is the same for all, and tested of mutexes.
+ * One of a client's subscriber connections in a cluster is lost, or is half-open, while the others work. Its waiters
+ * check their locks with the scripts of their kind. How a bad connection is noticed is the same for all kinds, and is
+ * tested with mutexes.
  */
 import { Cluster } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -12,14 +13,15 @@ import { eventually } from '../../kit/time.ts'
 import type { Node, RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
-/** No heartbeat comes to the rescue within a test. */
+/** No heartbeat can help within a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000, outageTimeout: 3_000 }
 
 describe('a subscriber connection', () => {
-  // Break: `for (const channel of lost) this.#lose(channel)` away in src/redis/shards.ts: nobody subscribes again.
-  // Break: `if (missed || before) this.#ears.heard(channel.name)` away in src/redis/shards.ts: nobody looks for what
-  // was missed.
-  test('I4: that is killed is made anew, and who waits by it looks again', { timeout: 60_000 }, async () => {
+  // Break: `for (const channel of lost) this.#lose(channel)` away in src/redis/shards.ts: the client does not subscribe
+  // again.
+  // Break: `if (missed || before) this.#ears.heard(channel.name)` away in src/redis/shards.ts: no waiter checks what it
+  // has missed.
+  test('I4: that is killed is replaced, and its waiters check their locks', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const [holder, waiter] = [clusterLocks(cluster, patient), clusterLocks(cluster, patient)]
     const keys = ['a', 'b', 'c', 'd', 'e', 'f']
@@ -40,9 +42,9 @@ describe('a subscriber connection', () => {
     expect(events).toEqual(['disconnected', 'reconnected'])
   })
 
-  // Break: `if (this.#listener.busy()) this.#shards.probe()` away in src/redis/link.ts: the messages go into the void
-  // until the next heartbeat, in 20 s.
-  test('I4: that is half-open is found out by asking', { timeout: 60_000 }, async () => {
+  // Break: `if (this.#listener.busy()) this.#shards.probe()` away in src/redis/link.ts: messages are lost until the
+  // next heartbeat, after 20 s.
+  test('I4: that is half-open is noticed by a probe', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const holder = clusterLocks(cluster, patient)
     const { waiter, before } = await proxied(cluster)
@@ -56,9 +58,9 @@ describe('a subscriber connection', () => {
   })
 })
 
-// Break: `, socketTimeout: silence` away in src/redis/clients.ts: the other nodes' answers hide it, and every call to
-// this one fails.
-test('I6: a half-open connection for commands to one node is found out, while others answer', async () => {
+// Break: `, socketTimeout: silence` away in src/redis/clients.ts: the other nodes' answers hide the bad connection, and
+// every call to this node fails.
+test('I6: a half-open connection for commands to one node is noticed, while others answer', async () => {
   const cluster = await ownCluster()
   const { waiter, before } = await proxied(cluster)
   const node = await cluster.masterOf(slotOf('a'))

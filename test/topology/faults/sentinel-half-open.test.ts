@@ -1,6 +1,6 @@
 /**
- * Connections to sentinels that end without a word: who only listens to them hears nothing, and cannot tell why. No script has a part in that,
- * so the kind is a mutex.
+ * Connections to sentinels that end silently: a client that only listens receives nothing, and cannot tell why. No
+ * script is involved, so the kind is a mutex.
  */
 import { expect, test } from 'vitest'
 import { faultProxy } from '../../kit/proxies.ts'
@@ -8,11 +8,11 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene } from './sentinel-scene.ts'
 
-// Break: `socketTimeout: PROBE,` away in src/redis/sentinels.ts: they stay open for good, and the client at its
-// master.
-// Break: `if (sentinel.status === 'ready')` to `if (false)` in src/redis/sentinels.ts: the same, as nothing is
+// Break: `socketTimeout: PROBE,` away in src/redis/sentinels.ts: the connections stay open for ever, and the client
+// stays with its old master.
+// Break: `if (sentinel.status === 'ready')` to `if (false)` in src/redis/sentinels.ts: the same, because nothing is
 // asked.
-test('I1: whose connections to the sentinels are half-open leaves a stale master, too', {
+test('I1: a client with half-open connections to the sentinels leaves a stale master, too', {
   timeout: 60_000,
 }, async () => {
   const { servers, master, make, connections, allAt } = await scene()
@@ -36,7 +36,8 @@ test('I1: whose connections to the sentinels are half-open leaves a stale master
   }
   const goOn = freeze(master)
   const next = await servers.movedFrom(master)
-  // None of them has heard of it. Twice the time in which they show that they are there, and some more.
+  // None of the clients has received the news. The wait is more than twice the time in which they probe their
+  // connections.
   await eventually(() => proxies.every(proxy => proxy.connections === 0), 20_000)
   for (const proxy of proxies) {
     proxy.heal()

@@ -1,4 +1,4 @@
-/** One set of servers under sentinels for all tests of a file, which leave it whole. */
+/** One set of servers under sentinels for all tests of a file, each of which restores it. */
 import { randomUUID } from 'node:crypto'
 import type { RedisOptions } from 'ioredis'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest'
@@ -10,7 +10,7 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { RedisSentinel } from '../../kit/topologies/redis-sentinel.ts'
 
-/** Nothing but the sentinels can lead these away from a master within a test: no renewal, no heartbeat. */
+/** Within a test only the sentinels can lead these clients away from a master, not a renewal or a heartbeat. */
 export const patient = { lease: 60_000, waiterTtl: 30_000 }
 
 let servers: RedisSentinel
@@ -26,11 +26,11 @@ afterEach(() => servers.mend())
 export interface Scene {
   readonly servers: RedisSentinel
   readonly master: RunningServer
-  /** A lock client; `sentinels`: those that it knows. */
+  /** A lock client. `sentinels` are those that it knows. */
   make(options?: ClientOptions, sentinels?: readonly RunningServer[]): LockClient
   /** How many connections the clients of this test have to the server. */
   connections(server: RunningServer): Promise<number>
-  /** Resolves when they all have both connections to this server, and hear: they have no others. */
+  /** Resolves when all clients have both connections to this server, and no others, and are subscribed. */
   allAt(server: RunningServer): Promise<void>
 }
 
@@ -59,13 +59,16 @@ export async function scene({ client } = kinds[0]!): Promise<Scene> {
   }
 }
 
-/** A name by which a sentinel takes a replica for the master, until it is put right. `options`: for a client that asks it. */
+/**
+ * Sets up a name for which a sentinel reports a replica as the master, until `putRight` is called. `options` are for a
+ * client that uses it.
+ */
 export async function mistaken({ servers, master }: Scene) {
   const [sentinel] = servers.sentinels
   const direct = servers.direct(sentinel!)
   const replica = servers.data.find(server => server !== master)!
   const name = `mistaken-${freshKey()}`
-  // It needs more voices than there are, so it will not do anything about what it finds.
+  // The required quorum is larger than the number of sentinels, so the sentinel takes no action of its own.
   const monitor = (port: number) => direct.call('SENTINEL', 'MONITOR', name, '127.0.0.1', port, 9)
   const forget = () => direct.call('SENTINEL', 'REMOVE', name)
   await monitor(replica.port)
@@ -75,7 +78,7 @@ export async function mistaken({ servers, master }: Scene) {
   return {
     replica,
     options: { sentinels: [{ host: '127.0.0.1', port: sentinel!.port }], name } satisfies RedisOptions,
-    /** In one go: whoever asked in between would be told for good that there is no such master. */
+    /** In one pipeline: a client that asked in between would get the final answer that there is no such master. */
     async putRight() {
       const named = direct.pipeline().call('SENTINEL', 'REMOVE', name)
       await named.call('SENTINEL', 'MONITOR', name, '127.0.0.1', String(master.port), '9').exec()
@@ -83,13 +86,13 @@ export async function mistaken({ servers, master }: Scene) {
   }
 }
 
-/** Stops a server as a machine that hangs would: its sockets stay open. Returns how it goes on. */
+/** Stops a server as a hanging machine would: its sockets stay open. Returns a function that continues it. */
 export function freeze({ pid }: RunningServer): () => void {
   process.kill(pid as number, 'SIGSTOP')
   return () => process.kill(pid as number, 'SIGCONT')
 }
 
-/** Releases each lease as it is granted; which of them came when, and with which token. */
+/** Releases each lease as it is granted. Returns the order of the grants, with their tokens. */
 export async function serve(
   waits: readonly Promise<Lease>[],
   limit: number,

@@ -1,6 +1,6 @@
 /**
- * A master that hangs is replaced, and goes on as a master until the sentinels have told it. Nobody may be left with it, whatever kind of lock
- * they use; here, a mutex.
+ * A master that hangs is replaced, and continues as a master until the sentinels have told it. No client may stay with
+ * it, for any kind of lock; here, a mutex.
  */
 import { describe, expect, test } from 'vitest'
 import { within } from '../../kit/outcomes.ts'
@@ -9,13 +9,13 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene, serve } from './sentinel-scene.ts'
 
-/** For how long a master that comes back is one. */
+/** How long a returning master remains a master, in ms. */
 const LINGER = 12_000
 
-describe('a master is stopped past its failover, and goes on', () => {
-  // Break: `if (name !== this.#name) return` to `return` in src/redis/sentinels.ts: the idle client stays, and is
-  // granted there what others are granted on the new master.
-  test('I1 I4: clients leave it while it is stopped; a lease goes on; what was asked is granted', async () => {
+describe('a master is stopped past its failover, and continues', () => {
+  // Break: `if (name !== this.#name) return` to `return` in src/redis/sentinels.ts: the idle client stays there, and is
+  // granted locks that others are granted on the new master.
+  test('I1 I4: clients leave it while it is stopped; a lease continues; pending requests are granted', async () => {
     const { servers, master, make, connections, allAt } = await scene()
     const [holder, idle, asking] = [make(), make(), make()]
     const key = freshKey()
@@ -46,7 +46,7 @@ describe('a master is stopped past its failover, and goes on', () => {
   })
 
   // Break: `if (before !== undefined && master !== before) this.#switched()` away in src/redis/sentinels.ts: the switch
-  // was announced when nobody could hear it.
+  // was announced when the client could not receive it.
   test('a client whose sentinels were all away at that moment leaves it when one is back', async () => {
     const { servers, master, make, connections, allAt } = await scene()
     const [only] = servers.sentinels
@@ -65,8 +65,8 @@ describe('a master is stopped past its failover, and goes on', () => {
     expect(await servers.direct(master).info('replication'), 'left of their own accord').toMatch(/role:master/)
   })
 
-  // Break: `times => Math.min(times * RETRY.first, RETRY.longest)` to `() => null` in src/redis/sentinels.ts: who was
-  // cut off once hears nothing any more.
+  // Break: `times => Math.min(times * RETRY.first, RETRY.longest)` to `() => null` in src/redis/sentinels.ts: a client
+  // that was cut off once receives no more news.
   test('all sentinels were restarted before, one after the other', async () => {
     const { servers, master, make, allAt } = await scene()
     const idle = make()

@@ -1,6 +1,6 @@
 /**
- * How a client finds the master, and what it does where a sentinel hangs, is gone, or names the wrong server. No script has a part in that, so
- * the kind is a mutex.
+ * How a client finds the master, and what it does if a sentinel hangs, is gone, or names the wrong server. No script is
+ * involved, so the kind is a mutex.
  */
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
@@ -16,8 +16,8 @@ import { Replication } from '../../kit/replication.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { freeze, mistaken, scene } from './sentinel-scene.ts'
 
-// Break: `sentinelCommandTimeout: 1_000,` away in src/redis/clients.ts: the first sentinel is waited for.
-test('I6: a sentinel that hangs is passed over', async () => {
+// Break: `sentinelCommandTimeout: 1_000,` away in src/redis/clients.ts: the client waits for the first sentinel.
+test('I6: a sentinel that hangs is skipped', async () => {
   const { servers, make } = await scene()
   const goOn = freeze(servers.sentinels[0]!)
   onTestFinished(goOn)
@@ -25,9 +25,9 @@ test('I6: a sentinel that hangs is passed over', async () => {
   expect(await lease.release()).toBe(true)
 })
 
-// Break: `sentinelRetryStrategy: times => (times === 1 ? 0 : null),` away in src/redis/clients.ts: ioredis goes on
-// asking, and the reason is never told.
-test('I6 I7: where no sentinel answers, calls are rejected in time with that as their cause, and nothing stays', async () => {
+// Break: `sentinelRetryStrategy: times => (times === 1 ? 0 : null),` away in src/redis/clients.ts: ioredis keeps
+// asking, and the reason is never reported.
+test('I6 I7: if no sentinel answers, calls are rejected in time with that as their cause, and nothing stays', async () => {
   const sentinels = [{ host: '127.0.0.1', port: await freePort() }]
   const locks = new LockClient({ sentinels, name: 'locks' }, { outageTimeout: 600 })
   const error = await within(1_500, rejection(locks.lock(freshKey()), LockConnectionError))
@@ -36,8 +36,8 @@ test('I6 I7: where no sentinel answers, calls are rejected in time with that as 
   await within(500, locks.close())
 })
 
-// Break: `this.#sentinels?.close()` away in src/redis/link.ts: its connections to the sentinels stay.
-test('I7: a client that is closed leaves no connection at the sentinels, even if its master is away', async () => {
+// Break: `this.#sentinels?.close()` away in src/redis/link.ts: the client's connections to the sentinels stay.
+test('I7: a closed client leaves no connection to the sentinels, even if its master is away', async () => {
   const { servers, master } = await scene()
   const connections = async () => {
     const lists = servers.sentinels.map(sentinel => servers.direct(sentinel).client('LIST'))
@@ -61,9 +61,9 @@ test('I7: a client that is closed leaves no connection at the sentinels, even if
   }
 })
 
-// Break: `(this.#destination.followsMaster === true && isDemoted(error))` to `false` in src/redis/connection.ts: the calls
-// are refused.
-test('I6: a sentinel that names a replica: calls ride it out, or have READONLY as their cause after outageTimeout', async () => {
+// Break: `(this.#destination.followsMaster === true && isDemoted(error))` to `false` in src/redis/connection.ts: the
+// calls are rejected.
+test('I6: a sentinel that names a replica: calls wait it out, or have READONLY as their cause after outageTimeout', async () => {
   const at = await scene()
   const { servers, master } = at
   const { options, putRight } = await mistaken(at)
@@ -80,8 +80,8 @@ test('I6: a sentinel that names a replica: calls ride it out, or have READONLY a
 })
 
 // Break: `if (name !== this.#name) return` away in src/redis/sentinels.ts: both messages count.
-test('what sentinels say of other masters is no reason to leave', async () => {
-  // Any server will do that passes on what is published.
+test('news of other masters is no reason to leave', async () => {
+  // Any server that relays published messages will do.
   const { port, url } = await ownServer()
   let switches = 0
   const count = () => {
@@ -100,10 +100,10 @@ test('what sentinels say of other masters is no reason to leave', async () => {
   expect(switches).toBe(1)
 })
 
-// Break: `listeners => this.#counted(listeners)` to `() => {}` in src/redis/link.ts: it goes on listening there, and
-// its own messages come by the replication, so all seems well; but at each release it is passed over, and waits for its
-// heartbeat.
-test('I4: who listens to a replica while its commands go to the master finds that out', async () => {
+// Break: `listeners => this.#counted(listeners)` to `() => {}` in src/redis/link.ts: the client stays subscribed there.
+// Its messages to itself arrive by replication, so all seems well; but each release passes over its waiters, which then
+// wait for their heartbeats.
+test('I4: a client that listens to a replica while its commands go to the master notices that', async () => {
   const [master, replica] = [await ownServer(), await ownServer()]
   const [redis, follower] = [plainRedis(master.url), plainRedis(replica.url)]
   const replication = await Replication.begin({ url: master.url, redis }, { url: replica.url, redis: follower })

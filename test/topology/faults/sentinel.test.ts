@@ -1,6 +1,7 @@
 /**
- * The master fails, or is replaced, under clients that find it through sentinels: of each kind, whose scripts hand on and find out at the
- * new master what it has. How a client gets there is the same for all; the other files about sentinels are about that, and take mutexes.
+ * The master fails, or is replaced, under clients that find it through sentinels. This is tested for each kind, because
+ * the scripts hand locks on and check holds on the new master. How a client gets there is the same for all kinds; the
+ * other files about sentinels test it with mutexes.
  */
 import { describe, expect, test } from 'vitest'
 import { kinds } from '../../kit/kinds.ts'
@@ -10,13 +11,13 @@ import { freshKey, nothingLeft } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { scene, serve } from './sentinel-scene.ts'
 
-/** A heartbeat every second, for what a message missed while everybody changed servers. */
+/** A heartbeat every second makes up for messages that are missed while clients change servers. */
 const busy = { lease: 60_000, waiterTtl: 3_000 }
 
 describe('SENTINEL FAILOVER', () => {
-  // Break: `up: () => subscriber.restore()` to `up: () => {}` in src/redis/link.ts: nobody hears at the new master, so
-  // the release passes over them all.
-  test.each(kinds)('I3 I4: leases go on, waiters are granted in the order of their tickets ($kind)', async kind => {
+  // Break: `up: () => subscriber.restore()` to `up: () => {}` in src/redis/link.ts: no client is subscribed at the new
+  // master, so the release passes over all of them.
+  test.each(kinds)('I3 I4: leases continue, waiters are granted in the order of their tickets ($kind)', async kind => {
     const { servers, master, make, allAt } = await scene(kind)
     const [one, two] = [make(busy), make(busy)]
     const [key, loose] = [freshKey('fair'), freshKey('unfair')]
@@ -42,7 +43,7 @@ describe('SENTINEL FAILOVER', () => {
 describe('SIGKILL of the master', () => {
   // Break: `this.holding.doubtAll(key)` away in src/locks.ts: the holder learns of its loss by a renewal, 20 s later.
   test.each(kinds)(
-    'I2 I4 I8: what the replica has goes on; what it has not is lost, signalled, and granted anew ($kind)',
+    'I2 I4 I8: holds that the replica has continue; others are lost, signalled, and granted again ($kind)',
     async kind => {
       const { servers, master, make, allAt } = await scene(kind)
       const [one, two] = [make(busy), make(busy)]
@@ -61,7 +62,7 @@ describe('SIGKILL of the master', () => {
       await eventually(() => lost.signal.aborted, 3_000)
       expect(events.map(({ key }) => key)).toEqual([gone])
       expect(lost.held).toBe(false)
-      // Which of them is first is open, as long as the queue is not there again.
+      // Which of them comes first is undetermined until the queue exists again.
       const tokens = (await serve([heir, unfair], 6_000)).map(({ token }) => token)
       expect(Math.min(...tokens)).toBeGreaterThan(lost.fencingToken)
       expect(await lost.release()).toBe(false)

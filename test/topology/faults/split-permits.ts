@@ -1,4 +1,4 @@
-/** Locks in a scene, as cluster-split.test.ts divides them: semaphores, and read-write locks. */
+/** Scenes of semaphores and read-write locks that cluster-split.test.ts divides between two nodes. */
 import type { Cluster } from 'ioredis'
 import { expect } from 'vitest'
 import { reading } from '../../../src/kinds/permits/read-write.ts'
@@ -11,11 +11,11 @@ import { caller } from '../../lua/callers.ts'
 import { type Asker, another, asker, TestSemaphore } from '../../lua/semaphore.ts'
 import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } from './split-play.ts'
 
-/** Who holds, who waits, and who comes besides; what each of them wants. */
+/** The holders, the waiters, and the newcomer, each by what it wants. */
 interface PermitsScene extends Scene {
   readonly held: readonly string[]
   readonly queued?: readonly string[]
-  /** It was held. */
+  /** The lock was held before, and is free now. */
   readonly free?: true
 }
 

@@ -19,30 +19,30 @@ const judged = (...outcomes: Outcome[]) => complaintsOf(['Redis 7.0', 'Valkey 9'
 const [redis, valkey] = [outcome('Redis 7.0', 'Redis 7.0.15'), outcome('Valkey 9', 'Valkey 9.1.2')]
 
 describe('a matrix passes', () => {
-  test('where each row has passed on the version that it is for', () => {
+  test('if each row has passed on the version that it is for', () => {
     expect(judged(redis, valkey)).toEqual([])
   })
 
-  test('not where a row is missing', () => {
+  test('not if a row is missing', () => {
     expect(judged(redis)).toEqual(['Valkey 9: was not run'])
     expect(judged()).toHaveLength(2)
   })
 
-  test('not where a row is in trouble', () => {
+  test('not if a row has failed', () => {
     expect(judged(redis, { ...valkey, trouble: '1 tests were skipped' })).toEqual(['Valkey 9: 1 tests were skipped'])
   })
 
-  test.each(['Valkey 8.1.1', 'Redis 9.0.0', 'Valkey 90.0.0', undefined])('not where the server said %s', said => {
+  test.each(['Valkey 8.1.1', 'Redis 9.0.0', 'Valkey 90.0.0', undefined])('not if the server reported %s', said => {
     expect(judged(redis, outcome('Valkey 9', said))).toHaveLength(1)
   })
 })
 
-test('the matrix has every server that is promised, with the whole contract, and the oldest that is supported', () => {
+test('the matrix has every promised server with the whole contract, and the oldest supported one', () => {
   const whole = servers.filter(({ without }) => without.length === 0).map(({ name }) => name)
   expect(whole).toEqual(expect.arrayContaining(['Redis 7.0', 'Redis 8', 'Valkey 8', 'Valkey 9']))
   expect(servers.map(({ name }) => name)).toContain('Redis 6.0')
 })
 
-test('what a row is without is there', () => {
+test('what a row leaves out exists', () => {
   for (const { without } of servers) for (const file of without) expect(existsSync(file)).toBe(true)
 })

@@ -11,7 +11,7 @@ test('its own at its end, and not before', () => {
   expect([isLeftover(own, true), isLeftover(own, false)]).toEqual([true, false])
 })
 
-test('those of a process that has ended, also when it was killed', async () => {
+test('those of a process that has ended, also by a kill', async () => {
   const other = spawn('sleep', ['60'])
   const theirs = `${other.pid} on ${hostname()}`
   expect([isLeftover(theirs, true), isLeftover(theirs, false)]).toEqual([false, false])

@@ -1,9 +1,9 @@
-/** Links between holders of different clients, which servers before 6.2 have to be asked for in another way. */
+/** Links between holders of different clients, for which servers before 6.2 need other commands. */
 import { expect, test } from 'vitest'
 import { passOn, Telemetry } from '../../contract/opentelemetry/telemetry.ts'
 import { freshKey, plainRedis } from '../../kit/redis.ts'
 
-test('each holder that waited is linked to the one before, and what is left in Redis ends by itself', async () => {
+test('each holder that waited is linked to the one before, and the data left in Redis expires on its own', async () => {
   const telemetry = new Telemetry()
   const redis = plainRedis()
   const [one, two] = [telemetry.client({ links: { redis } }).locks, telemetry.client({ links: { redis } }).locks]

@@ -1,6 +1,6 @@
 /**
- * A server that lacks what is new: RESP3, by which a client asks with HELLO, and sharded pub/sub. On a single server a
- * lock needs neither. ioredis asks for RESP3 and goes on with RESP2 where HELLO is not known.
+ * A server without newer features: RESP3, which a client requests with HELLO, and sharded pub/sub. On a single server a
+ * lock needs neither. ioredis requests RESP3, and uses RESP2 if the server does not know HELLO.
  */
 import type { Redis, RedisOptions } from 'ioredis'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ async function known(redis: Redis, command: string): Promise<boolean> {
   return info !== null
 }
 
-/** A server to which the newer commands are unknown, be it by itself or because they were taken away from it. */
+/** A server that does not know the newer commands, because it is old or because they were disabled. */
 async function older(): Promise<RunningServer> {
   const shared = plainRedis()
   const args: string[] = []
@@ -52,7 +52,7 @@ async function locksAsEver(options: RedisOptions): Promise<void> {
 }
 
 describe('without HELLO and sharded pub/sub', () => {
-  test('I1, I3, I4, I8: locks work as ever', { timeout: 40_000 }, async () => {
+  test('I1, I3, I4, I8: locks work as usual', { timeout: 40_000 }, async () => {
     const { port } = await older()
     await locksAsEver({ host: '127.0.0.1', port })
   })
@@ -67,7 +67,7 @@ describe('without HELLO and sharded pub/sub', () => {
     expect((await queued.lease).held).toBe(true)
   })
 
-  test('with a password, where the option says so: before it, Valkey 9 does not tell what it does not know', async () => {
+  test('with a password and the option set: before login, Valkey 9 does not report unknown commands', async () => {
     const { port, url } = await older()
     await plainRedis(url).config('SET', 'requirepass', 'open sesame')
     const locks = client({}, { host: '127.0.0.1', port, password: 'open sesame', protocol: 2 })
@@ -76,17 +76,17 @@ describe('without HELLO and sharded pub/sub', () => {
 })
 
 describe('RESP2 by the option `protocol` of ioredis', () => {
-  test('I1, I3, I4, I8: locks work as ever', { timeout: 40_000 }, async () => {
+  test('I1, I3, I4, I8: locks work as usual', { timeout: 40_000 }, async () => {
     const { port } = await ownServer()
     await locksAsEver({ host: '127.0.0.1', port, protocol: 2 })
     const clients = String(await plainRedis(`redis://127.0.0.1:${port}`).client('LIST')).split('\n')
     const ours = clients.filter(line => / cmd=(evalsha|subscribe|publish) /.test(line))
     expect(ours.length).toBeGreaterThanOrEqual(2)
-    // Redis 6 does not say which protocol a client speaks.
+    // Redis 6 does not report which protocol a client uses.
     for (const line of ours) expect(/ resp=(\d)/.exec(line)?.[1] ?? '2').toBe('2')
   })
 
-  test('for a user without the right to HELLO it is not needed: a greeting is a right of everybody', async () => {
+  test('a user without the right to HELLO does not need it: every user may send it as a greeting', async () => {
     const { port, url } = await ownServer()
     const admin = plainRedis(url)
     await admin.call('ACL', 'SETUSER', 'limited', 'on', '>pw', 'allkeys', '+@all', '-hello')

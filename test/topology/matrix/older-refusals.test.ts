@@ -1,6 +1,6 @@
 /**
- * Refusals in the words of any server: before Redis 7 an error inside a script comes in the middle of another one. What
- * holds is the same: LockConnectionError with the server's error as its cause, and nothing left half done.
+ * Refusals in the words of any server: before Redis 7 an error inside a script is embedded in another one. The same
+ * must hold: LockConnectionError with the server's error as its cause, and nothing left half done.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
@@ -14,7 +14,7 @@ async function server(...args: string[]) {
   return { port, url, redis: plainRedis(url), locks: client({}, url), other: client({ outageTimeout: 1_000 }, url) }
 }
 
-/** The server's own error has this word. */
+/** Expects a refusal whose server error contains this word. */
 async function refused(call: PromiseLike<unknown>, word: string, key: string): Promise<void> {
   const error = await promptly(rejection(call, LockConnectionError))
   const cause = error.cause as Error
@@ -22,7 +22,7 @@ async function refused(call: PromiseLike<unknown>, word: string, key: string): P
   expect(error.key).toBe(key)
 }
 
-test('OOM: a lock is refused whole, and a fair waiter is; what is held can be renewed, handed on and released', async () => {
+test('OOM: a lock is refused as a whole, and so is a fair waiter; holds can be renewed, handed on and released', async () => {
   const { redis, locks, other } = await server()
   const [held, free] = [freshKey('held'), freshKey('free')]
   const lease = await locks.lock(held)
@@ -39,7 +39,7 @@ test('OOM: a lock is refused whole, and a fair waiter is; what is held can be re
   expect((await promptly(locks.lock(free))).held).toBe(true)
 })
 
-test('READONLY: refused by a replica, and taken when it is the master again', async () => {
+test('READONLY: a replica refuses; the lock is taken once the server is the master again', async () => {
   const { redis, locks } = await server()
   const key = freshKey()
   await redis.replicaof('127.0.0.1', 1)
@@ -48,7 +48,7 @@ test('READONLY: refused by a replica, and taken when it is the master again', as
   expect((await promptly(locks.lock(key))).held).toBe(true)
 })
 
-test('WRONGTYPE: a key that is something else is refused and left alone', async () => {
+test('WRONGTYPE: a key of another type is refused and left alone', async () => {
   const { redis, locks } = await server()
   const key = freshKey()
   await (await locks.lock(key)).release()
@@ -58,7 +58,7 @@ test('WRONGTYPE: a key that is something else is refused and left alone', async 
   expect(await redis.get(name!)).toBe('mine')
 })
 
-test('I6: BUSY is ridden out, or is the cause after outageTimeout', async () => {
+test('I6: BUSY is waited out, or is the cause after outageTimeout', async () => {
   const { redis, locks, other } = await server('--lua-time-limit', '50')
   const key = freshKey()
   await Promise.all([redis.ping(), locks.isLocked(key), other.isLocked(key)])
@@ -75,7 +75,7 @@ test('I6: BUSY is ridden out, or is the cause after outageTimeout', async () => 
 })
 
 describe('NOPERM', () => {
-  /** With all rights on keys and commands but these. Rights on channels are newer. */
+  /** A user with all rights on keys and commands except these. Rights on channels are newer. */
   async function limited(...rules: string[]) {
     const { port, url, redis, other } = await server()
     await redis.call('ACL', 'SETUSER', 'limited', 'on', '>pw', '+@all', ...rules)
@@ -108,7 +108,7 @@ describe('NOPERM', () => {
     expect(await other.isLocked(key)).toBe(false)
   })
 
-  test('I4: to publish: a release is whole, and the next is granted all the same', async () => {
+  test('I4: to publish: a release is complete, and the next is granted all the same', async () => {
     const { url, locks } = await limited('allkeys', '-publish')
     const key = freshKey()
     const lease = await locks.lock(key)

@@ -1,4 +1,4 @@
-/** Which server and which Node a run of the tests was on, as they say it themselves; a matrix reads it from the report. */
+/** Which server and which Node a test run used, as they report it themselves. A matrix reads it from the report. */
 import { expect, test } from 'vitest'
 import { ownServer, plainRedis } from '../../kit/redis.ts'
 
@@ -9,7 +9,7 @@ declare module 'vitest' {
   }
 }
 
-/** "Valkey 9.1.2" */
+/** For instance "Valkey 9.1.2". */
 async function said(url?: string): Promise<string> {
   const info = await plainRedis(url).info('server')
   const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1]
@@ -17,20 +17,22 @@ async function said(url?: string): Promise<string> {
   return valkey ? `Valkey ${valkey}` : `Redis ${field('redis_version')}`
 }
 
-/** A version begins with what was asked for, as 7.0.15 begins with 7.0. Where nothing was asked for, any will do. */
+/**
+ * The version must begin with the requested one, as 7.0.15 begins with 7.0. If none was requested, any version matches.
+ */
 function asked(variable: string): RegExp {
   const value = process.env[variable]
   return value ? new RegExp(`^${value.replaceAll('.', '\\.')}\\.`) : /^(Redis|Valkey|Node) \d+\.\d+\.\d+/
 }
 
-test('the servers are of the version that was asked for: the shared one, and those of a test', async ({ task }) => {
+test('the servers have the requested version: the shared one, and those of a test', async ({ task }) => {
   const shared = await said()
   task.meta.server = shared
   expect(shared).toMatch(asked('BATON_EXPECT_SERVER'))
   expect(await said((await ownServer()).url)).toBe(shared)
 })
 
-test('Node is of the version that was asked for', ({ task }) => {
+test('Node has the requested version', ({ task }) => {
   const node = `Node ${process.versions.node}`
   task.meta.node = node
   expect(node).toMatch(asked('BATON_EXPECT_NODE'))

@@ -1,4 +1,4 @@
-/** redis-baton/nestjs in applications of each version of Nest that it is for. */
+/** redis-baton/nestjs in applications of each supported version of Nest. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -26,7 +26,7 @@ interface Answer {
   readonly body: Record<string, unknown>
 }
 
-/** Each on a connection of its own: one that is kept would keep a server that ends. */
+/** Each request has its own connection: a kept one would delay a server that ends. */
 async function post(url: string, body: unknown = {}, headers: Record<string, string> = {}): Promise<Answer> {
   const sent = request(url, {
     method: 'POST',
@@ -85,13 +85,16 @@ describe.each(versions)('with Nest $major', nest => {
     ['Fastify', () => fastify],
   ] as const
 
-  test.each(adapters)('%s: a lock that was not granted in time is a 423 that tells nothing of it', async (_, url) => {
-    const id = freshKey()
-    await using _held = await client().lock(`nest:${id}`)
-    const message = 'Another request is at work on this resource'
-    const answer = { status: 423, retryAfter: '1', body: { statusCode: 423, message, error: 'Locked' } }
-    expect(await post(`${url()}/orders/${id}/impatient`)).toEqual(answer)
-  })
+  test.each(adapters)(
+    '%s: a lock that was not granted in time is a 423 without details of the lock',
+    async (_, url) => {
+      const id = freshKey()
+      await using _held = await client().lock(`nest:${id}`)
+      const message = 'Another request is working on this resource'
+      const answer = { status: 423, retryAfter: '1', body: { statusCode: 423, message, error: 'Locked' } }
+      expect(await post(`${url()}/orders/${id}/impatient`)).toEqual(answer)
+    },
+  )
 
   test.each(adapters)('%s: a Redis that is out of reach is a 503', async (_, url) => {
     const message = 'The lock service cannot be reached'
@@ -99,14 +102,11 @@ describe.each(versions)('with Nest $major', nest => {
     expect(await post(`${url()}/orders/1/away`)).toEqual({ status: 503, retryAfter: '5', body })
   })
 
-  test.each(adapters)(
-    '%s: a lock that was lost is left to Nest, since something may have been done',
-    async (_, url) => {
-      const id = freshKey()
-      const lost = post(`${url()}/orders/${id}/overlong`)
-      expect(await lost).toMatchObject({ status: 500, retryAfter: null })
-    },
-  )
+  test.each(adapters)('%s: a lost lock is left to Nest, since the handler may have had effects', async (_, url) => {
+    const id = freshKey()
+    const lost = post(`${url()}/orders/${id}/overlong`)
+    expect(await lost).toMatchObject({ status: 500, retryAfter: null })
+  })
 
   test('without the filter, Nest answers', async () => {
     const id = freshKey()
@@ -116,7 +116,7 @@ describe.each(versions)('with Nest $major', nest => {
   })
 
   describe.each(adapters)('%s: a locked route', (_, url) => {
-    test.each(['above', 'below'])('keeps path, status and guard of decorators that stand %s', async where => {
+    test.each(['above', 'below'])('keeps path, status and guard of decorators that are %s', async where => {
       const id = freshKey()
       const route = `${url()}/orders/${id}/${where}`
       expect(await post(route)).toMatchObject({ status: 403 })
@@ -127,7 +127,7 @@ describe.each(versions)('with Nest $major', nest => {
     })
   })
 
-  test.each(['express', 'fastify'])('%s: at its end, who holds is served and who waits is sent away', async ADAPTER => {
+  test.each(['express', 'fastify'])('%s: at its end, holders are served and waiters are rejected', async ADAPTER => {
     const server = start({ ADAPTER })
     const url = await listening(server)
     const [id, other] = [freshKey(), freshKey()]
@@ -148,7 +148,7 @@ describe.each(versions)('with Nest $major', nest => {
     expect(await held.release()).toBe(true)
   })
 
-  test('who holds for longer than the drain loses the lock, is told so, and it is free', async () => {
+  test('a request that holds for longer than the drain loses the lock, is told so, and the lock is free', async () => {
     const server = start({ DRAIN: '200' })
     const id = freshKey()
     const locks = client()

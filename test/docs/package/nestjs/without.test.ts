@@ -1,4 +1,4 @@
-/** Nest is for those who have it: nobody else loads, needs or misses it. */
+/** Nest is optional: users without it do not load, need or miss it. */
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { runNode } from '../../../kit/program.ts'
@@ -33,7 +33,7 @@ test('nothing else of the package imports it, not even for a type', async () => 
   expect([...reachable(graph, 'src/index.ts').keys()].filter(isOurs)).toEqual([])
 })
 
-test('what it imports of Nest is an optional peer of the package, and nothing more is', async () => {
+test('what it imports from Nest is an optional peer of the package, and nothing else is', async () => {
   const manifest = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
   const imported = [...reachable(await importGraph(), 'src/nestjs/index.ts').keys()].filter(isNest)
   const peers = Object.keys(manifest.peerDependencies).filter(isNest)

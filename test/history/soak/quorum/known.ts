@@ -1,6 +1,7 @@
 /**
- * Which locks surely stay closed, or open, whatever becomes of some of the servers: those of whom a majority of all servers says the
- * same without them. A server that is emptied, or whose clock steps over the ends of leases, takes the others away from their holders.
+ * Which locks certainly stay closed, or open, whatever happens to some of the servers: those on which a majority of all
+ * servers agrees without them. A server that is emptied, or whose clock steps over the ends of leases, takes the other
+ * locks away from their holders.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeHolder } from '../../../../src/kinds/claim.ts'
@@ -8,15 +9,18 @@ import { lockName } from '../terms.ts'
 import type { QuorumServer } from './server.ts'
 import { majorityOf } from './terms.ts'
 
-/** The holder's id; 'free'; undefined: the server has not said. */
+/** The holder's id, or 'free'; undefined if the server has not answered. */
 type Said = string | 'free' | undefined
-/** What each of some servers says of each lock. */
+/** What each of some servers says about each lock. */
 export type Sight = readonly (readonly Said[])[]
 
-/** A server that is away says nothing after this many ms. */
+/** A server that does not answer within this many ms counts as away. */
 const PATIENCE = 300
 
-/** Numbers of locks of which not enough servers have said the same before and after. A lock that changed hands in between is one. */
+/**
+ * Numbers of the locks about which too few servers agreed both before and after, including locks that changed hands in
+ * between.
+ */
 export function inDoubt(before: Sight, after: Sight, servers: number): number[] {
   const locks = Math.max(0, ...[...before, ...after].map(list => list.length))
   return Array.from({ length: locks }, (_, lock) => lock).filter(lock => {
@@ -29,7 +33,7 @@ export function inDoubt(before: Sight, after: Sight, servers: number): number[] 
   })
 }
 
-/** The keys of those locks, if this happens to these servers. `all`: of the quorum. */
+/** The keys of those locks, if `lose` happens to the servers `lost`. `all` are the servers of the quorum. */
 export async function lostBy(
   all: readonly QuorumServer[],
   lost: readonly number[],

@@ -1,4 +1,4 @@
-/** The ways of a process to the servers of a quorum, each through a proxy, and what can be done to one of them. */
+/** A process's ways to the servers of a quorum, each through a proxy, and the faults of one way. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FaultProxy } from '../../../kit/fault-proxy.ts'
 import type { Choices } from '../fault.ts'
@@ -6,12 +6,12 @@ import type { Ways } from '../post.ts'
 import { Turns } from '../scene.ts'
 import type { LineFault } from './plan.ts'
 
-/** How late everything comes on a slow way, ms: later than any answer that a caller would like to wait for. */
+/** The delay on a slow way, in ms: longer than a caller would like to wait for an answer. */
 const SLOW = 500
 
 export class Line {
   readonly proxy: FaultProxy
-  /** A way that has lost bytes is cut before anything else is done to it: as a real one, it never carries any again. */
+  /** As in reality, a way that has lost bytes never carries any again. So it is cut before the next fault. */
   readonly #turns = new Turns()
 
   constructor(proxy: FaultProxy) {
@@ -65,7 +65,7 @@ const lineFaults: Readonly<Record<LineFault, (proxy: FaultProxy, choices: Choice
     await sleep(duration)
     proxy.delay(0)
   },
-  /** What is asked meanwhile arrives when its asker has given up, or is not answered before that. */
+  /** Requests made meanwhile arrive after their sender has given up, or their replies do. */
   async hold(proxy, { duration, dice }) {
     proxy.hold(dice % 2 === 0 ? 'up' : 'down')
     await sleep(duration)

@@ -1,4 +1,7 @@
-/** The parts of the soak over a quorum that its verdict rests on: its plan, what a server loses and keeps, and what is excused for that. */
+/**
+ * The parts of the quorum soak on which its verdict depends: its plan, what a server loses and keeps, and what is
+ * excused for that.
+ */
 import { expect, onTestFinished, test } from 'vitest'
 import { Random } from '../../../kit/random.ts'
 import { plainEnvironment } from '../../../kit/stepped-clock.ts'
@@ -14,7 +17,7 @@ const sizes = [3, 5, 7]
 const planner = (seed: number, servers = 5) =>
   new QuorumPlanner(new Random(seed, 1), { processes: 4, keys: 12, servers })
 
-/** What a run of a minute has. */
+/** The storms and calms of a run of one minute. */
 function minute(one: QuorumPlanner): Planned[][] {
   return [one.storm(STORM), one.calm(CALM), one.storm(STORM), one.calm(CALM)]
 }
@@ -25,7 +28,7 @@ test('the faults of a run follow from its seed', () => {
 })
 
 test.each(sizes)(
-  'over %i servers every kind of fault comes within a minute, in the order of time, and goes on coming',
+  'over %i servers every kind of fault comes within a minute, in the order of time, and keeps coming',
   servers => {
     for (let seed = 0; seed < 200; seed++) {
       const plans = minute(planner(seed, servers))
@@ -39,7 +42,7 @@ test.each(sizes)(
 )
 
 test.each(sizes)(
-  'over %i servers a blow meets a minority, unless it says otherwise; a calm has nothing else',
+  'over %i servers a blow affects a minority, unless it says otherwise; a calm has nothing else',
   servers => {
     for (let seed = 0; seed < 50; seed++) {
       const one = planner(seed, servers)
@@ -52,7 +55,7 @@ test.each(sizes)(
         expect(met.length >= majorityOf(servers)).toBe(planned.majority)
         expect(new Set(met).size).toBe(met.length)
       }
-      // Those of one blow come together, and meet all that they say they meet.
+      // The faults of one blow come together, and affect all the servers that it lists.
       const blows = groupBy(
         [...storms, ...calms].filter(planned => planned.scope === 'server'),
         ({ blow }) => blow,
@@ -65,8 +68,8 @@ test.each(sizes)(
   },
 )
 
-test('a lock is in doubt unless a majority says the same of it before and after, without those that forget', () => {
-  // Of five servers the last one forgets. One lock.
+test('a lock is in doubt unless a majority of remembering servers agrees on it before and after', () => {
+  // One lock on five servers. The last server forgets.
   const sight = (...said: (string | undefined)[]) => said.map(one => [one])
   const doubt = (before: (string | undefined)[], after = before) =>
     inDoubt(sight(...before), sight(...after), 5).length > 0
@@ -76,7 +79,7 @@ test('a lock is in doubt unless a majority says the same of it before and after,
   expect(doubt(['a', 'a', 'a', 'free'], ['a', 'a', 'b', 'free'])).toBe(true)
   expect(doubt(['a', 'a', 'a', 'a'], ['b', 'b', 'b', 'b'])).toBe(true)
   expect(doubt(['a', 'a', undefined, undefined])).toBe(true)
-  // Those that do not answer at all say nothing of any lock.
+  // Servers that do not answer say nothing about any lock.
   expect(inDoubt([['a', 'b'], ['a', 'b'], ['a', 'x'], []], [['a', 'b'], ['a', 'b'], ['a', 'b'], []], 5)).toEqual([1])
 })
 
@@ -118,7 +121,7 @@ test('a server keeps what it persists, forgets when it comes back empty, and has
   expect(plainEnvironment()).toEqual(process.env)
 })
 
-test('what is lost with a server is what the others cannot speak for; one that stands still says nothing', async () => {
+test('only locks that the other servers can vouch for survive the loss of a server; a stopped server says nothing', async () => {
   const servers = await opened(3)
   const hold = (key: string, id: string, ...on: number[]) => {
     const holder = `1 ${Date.now()}000 ${id} 0 30000 30000 0 label`

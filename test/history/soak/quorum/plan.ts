@@ -1,10 +1,11 @@
 /**
- * Which fault comes when, to whom and for how long: all of it follows from the seed. Every kind comes once, in an order of its own, before
- * any comes again, and all of them in the first two storms with their calms.
+ * Which fault comes when, to whom and for how long: all of it follows from the seed. Every kind comes once, in random
+ * order, before any comes again, and all of them come in the first two storms with their calms.
  *
- * Servers suffer blows, which come one after another. A blow meets a minority of them, each in its own way; or a majority, all in the same way;
- * or the clock of one. Calms have blows of the first kind only: of these no lock may be still, and no call may fail. What happens to
- * processes and to their ways may overlap anything, and comes in storms only.
+ * Faults of servers come in blows, one after another. A blow affects a minority of the servers, each in its own way; or
+ * a majority, all in the same way; or the clock of one. Calms have only blows of the first kind: during these no lock
+ * may be still, and no call may fail. Faults of processes and of their ways may overlap anything, and come only in
+ * storms.
  */
 import type { Random } from '../../../kit/random.ts'
 import type { Choices } from '../fault.ts'
@@ -12,7 +13,7 @@ import { majorityOf, STANDING } from './terms.ts'
 
 const ofWorker = { kill: 6, freeze: 8, block: 5, 'wall clock': 3 } as const
 
-/** On the way between a process and a server. */
+/** Faults of the way between a process and a server. */
 const ofLine = {
   cut: 8,
   refuse: 5,
@@ -44,7 +45,7 @@ export type ServerFault = keyof typeof ofServer
 export type ClockFault = keyof typeof ofClock
 export type KeyFault = keyof typeof ofKey
 
-/** What may be done to a majority: where that is not the same as to a minority. */
+/** The faults that a majority may suffer, if they differ from those of a minority. */
 const linesOfMajority: readonly LineFault[] = ['cut', 'partition', 'hold']
 const serversOfMajority: readonly ServerFault[] = ['restart', 'restart empty', 'stop', 'cut off']
 
@@ -61,7 +62,7 @@ export type Planned = Choices & { readonly at: number } & (
         readonly scope: 'server'
         readonly name: ServerFault
         readonly server: number
-        /** All servers that the blow meets. */
+        /** All servers that the blow affects. */
         readonly all: readonly number[]
         readonly blow: number
         readonly majority: boolean
@@ -70,7 +71,7 @@ export type Planned = Choices & { readonly at: number } & (
     | { readonly scope: 'key'; readonly name: KeyFault; readonly key: number }
   )
 
-/** As the fault is called in the history. */
+/** The name of the fault in the history. */
 export function nameOf(planned: Planned): string {
   const majority = 'majority' in planned && planned.majority
   const of = planned.scope === 'lines' ? `way: ${planned.name}` : planned.name
@@ -87,7 +88,7 @@ export const faultNames: readonly string[] = [
   ...Object.keys(ofKey),
 ]
 
-/** The longest, in ms. Those that have none are over at once. */
+/** The longest duration, in ms. Faults without one are over at once. */
 const longest: Partial<Record<Planned['name'], number>> = {
   freeze: 3_500,
   block: 2_500,
@@ -111,18 +112,18 @@ const longest: Partial<Record<Planned['name'], number>> = {
 }
 const SHORTEST = 50
 
-/** What a blow needs besides until it is over, in ms. */
+/** Extra time until a blow is over, in ms. */
 const needed: Partial<Record<Planned['name'], number>> = {
   restart: 300,
   'restart empty': STANDING + 600,
-  // One server after another.
+  // The servers step one after another.
   'clock ahead': 3_500,
   'clock back': 100,
 }
 const DICE = 1_000_000
-/** Of a calm, the first blow comes within so many ms. */
+/** The first blow of a calm comes within this many ms. */
 const SOON = 1_000
-/** How many ms of a calm are left in peace at its end, if its blows keep to their time. */
+/** How many ms at the end of a calm have no fault, if its blows keep to their time. */
 const PEACE = 1_000
 
 type Special = { readonly majority: ServerFault } | { readonly clock: ClockFault }
@@ -133,7 +134,10 @@ export class QuorumPlanner {
   readonly #processes: number
   readonly #keys: number
   readonly #servers: number
-  /** What has not come yet: to processes, to a minority of the servers, and to more than that or to a clock. */
+  /**
+   * Kinds that have not come yet: those of processes, those of a minority of the servers, and those of a majority or of
+   * a clock.
+   */
   readonly #own: Own[]
   #minor: ServerFault[]
   readonly #special: Special[]
@@ -157,7 +161,7 @@ export class QuorumPlanner {
     ])
   }
 
-  /** The faults of a storm of so many ms, by their time. */
+  /** The faults of a storm of `length` ms, by their time. */
   storm(length: number): Planned[] {
     const random = this.#random
     const blows: Planned[] = []
@@ -171,7 +175,7 @@ export class QuorumPlanner {
     return [...blows, ...others].sort((a, b) => a.at - b.at)
   }
 
-  /** Those of a calm. */
+  /** The faults of a calm. */
   calm(length: number): Planned[] {
     const plan: Planned[] = []
     for (let at = this.#random.int(0, SOON); at < length - PEACE; ) {
@@ -240,7 +244,7 @@ export class QuorumPlanner {
     return { lines: random.pick(linesOfMajority), majority: true }
   }
 
-  /** Numbers of so many servers. */
+  /** The numbers of `count` random servers. */
   #some(count: number): number[] {
     const all = Array.from({ length: this.#servers }, (_, i) => i)
     return this.#random.shuffled(all).slice(0, count)

@@ -1,7 +1,7 @@
 /**
- * The scene of mutexes over a quorum: its servers, the processes with their ways to each of them, and all faults of these.
+ * The scene for mutexes over a quorum: its servers, the processes with a way to each server, and all faults of these.
  *
- * Servers persist every write, but for those that come back empty: these do so again once they surely count.
+ * Servers persist every write. Those that come back empty do not; they persist again once they certainly count.
  */
 import { LockConnectionError } from '../../../../src/index.ts'
 import { keysWith } from '../../../kit/admin.ts'
@@ -17,7 +17,7 @@ import { type Emptied, QuorumStage } from './stage.ts'
 
 export { faultNames as faultsOfQuorum }
 
-/** The clocks are compared this often, ms. */
+/** Interval between comparisons of the clocks, in ms. */
 const COMPARE = 5_000
 
 export class QuorumScene implements Scene {
@@ -128,7 +128,7 @@ async function forceRelease({ locks }: QuorumStage, key: string): Promise<void> 
   }
 }
 
-/** Blows come one after another; what belongs to one of them happens at a time. */
+/** Blows come one after another. The faults of one blow run at the same time. */
 class Blows {
   #before: Promise<unknown> = Promise.resolve()
   #number = 0

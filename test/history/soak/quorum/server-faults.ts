@@ -1,4 +1,7 @@
-/** Faults of a server of a quorum: each begins, lasts, and is healed. Those that take holds away record which and when (`taken`). */
+/**
+ * Faults of a server of a quorum: each begins, lasts, and is healed. Those that take holds away record which and when
+ * (`taken`).
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { now } from '../../recorder.ts'
 import type { Choices } from '../fault.ts'
@@ -8,7 +11,7 @@ import type { QuorumServer } from './server.ts'
 import type { QuorumStage } from './stage.ts'
 import { majorityOf, STANDING } from './terms.ts'
 
-/** What a server suffers, and which ones suffer something at the same time, it among them. */
+/** One server's part in a blow. `all` are the servers that suffer at the same time, including this one. */
 export interface Blow extends Choices {
   readonly server: number
   readonly all: readonly number[]
@@ -45,12 +48,13 @@ export const serverFaults: Readonly<Record<ServerFault, Run>> = {
   late: onAllLines('hold'),
 }
 
-/** Between two steps of clocks, ms: a hold that is renewed is known again where it had been lost. */
+/** Time between two steps of clocks, in ms. In this time, renewals restore holds on servers that had lost them. */
 const BETWEEN_STEPS = 700
 
 /**
- * Steps of a server's time of day, by up to a minute, one server at a time. A token follows the clock that is ahead of all, and I2 is promised for
- * it as long as a majority has it, or the clocks are past it. So no data is lost before all clocks are level again.
+ * Steps of a server's time of day, by up to a minute, one server at a time. A token follows the fastest clock. I2 is
+ * promised for it as long as a majority knows it, or once the clocks are past it. So no data is lost before all clocks
+ * agree again.
  */
 export const clockFaults: Readonly<Record<ClockFault, Run>> = {
   'clock ahead': async (stage, { duration, dice }, server) => {
@@ -78,14 +82,17 @@ function sizeOf(dice: number): number {
   return SHORTEST + (dice % (LONGEST - SHORTEST))
 }
 
-/** Leases end there at once. Where a majority knows the hold without this server, that changes nothing; others may have the lock else. */
+/**
+ * Leases end there at once. If a majority knows the hold without this server, nothing changes. Otherwise others may get
+ * the lock.
+ */
 async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number): Promise<void> {
   const from = now()
   const lost = await lostBy(stage.servers, [server.number], stage.keys, () => step(stage, server, size))
   for (const key of lost) stage.recorder.record('taken', { key, from, how: 'clock' })
 }
 
-/** Read right before and after, so that the step has its place. */
+/** Reads the clock right before and after, so that the history shows when the step happened. */
 async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promise<void> {
   const { clock, admin } = server
   stage.readClock(server)
@@ -97,8 +104,8 @@ async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promi
 }
 
 /**
- * What these servers knew is gone. They do not count until every hold of before has ended: nobody else has the lock for that. But where no majority
- * is left that knows the hold, its holder may be told before its time.
+ * The data of these servers is gone. They do not count until every earlier hold has ended, so no other caller gets the
+ * lock early. But if no majority is left that knows the hold, its holder may be told before its time.
  */
 async function forgetting(stage: QuorumStage, lost: readonly number[], forget: () => Promise<void>): Promise<void> {
   const { servers, keys, recorder } = stage

@@ -1,4 +1,7 @@
-/** One of the servers of a quorum: it can crash and come back, with its data or without, be stopped, and have another time of day. */
+/**
+ * One of the servers of a quorum: it can crash and come back, with its data or without, be stopped, and have its own
+ * time of day.
+ */
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,11 +13,11 @@ import { Turns } from '../scene.ts'
 import { quiet } from '../stage.ts'
 import type { Emptied } from './stage.ts'
 
-/** It writes what it has done before it says so. */
+/** The server writes each change to disk before it replies. */
 const persisting = ['--appendonly', 'yes', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 const forgetful = ['--appendonly', 'no', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 
-/** The clock of a server that is launched is in the environment, where there is room for one. */
+/** A launched server gets its clock through the environment, which has room for only one clock. */
 const launches = new Turns()
 
 export class QuorumServer {
@@ -51,19 +54,19 @@ export class QuorumServer {
     return this.#server.kill()
   }
 
-  /** After a crash: everything that it has ever said it has done is there again. */
+  /** After a crash: restarts with every change that it has ever confirmed. */
   async comeBack(): Promise<void> {
     await launched(this.clock, () => this.#server.restart())
   }
 
-  /** After a crash: nothing is there. Whether it persists anything from now on is what it says. */
+  /** After a crash: restarts without data. `says` decides whether it reports truthfully that it does not persist. */
   async comeBackEmpty(says: Emptied): Promise<void> {
     await rm(join(this.#dir, 'appendonlydir'), { recursive: true, force: true })
     const args = says === 'the truth' ? forgetful : persisting
     await launched(this.clock, () => this.#server.restart({ args }))
   }
 
-  /** Persists every write from now on, and what is there. */
+  /** Persists its present data, and every write from now on. */
   async persist(): Promise<void> {
     await this.admin.config('SET', 'appendonly', 'yes')
     await eventually(async () => {

@@ -1,4 +1,4 @@
-/** What a run over a quorum plays on: its servers, the one of the witnesses, the posts, and the keeper's own client. */
+/** What a quorum run uses: its servers, the witnesses' server, the posts, and the keeper's own client. */
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { findServerSource, type RunningServer } from '../../../../local-redis/index.ts'
@@ -20,7 +20,7 @@ interface Props {
   readonly emptied: Emptied
 }
 
-/** What a server says that comes back empty. If it does not tell the truth, two may hold. */
+/** What a server that comes back empty reports about persistence. If that is not the truth, two callers may hold. */
 export type Emptied = 'the truth' | 'that it persists'
 
 export class QuorumStage {
@@ -62,7 +62,7 @@ export class QuorumStage {
     return new QuorumStage({ terms, servers, witness, recorder, posts, emptied })
   }
 
-  /** Records the time of day of a server: the checker counts tokens in it. */
+  /** Records the server's time of day, in which the checker counts tokens. */
   readClock({ number, clock }: QuorumServer): void {
     this.recorder.record('clock', { wall: clock.now(), server: number })
   }

@@ -1,4 +1,4 @@
-/** Uses the distribution's package and nothing else; prints which server that gave. */
+/** Uses only the distribution's package, and prints which server that gave. */
 import { chooseSource } from '../../../../local-redis/choose.ts'
 import { fromDistribution } from '../../../../local-redis/debian.ts'
 

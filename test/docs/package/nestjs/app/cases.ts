@@ -1,4 +1,6 @@
-/** What Nest's container makes of the module and of the decorator. Says of each case what went wrong, as a line of JSON. */
+/**
+ * How the module and the decorator work in Nest's container. Reports what went wrong in each case, as a line of JSON.
+ */
 import * as container from './container.js'
 import * as decorator from './decorator.js'
 import * as wiring from './module.js'
@@ -12,5 +14,5 @@ async function main() {
   }
 }
 
-// Applications that were refused have left clients behind, as a process that ends with them would.
+// Refused applications have left clients open; exiting closes them, as in a process that ends because of the refusal.
 main().finally(() => process.exit())

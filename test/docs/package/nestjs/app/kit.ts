@@ -7,14 +7,14 @@ export const redis = process.env['REDIS_URL'] ?? ''
 let keys = 0
 export const freshKey = () => `nest-case:${process.pid}:${++keys}`
 
-/** A module of its own for each call, or Nest would take them for one. */
+/** Makes a new module for each call. Otherwise Nest would take them for the same one. */
 export function moduleWith(metadata: ModuleMetadata): Type | DynamicModule {
   class Root {}
   Module(metadata)(Root)
   return Root
 }
 
-/** Runs an application without HTTP; it is over when `use` is. */
+/** Runs an application without HTTP until `use` is done. */
 export async function withApp<T>(
   metadata: ModuleMetadata,
   use: (app: Awaited<ReturnType<typeof NestFactory.createApplicationContext>>) => Promise<T>,
@@ -28,7 +28,7 @@ export async function withApp<T>(
   }
 }
 
-/** The keys of grants of this client, from now on. */
+/** Collects the keys of this client's grants from now on. */
 export function granted(locks: LockClient): string[] {
   const seen: string[] = []
   locks.on('acquired', ({ key }) => seen.push(key))

@@ -1,4 +1,4 @@
-/** What a user's compiler must accept and refuse of `@Locked`. Compiled, and never run. */
+/** What a user's compiler must accept and refuse for `@Locked`. Compiled, and never run. */
 import type { LockClient } from 'redis-baton'
 import { Locked } from 'redis-baton/nestjs'
 
@@ -12,7 +12,7 @@ export class Accounts {
     return []
   }
 
-  // The key is made of all arguments, of the first of them, or of none; and of `this`.
+  // The key is made from all arguments, from the first one, or from none; and from `this`.
   @Locked((from: string, amount: number) => `${from}:${amount}`)
   async withdraw(_from: string, _amount: number, _note?: string): Promise<void> {}
 
@@ -32,7 +32,7 @@ export class Accounts {
   @Locked((from?: string) => from ?? 'all')
   async optional(_from?: string): Promise<void> {}
 
-  // It may be a lock of any kind, whose options are then accepted, and several.
+  // A lock of any kind, with the options of that kind, or several locks.
   @Locked(
     function (this: Accounts, limit: number) {
       return this.locks.semaphore('accounts', limit)
@@ -61,7 +61,7 @@ export class Accounts {
     return 0
   }
 
-  // @ts-expect-error the method's first argument is no number
+  // @ts-expect-error the method's first argument is not a number
   @Locked((id: number) => `${id}`)
   async wrongArgument(_id: string): Promise<void> {}
 
@@ -73,13 +73,13 @@ export class Accounts {
   @Locked((id: string) => id)
   async wrongOptional(_id?: string): Promise<void> {}
 
-  // @ts-expect-error that is the `this` of another class
+  // @ts-expect-error `this` belongs to another class
   @Locked(function (this: Map<string, number>) {
     return `${this.size}`
   })
   async wrongThis(): Promise<void> {}
 
-  // @ts-expect-error a field is no method
+  // @ts-expect-error a field is not a method
   @Locked('accounts')
   later = async () => {}
 
